@@ -1,0 +1,132 @@
+"""Which distances are wanted: all pairs of one set, every pair of two sets, or a list.
+
+All pairs of a quarter of a million graphs are 31 billion, so a pair set is a *description*: it has a size and an order,
+and can tell the indices of any range of that order. Tiles are such ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.validation import as_pairs
+
+Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class PairSet(Protocol):
+    """Pairs (row, column) of an (n_rows, n_columns) table in a fixed order."""
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def symmetric(self) -> bool:
+        """Whether rows and columns are the same set, so that (i, j) and (j, i) are one distance."""
+        ...
+
+    def __len__(self) -> int: ...
+    def indices(self, start: int, stop: int) -> Indices:
+        """Rows and columns of the pairs start..stop-1 of the order."""
+        ...
+
+
+@dataclass(frozen=True)
+class AllPairs:
+    """i < j of one set, in the order of scipy's condensed distance matrices."""
+
+    n_rows: int
+
+    @property
+    def n_columns(self) -> int:
+        return self.n_rows
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return self.n_rows * (self.n_rows - 1) // 2
+
+    def _row_start(self, row: NDArray[np.int64] | int) -> Any:
+        return row * (2 * self.n_rows - row - 1) // 2
+
+    def _row_of(self, position: int) -> int:
+        """The row whose range holds a position: the root of a quadratic, then mended by whole steps."""
+        n = self.n_rows
+        row = int(n - 0.5 - np.sqrt(max(0.0, (n - 0.5) ** 2 - 2.0 * position)))
+        while self._row_start(row + 1) <= position:
+            row += 1
+        while self._row_start(row) > position:
+            row -= 1
+        return row
+
+    def indices(self, start: int, stop: int) -> Indices:
+        first, last = self._row_of(start), self._row_of(stop - 1)
+        rows = np.arange(first, last + 1)
+        begins = np.maximum(self._row_start(rows), start)
+        ends = np.minimum(self._row_start(rows + 1), stop)
+        row = np.repeat(rows, ends - begins)
+        column = np.arange(start, stop) - self._row_start(row) + row + 1
+        return row, column
+
+
+@dataclass(frozen=True)
+class CrossPairs:
+    """Every row with every column of two sets, row by row."""
+
+    n_rows: int
+    n_columns: int
+
+    @property
+    def symmetric(self) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        return self.n_rows * self.n_columns
+
+    def indices(self, start: int, stop: int) -> Indices:
+        position = np.arange(start, stop)
+        row = position // self.n_columns
+        return row, position - row * self.n_columns
+
+
+@dataclass(frozen=True, eq=False)
+class ListedPairs:
+    """The pairs of an array (P, 2), in its order.
+
+    Within one set (i, j) is solved as (min, max), so that a listed distance is bit for bit the one of all pairs.
+    """
+
+    pairs: NDArray[np.int64]
+    n_rows: int
+    n_columns: int
+    symmetric: bool
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def indices(self, start: int, stop: int) -> Indices:
+        row, column = self.pairs[start:stop].T
+        if self.symmetric:
+            return np.minimum(row, column), np.maximum(row, column)
+        return np.ascontiguousarray(row), np.ascontiguousarray(column)
+
+
+def make_pairs(n_rows: int, n_columns: int | None, listed: Any = None) -> PairSet:
+    """The pair set of a call: ``n_columns`` is None within one set, ``listed`` an array (P, 2) or None for all."""
+    if listed is not None:
+        columns = n_rows if n_columns is None else n_columns
+        return ListedPairs(as_pairs(listed, n_rows, columns), n_rows, columns, symmetric=n_columns is None)
+    return AllPairs(n_rows) if n_columns is None else CrossPairs(n_rows, n_columns)
+
+
+def tiles(size: int, per_tile: int) -> Iterator[tuple[int, int]]:
+    """Cut 0..size into ranges of at most ``per_tile``."""
+    for start in range(0, size, per_tile):
+        yield start, min(start + per_tile, size)

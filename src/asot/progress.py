@@ -1,0 +1,46 @@
+"""Progress with rate and time left, shown only when somebody is there to see it and it is worth showing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+ProgressLike = bool | Callable[[int, int], object] | None
+
+
+class Progress:
+    """Counts finished pairs towards ``total`` and shows them.
+
+    ``show`` is True (a bar), False (nothing), None (a bar on a terminal or in a notebook, once a second has passed)
+    or a function that is called with (done, total).
+    """
+
+    def __init__(self, show: ProgressLike, total: int, label: str) -> None:
+        if not (show is None or isinstance(show, bool) or callable(show)):
+            raise ValueError(f"progress must be True, False, None or a function of (done, total); found {show!r}")
+        self._callback = show if callable(show) else None
+        self._done = 0
+        self._total = total
+        self._bar: Any = None
+        if show is True or (show is None and _somebody_watches()):
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(
+                total=total, desc=label, unit="pair", unit_scale=True, delay=0.0 if show else 1.0, leave=bool(show)
+            )
+
+    def advance(self, count: int) -> None:
+        self._done += count
+        if self._bar is not None:
+            self._bar.update(count)
+        if self._callback is not None:
+            self._callback(self._done, self._total)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _somebody_watches() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

@@ -1,0 +1,122 @@
+"""Many problems, one cost: `emd_many`, `sinkhorn_many`, and `emd` for a single pair.
+
+These are the low-level calls: histograms on k anchors go in, with the k × k cost that all of them share.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot import engine
+from asot.pairs import PairSet, make_pairs
+from asot.progress import ProgressLike
+from asot.sinks import Sink
+from asot.solvers.exact_shared import ExactSharedCost, Transport, solve_one
+from asot.solvers.triangle import is_metric, worth_checking
+from asot.validation import as_cost, as_device, as_histograms
+
+
+def emd_many(
+    A: ArrayLike,
+    B: ArrayLike | None = None,
+    *,
+    cost: ArrayLike,
+    pairs: ArrayLike | None = None,
+    device: str = "auto",
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = False,
+    sink: Sink | None = None,
+) -> Any:
+    """Exact optimal transport costs between many histograms under one shared cost.
+
+    Parameters
+    ----------
+    A : array-like (N, k)
+        Histograms, one per row, masses ≥ 0. Rows are scaled to total 1.
+    B : array-like (M, l), optional
+        A second set. Without it, distances are within A.
+    cost : array-like (k, l)
+        Cost between anchors, finite and ≥ 0; square, symmetric and zero on the diagonal without B. When it is a metric
+        (which is checked) the common mass of a pair is cancelled first; any other cost is solved as it stands.
+    pairs : array-like of int (P, 2), optional
+        Which pairs to solve. Default: all i < j within A, or all of A × B.
+    device : {"auto", "cpu"}
+    n_jobs : int, optional
+        Threads, with joblib's meaning (None: 1, -1: every core).
+    memory : int or str, optional
+        Budget for scratch memory, beside inputs and result, such as ``"2G"``.
+    progress : bool, None or callable
+        None shows a bar on a terminal when it takes longer than a second; a function gets (done, total).
+    sink : optional
+        What to keep: see `asot.sinks`. Default: every value.
+
+    Returns
+    -------
+    Distances, or what the sink returns.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> points = np.array([[0.0], [1.0], [3.0]])
+    >>> cost = np.abs(points - points.T)
+    >>> asot.emd_many([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]], cost=cost).values
+    array([1., 2., 1.])
+    """
+    device = as_device(device)
+    checked_cost = as_cost(cost, square=B is None)
+    first, second = _read_both(A, B, checked_cost)
+    pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
+    solver = exact_solver(first, second, checked_cost, pair_set)
+    return engine.run(pair_set, solver, sink, n_jobs=n_jobs, memory=memory, progress=progress)
+
+
+def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
+    """Exact optimal transport of one pair: value, sparse plan and dual potentials.
+
+    Parameters
+    ----------
+    a : array-like (k,), b : array-like (l,)
+        Masses ≥ 0, scaled to total 1.
+    cost : array-like (k, l), finite and ≥ 0
+
+    Returns
+    -------
+    Transport
+        ``value``, ``plan`` (scipy.sparse.csr_array (k, l)), ``potentials`` (f (k,), g (l,)).
+
+    Examples
+    --------
+    >>> import asot
+    >>> value, plan, (f, g) = asot.emd([0.5, 0.5], [1.0, 0.0], [[0.0, 2.0], [2.0, 0.0]])
+    >>> value
+    1.0
+    >>> plan.toarray()
+    array([[0.5, 0. ],
+           [0.5, 0. ]])
+    """
+    checked_cost = as_cost(cost, square=False)
+    row, column = np.atleast_2d(np.asarray(a)), np.atleast_2d(np.asarray(b))
+    if len(row) != 1 or len(column) != 1:
+        raise ValueError(f"a and b must be single histograms; found shapes {np.shape(a)} and {np.shape(b)}")
+    first = as_histograms(row, "a", checked_cost.shape[0])
+    second = as_histograms(column, "b", checked_cost.shape[1])
+    return solve_one(first[0], second[0], checked_cost)
+
+
+def exact_solver(
+    A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64], pairs: PairSet
+) -> ExactSharedCost:
+    """The exact solver for a clean problem: with common mass cancelled where the cost is known to be a metric."""
+    cancel = worth_checking(len(cost), len(pairs)) and is_metric(cost)
+    return ExactSharedCost(A, B, cost, cancel=cancel)
+
+
+def _read_both(
+    A: ArrayLike, B: ArrayLike | None, cost: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    first = as_histograms(A, "A", cost.shape[0])
+    return first, None if B is None else as_histograms(B, "B", cost.shape[1])

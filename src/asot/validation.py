@@ -1,0 +1,194 @@
+"""Reading what people pass in, once, at the door.
+
+Everything behind these functions may assume finite float arrays of the right shape. Each error says what was found,
+where, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+def to_array(values: Any, name: str) -> NDArray[Any]:
+    """A NumPy array from numbers, lists, tensors on the CPU, data frames and Arrow columns; no copy where possible."""
+    if hasattr(values, "detach"):  # a torch tensor that may carry gradients
+        values = values.detach()
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} cannot be read as an array: {error}") from error
+
+
+def to_float_array(values: Any, name: str, *, keep_float32: bool = False) -> FloatArray:
+    """Like `to_array`, as float64, or as float32 where the input has no more than that and it may stay."""
+    array = to_array(values, name)
+    if array.dtype in (np.float32, np.float16) and keep_float32:
+        return np.ascontiguousarray(array, dtype=np.float32)
+    if array.dtype.kind not in "fiubO":
+        raise ValueError(f"{name} must hold numbers, not {array.dtype}")
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+
+
+def first_false(ok: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Index of the first False entry of ``ok``."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmin(ok)), ok.shape))
+
+
+def as_histograms(values: Any, name: str, n_anchors: int) -> NDArray[np.float64]:
+    """Histograms (N, k), as float64 rows that sum to 1. Rows with another positive total are scaled."""
+    if hasattr(values, "toarray"):  # scipy.sparse
+        values = values.toarray()
+    histograms = to_float_array(values, name)
+    if histograms.ndim != 2:
+        raise ValueError(f"{name} must be (N, k): one histogram per row; found shape {histograms.shape}")
+    if len(histograms) == 0:
+        raise ValueError(f"{name} is empty: it holds no histogram")
+    if histograms.shape[1] != n_anchors:
+        raise ValueError(
+            f"{name} has histograms on {histograms.shape[1]} anchors, but the cost has {n_anchors}; "
+            "histograms and cost must be on the same anchors"
+        )
+    finite = np.isfinite(histograms)
+    if not finite.all():
+        i, u = first_false(finite)
+        raise ValueError(f"histogram {i} of {name} is {histograms[i, u]} at anchor {u}; masses must be finite")
+    if histograms.min() < 0:
+        i, u = first_false(histograms >= 0)
+        raise ValueError(f"histogram {i} of {name} has a negative mass ({histograms[i, u]:g} at anchor {u})")
+    peak = histograms.max(axis=1, keepdims=True)
+    if not peak.all():
+        raise ValueError(f"histogram {int(np.argmin(peak))} of {name} has zero total mass; drop it or give it mass")
+    scaled = histograms / peak  # first, so that the total neither overflows nor vanishes
+    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:
+    """A cost (k, l): finite and ≥ 0. ``square``: also symmetric with a zero diagonal, as distances within one set are."""
+    array = to_float_array(cost, "cost")
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"cost must be a matrix (k, l); found shape {array.shape}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        i, j = first_false(finite)
+        raise ValueError(f"cost[{i}, {j}] is {array[i, j]}; costs must be finite")
+    if array.min() < 0:
+        i, j = first_false(array >= 0)
+        raise ValueError(f"cost[{i}, {j}] is negative ({array[i, j]:g}); costs must be ≥ 0")
+    return _as_distances(array) if square else array
+
+
+def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    if cost.shape[0] != cost.shape[1]:
+        raise ValueError(
+            f"cost has shape {cost.shape}; distances within one set of histograms need a square one (pass B for two sets)"
+        )
+    slack = 1e-9 * cost.max()  # rounding of whoever computed it
+    symmetric = np.abs(cost - cost.T) <= slack
+    if not symmetric.all():
+        i, j = first_false(symmetric)
+        raise ValueError(
+            f"cost is not symmetric: cost[{i}, {j}] = {cost[i, j]:g} but cost[{j}, {i}] = {cost[j, i]:g}; "
+            "distances within one set need a symmetric cost (pass B=A to solve both directions)"
+        )
+    diagonal = np.diagonal(cost) <= slack
+    if not diagonal.all():
+        (i,) = first_false(diagonal)
+        raise ValueError(
+            f"cost[{i}, {i}] = {cost[i, i]:g}; distances within one set need a zero diagonal (pass B=A for a general cost)"
+        )
+    if np.array_equal(cost, cost.T) and not np.diagonal(cost).any():
+        return cost
+    cost = 0.5 * cost + 0.5 * cost.T
+    np.fill_diagonal(cost, 0.0)
+    return cost
+
+
+def as_pairs(pairs: ArrayLike, n_rows: int, n_columns: int) -> NDArray[np.int64]:
+    """A list of pairs (P, 2) of indices into the two sets."""
+    array = to_array(pairs, "pairs")
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"pairs must be an integer array (P, 2); found shape {array.shape}")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"pairs must hold integers, not {array.dtype}")
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    inside = (array >= 0) & (array < np.array([n_rows, n_columns]))
+    if not inside.all():
+        t, side = first_false(inside)
+        limit = (n_rows, n_columns)[side]
+        raise ValueError(
+            f"pair {t} is ({array[t, 0]}, {array[t, 1]}), but its {('first', 'second')[side]} index must be "
+            f"between 0 and {limit - 1}"
+        )
+    return array
+
+
+def as_positive_int(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
+        raise ValueError(f"{name} must be a whole number ≥ 1; found {value!r}")
+    return int(value)
+
+
+def as_n_jobs(n_jobs: int | None) -> int:
+    """Number of threads, with joblib's meaning: None is 1 unless a joblib context says otherwise, -1 every core."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or int(n_jobs) == 0):
+        raise ValueError(f"n_jobs must be None, a positive number of threads, or -1 for all cores; found {n_jobs!r}")
+    if n_jobs is not None and n_jobs > 0:
+        return int(n_jobs)
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
+
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def as_bytes(memory: int | str | None, default: int) -> int:
+    """A memory budget from a number of bytes or a text such as ``"2G"`` or ``"500 MB"``."""
+    if memory is None:
+        return default
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)(?:i?B)?\s*", memory, flags=re.IGNORECASE)
+        if match is None:
+            raise ValueError(f"memory must be a number of bytes or a text such as '2G' or '500MB'; found {memory!r}")
+        amount = float(match[1]) * _UNITS[match[2].upper()]
+    elif isinstance(memory, bool) or not isinstance(memory, (int, float, np.number)):
+        raise ValueError(f"memory must be a number of bytes or a text such as '2G'; found {memory!r}")
+    else:
+        amount = float(memory)
+    if not amount >= 1 or amount == float("inf"):
+        raise ValueError(f"memory must be a positive amount; found {memory!r}")
+    return int(amount)
+
+
+def as_device(device: str) -> str:
+    """The device to solve on. This version has CPU solvers only and says so."""
+    if device in ("auto", "cpu"):
+        return "cpu"
+    if isinstance(device, str) and re.fullmatch(r"cuda(:\d+)?", device):
+        raise ValueError(f"device {device!r} is not available: this version of asot solves on the CPU (device='cpu')")
+    raise ValueError(f"unknown device {device!r}; use 'auto' or 'cpu'")
+
+
+def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; found {value!r}")
+    return str(value)
+
+
+def physical_memory() -> int | None:
+    """Bytes of memory of this machine, where the system tells."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
