@@ -57,12 +57,11 @@ class Distributions:
         ids: Sequence[Any] | NDArray[Any] | None = None,
     ) -> None:
         self.points = _read_points(points)
-        self.offsets = _read_offsets(offsets, len(self.points))
+        self.offsets = _read_offsets(offsets, len(self.points), ids)
         self._ids = _read_ids(ids, len(self.offsets) - 1)
         self._check_finite()
         self.masses, self.totals = self._normalise(masses)
-        for array in (self.points, self.offsets, self.masses, self.totals):
-            array.flags.writeable = False
+        self._freeze()
 
     # ------------------------------------------------------------------------------------------------ constructors
 
@@ -120,9 +119,12 @@ class Distributions:
         flat = _read_points(points)
         names = to_array(labels, "labels")
         if names.shape != (len(flat),):
-            raise ValueError(f"labels must hold one label for each of the {len(flat)} points; found shape {names.shape}")
-        if names.dtype.kind == "f" and np.isnan(names).any():
-            raise ValueError(f"label {int(np.argmax(np.isnan(names)))} is NaN; every point needs a label")
+            raise ValueError(
+                f"labels must hold one label for each of the {len(flat)} points; found shape {names.shape}"
+            )
+        missing = names != names  # NaN and NaT
+        if np.any(missing):
+            raise ValueError(f"label {int(np.argmax(missing))} is missing ({names[missing][0]}); every point needs one")
         try:
             unique, group = np.unique(names, return_inverse=True)
         except TypeError as error:
@@ -154,7 +156,7 @@ class Distributions:
             weights = to_float_array(weights, "weights")
             if weights.ndim != 2:
                 raise ValueError(f"weights must be (N, V); found shape {weights.shape}")
-        table = sparse.csr_array(weights, dtype=np.float64)
+        table = sparse.csr_array(weights, dtype=np.float64, copy=True)  # tidied in place below
         if table.shape[1] != len(vocabulary):
             raise ValueError(f"weights are over {table.shape[1]} points, but the support has {len(vocabulary)}")
         table.sum_duplicates()
@@ -262,9 +264,13 @@ class Distributions:
         """From arrays that were validated and normalised before: masses stay bit for bit what they were."""
         new = cls.__new__(cls)
         new.points, new.offsets, new.masses, new.totals, new._ids = points, offsets, masses, totals, ids
-        for array in (points, offsets, masses, totals):
-            array.flags.writeable = False
+        new._freeze()
         return new
+
+    def _freeze(self) -> None:
+        for array in (self.points, self.offsets, self.masses, self.totals, self._ids):
+            if array is not None:
+                array.flags.writeable = False
 
     def _owner(self, point: int) -> tuple[str, int]:
         """Name of the distribution that owns a point, and the point's place in it."""
@@ -290,7 +296,9 @@ class Distributions:
         finite = np.isfinite(given)
         if not finite.all():
             name, place = self._owner(first_false(finite)[0])
-            raise ValueError(f"{name} has the mass {given[first_false(finite)]} at point {place}; masses must be finite")
+            raise ValueError(
+                f"{name} has the mass {given[first_false(finite)]} at point {place}; masses must be finite"
+            )
         if given.min() < 0:
             row = first_false(given >= 0)[0]
             name, place = self._owner(row)
@@ -301,7 +309,8 @@ class Distributions:
             raise ValueError(f"{self.label(int(np.argmin(peaks)))} has zero total mass; drop it or give it mass")
         scaled = given / np.repeat(peaks, sizes)  # first, so that the total neither overflows nor vanishes
         totals = np.add.reduceat(scaled, starts)
-        return scaled / np.repeat(totals, sizes), peaks * totals
+        with np.errstate(over="ignore"):  # a total beyond float64 is told as inf
+            return scaled / np.repeat(totals, sizes), peaks * totals
 
 
 def as_distributions(values: Any) -> Distributions:
@@ -322,7 +331,10 @@ def as_distributions(values: Any) -> Distributions:
 
 
 def _label(i: int, ids: Any) -> str:
-    return f"distribution {i}" if ids is None or i >= len(ids) else f"distribution {i} ({str(ids[i])!r})"
+    if ids is None or i >= len(ids):
+        return f"distribution {i}"
+    name = getattr(ids, "iloc", ids)[i]  # a pandas column is asked for its place, not for its index
+    return f"distribution {i} ({str(name)!r})"
 
 
 def _read_points(points: Any) -> FloatArray:
@@ -339,7 +351,7 @@ def _read_masses(masses: Any, n_points: int) -> NDArray[np.float64]:
     return array
 
 
-def _read_offsets(offsets: Any, n_points: int) -> NDArray[np.int64]:
+def _read_offsets(offsets: Any, n_points: int, ids: Any = None) -> NDArray[np.int64]:
     array = to_array(offsets, "offsets")
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"offsets must be integers (N + 1,); found {array.dtype} of shape {array.shape}")
@@ -355,7 +367,9 @@ def _read_offsets(offsets: Any, n_points: int) -> NDArray[np.int64]:
         i = int(np.argmax(steps < 0))
         raise ValueError(f"offsets must increase, but offsets[{i + 1}] = {array[i + 1]} follows {array[i]}")
     if steps.min() == 0:
-        raise ValueError(f"distribution {int(np.argmin(steps))} is empty; drop it, a distribution needs at least one point")
+        raise ValueError(
+            f"{_label(int(np.argmin(steps)), ids)} is empty; drop it, a distribution needs at least one point"
+        )
     return array
 
 
@@ -368,4 +382,4 @@ def _read_ids(ids: Any, n: int) -> NDArray[Any] | None:
         array[:] = list(ids)
     if len(array) != n:
         raise ValueError(f"ids must name each of the {n} distributions; found {len(array)}")
-    return array
+    return array.view()

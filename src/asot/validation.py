@@ -74,8 +74,8 @@ def as_histograms(values: Any, name: str, n_anchors: int) -> NDArray[np.float64]
 
 
 def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:
-    """A cost (k, l): finite and ≥ 0. ``square``: also symmetric with a zero diagonal, as distances within one set are."""
-    array = to_float_array(cost, "cost")
+    """A cost (k, l): finite and ≥ 0. ``square``: also symmetric with a zero diagonal, as within one set."""
+    array = np.asarray(to_float_array(cost, "cost"), dtype=np.float64)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"cost must be a matrix (k, l); found shape {array.shape}")
     finite = np.isfinite(array)
@@ -91,7 +91,7 @@ def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:
 def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
     if cost.shape[0] != cost.shape[1]:
         raise ValueError(
-            f"cost has shape {cost.shape}; distances within one set of histograms need a square one (pass B for two sets)"
+            f"cost has shape {cost.shape}; distances within one set need a square one (pass B for a second set)"
         )
     slack = 1e-9 * cost.max()  # rounding of whoever computed it
     symmetric = np.abs(cost - cost.T) <= slack
@@ -105,7 +105,8 @@ def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
     if not diagonal.all():
         (i,) = first_false(diagonal)
         raise ValueError(
-            f"cost[{i}, {i}] = {cost[i, i]:g}; distances within one set need a zero diagonal (pass B=A for a general cost)"
+            f"cost[{i}, {i}] = {cost[i, i]:g}; distances within one set need a zero diagonal "
+            "(pass B=A for a general cost)"
         )
     if np.array_equal(cost, cost.T) and not np.diagonal(cost).any():
         return cost
@@ -137,6 +138,32 @@ def as_positive_int(value: Any, name: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
         raise ValueError(f"{name} must be a whole number ≥ 1; found {value!r}")
     return int(value)
+
+
+def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
+    """ε from a number > 0, or "auto": 5 percent of the median positive cost."""
+    if isinstance(reg, str):
+        if reg != "auto":
+            raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
+        positive = cost[cost > 0]
+        return 0.05 * float(np.median(positive)) if positive.size else 1.0
+    if isinstance(reg, bool) or not isinstance(reg, (int, float, np.number)) or not 0 < reg < np.inf:
+        raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
+    reg = float(reg)
+    if reg < 1e-8 * cost.max():
+        raise ValueError(
+            f"reg = {reg:g} is less than 1e-8 of the largest cost ({cost.max():g}): float64 cannot resolve it; "
+            "use emd_many (reg=None) for the exact limit"
+        )
+    return reg
+
+
+def as_tol(tol: Any) -> float | None:
+    if tol is None:
+        return None
+    if isinstance(tol, bool) or not isinstance(tol, (int, float, np.number)) or not 0 < tol < 1:
+        raise ValueError(f"tol must be None or a number between 0 and 1; found {tol!r}")
+    return float(tol)
 
 
 def as_n_jobs(n_jobs: int | None) -> int:
@@ -192,3 +219,12 @@ def physical_memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def refuse_what_cannot_fit(n_bytes: int, what: str, advice: str) -> None:
+    """A clear error in place of a machine that swaps or kills the process."""
+    available = physical_memory()
+    if available is not None and n_bytes > available:
+        raise MemoryError(
+            f"{what} needs {n_bytes / 1e9:,.0f} GB and this machine has {available / 1e9:,.0f} GB; {advice}"
+        )

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from asot.compiled import at, compiled, inlined
 from asot.result import Status
 from asot.solvers.base import TILE_SECONDS, Solution
 from asot.solvers.quantise import QuantisedCost, quantise_cost, quantise_masses
-from asot.solvers.simplex import INLINE, JIT, MASS_BITS, PAD, at, make_workspace, solve_block, stride_of
+from asot.solvers.simplex import MASS_BITS, PAD, make_workspace, solve_block, stride_of
 
 
 class ExactSharedCost:
@@ -97,7 +97,7 @@ def _cost_arrays(c: QuantisedCost) -> tuple[Any, ...]:
     return c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
 
 
-@njit(**INLINE)
+@inlined
 def _place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
     """Sources and sinks of a pair, without branches: every entry is written, and the count advances where it stays.
 
@@ -126,7 +126,7 @@ def _place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
     return p, q
 
 
-@njit(**INLINE)
+@inlined
 def _place_costs(ws, p, q, integer, row_offset, column_offset):  # type: ignore[no-untyped-def]
     """The cost block of a pair's sources and sinks, each cost with its column in the low bits."""
     stride = stride_of(q)
@@ -142,7 +142,7 @@ def _place_costs(ws, p, q, integer, row_offset, column_offset):  # type: ignore[
         ws.column_offset[j] = column_offset[ws.sink[j]]
 
 
-@njit(**JIT)
+@compiled
 def _solve_tile(  # type: ignore[no-untyped-def]
     A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, cancel, values, pivots, stop
 ):
@@ -162,13 +162,15 @@ def _solve_tile(  # type: ignore[no-untyped-def]
         for x in range(p + q):
             y = ws.parent[x]
             if y != x:
-                total += ws.flow[x] * (unit[ws.source[x], ws.sink[y - p]] if x < p else unit[ws.source[y], ws.sink[x - p]])
+                total += ws.flow[x] * (
+                    unit[ws.source[x], ws.sink[y - p]] if x < p else unit[ws.source[y], ws.sink[x - p]]
+                )
         values[t] = total
 
 
-@njit(**JIT)
+@compiled
 def _solve_with_tree(a, b, integer, unit, row_offset, column_offset, index_bits):  # type: ignore[no-untyped-def]
-    """Sources, sinks and flows (p + q - 1,) of the optimal tree; potentials (k,) and (l,), NaN where there is no mass."""
+    """Sources, sinks and flows (p + q - 1,) of the optimal tree; potentials (k,) and (l,), NaN without mass."""
     k, l = integer.shape
     ws = make_workspace(k, l, k + l)
     p, q = _place_masses(ws, a, b, None)

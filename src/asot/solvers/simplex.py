@@ -20,8 +20,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from asot.compiled import at, compiled, inlined
 
 MASS_BITS = 60
 """Every quantised histogram sums to exactly ``2**MASS_BITS``."""
@@ -30,23 +31,22 @@ LANES = 8
 """Rows of the cost block are padded to a multiple of this many columns, so that loops over a row vectorise."""
 
 _TOP = np.int64(0x7FFFFFFFFFFFFFFF)  # larger than any key
+_BOTTOM = np.int64(-0x8000000000000000)  # smaller than any key
 PAD = np.int64(0x6000000000000000)  # cost of a padding column: larger than any cost plus potential
-
-JIT = {"boundscheck": False, "error_model": "numpy", "nogil": True, "cache": True}
-INLINE = {**JIT, "forceinline": True}
 
 
 class Workspace(NamedTuple):
     """Scratch memory of one thread, reused from pair to pair. ``m`` is the largest number of nodes plus padding."""
 
     cost: NDArray[np.int64]  # (p·stride,) packed costs, row-major
-    keys: NDArray[np.int64]  # (p·stride,) greedy keys, destroyed by the start
+    keys: NDArray[np.int64]  # (p·stride,) greedy keys
     supply: NDArray[np.int64]  # (m,) mass of each source, destroyed by the start
     demand: NDArray[np.int64]  # (m,) mass of each sink, destroyed by the start
     source: NDArray[np.int32]  # (m,) caller's name of each source (anchor or point)
     sink: NDArray[np.int32]  # (m,) caller's name of each sink
     row_offset: NDArray[np.int64]  # (m,) what the greedy start subtracts from each row
     column_offset: NDArray[np.int64]  # (m,) and from each column
+    barred: NDArray[np.int64]  # (m,) by column: the largest key once the greedy start has closed it, else the smallest
     flow: NDArray[np.int64]  # (m,) flow on the arc to the parent
     parent: NDArray[np.int32]  # (m,) the root is its own parent
     pi: NDArray[np.int64]  # (m,) potentials
@@ -59,7 +59,7 @@ class Workspace(NamedTuple):
     owner: NDArray[np.int32]  # (m,) and the inverse
 
 
-@njit(**JIT)
+@compiled
 def make_workspace(max_sources: int, max_sinks: int, max_nodes: int) -> Workspace:
     """Scratch for problems with at most this many sources, sinks and nodes in all."""
     m = max_nodes + 2 * LANES
@@ -67,7 +67,7 @@ def make_workspace(max_sources: int, max_sinks: int, max_nodes: int) -> Workspac
     # p + q <= max_nodes bounds p·q by the square of the half where that is smaller
     half = (max_nodes + 1) // 2
     block = min(max_sources * (max_sinks + LANES), half * half + max_nodes * LANES)
-    long = np.empty((7, m), np.int64)
+    long = np.empty((8, m), np.int64)
     short = np.empty((7, m), np.int32)
     return Workspace(
         np.empty(block, np.int64),
@@ -79,8 +79,9 @@ def make_workspace(max_sources: int, max_sinks: int, max_nodes: int) -> Workspac
         long[2],
         long[3],
         long[4],
-        short[2],
         long[5],
+        short[2],
+        long[6],
         np.empty((m, words), np.int64),
         np.empty(words, np.int64),
         np.empty(words, np.int64),
@@ -91,31 +92,27 @@ def make_workspace(max_sources: int, max_sinks: int, max_nodes: int) -> Workspac
     )
 
 
-@njit(**INLINE)
-def at(base, offset):
-    """``base + offset`` as an unsigned index, which spares the negative-index check that stops vectorisation."""
-    return np.uint64(base) + np.uint64(offset)
-
-
-@njit(**INLINE)
+@inlined
 def stride_of(q):
     """Padded row length of a cost block with q columns."""
     return (q + LANES - 1) & ~(LANES - 1)
 
 
-@njit(**INLINE)
+@inlined
 def _greedy_start(ws, p, q, index_bits):
     """Fill ``child``, ``hung_on`` and ``flow`` with a feasible basis: ship along the cheapest open arc, close a node.
 
-    A key holds (shifted cost | row | column), so one integer minimum names the next arc; the minimum of every open row
-    is kept up to date. Open rows are numbered by slot: a closed row hands its slot to the last one. A closed column is
-    overwritten by the largest key. Each step closes one node, a leaf of the tree that `_plant_tree` builds in reverse.
-    Ties close the sink: zero flows then point to the root (strongly feasible).
+    A key holds (shifted cost | row | column), so one integer minimum names the next arc; the least key of every open
+    row is kept up to date. Open rows are numbered by slot: a closed row hands its slot to the last one. A closed column
+    is barred. Each step closes one node, a leaf of the tree that `_plant_tree` builds in reverse. Ties close the sink:
+    zero flows then point to the root (strongly feasible).
     """
     stride = stride_of(q)
     index_mask = (np.int64(1) << index_bits) - 1
     cost_mask = ~((np.int64(1) << (2 * index_bits)) - 1)
     row_least = ws.pi  # by slot; the potentials are not needed yet
+    for j in range(stride):
+        ws.barred[j] = _BOTTOM
     for j in range(q, stride):
         ws.column_offset[j] = 0
     for i in range(p):
@@ -151,13 +148,15 @@ def _greedy_start(ws, p, q, index_bits):
             ws.flow[p + j] = ws.demand[j]
             ws.supply[i] -= ws.demand[j]
             columns -= 1
+            ws.barred[j] = _TOP
             for t in range(rows):
-                o = ws.owner[t] * stride
-                ws.keys[o + j] = _TOP
                 if (row_least[t] & index_mask) == j:
+                    o = ws.owner[t] * stride
                     least = _TOP
                     for c in range(stride):
                         key = ws.keys[at(o, c)]
+                        bar = ws.barred[at(0, c)]
+                        key = key if key > bar else bar
                         least = key if key < least else least
                     row_least[t] = least
         else:
@@ -174,7 +173,7 @@ def _greedy_start(ws, p, q, index_bits):
         step += 1
 
 
-@njit(**INLINE)
+@inlined
 def _plant_tree(ws, p, q, index_bits):
     """Parents, potentials and subtree bitsets from the steps of the greedy start."""
     n = p + q
@@ -205,7 +204,7 @@ def _plant_tree(ws, p, q, index_bits):
             ws.below[y, w] |= ws.below[x, w]
 
 
-@njit(**INLINE)
+@inlined
 def _pivot(ws, source, sink, reduced_cost, p, n, words):
     """Bring the arc source -> sink (reduced cost < 0) into the tree and drop the arc that blocks its cycle."""
     word = sink >> 6
@@ -229,16 +228,8 @@ def _pivot(ws, source, sink, reduced_cost, p, n, words):
             leaving = y
             on_source_side = False
         y = ws.parent[y]
-    if delta > 0:
-        y = source
-        while y != join:
-            ws.flow[y] += -delta if y < p else delta
-            y = ws.parent[y]
-        y = sink
-        while y != join:
-            ws.flow[y] += delta if y < p else -delta
-            y = ws.parent[y]
-    # The subtree under the leaving arc moves: its old ancestors lose it, its new ones gain it.
+    # The subtree under the leaving arc moves. From its old and new ancestors it is taken away and added; along the
+    # cycle every second arc loses delta and the others gain it.
     for w in range(words):
         ws.moved[w] = ws.below[leaving, w]
         ws.passed[w] = 0
@@ -250,34 +241,40 @@ def _pivot(ws, source, sink, reduced_cost, p, n, words):
         end = sink
         other_end = source
         shift = -reduced_cost
-    y = ws.parent[leaving]
-    while y != join:
-        for w in range(words):
-            ws.below[y, w] ^= ws.moved[w]
-        y = ws.parent[y]
+    change = -delta
     y = other_end
     while y != join:
+        ws.flow[y] += change
+        change = -change
         for w in range(words):
             ws.below[y, w] ^= ws.moved[w]
         y = ws.parent[y]
     # Re-hang it from `end`, reversing the path end .. leaving.
+    change = -delta
     y = end
     new_parent = other_end
     new_flow = delta
     while True:
         old_parent = ws.parent[y]
-        old_flow = ws.flow[y]
+        old_flow = ws.flow[y] + change
+        change = -change
         for w in range(words):
             old = ws.below[y, w]
             ws.below[y, w] = ws.moved[w] ^ ws.passed[w]
             ws.passed[w] = old
         ws.parent[y] = new_parent
         ws.flow[y] = new_flow
-        if y == leaving:
-            break
         new_parent = y
         new_flow = old_flow
         y = old_parent
+        if new_parent == leaving:
+            break
+    while y != join:
+        ws.flow[y] += change
+        change = -change
+        for w in range(words):
+            ws.below[y, w] ^= ws.moved[w]
+        y = ws.parent[y]
     for w in range(words):
         members = ws.moved[w]
         if members != 0:
@@ -286,21 +283,28 @@ def _pivot(ws, source, sink, reduced_cost, p, n, words):
                 ws.pi[at(o, b)] += shift & -((members >> b) & 1)
 
 
-@njit(**JIT)
+@compiled
 def solve_block(ws, p, q, index_bits, stop):
     """Solve the problem laid out in ``ws``: cost, supply, demand and offsets of p sources and q sinks.
 
-    On return the optimal basis is in ``ws.parent`` and ``ws.flow``. Returns the number of pivots, or -1 when ``stop[0]``
-    was raised meanwhile.
+    On return the optimal basis is in ``ws.parent`` and ``ws.flow``. Returns the number of pivots, or -1 when
+    ``stop[0]`` was raised meanwhile.
     """
+    _greedy_start(ws, p, q, index_bits)
+    _plant_tree(ws, p, q, index_bits)
+    if p + q <= 64:
+        return _improve(ws, p, q, index_bits, 1, stop)  # a constant: the compiler drops the loops over words
+    return _improve(ws, p, q, index_bits, (p + q + 63) >> 6, stop)
+
+
+@inlined
+def _improve(ws, p, q, index_bits, words, stop):
+    """Pivot until no arc improves."""
     rows_per_look = 4
     n = p + q
-    words = (n + 63) >> 6
     stride = stride_of(q)
     index_mask = (np.int64(1) << index_bits) - 1
     value_mask = ~index_mask
-    _greedy_start(ws, p, q, index_bits)
-    _plant_tree(ws, p, q, index_bits)
     row = 0
     pivots = 0
     while True:

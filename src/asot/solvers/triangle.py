@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from asot.solvers.simplex import JIT
+from asot.compiled import compiled
 
 ALWAYS_CHECKED = 256
 """Up to this many anchors the triangle inequality is always checked (a few milliseconds)."""
@@ -33,7 +32,7 @@ def is_metric(cost: NDArray[np.float64]) -> bool:
     return bool(_triangles_hold(np.ascontiguousarray(cost), 1e-11 * cost.max() / k))
 
 
-@njit(**JIT)
+@compiled
 def _triangles_hold(cost, slack):  # type: ignore[no-untyped-def]
     k = cost.shape[0]
     for i in range(k):

@@ -1,0 +1,69 @@
+"""What all anchor learners share: scikit-learn's conventions around `fit(collection) → space_`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from asot.anchors.space import AnchorSpace
+from asot.distributions import Distributions, as_distributions
+
+
+class AnchorLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of the estimators that learn an `AnchorSpace`.
+
+    A subclass sets ``space_`` and ``n_features_in_`` in ``fit``. Collections may be `Distributions`, a list of point
+    arrays or of (points, masses) tuples (what scikit-learn's splitters make of a collection), or a plain 2-D array,
+    which is read as scikit-learn reads it: a sample per row, here a distribution of one point.
+    """
+
+    space_: AnchorSpace
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None) -> AnchorLearner:
+        """Learn the anchors of a collection; ``y`` is not used."""
+        D = self._read(X, reset=True)
+        self.space_ = self._learn(D)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Histograms (N, k) of a collection on the learned anchors, rows ≥ 0 and summing to 1."""
+        check_is_fitted(self, "space_")
+        return self.space_.histograms(self._read(X, reset=False))
+
+    @abstractmethod
+    def _learn(self, D: Distributions) -> AnchorSpace:
+        """The space of a collection."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.space_.n_anchors
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "space_")
+
+    def _read(self, X: Any, *, reset: bool) -> Distributions:
+        D = X if isinstance(X, Distributions) else _from_samples(self, X, reset)
+        if reset:
+            self.n_features_in_ = D.dim
+        elif D.dim != self.n_features_in_:
+            raise ValueError(
+                f"X has {D.dim} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
+                "input"
+            )
+        return D
+
+
+def _from_samples(estimator: Any, X: Any, reset: bool) -> Distributions:
+    ragged = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) != 1
+    if ragged:
+        return as_distributions(list(X))
+    from sklearn.utils.validation import validate_data
+
+    samples = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32))
+    return Distributions(samples, np.arange(len(samples) + 1))

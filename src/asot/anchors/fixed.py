@@ -1,0 +1,56 @@
+"""Anchors that are given: a vocabulary, a pixel grid, or simply the distinct points of the collection."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from asot.anchors.base import AnchorLearner
+from asot.anchors.space import AnchorSpace
+from asot.distinct import distinct_rows
+from asot.distributions import Distributions
+from asot.validation import refuse_what_cannot_fit
+
+
+class FixedAnchors(AnchorLearner):
+    """Use given anchors, and optionally a given cost between them.
+
+    Parameters
+    ----------
+    anchors : array-like (k, d), optional
+        Default: the distinct points of the collection that is fitted. Points that *are* anchors lose nothing, so
+        distances are then exact.
+    cost : array-like (k, k), optional
+        Default: Euclidean distances between the anchors.
+
+    Attributes
+    ----------
+    space_ : AnchorSpace
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import asot
+    >>> D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]]])
+    >>> asot.FixedAnchors().fit(D).space_.anchors.ravel()
+    array([0., 1., 3.])
+    """
+
+    def __init__(self, anchors: ArrayLike | None = None, cost: ArrayLike | None = None) -> None:
+        self.anchors = anchors
+        self.cost = cost
+
+    def _learn(self, D: Distributions) -> AnchorSpace:
+        if self.anchors is None:
+            if self.cost is not None:
+                raise ValueError("a cost needs the anchors it is for; pass anchors as well")
+            points, _ = distinct_rows(D.points)
+            refuse_what_cannot_fit(
+                24 * len(points) ** 2,
+                f"a cost between all {len(points):,} distinct points",
+                "pass anchors, learn them with KMeansAnchors, or use pairwise_exact",
+            )
+            return AnchorSpace(points)
+        space = AnchorSpace(self.anchors, self.cost)
+        if space.dim != D.dim:
+            raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {space.dim}")
+        return space

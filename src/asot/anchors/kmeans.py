@@ -1,0 +1,152 @@
+"""ASOT-k: anchors are k-means centres of the pooled points, codes are nearest anchors (METHOD §3)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from asot.anchors.base import AnchorLearner
+from asot.anchors.space import AnchorSpace
+from asot.distinct import distinct_rows, sparse_histograms
+from asot.distributions import Distributions
+from asot.validation import FloatArray, as_positive_int
+
+LARGE_POOL = 500_000
+"""Distinct points beyond which ``batch_size="auto"`` turns to mini-batches."""
+
+AUTO_BATCH = 8192
+
+
+class KMeansAnchors(AnchorLearner):
+    """Learn anchors by k-means on all points of a collection, weighted so that every distribution counts the same.
+
+    Parameters
+    ----------
+    n_anchors : int, optional
+        Number of anchors. Default: the mean size of the distributions. A collection with fewer distinct points gets
+        these as its anchors, with a warning; its distances are then exact.
+    batch_size : int, None or "auto"
+        Full k-means (None), mini-batches of this many points, or the choice between them by the size of the pool
+        ("auto": mini-batches beyond 500,000 distinct points).
+    n_init : int
+        Number of k-means++ starts, of which the best is kept.
+    random_state : int, RandomState or None
+        Seed. With an int the anchors are the same on every run, whatever the number of threads of the machine: the
+        fit uses one, since sums in another order would round differently.
+
+    Attributes
+    ----------
+    space_ : AnchorSpace
+    inertia_ : float
+        Mass-weighted mean squared distance of the points to their anchors.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> rng = np.random.default_rng(0)
+    >>> D = asot.Distributions.from_list([rng.normal(size=(n, 2)) for n in (20, 30, 40)])
+    >>> learner = asot.KMeansAnchors(5, random_state=0).fit(D)
+    >>> learner.space_
+    AnchorSpace: 5 anchors in 2 dimensions, Euclidean cost up to ...
+    >>> learner.transform(D).shape
+    (3, 5)
+    """
+
+    def __init__(
+        self,
+        n_anchors: int | None = None,
+        *,
+        batch_size: int | str | None = "auto",
+        n_init: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.batch_size = batch_size
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _learn(self, D: Distributions) -> AnchorSpace:
+        from sklearn.cluster import KMeans, MiniBatchKMeans
+
+        pool = sparse_histograms(D)
+        weights = pool.pooled_masses() / len(D)
+        self._forget_batches()
+        k = self._count(D)
+        if k >= len(pool.points):
+            if k > len(pool.points):
+                warnings.warn(
+                    f"{k} anchors were asked for, but the collection has only {len(pool.points)} distinct points: "
+                    "these are the anchors now, and distances on them are exact",
+                    stacklevel=3,
+                )
+            self.inertia_ = 0.0
+            return AnchorSpace(pool.points)
+        points, exponent = _to_safe_scale(pool.points)
+        batch = self._batch(len(points))
+        n_init = as_positive_int(self.n_init, "n_init")
+        common = {"n_init": n_init, "random_state": self.random_state}
+        model = KMeans(k, **common) if batch is None else MiniBatchKMeans(k, batch_size=batch, **common)
+        with threadpool_limits(1):
+            model.fit(points, sample_weight=weights)
+        return self._finish(model.cluster_centers_, exponent, points, weights)
+
+    def partial_fit(self, X: Any, y: Any = None) -> KMeansAnchors:
+        """Update the anchors with one more batch of distributions, by a mini-batch step; ``y`` is not used.
+
+        The first batch fixes the number of anchors and must hold at least that many distinct points.
+        """
+        from sklearn.cluster import MiniBatchKMeans
+
+        first = not hasattr(self, "_batches")
+        D = self._read(X, reset=first and not hasattr(self, "space_"))
+        points, index = distinct_rows(D.points)
+        weights = np.bincount(index, weights=D.masses, minlength=len(points))
+        if first:
+            k = self._count(D)
+            if len(points) < k:
+                raise ValueError(
+                    f"the first batch has {len(points)} distinct points for {k} anchors; "
+                    "begin with a larger batch or ask for fewer anchors"
+                )
+            n_init = as_positive_int(self.n_init, "n_init")
+            self._batches = MiniBatchKMeans(k, n_init=n_init, random_state=self.random_state)
+        with threadpool_limits(1):
+            self._batches.partial_fit(points, sample_weight=weights)
+        self.space_ = self._finish(self._batches.cluster_centers_, 0, points, weights / len(D))
+        return self
+
+    def _finish(
+        self, centres: NDArray[Any], exponent: int, points: FloatArray, weights: NDArray[np.float64]
+    ) -> AnchorSpace:
+        space = AnchorSpace(np.ldexp(np.asarray(centres, dtype=np.float64), exponent))
+        _, distance = AnchorSpace(centres).assign(points)
+        self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
+        return space
+
+    def _forget_batches(self) -> None:
+        if hasattr(self, "_batches"):
+            del self._batches
+
+    def _count(self, D: Distributions) -> int:
+        if self.n_anchors is None:
+            return max(2, round(float(D.sizes.mean())))
+        return as_positive_int(self.n_anchors, "n_anchors")
+
+    def _batch(self, n_points: int) -> int | None:
+        if self.batch_size is None or (self.batch_size == "auto" and n_points <= LARGE_POOL):
+            return None
+        return AUTO_BATCH if self.batch_size == "auto" else as_positive_int(self.batch_size, "batch_size")
+
+
+def _to_safe_scale(points: FloatArray) -> tuple[FloatArray, int]:
+    """Points divided by a power of two where squares of them would leave float64's (float32's) range."""
+    exponent = int(np.frexp(np.abs(points).max())[1])
+    limit = 40 if points.dtype == np.float32 else 400
+    if abs(exponent) <= limit:
+        return points, 0
+    return np.ldexp(points, -exponent), exponent

@@ -1,0 +1,189 @@
+"""The anchor space: k anchors, the cost between them, and the map that takes any distribution to a histogram on them.
+
+Whatever learned the anchors, this is what the rest of the package sees. It owns the shared cost, which is computed once
+(METHOD §1).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot.compiled import compiled
+from asot.distributions import Distributions
+from asot.metrics import EUCLIDEAN, fill_distances
+from asot.solvers.simplex import stride_of
+from asot.validation import as_cost, first_false, to_float_array
+
+_CHUNK = 256  # points whose distances to all anchors are held at a time
+
+
+class AnchorSpace:
+    """Anchors with nearest-anchor codes and a shared cost.
+
+    Parameters
+    ----------
+    anchors : array-like (k, d)
+    cost : array-like (k, k), optional
+        Cost between anchors; symmetric, ≥ 0, zero on the diagonal. Default: Euclidean distances.
+
+    Attributes
+    ----------
+    anchors : (k, d) float64
+    cost : (k, k) float64
+    is_euclidean : bool
+        Whether the cost is the Euclidean one, for which error bounds are proven.
+
+    Examples
+    --------
+    >>> import asot
+    >>> space = asot.AnchorSpace([[0.0, 0.0], [3.0, 4.0]])
+    >>> space.cost
+    array([[0., 5.],
+           [5., 0.]])
+    >>> space.encode([[0.1, 0.0], [3.0, 3.9]])
+    array([[1., 0.],
+           [0., 1.]])
+    >>> D = asot.Distributions.from_list([[[0.1, 0.0], [3.0, 3.9]], [[0.0, 0.2]]])
+    >>> space.histograms(D)
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
+
+    def __init__(self, anchors: ArrayLike, cost: ArrayLike | None = None) -> None:
+        array = np.array(to_float_array(anchors, "anchors"), dtype=np.float64)
+        if array.ndim != 2 or 0 in array.shape:
+            raise ValueError(f"anchors must be (k, d) with k, d ≥ 1; found shape {array.shape}")
+        finite = np.isfinite(array)
+        if not finite.all():
+            u, c = first_false(finite)
+            raise ValueError(f"anchor {u} is {array[u, c]} in coordinate {c}; anchors must be finite")
+        self.anchors = array
+        self.is_euclidean = cost is None
+        self.cost = euclidean_cost(array) if cost is None else np.array(as_cost(cost, square=True))
+        if len(self.cost) != len(array):
+            raise ValueError(f"cost is for {len(self.cost)} anchors, but there are {len(array)}")
+        for part in (self.anchors, self.cost):
+            part.flags.writeable = False
+
+    @property
+    def n_anchors(self) -> int:
+        return len(self.anchors)
+
+    @property
+    def dim(self) -> int:
+        return int(self.anchors.shape[1])
+
+    def __repr__(self) -> str:
+        kind = "Euclidean" if self.is_euclidean else "given"
+        return (
+            f"AnchorSpace: {self.n_anchors} anchors in {self.dim} dimensions, {kind} cost up to {self.cost.max():.4g}"
+        )
+
+    # ------------------------------------------------------------------------------------------------ encoding
+
+    def assign(self, points: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Nearest anchor of every point (n,), the first of equals, and the Euclidean distance to it (n,)."""
+        array = to_float_array(points, "points", keep_float32=True)
+        if array.ndim != 2 or array.shape[1] != self.dim:
+            raise ValueError(f"points must be (n, {self.dim}) in this anchor space; found shape {array.shape}")
+        if len(array) == 0:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        finite = np.isfinite(array)
+        if not finite.all():
+            i, c = first_false(finite)
+            raise ValueError(f"point {i} is {array[i, c]} in coordinate {c}; points must be finite")
+        # A common power of two keeps squares within range for points of any scale.
+        exponent = int(np.frexp(max(np.abs(array).max(), np.abs(self.anchors).max()))[1])
+        transposed = _transposed(np.ldexp(self.anchors, -exponent))
+        index, distance = _nearest(array, 2.0 ** max(-exponent, -1000), transposed, self.n_anchors)
+        return index, np.ldexp(distance, exponent)
+
+    def encode(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Codes (n, k) of points (n, d): 1 at the nearest anchor."""
+        index, _ = self.assign(points)
+        codes = np.zeros((len(index), self.n_anchors))
+        codes[np.arange(len(index)), index] = 1.0
+        return codes
+
+    def histograms(self, D: Distributions) -> NDArray[np.float64]:
+        """Histograms (N, k) of a collection: each point gives its mass to its nearest anchor. Codes are not stored."""
+        index, _ = self._assign_all(D)
+        k = self.n_anchors
+        cell = np.repeat(np.arange(len(D)) * k, D.sizes) + index
+        histograms = np.bincount(cell, weights=D.masses, minlength=len(D) * k).reshape(len(D), k)
+        return np.asarray(histograms / histograms.sum(axis=1, keepdims=True), dtype=np.float64)
+
+    def radii(self, D: Distributions) -> NDArray[np.float64]:
+        """r_x (N,): mean distance of each distribution's points to their anchors; it is W_1 to its own histogram."""
+        _, distance = self._assign_all(D)
+        return np.add.reduceat(D.masses * distance, D.offsets[:-1])
+
+    def _assign_all(self, D: Distributions) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        if D.dim != self.dim:
+            raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
+        return self.assign(D.points)
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file (arrays and a JSON header); an existing one is replaced only by a complete one."""
+        from asot.io import save_space
+
+        save_space(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> AnchorSpace:
+        """Read what `save` wrote. Safe on files from strangers: nothing in them is executed."""
+        from asot.io import load_space
+
+        return load_space(path)
+
+
+def euclidean_cost(anchors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Euclidean distances (k, k), computed from differences and safe at any scale."""
+    from scipy.spatial.distance import cdist
+
+    exponent = int(np.frexp(np.abs(anchors).max())[1])
+    unit = np.ldexp(anchors, -exponent)
+    with np.errstate(over="ignore"):
+        cost = np.ldexp(cdist(unit, unit), exponent)
+    if not np.isfinite(cost).all():
+        raise ValueError("distances between anchors exceed the range of float64; scale the points down")
+    return cost
+
+
+def _transposed(anchors: NDArray[np.float64]) -> NDArray[Any]:
+    """Anchors as (width, stride), flat, padded with zeros as the distance kernel wants them."""
+    k, d = anchors.shape
+    padded = np.zeros(((d + 3) & ~3, stride_of(k)))
+    padded[:d, :k] = anchors.T
+    return padded.ravel()
+
+
+@compiled
+def _nearest(points, scale, transposed, k):  # type: ignore[no-untyped-def]
+    n, d = points.shape
+    width = (d + 3) & ~3
+    stride = stride_of(k)
+    x = np.zeros((_CHUNK + 1) * width)
+    distance = np.empty((_CHUNK + 1) * stride)
+    index = np.empty(n, np.int64)
+    nearest = np.empty(n)
+    for start in range(0, n, _CHUNK):
+        count = min(_CHUNK, n - start)
+        for i in range(count):
+            for c in range(d):
+                x[i * width + c] = points[start + i, c] * scale
+        fill_distances(EUCLIDEAN, 2.0, x, transposed, count, stride, width, distance)
+        for i in range(count):
+            best = 0
+            for u in range(1, k):
+                if distance[i * stride + u] < distance[i * stride + best]:
+                    best = u
+            index[start + i] = best
+            nearest[start + i] = distance[i * stride + best]
+    return index, nearest

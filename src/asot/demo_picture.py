@@ -1,0 +1,190 @@
+"""The demo's picture: the distance matrix ordered by class, and a map of the digits drawn with their own images.
+
+The map is t-SNE on the distances, started from classical scaling so that it is the same every time. Thumbnails that
+would cover each other are pushed apart, and all of them are painted into one image, which is much faster than hundreds
+of artists. The figure is built without pyplot: drawing leaves no trace in the caller's matplotlib.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.archive import PathLike, atomic_write
+from asot.demo import Demo
+
+SUFFIXES = (".png", ".pdf", ".svg")
+
+_BACKGROUND = "#10131c"
+_TEXT = "#e8eaf0"
+_QUIET = "#9aa3b5"
+_PALETTE = (
+    "#ff6b6b", "#ffa94d", "#ffe066", "#a9e34b", "#51cf66",
+    "#3bc9db", "#4dabf7", "#9775fa", "#e599f7", "#f1f3f5",
+)  # fmt: skip
+_MAP_SIZE = 600  # digits on the map
+_CANVAS = 1600  # pixels on each side of the map
+_THUMBNAIL = 56  # pixels on each side of a digit
+
+
+def draw(demo: Demo, path: PathLike) -> None:
+    """Draw the demo to a ``.png``, ``.pdf`` or ``.svg`` file. Needs matplotlib: ``pip install asot[plots]``."""
+    check_suffix(path)
+    figure = make_figure(demo)
+    with atomic_write(path) as stream:
+        figure.savefig(stream, format=Path(path).suffix.lower()[1:], facecolor=_BACKGROUND)
+
+
+def check_suffix(path: PathLike) -> None:
+    """Raise unless the name of the picture tells a format that can be drawn."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"cannot draw {path}: its name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+
+
+def make_figure(demo: Demo) -> Any:
+    """The figure, a `matplotlib.figure.Figure`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    matrix = demo.distances.matrix()
+    figure = Figure(figsize=(15.0, 8.0), dpi=100, facecolor=_BACKGROUND)
+    FigureCanvasAgg(figure)
+    _draw_matrix(figure, figure.add_axes((0.035, 0.065, 0.42, 0.7875)), matrix, demo.labels)
+    _draw_map(figure.add_axes((0.535, 0.03, 0.4575, 0.858)), matrix, demo)
+    _write_captions(figure, demo)
+    return figure
+
+
+def _write_captions(figure: Any, demo: Demo) -> None:
+    threads = f"{demo.n_jobs} thread{'s' * (demo.n_jobs != 1)}"
+    title = f"Every Wasserstein distance between {len(demo.digits):,} handwritten digits"
+    caption = (
+        f"{len(demo.distances):,} transport problems in {demo.pair_seconds:.1f} s on {threads}  ·  "
+        f"{demo.n_anchors} anchors learned in {demo.fit_seconds:.1f} s  ·  "
+        f"mean error {demo.error:.1%} of the mean distance, against exact W₁ on {demo.n_checked:,} random pairs"
+    )
+    figure.text(0.035, 0.94, title, color=_TEXT, fontsize=21, fontweight="bold")
+    figure.text(0.035, 0.9, caption, color=_QUIET, fontsize=11.5)
+
+
+# -------------------------------------------------------------------------------------------------------- the matrix
+
+
+def _draw_matrix(figure: Any, axes: Any, matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+    order = _class_order(matrix, labels)
+    brightest = np.quantile(matrix, 0.998)  # a few odd digits must not darken all others
+    image = axes.imshow(matrix[np.ix_(order, order)], cmap="magma", vmin=0.0, vmax=brightest)
+    classes, starts = np.unique(labels[order], return_index=True)
+    edges = np.append(starts, len(order)) - 0.5
+    for edge in edges[1:-1]:
+        axes.axhline(edge, color=_BACKGROUND, linewidth=1.1)
+        axes.axvline(edge, color=_BACKGROUND, linewidth=1.1)
+    middles = (edges[:-1] + edges[1:]) / 2
+    axes.set_xticks(middles, [str(c) for c in classes])
+    axes.set_yticks(middles, [str(c) for c in classes])
+    axes.tick_params(length=0, labelsize=14, pad=5)
+    for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
+        for c, tick in zip(classes, ticks, strict=True):
+            tick.set(color=_PALETTE[c], fontweight="bold")
+    axes.spines[:].set_visible(False)
+    _draw_scale(figure, axes, image)
+
+
+def _draw_scale(figure: Any, axes: Any, image: Any) -> None:
+    place = axes.inset_axes((1.025, 0.0, 0.02, 1.0))
+    scale = figure.colorbar(image, cax=place)
+    scale.outline.set_visible(False)
+    scale.ax.tick_params(length=0, labelsize=9, labelcolor=_QUIET)
+    scale.ax.set_title("distance", color=_QUIET, fontsize=10, pad=7)
+
+
+def _class_order(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Digits by class; within a class from the most typical (nearest to its class) to the oddest."""
+    typical = np.empty(len(labels))
+    for c in np.unique(labels):
+        own = np.flatnonzero(labels == c)
+        typical[own] = matrix[np.ix_(own, own)].mean(axis=1)
+    return np.lexsort((typical, labels))
+
+
+# ----------------------------------------------------------------------------------------------------------- the map
+
+
+def _draw_map(axes: Any, matrix: NDArray[np.float64], demo: Demo) -> None:
+    shown = np.unique(np.linspace(0, len(matrix) - 1, min(len(matrix), _MAP_SIZE)).astype(int))
+    places = spread_out(embed(matrix[np.ix_(shown, shown)]))
+    axes.imshow(paint(demo.images[shown], demo.labels[shown], places))
+    axes.set_axis_off()
+
+
+def embed(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A map (N, 2) on which near digits are near: classical scaling, then t-SNE from there where there are enough."""
+    start = _classical_scaling(matrix)
+    if len(matrix) < 30:
+        return start
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    tiny = start / start[:, 0].std() * 1e-4  # where t-SNE likes to start
+    perplexity = min(30.0, len(matrix) / 4)
+    tsne = TSNE(metric="precomputed", init=tiny, perplexity=perplexity, random_state=0)
+    with threadpool_limits(1):  # so few digits are faster without threads that wait for each other
+        return np.asarray(tsne.fit_transform(matrix), dtype=np.float64)
+
+
+def _classical_scaling(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The plane that shows squared distances best; signs are fixed so that the map never flips."""
+    squared = matrix**2
+    centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
+    values, vectors = np.linalg.eigh(-0.5 * centred)
+    axes = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
+    heaviest = np.abs(axes).argmax(axis=0)
+    signs = np.where(axes[heaviest, [0, 1]] < 0, -1.0, 1.0)
+    return np.asarray(axes * signs)
+
+
+def spread_out(places: NDArray[np.float64], gap: float = 0.85 * _THUMBNAIL, steps: int = 60) -> NDArray[np.float64]:
+    """Scale a map (N, 2) to the canvas and push thumbnails apart until few stand closer than ``gap`` pixels."""
+    from scipy.spatial import cKDTree
+
+    places = _fit_canvas(places)
+    ranks = _fit_canvas(places.argsort(axis=0).argsort(axis=0).astype(float))
+    places = 0.45 * places + 0.55 * ranks  # ranks fill the empty parts of a map
+    for _ in range(steps):
+        pairs = cKDTree(places).query_pairs(gap, output_type="ndarray")
+        if len(pairs) == 0:
+            break
+        i, j = pairs[np.lexsort(pairs.T)].T
+        towards = places[j] - places[i]
+        length = np.maximum(np.linalg.norm(towards, axis=1), 1e-6)
+        push = towards * (0.35 * (gap - length) / length)[:, None]
+        np.add.at(places, i, -push)
+        np.add.at(places, j, push)
+    return _fit_canvas(places)
+
+
+def _fit_canvas(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Stretch each direction so that every thumbnail is inside, near the edge at most."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    unit = (places - low) / np.where(high > low, high - low, 1.0)
+    return _THUMBNAIL / 2 + unit * (_CANVAS - _THUMBNAIL)
+
+
+def paint(images: NDArray[np.float64], labels: NDArray[np.int64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One image (canvas, canvas, 3) with every digit at its place, in the colour of its class; ink adds as light."""
+    from matplotlib.colors import to_rgb
+    from scipy.ndimage import zoom
+
+    background = np.array(to_rgb(_BACKGROUND))
+    colours = np.array([to_rgb(colour) for colour in _PALETTE])
+    canvas = np.broadcast_to(background, (_CANVAS, _CANVAS, 3)).copy()
+    corners = np.clip((places - _THUMBNAIL / 2).astype(int), 0, _CANVAS - _THUMBNAIL)
+    factor = _THUMBNAIL / images.shape[1]
+    for image, label, (x, y) in zip(images, labels, corners, strict=True):
+        ink = np.clip(zoom(image / 16.0, factor, order=1, grid_mode=True, mode="grid-constant"), 0.0, 1.0)[..., None]
+        patch = canvas[y : y + _THUMBNAIL, x : x + _THUMBNAIL]
+        patch += ink * np.maximum(colours[label] - patch, 0.0)
+    return canvas

@@ -1,0 +1,218 @@
+"""Entropic transport between many histograms under one shared cost, on the CPU (METHOD §2).
+
+All pairs share the kernel K = exp(-C/ε), so an iteration of a whole tile is two matrix products:
+U ← A ⊘ (V Kᵀ), V ← B ⊘ (U K), with a pair per row. Pairs leave the tile one by one, when
+
+* they have converged: the *remaining* marginal error, extrapolated from the measured rate, is below the tolerance;
+* they converge so slowly that a few Newton steps are cheaper (see `asot.solvers.sinkhorn_log`);
+* max_iter is reached, which their status then says.
+
+When C/ε is too large for a kernel in float64, all pairs take the log-domain road from the start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.result import Status
+from asot.solvers import sinkhorn_log
+from asot.solvers.base import TILE_SECONDS, Solution
+
+KERNEL_RANGE = 200.0
+"""Largest max C/ε for which K is formed. Scalings then stay within e^±400 of each other; float64 holds e^±700."""
+
+LOOK_EVERY = 10
+"""Iterations between two looks at convergence."""
+
+PATIENCE = 500
+"""A pair that needs more than this many further iterations is finished by Newton steps."""
+
+CACHE_BYTES = 2**20
+"""A tile's arrays should stay within a core's cache."""
+
+Float = NDArray[np.float64]
+
+
+class SinkhornSharedCost:
+    """Prepared once from histograms and their cost; then solves tiles of pairs.
+
+    Parameters
+    ----------
+    A : (N, k), B : (M, l) or None
+        Rows of total 1.
+    cost : (k, l)
+    reg : float > 0
+        ε, in the units of the cost.
+    max_iter : int
+    tol : float or None
+        Relative accuracy of the value, and bound on the marginal error. None runs exactly max_iter iterations.
+    regularised : bool
+        Return ⟨T, C⟩ - ε H(T) in place of ⟨T, C⟩.
+    start_at_target : bool
+        Begin with V = B, as the paper's code does, in place of V = 1.
+    """
+
+    def __init__(
+        self,
+        A: Float,
+        B: Float | None,
+        cost: Float,
+        *,
+        reg: float,
+        max_iter: int,
+        tol: float | None,
+        regularised: bool,
+        start_at_target: bool,
+    ) -> None:
+        self._A, self._B = A, A if B is None else B
+        self._reg, self._max_iter, self._tol = reg, max_iter, tol
+        self._regularised, self._start_at_target = regularised, start_at_target
+        self._M = cost / reg  # (k, l)
+        self._range = float(self._M.max())
+        self._rounding = 1e-15 * (1.0 + self._range)  # exponents are this uncertain, and with them every mass
+        self._in_kernel = self._range <= KERNEL_RANGE
+        if self._in_kernel:
+            self._K = np.exp(-self._M)  # (k, l)
+            self._KT = np.ascontiguousarray(self._K.T)  # (l, k)
+            self._KMT = np.ascontiguousarray((self._K * self._M).T)  # (l, k)
+        self.info: dict[str, Any] = {
+            "solver": "Sinkhorn, shared kernel" if self._in_kernel else "Sinkhorn, log domain",
+            "device": "cpu",
+            "precision": "float64",
+            "reg": reg,
+            "max_iter": max_iter,
+            "tol": tol,
+        }
+
+    def pairs_per_tile(self, memory: int) -> int:
+        k, l = self._M.shape
+        row_bytes = 8 * 4 * (k + l)
+        if not self._in_kernel:
+            seconds = 4e-7 * k * l + 1e-8 * k**3
+            return int(np.clip(min(TILE_SECONDS / seconds, memory / row_bytes), 1, 2**12))
+        return int(np.clip(min(CACHE_BYTES, memory) / row_bytes, 1, 2**14))
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        tile = _Tile(self._A[rows], self._B[columns])
+        if self._in_kernel:
+            self._iterate(tile, stop)
+        else:
+            for t in range(len(rows)):
+                self._solve_in_log_domain(tile, t, stop)
+        return Solution(self._reg * tile.values, tile.status, tile.n_iter, tile.error)
+
+    # ------------------------------------------------------------------------------------------------ kernel domain
+
+    def _iterate(self, tile: _Tile, stop: NDArray[np.int64]) -> None:
+        """Shared-kernel iterations of all pairs of a tile, compacted as pairs finish."""
+        active = np.arange(len(tile.a))
+        a, b = tile.a, tile.b
+        V = b.copy() if self._start_at_target else np.ones_like(b)
+        U, KV, KU = np.empty_like(a), np.empty_like(a), np.empty_like(b)
+        np.matmul(V, self._KT, out=KV)
+        previous = np.full(len(a), np.inf)
+        with np.errstate(all="ignore"):  # what leaves float64's range is caught by `_finish` and solved again
+            for iteration in range(1, self._max_iter + 1):
+                np.divide(a, KV, out=U)
+                np.matmul(U, self._K, out=KU)
+                np.divide(b, KU, out=V)
+                np.matmul(V, self._KT, out=KV)
+                if iteration == self._max_iter or stop[0] != 0:
+                    self._finish(tile, active, U, V, KV, iteration, stop)
+                    return
+                if self._tol is None or iteration % LOOK_EVERY != 0:
+                    continue
+                error = np.abs(U * KV - a).sum(axis=1)
+                converged, slow = self._judge(U, V, error, previous)
+                leaving = converged | slow
+                previous = error
+                if not leaving.any():
+                    continue
+                tile.status[active[converged]] = Status.CONVERGED
+                self._finish(tile, active[leaving], U[leaving], V[leaving], KV[leaving], iteration, stop)
+                if leaving.all():
+                    return
+                stay = ~leaving
+                active, previous = active[stay], previous[stay]
+                a, b, U, V, KV, KU = a[stay], b[stay], U[stay], V[stay], KV[stay], KU[stay]
+
+    def _goal(self, values: Any) -> Any:
+        """The marginal error at which a pair of this value (in units of ε) has the accuracy asked for."""
+        assert self._tol is not None
+        relative = self._tol * np.clip(values / max(self._range, 1e-300), 1e-4, 1.0)
+        return np.maximum(relative, self._rounding)
+
+    def _judge(self, U: Float, V: Float, error: Float, previous: Float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which pairs have converged, and which converge too slowly (or left float64's range)."""
+        goal = self._goal(np.einsum("pk,pk->p", U, V @ self._KMT))
+        rate = (error / previous) ** (1.0 / LOOK_EVERY)
+        # What is still missing is a geometric tail: error · (rate + rate² + …). Noise at 1e-15 has no rate.
+        remaining = np.where(error < 1e-14, error, error / np.maximum(1.0 - rate, 1e-12))
+        converged = (error <= goal) & (remaining <= goal)
+        needed = np.log(np.maximum(goal / error, 1e-300)) / np.log(np.clip(rate, 1e-9, 1.0 - 1e-12))
+        hopeless = ~np.isfinite(error) | (np.isfinite(previous) & ~(needed < PATIENCE))
+        return converged, hopeless & ~converged
+
+    def _finish(self, tile: _Tile, which: Any, U: Float, V: Float, KV: Float, iteration: int, stop: Any) -> None:
+        """Values, errors and status of pairs that leave the iteration; Newton steps for those that need them."""
+        transported = np.einsum("pk,pk->p", U, V @ self._KMT)
+        row_sums = U * KV
+        tile.values[which] = self._regularise(transported, U, V, row_sums, tile.b[which])
+        tile.error[which] = np.abs(row_sums - tile.a[which]).sum(axis=1)
+        tile.n_iter[which] = iteration
+        lost = ~(np.isfinite(tile.values[which]) & np.isfinite(tile.error[which]))
+        if self._tol is None:
+            tile.status[which] = Status.FIXED_ITERATIONS
+            again = lost
+        else:
+            open_pairs = tile.status[which] != Status.CONVERGED
+            converged_last = open_pairs & (tile.error[which] <= 1e-2 * self._goal(transported))
+            tile.status[which[converged_last]] = Status.CONVERGED
+            again = lost | (open_pairs & ~converged_last & (iteration < self._max_iter))
+        for t in which[again]:
+            self._solve_in_log_domain(tile, t, stop)
+
+    def _regularise(self, transported: Float, U: Float, V: Float, row_sums: Float, b: Float) -> Float:
+        if not self._regularised:
+            return transported
+        with np.errstate(all="ignore"):
+            entropy = (row_sums * np.where(U > 0, np.log(U), 0.0)).sum(axis=1)
+            entropy += (b * np.where(V > 0, np.log(V), 0.0)).sum(axis=1)
+        return np.asarray(entropy - row_sums.sum(axis=1))
+
+    # ------------------------------------------------------------------------------------------------ log domain
+
+    def _solve_in_log_domain(self, tile: _Tile, t: int, stop: NDArray[np.int64]) -> None:
+        """One pair, from the start, on the anchors that carry mass."""
+        rows, columns = np.flatnonzero(tile.a[t]), np.flatnonzero(tile.b[t])
+        a, b = tile.a[t, rows], tile.b[t, columns]
+        M = np.ascontiguousarray(self._M[np.ix_(rows, columns)])
+        phi = np.zeros(len(rows))
+        psi = np.log(b) if self._start_at_target else np.zeros(len(columns))
+        if self._tol is None:
+            tile.error[t] = sinkhorn_log.sweeps(a, b, M, phi, psi, self._max_iter, stop)
+            tile.n_iter[t], tile.status[t] = self._max_iter, Status.FIXED_ITERATIONS
+        else:
+            goal = max(1e-4 * self._tol, self._rounding)  # Newton's last step overshoots any goal: take the tightest
+            budget = self._max_iter - int(tile.n_iter[t])
+            steps, tile.error[t] = sinkhorn_log.anneal(a, b, M, phi, psi, goal, budget, stop)
+            tile.n_iter[t] += steps
+            tile.status[t] = Status.CONVERGED
+        cost, regularised = sinkhorn_log.plan_values(M, phi, psi)
+        tile.values[t] = regularised if self._regularised else cost
+        if self._tol is not None and tile.error[t] > self._goal(cost):
+            tile.status[t] = Status.MAX_ITER
+
+
+class _Tile:
+    """The pairs of a tile and their answers; values are in units of ε."""
+
+    def __init__(self, a: Float, b: Float) -> None:
+        self.a, self.b = a, b  # (P, k), (P, l)
+        self.values = np.zeros(len(a))
+        self.error = np.zeros(len(a))
+        self.n_iter = np.zeros(len(a), dtype=np.int32)
+        self.status = np.full(len(a), Status.MAX_ITER, dtype=np.int8)

@@ -1,0 +1,368 @@
+"""Every mistake gets an error that says what was found, where, and what to do."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import asot
+from asot import Distributions
+from asot.distributions import as_distributions
+from asot.sinks import Callback, Dense, Radius, TopK
+
+COST = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+THREE = np.eye(3)
+NAN, INF = np.nan, np.inf
+
+
+def refused(message, kind=ValueError):
+    return pytest.raises(kind, match=re.escape(message))
+
+
+def changed(array, index, value):
+    new = np.array(array, dtype=float)
+    new[index] = value
+    return new
+
+
+def solve(A=THREE, B=None, *, cost=COST, **options):
+    return asot.emd_many(A, B, cost=cost, **options)
+
+
+# ------------------------------------------------------------------------------------------- collections
+
+
+@pytest.mark.parametrize(("value", "text"), [(NAN, "nan"), (INF, "inf"), (-INF, "-inf")])
+def test_points_that_are_not_finite(value, text):
+    points = changed(np.zeros((5, 2)), (4, 1), value)
+    with refused(f"distribution 1 ('b') has the coordinate {text} at point 2, column 1; points must be finite"):
+        Distributions(points, [0, 2, 5], ids=["a", "b"])
+    with refused(f"distribution 1 has the coordinate {text} at point 2"):
+        Distributions.from_list([points[:2], points[2:]])
+    with refused(f"distribution 1 ('9') has the coordinate {text} at point 2"):
+        Distributions.from_groups(points, [7, 7, 9, 9, 9])
+    with refused(f"distribution 4 has the coordinate {text} at point 0"):
+        Distributions.from_weights(np.eye(5), points)
+
+
+@pytest.mark.parametrize(("value", "text"), [(NAN, "nan"), (INF, "inf")])
+def test_masses_that_are_not_finite(value, text):
+    masses = changed(np.ones(5), 3, value)
+    with refused(f"distribution 1 has the mass {text} at point 1; masses must be finite"):
+        Distributions(np.zeros((5, 2)), [0, 2, 5], masses)
+    with refused(f"distribution 0 has the mass {text} at point 1"):
+        Distributions.from_weights([[1.0, value]], np.eye(2))
+
+
+def test_a_negative_mass():
+    with refused("distribution 1 ('patient-17') has a negative mass (-0.2 at point 2); masses must be ≥ 0"):
+        Distributions(np.zeros((5, 2)), [0, 2, 5], [1, 1, 1, 1, -0.2], ids=["patient-3", "patient-17"])
+    with refused("distribution 0 has a negative mass (-1 at point 1)"):
+        Distributions.from_weights([[2.0, -1.0]], np.eye(2))
+
+
+def test_a_zero_total():
+    with refused("distribution 1 ('b') has zero total mass; drop it or give it mass"):
+        Distributions(np.zeros((5, 2)), [0, 2, 5], [1, 1, 0, 0, 0], ids=["a", "b"])
+    with refused("distribution 1 has zero total mass; drop row 1 of the weights"):
+        Distributions.from_weights([[1.0, 1.0], [0.0, 0.0]], np.eye(2))
+
+
+def test_an_empty_distribution():
+    with refused("distribution 1 is empty; drop it, a distribution needs at least one point"):
+        Distributions(np.zeros((5, 2)), [0, 2, 2, 5])
+    with refused("distribution 1 ('b') is empty"):
+        Distributions.from_list([np.zeros((2, 2)), np.zeros((0, 2))], ids=["a", "b"])
+
+
+def test_an_empty_distribution_is_called_by_its_name_wherever_it_has_one():
+    with refused("distribution 1 ('b') is empty"):
+        Distributions(np.zeros((5, 2)), [0, 2, 2, 5], ids=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Distributions.from_list([]),
+        lambda: Distributions(np.zeros((0, 2)), [0]),
+        lambda: Distributions.from_groups(np.zeros((0, 2)), []),
+        lambda: Distributions.from_weights(np.zeros((0, 2)), np.eye(2)),
+    ],
+    ids=["list", "flat", "groups", "weights"],
+)
+def test_an_empty_collection(make):
+    with refused("the collection is empty"):
+        make()
+
+
+def test_mixed_dimensions():
+    message = "distribution 2 ('c') has points of 3 dimensions, but distribution 0 ('a') of 2; all distributions must"
+    with refused(message):
+        Distributions.from_list([np.zeros((1, 2)), np.zeros((4, 2)), np.zeros((1, 3))], ids=["a", "b", "c"])
+
+
+def test_points_of_the_wrong_shape():
+    with refused("distribution 0 must be points (n, d); found shape (3,); use x[:, None] for points on a line"):
+        Distributions.from_list([np.zeros(3)])
+    with refused("points must be (n, d) with d ≥ 1; found shape (3,)"):
+        Distributions(np.zeros(3), [0, 3])
+    with refused("points must be (n, d) with d ≥ 1; found shape (3, 0)"):
+        Distributions(np.zeros((3, 0)), [0, 3])
+
+
+@pytest.mark.parametrize("points", [[["a", "b"]], np.ones((2, 2), dtype=complex)])
+def test_points_that_are_not_numbers(points):
+    with refused("points must hold numbers"):
+        Distributions(points, [0, len(points)])
+
+
+def test_points_of_ragged_rows():
+    with refused("points cannot be read as an array"):
+        Distributions([[1.0, 2.0], [3.0]], [0, 2])
+
+
+def test_offsets_that_do_not_increase():
+    with refused("offsets must increase, but offsets[2] = 1 follows 3"):
+        Distributions(np.zeros((5, 2)), [0, 3, 1, 5])
+
+
+@pytest.mark.parametrize(("offsets", "found"), [([1, 5], "1 and 5"), ([0, 4], "0 and 4"), ([0, 2, 9], "0 and 9")])
+def test_offsets_that_do_not_match_the_points(offsets, found):
+    with refused(f"offsets must start at 0 and end at the number of points, 5; found {found}"):
+        Distributions(np.zeros((5, 2)), offsets)
+
+
+@pytest.mark.parametrize("offsets", [[0.0, 5.0], [[0, 5]], ["0", "5"]])
+def test_offsets_that_are_not_a_row_of_whole_numbers(offsets):
+    with refused("offsets must be integers (N + 1,)"):
+        Distributions(np.zeros((5, 2)), offsets)
+
+
+def test_labels_of_the_wrong_length():
+    with refused("labels must hold one label for each of the 5 points; found shape (4,)"):
+        Distributions.from_groups(np.zeros((5, 2)), [0, 0, 1, 1])
+
+
+def test_labels_that_are_missing():
+    with refused("label 1 is missing (nan); every point needs one"):
+        Distributions.from_groups(np.zeros((2, 2)), [0.0, NAN])
+    with refused("labels cannot be ordered"):
+        Distributions.from_groups(np.zeros((2, 2)), np.array(["a", None], dtype=object))
+
+
+def test_masses_of_the_wrong_length():
+    with refused("masses must hold one mass for each of the 5 points; found shape (4,)"):
+        Distributions(np.zeros((5, 2)), [0, 5], np.ones(4))
+    with refused("masses must hold one mass for each of the 5 points; found shape (4,)"):
+        Distributions.from_groups(np.zeros((5, 2)), np.zeros(5, dtype=int), np.ones(4))
+    with refused("distribution 0 has 5 points but masses of shape (4,)"):
+        Distributions.from_list([np.zeros((5, 2))], [np.ones(4)])
+    with refused("masses has 2 entries for 1 distributions"):
+        Distributions.from_list([np.zeros((5, 2))], [np.ones(5), np.ones(5)])
+
+
+def test_ids_of_the_wrong_length():
+    with refused("ids must name each of the 2 distributions; found 1"):
+        Distributions(np.zeros((5, 2)), [0, 2, 5], ids=["a"])
+    with refused("ids must name each of the 1 distributions; found 2"):
+        Distributions.from_list([np.zeros((5, 2))], ids=["a", "b"])
+
+
+def test_weights_of_another_vocabulary():
+    with refused("weights are over 3 points, but the support has 2"):
+        Distributions.from_weights(np.eye(3), np.eye(2))
+    with refused("weights must be (N, V); found shape (3,)"):
+        Distributions.from_weights(np.ones(3), np.eye(3))
+
+
+@pytest.mark.parametrize("values", [3, [], "points", None])
+def test_something_that_is_no_collection(values):
+    with refused("expected asot.Distributions or a list of point arrays (n_i, d)", TypeError):
+        as_distributions(values)
+
+
+# ------------------------------------------------------------------------------------------- costs
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        (np.ones(3), "cost must be a matrix (k, l); found shape (3,)"),
+        (np.ones((0, 0)), "cost must be a matrix (k, l); found shape (0, 0)"),
+        (np.ones((3, 2)), "cost has shape (3, 2); distances within one set need a square one"),
+        (changed(COST, (1, 2), NAN), "cost[1, 2] is nan; costs must be finite"),
+        (changed(COST, (0, 1), INF), "cost[0, 1] is inf; costs must be finite"),
+        (changed(COST, (2, 0), -1), "cost[2, 0] is negative (-1); costs must be ≥ 0"),
+        (changed(COST, (0, 2), 5), "cost is not symmetric: cost[0, 2] = 5 but cost[2, 0] = 2"),
+        (changed(COST, (1, 1), 5), "cost[1, 1] = 5; distances within one set need a zero diagonal"),
+        ([["a"]], "cost must hold numbers"),
+    ],
+)
+def test_a_cost_that_is_no_cost(cost, message):
+    with refused(message):
+        solve(cost=cost)
+
+
+@pytest.mark.parametrize("cost", [np.ones(3), changed(COST, (1, 2), NAN), -COST])
+def test_a_single_pair_checks_its_cost_too(cost):
+    with refused("cost"):
+        asot.emd([1, 0, 0], [0, 1, 0], cost)
+
+
+def test_an_asymmetric_cost_comes_with_its_remedy():
+    cost = changed(COST, (0, 2), 5)
+    with refused("pass B=A to solve both directions"):
+        solve(cost=cost)
+    assert solve(THREE, THREE, cost=cost).matrix()[0, 2] == 5.0
+
+
+# ------------------------------------------------------------------------------------------- histograms
+
+
+def test_histograms_that_are_not_on_the_anchors_of_the_cost():
+    with refused("A has histograms on 4 anchors, but the cost has 3; histograms and cost must be on the same anchors"):
+        solve(np.eye(4))
+    with refused("B has histograms on 3 anchors, but the cost has 2"):
+        solve(np.eye(3), np.eye(3), cost=np.ones((3, 2)))
+    with refused("b has histograms on 2 anchors, but the cost has 3"):
+        asot.emd([1, 0, 0], [0, 1], COST)
+
+
+@pytest.mark.parametrize(
+    ("A", "message"),
+    [
+        (changed(THREE, (1, 2), NAN), "histogram 1 of A is nan at anchor 2; masses must be finite"),
+        (changed(THREE, (0, 1), INF), "histogram 0 of A is inf at anchor 1; masses must be finite"),
+        (changed(THREE, (2, 0), -0.5), "histogram 2 of A has a negative mass (-0.5 at anchor 0)"),
+        (changed(THREE, 1, 0), "histogram 1 of A has zero total mass; drop it or give it mass"),
+        (np.empty((0, 3)), "A is empty: it holds no histogram"),
+        (np.ones(3), "A must be (N, k): one histogram per row; found shape (3,)"),
+        ([["a", "b", "c"]], "A must hold numbers"),
+    ],
+)
+def test_histograms_that_are_no_histograms(A, message):
+    with refused(message):
+        solve(A)
+    with refused(message.replace("of A", "of B").replace("A ", "B ")):
+        solve(THREE, A)
+
+
+def test_a_single_pair_of_many():
+    with refused("a and b must be single histograms; found shapes (3, 3) and (3,)"):
+        asot.emd(THREE, [1, 0, 0], COST)
+
+
+def test_a_single_pair_names_the_histogram_at_fault():
+    with refused("histogram 0 of b is nan at anchor 1"):
+        asot.emd([1, 0, 0], [1, NAN, 0], COST)
+
+
+# ------------------------------------------------------------------------------------------- pairs
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ((0, 3), "pair 1 is (0, 3), but its second index must be between 0 and 2"),
+        ((5, 0), "pair 1 is (5, 0), but its first index must be between 0 and 2"),
+        ((-1, 0), "pair 1 is (-1, 0), but its first index must be between 0 and 2"),
+    ],
+)
+def test_pairs_out_of_range(pair, message):
+    with refused(message):
+        solve(pairs=[(0, 1), pair])
+
+
+def test_pairs_out_of_the_range_of_the_second_set():
+    with refused("pair 0 is (2, 1), but its second index must be between 0 and 0"):
+        solve(THREE, THREE[:1], pairs=[(2, 1)])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([0, 1], "pairs must be an integer array (P, 2); found shape (2,)"),
+        ([(0, 1, 2)], "pairs must be an integer array (P, 2); found shape (1, 3)"),
+        ([(0.0, 1.0)], "pairs must hold integers, not float64"),
+        (np.ones((2, 2), dtype=bool), "pairs must hold integers, not bool"),
+    ],
+)
+def test_pairs_that_are_no_pairs(pairs, message):
+    with refused(message):
+        solve(pairs=pairs)
+
+
+# ------------------------------------------------------------------------------------------- sinks
+
+
+def test_more_neighbours_than_there_are():
+    with refused("n_neighbors=3, but there are only 2 candidates for each row"):
+        solve(sink=TopK(3))
+    with refused("n_neighbors=2, but there are only 1 candidates for each row"):
+        solve(THREE, THREE[:1], sink=TopK(2))
+
+
+@pytest.mark.parametrize("n_neighbors", [0, -1, 1.5, True, "3"])
+def test_a_number_of_neighbours_that_is_none(n_neighbors):
+    with refused(f"n_neighbors must be a whole number ≥ 1; found {n_neighbors!r}"):
+        TopK(n_neighbors)
+
+
+@pytest.mark.parametrize("radius", [-1.0, NAN, INF])
+def test_a_radius_that_is_none(radius):
+    with refused(f"radius must be a number ≥ 0; found {radius!r}"):
+        Radius(radius)
+
+
+def test_a_callback_that_cannot_be_called():
+    with refused("Callback needs a function of (rows, columns, values); found 3"):
+        Callback(3)
+
+
+@pytest.mark.parametrize(
+    ("sink", "message"),
+    [(Dense(), "a list of pairs does not fill a matrix"), (TopK(1), "nearest neighbours need all pairs or two sets")],
+)
+def test_a_list_of_pairs_where_all_are_needed(sink, message):
+    with refused(message):
+        solve(pairs=[(0, 1)], sink=sink)
+
+
+# ------------------------------------------------------------------------------------------- how to run
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:x", "", None, 0])
+def test_an_unknown_device(device):
+    with refused(f"unknown device {device!r}"):
+        solve(device=device)
+
+
+def test_a_device_that_this_version_does_not_have():
+    with refused("device 'cuda:1' is not available"):
+        solve(device="cuda:1")
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])
+def test_a_number_of_threads_that_is_none(n_jobs):
+    with refused(f"n_jobs must be None, a positive number of threads, or -1 for all cores; found {n_jobs!r}"):
+        solve(n_jobs=n_jobs)
+
+
+@pytest.mark.parametrize("memory", ["much", "2X", "G", "-1G", "1e3", [1], True])
+def test_an_amount_of_memory_that_is_none(memory):
+    with refused("memory must be a number of bytes or a text such as '2G'"):
+        solve(memory=memory)
+
+
+@pytest.mark.parametrize("memory", [0, -5, "0G", NAN, INF])
+def test_no_memory_at_all(memory):
+    with refused(f"memory must be a positive amount; found {memory!r}"):
+        solve(memory=memory)
+
+
+@pytest.mark.parametrize("progress", ["yes", 1, 0.5])
+def test_a_progress_value_that_is_none(progress):
+    with refused(f"progress must be True, False, None or a function of (done, total); found {progress!r}"):
+        solve(progress=progress)

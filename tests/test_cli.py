@@ -1,0 +1,229 @@
+"""The command line: what it computes is what the library computes; what goes wrong is one line and an exit code."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import asot
+from asot.cli import cli
+from asot.io import load_collection, load_distances, load_space
+
+
+@pytest.fixture
+def collection(tmp_path):
+    """A CSV of six distributions in the plane, with masses."""
+    rng = np.random.default_rng(0)
+    rows = [f"p{i % 6},{x:.6f},{y:.6f},{m:.3f}" for i, (x, y, m) in enumerate(rng.random((60, 3)) + 0.01)]
+    path = tmp_path / "c.csv"
+    path.write_text("id,x,y,mass\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def other(tmp_path):
+    path = tmp_path / "other.npz"
+    np.savez(path, points=np.random.default_rng(1).random((9, 2)), offsets=[0, 4, 9])
+    return path
+
+
+def asot_command(*arguments):
+    return CliRunner().invoke(cli, [str(a) for a in arguments], prog_name="asot")
+
+
+def succeed(*arguments):
+    done = asot_command(*arguments)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def fail(*arguments, code=1):
+    done = asot_command(*arguments)
+    assert done.exit_code == code, done.output
+    assert done.stdout == ""
+    if code == 1:
+        assert done.stderr.startswith("asot: error: ")
+        assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+# ------------------------------------------------------------------------------------------------------------ commands
+
+
+def test_help_and_version_are_there():
+    assert asot.__version__ in succeed("--version")
+    for command in ("demo", "fit", "pairwise", "exact", "info"):
+        assert command in succeed("--help")
+        assert "Usage: asot" in succeed(command, "--help")
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported():
+    code = (
+        "import sys, asot.cli\n"
+        "try: asot.cli.main()\n"
+        "finally: print({'numpy', 'numba', 'scipy', 'sklearn', 'matplotlib'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("set()\n"), done
+
+
+def test_exact_writes_the_matrix_of_the_library(tmp_path, collection):
+    succeed("exact", collection, "-o", tmp_path / "d.npy", "--jobs", 1)
+    expected = asot.pairwise_exact(load_collection(collection)).matrix()
+    np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), expected)
+
+
+def test_exact_takes_a_metric_and_a_second_collection(tmp_path, collection, other):
+    succeed("exact", collection, other, "-o", tmp_path / "d.npz", "--metric", "cityblock", "--jobs", 1)
+    expected = asot.pairwise_exact(load_collection(collection), load_collection(other), metric="cityblock")
+    found = load_distances(tmp_path / "d.npz")
+    np.testing.assert_array_equal(found.matrix(), expected.matrix())
+    assert found.matrix().shape == (6, 2)
+
+
+def test_fit_then_pairwise_equals_pairwise_alone(tmp_path, collection):
+    said = succeed("fit", collection, "-o", tmp_path / "s.npz", "--n-anchors", 5, "--seed", 3)
+    assert "5 anchors in 2 dimensions" in said
+    succeed("pairwise", collection, "-o", tmp_path / "a.npz", "--space", tmp_path / "s.npz", "--jobs", 1)
+    succeed("pairwise", collection, "-o", tmp_path / "b.npz", "--n-anchors", 5, "--seed", 3, "--jobs", 2)
+    a, b = load_distances(tmp_path / "a.npz"), load_distances(tmp_path / "b.npz")
+    np.testing.assert_array_equal(a.values, b.values)
+    D = load_collection(collection)
+    np.testing.assert_array_equal(a.values, asot.pairwise(D, space=load_space(tmp_path / "s.npz")).values)
+
+
+def test_pairwise_takes_every_option(tmp_path, collection, other):
+    options = ["--reg", "auto", "--memory", "100M", "--jobs", 1, "--n-anchors", 4]
+    succeed("pairwise", collection, other, "-o", tmp_path / "d.csv", *options)
+    lines = (tmp_path / "d.csv").read_text().splitlines()
+    assert lines[0] == "id_i,id_j,distance"
+    assert lines[1].startswith("p0,0,")
+    assert len(lines) == 1 + 6 * 2
+    assert "Distances: 15 pairs" in succeed("pairwise", collection, "-o", tmp_path / "e.npz", "--reg", "0.1")
+
+
+def test_info_tells_what_every_kind_of_file_holds(tmp_path, collection, other):
+    assert "Distributions: 6 distributions of 10 points" in succeed("info", collection)
+    assert "Distributions: 2 distributions of 4 to 5 points" in succeed("info", other)
+    succeed("fit", collection, "-o", tmp_path / "s.npz", "--n-anchors", 5)
+    assert "AnchorSpace: 5 anchors in 2 dimensions" in succeed("info", tmp_path / "s.npz")
+    for name, said in {"d.npz": "Distances: 15 pairs", "d.csv": "Distances: 15 pairs", "d.npy": "6 × 6"}.items():
+        succeed("exact", collection, "-o", tmp_path / name, "--jobs", 1)
+        assert said in succeed("info", tmp_path / name)
+
+
+def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    said = succeed("demo", "--out", tmp_path / "x.png", "--n", 40, "--n-anchors", 8, "--jobs", 1)
+    assert "780" in said
+    assert "pairs per second" in said
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr("asot.cli._has_matplotlib", lambda: False)
+    said = succeed("demo", "--out", tmp_path / "x.png", "--n", 20, "--n-anchors", 5, "--jobs", 1)
+    assert "pip install asot[plots]" in said
+    assert os.listdir(tmp_path) == []
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_wrong_inputs_are_one_line_that_names_the_file(tmp_path, collection):
+    out = tmp_path / "d.npy"
+    assert "missing.csv: there is no such file" in fail("exact", tmp_path / "missing.csv", "-o", out)
+    (tmp_path / "t.npz").write_text("hello")
+    assert "t.npz is not an .npz file" in fail("pairwise", tmp_path / "t.npz", "-o", out)
+    assert "t.npz is not an .npz file" in fail("info", tmp_path / "t.npz")
+    assert "t.npz is not an .npz file" in fail("pairwise", collection, "-o", out, "--space", tmp_path / "t.npz")
+    (tmp_path / "t.npy").write_text("hello")
+    assert "t.npy is not an array" in fail("info", tmp_path / "t.npy")
+    collection.write_text("id,x\na,1\nb,oops\n")
+    assert "c.csv, line 3: 'oops' in column 'x' is not a number" in fail("fit", collection, "-o", tmp_path / "s.npz")
+    assert not out.exists()
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, collection, monkeypatch):
+    monkeypatch.setattr("asot.io.load_collection", lambda path: pytest.fail("began to work"))
+    gone = tmp_path / "gone"
+    assert "gone does not exist" in fail("exact", collection, "-o", gone / "d.npy")
+    assert "gone does not exist" in fail("pairwise", collection, "-o", gone / "d.npy")
+    assert "gone does not exist" in fail("fit", collection, "-o", gone / "s.npz")
+    assert "must end in .npy, .npz or .csv" in fail("exact", collection, "-o", tmp_path / "d.txt")
+    assert "must end in .npz" in fail("fit", collection, "-o", tmp_path / "s.csv")
+    (tmp_path / "folder.npy").mkdir()
+    assert "it is a folder" in fail("exact", collection, "-o", tmp_path / "folder.npy")
+    monkeypatch.setattr("asot.demo.run_demo", lambda *a, **k: pytest.fail("began to work"))
+    assert "gone does not exist" in fail("demo", "--out", gone / "x.png")
+    assert "must end in .png, .pdf or .svg" in fail("demo", "--out", tmp_path / "x.gif")
+
+
+def test_a_failure_in_the_middle_keeps_the_old_output(tmp_path, collection, monkeypatch):
+    out = tmp_path / "d.npz"
+    out.write_bytes(b"old")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("asot.archive.os.fsync", full)
+    assert "d.npz: No space left on device" in fail("exact", collection, "-o", out)
+    assert out.read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["c.csv", "d.npz"]
+
+
+def test_wrong_options_are_usage_errors(tmp_path, collection):
+    out = tmp_path / "d.npy"
+    assert "Missing option '-o'" in fail("exact", collection, code=2)
+    assert "neither a number nor 'auto'" in fail("pairwise", collection, "-o", out, "--reg", "some", code=2)
+    assert "No such command" in fail("dance", code=2)
+    both = ["--space", "s.npz", "--n-anchors", 3]
+    assert "leave out --n-anchors" in fail("pairwise", collection, "-o", out, *both, code=2)
+
+
+def test_values_that_the_library_refuses_are_one_line(tmp_path, collection):
+    out = tmp_path / "d.npy"
+    assert "reg" in fail("pairwise", collection, "-o", out, "--reg", "-1")
+    assert "metric" in fail("exact", collection, "-o", out, "--metric", "nonsense")
+    assert "memory" in fail("pairwise", collection, "-o", out, "--memory", "lots")
+    assert "n_jobs" in fail("exact", collection, "-o", out, "--jobs", 0)
+
+
+def test_debug_shows_the_trace(tmp_path):
+    done = asot_command("--debug", "info", tmp_path / "missing.npz")
+    assert done.exit_code == 1
+    assert isinstance(done.exception, FileNotFoundError)
+
+
+def test_a_bug_is_one_line_too(monkeypatch, collection):
+    def broken(path):
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setattr("asot.cli._describe", broken)
+    assert "ZeroDivisionError: division by zero (asot --debug shows where)" in fail("info", collection)
+
+
+def test_running_out_of_memory_is_said(monkeypatch, collection):
+    def broken(path):
+        raise MemoryError
+
+    monkeypatch.setattr("asot.cli._describe", broken)
+    assert "there is not enough memory" in fail("info", collection)
+
+
+def test_ctrl_c_is_one_line_and_exit_code_130(monkeypatch, collection):
+    def interrupted(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("asot.cli._describe", interrupted)
+    assert fail("info", collection, code=130) == "asot: stopped\n"
+
+
+def test_the_program_itself_prints_one_line_and_exits_with_1(tmp_path):
+    command = [sys.executable, "-m", "asot.cli", "info", str(tmp_path / "missing.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"asot: error: cannot read {tmp_path / 'missing.npz'}: there is no such file\n"
