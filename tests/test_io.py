@@ -7,13 +7,13 @@ import pickle
 import struct
 import sys
 import zipfile
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import asot
 from asot import archive
+from asot.anchors.space import AnchorSpace
 from asot.io import (
     atomic_write,
     check_writable,
@@ -382,7 +382,8 @@ def test_a_space_comes_back_bit_for_bit(tmp_path):
 
 
 def test_a_space_that_makes_no_sense_names_the_file(tmp_path):
-    save_space(SimpleNamespace(anchors=np.zeros((2, 1)), cost=np.full((2, 2), np.nan)), tmp_path / "s.npz")
+    arrays = {"anchors": np.zeros((2, 1)), "cost": np.full((2, 2), np.nan)}
+    save_arrays(tmp_path / "s.npz", {"kind": "anchor-space"}, arrays)
     with pytest.raises(ValueError, match=r"s\.npz: "):
         load_space(tmp_path / "s.npz")
 
@@ -412,7 +413,7 @@ def test_what_is_wrong_inside_a_collection_is_said_with_the_file(tmp_path):
     np.savez(tmp_path / "c.npz", points=np.ones((3, 1)), offsets=[0, 2])
     with pytest.raises(ValueError, match=r"c\.npz: offsets must start at 0 and end at the number of points, 3"):
         load_collection(tmp_path / "c.npz")
-    save_space(SimpleNamespace(anchors=np.zeros((2, 1)), cost=np.zeros((2, 2))), tmp_path / "s.npz")
+    save_space(AnchorSpace(np.zeros((2, 1))), tmp_path / "s.npz")
     with pytest.raises(ValueError, match=r"s\.npz holds an anchor space, not a collection"):
         load_collection(tmp_path / "s.npz")
 
@@ -614,3 +615,13 @@ def test_distances_that_contradict_themselves_are_refused(tmp_path, header, arra
     with pytest.raises(ValueError, match=message) as caught:
         load_distances(tmp_path / "d.npz")
     assert "d.npz" in str(caught.value)
+
+
+@pytest.mark.parametrize("cost", [None, [[0.0, 7.0], [7.0, 0.0]]])
+def test_a_space_comes_back_as_it_was_and_knows_whether_its_cost_is_euclidean(tmp_path, cost):
+    space = AnchorSpace([[0.0, 1.0], [3.0, 5.0]], cost)
+    space.save(tmp_path / "s.npz")
+    loaded = AnchorSpace.load(tmp_path / "s.npz")
+    assert np.array_equal(loaded.anchors, space.anchors)
+    assert np.array_equal(loaded.cost, space.cost)
+    assert loaded.is_euclidean == (cost is None)

@@ -126,13 +126,14 @@ def _has_matplotlib() -> bool:
 @_seed
 def fit(collection: str, output: str, n_anchors: int | None, seed: int) -> None:
     """Learn an anchor space on a COLLECTION."""
+    import asot
     from asot.archive import check_writable
     from asot.io import load_collection, save_space
 
     if Path(output).suffix.lower() != ".npz":
         raise ValueError(f"cannot write an anchor space to {output}: its name must end in .npz")
     check_writable(output)
-    space = _learn(load_collection(collection), n_anchors, seed)
+    space = asot.KMeansAnchors(n_anchors, random_state=seed).fit(load_collection(collection)).space_
     save_space(space, output)
     click.echo(f"{output}: {_describe_space(space)}")
 
@@ -174,10 +175,8 @@ def pairwise(
         raise click.UsageError("--space brings its own anchors; leave out --n-anchors")
     first = load_collection(collection)
     second = None if other is None else load_collection(other)
-    anchors = _learn(first, n_anchors, seed) if space is None else load_space(space)
-    result = asot.pairwise(
-        first, second, space=anchors, reg=reg, bounds=bounds, n_jobs=jobs, memory=memory, random_state=seed
-    )
+    anchors = asot.KMeansAnchors(n_anchors, random_state=seed) if space is None else load_space(space)
+    result = asot.pairwise(first, second, space=anchors, reg=reg, bounds=bounds, n_jobs=jobs, memory=memory)
     _finish(output, result, first, second)
 
 
@@ -210,12 +209,6 @@ def _check_output(output: str) -> None:
 
     check_distances_suffix(output)
     check_writable(output)
-
-
-def _learn(collection: Distributions, n_anchors: int | None, seed: int) -> AnchorSpace:
-    import asot
-
-    return asot.KMeansAnchors(n_anchors, random_state=seed).fit(collection).space_
 
 
 def _finish(output: str, result: Any, first: Distributions, second: Distributions | None) -> None:

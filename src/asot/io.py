@@ -60,8 +60,8 @@ DISTANCE_SUFFIXES = (".npy", ".npz", ".csv")
 
 
 def save_space(space: AnchorSpace, path: PathLike) -> None:
-    """Write an anchor space: its anchors (k, d) and their cost (k, k)."""
-    arrays = {"anchors": np.asarray(space.anchors, np.float64), "cost": np.asarray(space.cost, np.float64)}
+    """Write an anchor space: its anchors (k, d) and, unless it is the Euclidean one, their cost (k, k)."""
+    arrays = {"anchors": space.anchors} if space.is_euclidean else {"anchors": space.anchors, "cost": space.cost}
     save_arrays(path, {"kind": "anchor-space"}, arrays)
 
 
@@ -69,9 +69,9 @@ def load_space(path: PathLike) -> AnchorSpace:
     """Read an anchor space; safe on files from strangers."""
     from asot.anchors.space import AnchorSpace
 
-    _, arrays = load_arrays(path, "anchor-space", required=["anchors", "cost"])
+    _, arrays = load_arrays(path, "anchor-space", required=["anchors"], optional=["cost"])
     with naming(path):
-        return AnchorSpace(arrays["anchors"], arrays["cost"])
+        return AnchorSpace(arrays["anchors"], arrays.get("cost"))
 
 
 # --------------------------------------------------------------------------------------------------------- collections

@@ -1,0 +1,68 @@
+"""``python -m benchmarks``: run some or all benchmarks, print their tables and write them to files."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from benchmarks.common import Options, machine
+
+NAMES = ("exact_shared", "exact_points", "entropic", "memory", "startup")
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmarks asked for; the exit code is 1 when one of them failed."""
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    names = asked.names or NAMES
+    if "exact_points" in names and not (asked.data and (asked.data / "tu").is_dir()):
+        parser.error("exact_points reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
+    options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
+    folder = asked.results or (None if asked.quick else RESULTS)
+    failed = [name for name in names if not _run(name, options, folder, _command(asked))]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _run(name: str, options: Options, folder: Path | None, command: str) -> bool:
+    """Run one benchmark; a failure is shown, writes nothing, and does not keep the others from running."""
+    print(f"--- {name}", flush=True)
+    description = machine()  # before the work, so that the load it tells is not our own
+    try:
+        report = importlib.import_module(f"benchmarks.{name}").run(options)
+    except Exception:
+        traceback.print_exc()
+        return False
+    text = report.markdown(command, description)
+    print(text, flush=True)
+    if folder is not None:
+        report.write(folder, text)
+    return True
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=NAMES, metavar="name", help=f"which to run: {', '.join(NAMES)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it works")
+    parser.add_argument("--data", type=Path, default=os.environ.get("ASOT_DATA"), help="folder with tu/*.zip")
+    parser.add_argument("--peers", type=Path, help="folder to keep the environment of wasserstein in")
+    parser.add_argument("--results", type=Path, help="where tables go (default: benchmarks/results; quick: nowhere)")
+    return parser
+
+
+def _command(asked: argparse.Namespace) -> str:
+    """The command that made a table, without the folders of this machine."""
+    parts = ["python -m benchmarks", *asked.names]
+    parts += ["--quick"] if asked.quick else []
+    parts += ["--data DIR"] if asked.data else []
+    return " ".join(parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
