@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.common import Options, machine
@@ -24,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("exact_points reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
     options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
     folder = asked.results or (None if asked.quick else RESULTS)
-    failed = [name for name in names if not _run(name, options, folder, _command(asked))]
+    failed = [name for name in names if not _run(name, options, folder, _command(asked, names))]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -56,11 +57,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(asked: argparse.Namespace) -> str:
+def _command(asked: argparse.Namespace, names: Sequence[str]) -> str:
     """The command that made a table, without the folders of this machine."""
     parts = ["python -m benchmarks", *asked.names]
     parts += ["--quick"] if asked.quick else []
-    parts += ["--data DIR"] if asked.data else []
+    parts += ["--data DIR"] if "exact_points" in names else []
     return " ".join(parts)
 
 

@@ -45,10 +45,9 @@ def trial_histograms(k: int, n: int, seed: int = 0) -> Histograms:
     rng = np.random.default_rng(seed + 1000 * k)
     anchors, counts = _clustered_anchors(k, rng, seed)
     probabilities = _class_probabilities(counts / counts.sum(), rng)
-    spread = k // 4
     draws = []
     for _ in range(n):
-        size = max(2, k + int(rng.integers(-k // 4, spread + 1)))
+        size = max(2, k + int(rng.integers(-k // 4, k // 4 + 1)))
         draws.append(rng.multinomial(size, probabilities[rng.integers(N_CLASSES)]))
     masses = np.stack(draws).astype(np.float64)
     cost = cdist(anchors, anchors)

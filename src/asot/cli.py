@@ -6,8 +6,9 @@ stderr and a non-zero exit code; ``--debug`` shows the trace instead. Outputs ar
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,36 +19,40 @@ if TYPE_CHECKING:
     from asot.distributions import Distributions
 
 
-class _Failure(click.ClickException):
-    """An error as one line."""
-
-    exit_code = 1
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"asot: error: {self.message}", file=file, err=True)
-
-
 class _Stopped(click.ClickException):
     """Ctrl-C."""
 
     exit_code = 130  # what shells report for an interrupted program
 
-    def show(self, file: IO[Any] | None = None) -> None:
-        click.echo("asot: stopped", file=file, err=True)
-
 
 class _OneLineErrors(click.Group):
+    """Commands whose errors are one line: exit code 2 for a wrong call, 1 for all else, 130 for Ctrl-C."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        run: Any = super().main
+        if not standalone_mode:
+            return run(*args, standalone_mode=False, **extra)
+        try:
+            sys.exit(run(*args, standalone_mode=False, **extra) or 0)
+        except _Stopped as error:
+            click.echo("asot: stopped", err=True)
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            hint = " (see --help)" if isinstance(error, click.UsageError) else ""
+            click.echo(f"asot: error: {' '.join(error.format_message().split())}{hint}", err=True)
+            sys.exit(error.exit_code)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
-            raise _Stopped("") from interrupt
+            raise _Stopped("stopped") from interrupt
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
             if ctx.params["debug"]:
                 raise
-            raise _Failure(_one_line(error)) from error
+            raise click.ClickException(_one_line(error)) from error
 
 
 def _one_line(error: Exception) -> str:
@@ -76,6 +81,7 @@ _n_anchors = click.option(
     "--n-anchors", type=click.IntRange(min=1), help="Number of anchors.  [default: the mean size of a distribution]"
 )
 _jobs = click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 means every core.")
+_memory = click.option("--memory", help="Budget for scratch memory, such as 2G.  [default: 1G]")
 _seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the anchors.")
 
 
@@ -151,7 +157,7 @@ def fit(collection: str, output: str, n_anchors: int | None, seed: int) -> None:
     help="Entropic, with this ε or one chosen from the costs.  [default: exact on the anchors]",
 )
 @_jobs
-@click.option("--memory", help="Budget for scratch memory, such as 2G.  [default: 1G]")
+@_memory
 @_seed
 @click.option("--bounds", is_flag=True, help="Bounds on the original distance of every pair.")
 def pairwise(
@@ -186,7 +192,8 @@ def pairwise(
 @_output
 @click.option("--metric", default="euclidean", show_default=True, help="Ground metric, named as in scipy's cdist.")
 @_jobs
-def exact(collection: str, other: str | None, output: str, metric: str, jobs: int) -> None:
+@_memory
+def exact(collection: str, other: str | None, output: str, metric: str, jobs: int, memory: str | None) -> None:
     """Exact W1 on the original points: all pairs of a COLLECTION, or every pair with an OTHER one."""
     import asot
     from asot.io import load_collection
@@ -194,7 +201,7 @@ def exact(collection: str, other: str | None, output: str, metric: str, jobs: in
     _check_output(output)
     first = load_collection(collection)
     second = None if other is None else load_collection(other)
-    _finish(output, asot.pairwise_exact(first, second, metric=metric, n_jobs=jobs), first, second)
+    _finish(output, asot.pairwise_exact(first, second, metric=metric, n_jobs=jobs, memory=memory), first, second)
 
 
 @cli.command()

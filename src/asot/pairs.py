@@ -100,7 +100,7 @@ class CrossPairs:
 class ListedPairs:
     """The pairs of an array (P, 2), in its order.
 
-    Within one set (i, j) is solved as (min, max), so that a listed distance is bit for bit the one of all pairs.
+    Within one set (i, j) is solved as (min, max), so that a distance does not depend on the order of its pair.
     """
 
     pairs: NDArray[np.int64]

@@ -60,8 +60,7 @@ class AnchorLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def _from_samples(estimator: Any, X: Any, reset: bool) -> Distributions:
-    ragged = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) != 1
-    if ragged:
+    if isinstance(X, (list, tuple)) and len(X) > 0 and (isinstance(X[0], tuple) or np.ndim(X[0]) == 2):
         return as_distributions(list(X))
     from sklearn.utils.validation import validate_data
 

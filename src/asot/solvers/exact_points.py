@@ -38,6 +38,7 @@ class ExactPoints:
         self._ground = ground
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
+        self._largest = int(self._sizes.max())
         self._used, self._used_offsets = _used_coordinates(ground.points, histograms.offsets, histograms.index)
         self._packed, self._packed_offsets = _pack_points(
             ground.points, histograms.offsets, histograms.index, self._used_offsets, self._used
@@ -62,7 +63,7 @@ class ExactPoints:
         values = np.empty(len(rows))
         pivots = np.empty(len(rows), dtype=np.int32)
         most_sources, most_sinks = int(self._sizes[rows].max()), int(self._sizes[columns].max())
-        index_bits = index_bits_for(most_sources, most_sinks)
+        index_bits = index_bits_for(self._largest, self._largest)  # of the collection: no answer depends on its tile
         ground = self._ground
         _solve_tile(
             self._offsets, self._index, self._masses, self._used_offsets, self._used,
