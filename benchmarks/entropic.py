@@ -84,9 +84,11 @@ NOTES = (
     f"{', '.join(map(str, BATCH_SIZES))}; each method's best batch size is shown, and M (one copy of C per pair, which "
     "it needs) is made outside the clock. With PyTorch tensors, for information: in a process of its own, one thread.",
     "POT's sinkhorn2 divides by the masses and log_sinkhorn takes their logarithm: the fifty iterations run on "
-    "strictly positive histograms, 99 parts data and 1 part uniform. asot allows zeros, and convergence is measured with them.",
+    "strictly positive histograms, 99 parts data and 1 part uniform. asot allows zeros, and convergence is measured "
+    "with them.",
     "Convergence: `sinkhorn_many(A, cost=C, reg=ε, tol=1e-9)` with the default max_iter. The reference is the "
-    "log-domain iteration in float64, run until rounding stops it; deviations are relative to its ⟨T, C⟩.",
+    "log-domain iteration in float64, run until only rounding is left; deviations are relative to its ⟨T, C⟩. Where it "
+    "has not come that far after 300,000 sweeps the pair is not compared; the brackets count those that were.",
 )
 
 
@@ -223,6 +225,7 @@ class _Level:
     seconds: float
     result: asot.Distances
     worst: float
+    n_compared: int
 
 
 def _convergence(quick: bool) -> Table:
@@ -237,7 +240,7 @@ def _convergence(quick: bool) -> Table:
             microseconds(level.seconds / len(pairs)),
             f"{np.median(level.result.n_iter):.0f} / {level.result.n_iter.max()}",
             _statuses(level.result),
-            f"{level.worst:.1e} ({checked} pairs)",
+            f"{level.worst:.1e} ({level.n_compared} of {checked} pairs)",
         ]
         for level in levels
     ]
@@ -251,9 +254,12 @@ def _converge(h: Histograms, pairs: Pairs, share: float, checked: int) -> _Level
     outcome = race({OURS: call}, lambda _: {}, repeats=3, tolerance=0.0)
     result = outcome.answers[OURS]
     reference = np.array([_reference_value(h, i, j, reg) for i, j in pairs[:checked]])
-    worst = float(np.abs(result.values[:checked] / reference - 1.0).max())
+    done = np.isfinite(reference)
+    if 2 * done.sum() < checked:
+        raise RuntimeError(f"ε = {share:g} max C: the reference converged for {done.sum()} of {checked} pairs only")
+    worst = float(np.abs(result.values[:checked][done] / reference[done] - 1.0).max())
     require(f"ε = {share:g} max C", worst, CONVERGED_TOLERANCE)
-    return _Level(share, outcome.seconds[OURS], result, worst)
+    return _Level(share, outcome.seconds[OURS], result, worst, int(done.sum()))
 
 
 def _statuses(result: asot.Distances) -> str:
@@ -262,15 +268,13 @@ def _statuses(result: asot.Distances) -> str:
 
 
 def _reference_value(h: Histograms, i: int, j: int, reg: float) -> float:
-    """⟨T, C⟩ of one pair by log-domain iterations on the anchors that carry mass."""
+    """⟨T, C⟩ of one pair by log-domain iterations on the anchors that carry mass; NaN where they are too slow."""
     rows, columns = np.flatnonzero(h.masses[i]), np.flatnonzero(h.masses[j])
     cost = np.ascontiguousarray(h.cost[np.ix_(rows, columns)])
     # Exponents are as large as max C/ε, and their rounding is an error of the marginals that no sweep removes.
     goal = 1e-13 + 1e-15 * cost.max() / reg
-    value, error = _log_sinkhorn(h.masses[i, rows], h.masses[j, columns], cost, reg, goal, 2_000_000)
-    if not error <= goal:
-        raise RuntimeError(f"the reference of pair ({i}, {j}) did not converge: marginal error {error:.1e}")
-    return value
+    value, error = _log_sinkhorn(h.masses[i, rows], h.masses[j, columns], cost, reg, goal, 300_000)
+    return value if error <= goal else np.nan
 
 
 @njit

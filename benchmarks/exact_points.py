@@ -79,7 +79,8 @@ NOTES = (
     "POT loop: `ot.emd2(a, b, ot.dist(x, y, metric='euclidean'))` over a random sample of the same pairs.",
     "Preparation: finding the distinct points of the whole collection and packing them, the part of our call before "
     "the first pair is solved. All pairs: it is counted in the time per pair and in the ratio. A sample of rows: it is "
-    "not, because it is paid once for all pairs; the last column of the second table says what it adds to each of them.",
+    "not, because it is paid once for all pairs; the last column of the second table says what it adds to each of "
+    "them.",
     "Memory: by how much a fresh process grew at most during the call, on one thread, result included; beside it what "
     "a dense table of N × V masses would take.",
     "Deviations are the largest |difference| over the largest compared distance, over all repeats.",
@@ -115,9 +116,9 @@ def _measure(case: Case, data: Path, quick: bool) -> Measured:
     solver()  # compile
     solver.preparation = np.inf
     n_pairs = len(solver.pairs)
-    sample = np.random.default_rng(1).permutation(n_pairs)[: 50 if quick else 400]
+    sample = np.random.default_rng(1).permutation(n_pairs)[: 100 if quick else 3000]
     contestants = {OURS: solver, LOOP: partial(_pot_loop, collection, solver.pairs[sample])}
-    outcome = race(contestants, partial(_deviations, sample), repeats=2 if quick else 5, tolerance=TOLERANCE)
+    outcome = race(contestants, partial(_deviations, sample), repeats=2 if quick else 7, tolerance=TOLERANCE)
     peak_bytes = in_fresh_process(_peak_bytes, case, data)
     print(f"{case.name}: {microseconds(outcome.seconds[OURS] / n_pairs)} µs per pair", flush=True)
     return Measured(case, collection, n_pairs, len(sample), outcome, solver.preparation, solver.distinct, peak_bytes)
@@ -175,7 +176,7 @@ def _times(measured: list[Measured]) -> Table:
             microseconds(m.ours),
             microseconds(m.theirs),
             ratio(m.theirs / m.ours, OVER_LOOP),
-            f"{m.outcome.deviations[LOOP]:.1e} ({m.n_sampled} pairs)",
+            f"{m.outcome.deviations[LOOP]:.1e} ({m.n_sampled:,} pairs)",
         ]
         for m in measured
     ]

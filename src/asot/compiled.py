@@ -1,7 +1,7 @@
 """How the package compiles its kernels, in one place.
 
 ``@compiled`` functions run without the GIL, so that threads solve pairs side by side, and are cached on disk after
-their first use. ``@inlined`` ones are merged into their callers. Indices are not checked: callers validate.
+their first use. ``@inlined`` and ``@reordered`` ones are merged into their callers. Indices are not checked: callers validate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba import njit
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that Python calls."""
-    return _compile(function, forceinline=False)
+    return _compile(function)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,11 +27,14 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compile(function, forceinline=True)
 
 
-def _compile(function: Callable[..., Any], *, forceinline: bool) -> Callable[..., Any]:
+def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like `inlined`, and sums of floats may be taken in any order, so that they vectorise."""
+    return _compile(function, forceinline=True, fastmath={"reassoc", "contract", "nsz"})
+
+
+def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     def build(cache: bool) -> Any:
-        dispatcher = njit(boundscheck=False, error_model="numpy", nogil=True, cache=cache, forceinline=forceinline)(
-            function
-        )
+        dispatcher = njit(boundscheck=False, error_model="numpy", nogil=True, cache=cache, **options)(function)
         if cache:
             _expire_with_kernels(dispatcher)
         return dispatcher

@@ -5,12 +5,12 @@ These are the low-level calls: histograms on k anchors go in, with the k × k co
 
 from __future__ import annotations
 
-from functools import partial
+import functools
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from asot import engine
 from asot.pairs import ListedPairs, PairSet, make_pairs
@@ -176,7 +176,7 @@ def sinkhorn_many(
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
     first, second = _read_both(A, B, checked_cost)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
-    prepare = partial(
+    prepare = functools.partial(
         SinkhornSharedCost,
         cost=checked_cost,
         reg=as_reg(reg, checked_cost),
@@ -185,8 +185,7 @@ def sinkhorn_many(
         regularised=value != "transport",
         start_at_target=as_choice(init, "init", ("ones", "target")) == "target",
     )
-    # Threads work on different tiles; inside a matrix product one thread is best.
-    with threadpool_limits(1, user_api="blas"):
+    with _matrix_products().limit(limits=1, user_api="blas"):  # threads work on different tiles, not inside a product
         solver: Solver = prepare(first, second)
         if value == "divergence":
 
@@ -200,6 +199,12 @@ def sinkhorn_many(
         return engine.run(
             pair_set, solver, sink, n_jobs=n_jobs, memory=memory, progress=progress, info={"value": value}
         )
+
+
+@functools.cache
+def _matrix_products() -> ThreadpoolController:
+    """The thread pools behind NumPy's products; finding them takes longer than many a call."""
+    return ThreadpoolController()
 
 
 def exact_solver(

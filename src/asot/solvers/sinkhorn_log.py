@@ -14,57 +14,61 @@ from __future__ import annotations
 
 import numpy as np
 
-from asot.compiled import compiled, inlined
+from asot.compiled import compiled, inlined, reordered
 
-LARGEST_MOVE = 4.0
-"""A Newton step changes no potential by more than this many ε: beyond, its quadratic model of exp is worthless."""
+LARGEST_MOVE = 64.0
+"""A Newton step changes no potential by more than this many ε, whatever a nearly singular matrix asks for."""
+
+HALVINGS = 16
 
 ANNEALING_FACTOR = 4.0
+
 COARSE_TOLERANCE = 1e-2
 """Marginal error at which an annealing level is left for the next."""
 
-STALLED = 30
+STALLED = 50
 """Steps without a smaller marginal error after which rounding has won."""
 
 
 @inlined
-def _fit_rows(a, M, phi, psi):  # type: ignore[no-untyped-def]
-    """φ_i ← log a_i - log Σ_j exp(ψ_j - M_ij): row sums become a."""
-    for i in range(M.shape[0]):
-        top = -np.inf
-        for j in range(M.shape[1]):
-            top = max(top, psi[j] - M[i, j])
-        total = 0.0
-        for j in range(M.shape[1]):
-            total += np.exp(psi[j] - M[i, j] - top)
-        phi[i] = np.log(a[i]) - top - np.log(total)
+def _fit_row(i, a, M, phi, psi):  # type: ignore[no-untyped-def]
+    """φ_i ← log a_i - log Σ_j exp(ψ_j - M_ij): the row sum becomes a_i."""
+    top = -np.inf
+    for j in range(M.shape[1]):
+        top = max(top, psi[j] - M[i, j])
+    total = 0.0
+    for j in range(M.shape[1]):
+        total += np.exp(psi[j] - M[i, j] - top)
+    phi[i] = np.log(a[i]) - top - np.log(total)
 
 
 @inlined
-def _fit_columns(b, M, phi, psi, scratch):  # type: ignore[no-untyped-def]
-    """ψ_j ← log b_j - log Σ_i exp(φ_i - M_ij): column sums become b."""
+def _fit_columns(a, b, M, phi, psi, T, row_sum):  # type: ignore[no-untyped-def]
+    """ψ_j ← log b_j - log Σ_i exp(φ_i - M_ij): column sums become b.
+
+    Also fills the plan T (p, q) and its row sums, and returns the marginal error Σ|T1 - a|.
+    """
     p, q = M.shape
     for j in range(q):
         psi[j] = -np.inf
-        scratch[j] = 0.0
     for i in range(p):
         for j in range(q):
             psi[j] = max(psi[j], phi[i] - M[i, j])
     for i in range(p):
         for j in range(q):
-            scratch[j] += np.exp(phi[i] - M[i, j] - psi[j])
+            T[i, j] = np.exp(phi[i] - M[i, j] - psi[j])
+    scale = np.zeros(q)
+    for i in range(p):
+        for j in range(q):
+            scale[j] += T[i, j]
     for j in range(q):
-        psi[j] = np.log(b[j]) - psi[j] - np.log(scratch[j])
-
-
-@inlined
-def _fill_plan(a, M, phi, psi, T, row_sum):  # type: ignore[no-untyped-def]
-    """The plan and its row sums; returns the marginal error Σ|T1 - a|."""
+        psi[j] = np.log(b[j]) - psi[j] - np.log(scale[j])
+        scale[j] = b[j] / scale[j]
     error = 0.0
-    for i in range(M.shape[0]):
+    for i in range(p):
         total = 0.0
-        for j in range(M.shape[1]):
-            T[i, j] = np.exp(phi[i] + psi[j] - M[i, j])
+        for j in range(q):
+            T[i, j] *= scale[j]
             total += T[i, j]
         row_sum[i] = total
         error += abs(total - a[i])
@@ -72,50 +76,48 @@ def _fill_plan(a, M, phi, psi, T, row_sum):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _semidual(a, b, phi, psi):  # type: ignore[no-untyped-def]
-    value = 0.0
+def _fit_rows(a, M, phi, psi, row_sum):  # type: ignore[no-untyped-def]
+    """Sinkhorn's update of all rows, from the row sums of the present plan where these did not vanish."""
     for i in range(len(a)):
-        value += a[i] * phi[i]
-    for j in range(len(b)):
-        value += b[j] * psi[j]
-    return value
+        if row_sum[i] > 1e-290:
+            phi[i] += np.log(a[i]) - np.log(row_sum[i])
+        else:
+            _fit_row(i, a, M, phi, psi)
+
+
+@reordered
+def _dot(x, y, n):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for m in range(n):
+        total += x[m] * y[m]
+    return total
 
 
 @inlined
-def _newton_direction(a, b, T, row_sum, H, step):  # type: ignore[no-untyped-def]
+def _newton_direction(a, b, T, row_sum, H, scaled, step):  # type: ignore[no-untyped-def]
     """Solve (diag(T1) - T diag(1/b) Tᵀ) step = a - T1 by Cholesky; the last potential is fixed, since a shift is free.
 
     Where the plan falls into blocks that hardly touch, the matrix is nearly singular: a pivot that is lost to rounding
-    is replaced, so that its direction moves by at most the residual over the floor and `LARGEST_MOVE` tames it.
+    is replaced by a small one, and `LARGEST_MOVE` tames the direction. Returns the slope of the semi-dual along it.
     """
     n = len(a) - 1
     q = len(b)
     for i in range(n):
+        for j in range(q):
+            scaled[j] = T[i, j] / b[j]
         for k in range(i + 1):
-            total = 0.0
-            for j in range(q):
-                total += T[i, j] * T[k, j] / b[j]
-            H[i, k] = -total
+            H[i, k] = -_dot(scaled, T[k], q)
         H[i, i] += row_sum[i]
     for i in range(n):
-        for k in range(i + 1):
-            total = H[i, k]
-            for m in range(k):
-                total -= H[i, m] * H[k, m]
-            if i == k:
-                H[i, i] = np.sqrt(max(total, 1e-14 * row_sum[i] + 1e-300))
-            else:
-                H[i, k] = total / H[k, k]
+        for k in range(i):
+            H[i, k] = (H[i, k] - _dot(H[i], H[k], k)) / H[k, k]
+        H[i, i] = np.sqrt(max(H[i, i] - _dot(H[i], H[i], i), 1e-14 * row_sum[i] + 1e-300))
     for i in range(n):
-        total = a[i] - row_sum[i]
-        for m in range(i):
-            total -= H[i, m] * step[m]
-        step[i] = total / H[i, i]
+        step[i] = (a[i] - row_sum[i] - _dot(H[i], step, i)) / H[i, i]
     for i in range(n - 1, -1, -1):
-        total = step[i]
-        for m in range(i + 1, n):
-            total -= H[m, i] * step[m]
-        step[i] = total / H[i, i]
+        step[i] /= H[i, i]
+        for m in range(i):
+            step[m] -= H[i, m] * step[i]
     step[n] = 0.0
     largest = 0.0
     for i in range(n):
@@ -123,49 +125,58 @@ def _newton_direction(a, b, T, row_sum, H, step):  # type: ignore[no-untyped-def
     if largest > LARGEST_MOVE:
         for i in range(n):
             step[i] *= LARGEST_MOVE / largest
+    return _slope(a, row_sum, step)
+
+
+@inlined
+def _slope(a, row_sum, step):  # type: ignore[no-untyped-def]
+    """Derivative of the semi-dual along a step: residuals, hence free of the cancellation in the semi-dual itself."""
+    total = 0.0
+    for i in range(len(a)):
+        total += (a[i] - row_sum[i]) * step[i]
+    return total
 
 
 @compiled
 def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
     """From φ, sweep and Newton in turn until the marginal error is at most ``tol``; φ and ψ are updated in place.
 
-    A Newton step is kept where it raises the semi-dual (by halving, if need be) or lowers the marginal error. Returns
-    (steps, marginal error); the column sums of the plan are exact.
+    The semi-dual is concave, so its slope falls along a step: a length is taken once the slope there is not far below
+    zero, that is, once it does not lead far beyond the top. Returns (steps, marginal error); the plan's column sums are
+    exact.
     """
     p, q = M.shape
     T = np.empty((p, q))
+    trial_T = np.empty((p, q))
     H = np.empty((p, p))
     row_sum = np.empty(p)
+    trial_row_sum = np.empty(p)
     step = np.empty(p)
     trial = np.empty(p)
     trial_psi = np.empty(q)
-    scratch = np.empty(q)
-    _fit_columns(b, M, phi, psi, scratch)
-    error = _fill_plan(a, M, phi, psi, T, row_sum)
+    scaled = np.empty(q)
+    error = _fit_columns(a, b, M, phi, psi, T, row_sum)
     steps = 0
     best = error
     best_at = 0
     while error > tol and steps < max_steps and steps - best_at < STALLED and stop[0] == 0:
         steps += 1
-        _fit_rows(a, M, phi, psi)
-        _fit_columns(b, M, phi, psi, scratch)
-        error = _fill_plan(a, M, phi, psi, T, row_sum)
-        if error <= tol:
-            break
-        height = _semidual(a, b, phi, psi)
-        _newton_direction(a, b, T, row_sum, H, step)
-        length = 1.0
-        for _ in range(12):
-            for i in range(p):
-                trial[i] = phi[i] + length * step[i]
-            _fit_columns(b, M, trial, trial_psi, scratch)
-            trial_error = _fill_plan(a, M, trial, trial_psi, T, row_sum)
-            if trial_error < 0.9 * error or _semidual(a, b, trial, trial_psi) > height + 1e-13 * abs(height):
-                phi[:] = trial
-                psi[:] = trial_psi
-                error = trial_error
-                break
-            length *= 0.5
+        _fit_rows(a, M, phi, psi, row_sum)
+        error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+        if error > tol:
+            slope = _newton_direction(a, b, T, row_sum, H, scaled, step)
+            length = 1.0
+            for _ in range(HALVINGS):
+                for i in range(p):
+                    trial[i] = phi[i] + length * step[i]
+                trial_error = _fit_columns(a, b, M, trial, trial_psi, trial_T, trial_row_sum)
+                if _slope(a, trial_row_sum, step) >= -0.5 * slope:
+                    phi[:] = trial
+                    psi[:] = trial_psi
+                    row_sum[:] = trial_row_sum
+                    error = trial_error
+                    break
+                length *= 0.5
         if error < best:
             best = error
             best_at = steps
@@ -181,32 +192,30 @@ def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-
         level *= ANNEALING_FACTOR
     phi[:] = 0.0
     steps = 0
-    error = np.inf
     while True:
         # At `level` times ε the potentials in units of that ε are φ / level.
         phi /= level
-        psi /= level
         goal = tol if level == 1.0 else COARSE_TOLERANCE
         used, error = climb(a, b, M / level, phi, psi, goal, max_steps - steps, stop)
-        phi *= level
-        psi *= level
         steps += used
         if level == 1.0:
             return steps, error
+        phi *= level
         level /= ANNEALING_FACTOR
 
 
 @compiled
 def sweeps(a, b, M, phi, psi, count, stop):  # type: ignore[no-untyped-def]
     """Exactly ``count`` Sinkhorn iterations from ψ, rows first. Returns the marginal error."""
-    scratch = np.empty(M.shape[1])
+    T = np.empty(M.shape)
+    row_sum = np.zeros(M.shape[0])  # nothing known yet: the first update takes its sums from ψ
+    error = np.inf
     for _ in range(count):
         if stop[0] != 0:
             break
-        _fit_rows(a, M, phi, psi)
-        _fit_columns(b, M, phi, psi, scratch)
-    T = np.empty(M.shape)
-    return _fill_plan(a, M, phi, psi, T, np.empty(M.shape[0]))
+        _fit_rows(a, M, phi, psi, row_sum)
+        error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+    return error
 
 
 @compiled
