@@ -11,7 +11,8 @@ import asot
 
 
 def test_importing_the_package_loads_nothing_heavy():
-    look = "import sys, asot; print(sorted({'numba', 'scipy', 'sklearn', 'torch', 'numpy'} & set(sys.modules)))"
+    heavy = {"matplotlib", "numba", "numpy", "scipy", "sklearn", "torch"}
+    look = f"import sys, asot; print(sorted({heavy!r} & set(sys.modules)))"
     code = f"import sys; sys.path[:] = {sys.path!r}; {look}"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
@@ -24,3 +25,22 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 def test_the_public_names_are_listed():
     assert set(asot.__all__) <= set(dir(asot))
     assert asot.sinks.TopK(1).n_neighbors == 1
+
+
+@pytest.mark.parametrize("name", asot.__all__)
+def test_every_public_name_can_be_loaded(name):
+    found = getattr(asot, name)
+    assert getattr(found, "__name__", "").rpartition(".")[2] == name
+
+
+def test_a_star_import_brings_the_public_names():
+    names: dict[str, object] = {}
+    exec("from asot import *", names)
+    assert set(asot.__all__) <= set(names)
+
+
+def test_computing_on_the_cpu_needs_neither_torch_nor_pictures():
+    job = "import sys, asot; asot.pairwise([[[0.0], [1.0]], [[2.0], [4.0]]], random_state=0)"
+    look = "print(sorted({'matplotlib', 'torch'} & set(sys.modules)))"
+    code = f"import sys; sys.path[:] = {sys.path!r}; {job}; {look}"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,7 +1,8 @@
 """How the package compiles its kernels, in one place.
 
 ``@compiled`` functions run without the GIL, so that threads solve pairs side by side, and are cached on disk after
-their first use. ``@inlined`` and ``@reordered`` ones are merged into their callers. Indices are not checked: callers validate.
+their first use. ``@inlined`` and ``@reordered`` ones are merged into their callers. Indices are not checked: callers
+validate.
 """
 
 from __future__ import annotations

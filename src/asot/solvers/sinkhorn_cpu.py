@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from asot.result import Status
 from asot.solvers import sinkhorn_log
@@ -24,11 +25,11 @@ from asot.solvers.base import TILE_SECONDS, Solution
 KERNEL_RANGE = 200.0
 """Largest max C/ε for which K is formed. Scalings then stay within e^±400 of each other; float64 holds e^±700."""
 
-LOOK_EVERY = 10
-"""Iterations between two looks at convergence."""
+FIRST_LOOK, LOOK_EVERY = 5, 10
+"""When convergence is looked at. One look alone decides nothing: it takes two to know the rate."""
 
 PATIENCE = 500
-"""A pair that needs more than this many further iterations is finished by Newton steps."""
+"""A pair that would need more than this many iterations in all is finished by Newton steps."""
 
 CACHE_BYTES = 2**20
 """A tile's arrays should stay within a core's cache."""
@@ -113,7 +114,7 @@ class SinkhornSharedCost:
         V = b.copy() if self._start_at_target else np.ones_like(b)
         U, KV, KU = np.empty_like(a), np.empty_like(a), np.empty_like(b)
         np.matmul(V, self._KT, out=KV)
-        previous = np.full(len(a), np.inf)
+        previous, previous_look = np.full(len(a), np.inf), 0
         with np.errstate(all="ignore"):  # what leaves float64's range is caught by `_finish` and solved again
             for iteration in range(1, self._max_iter + 1):
                 np.divide(a, KV, out=U)
@@ -123,12 +124,15 @@ class SinkhornSharedCost:
                 if iteration == self._max_iter or stop[0] != 0:
                     self._finish(tile, active, U, V, KV, iteration, stop)
                     return
-                if self._tol is None or iteration % LOOK_EVERY != 0:
+                if self._tol is None or (iteration != FIRST_LOOK and iteration % LOOK_EVERY != 0):
                     continue
                 error = np.abs(U * KV - a).sum(axis=1)
-                converged, slow = self._judge(U, V, error, previous)
+                rate = (error / previous) ** (1.0 / (iteration - previous_look))
+                previous, previous_look = error, iteration
+                if iteration == FIRST_LOOK:
+                    continue
+                converged, slow = self._judge(U, V, error, rate, iteration)
                 leaving = converged | slow
-                previous = error
                 if not leaving.any():
                     continue
                 tile.status[active[converged]] = Status.CONVERGED
@@ -145,15 +149,16 @@ class SinkhornSharedCost:
         relative = self._tol * np.clip(values / max(self._range, 1e-300), 1e-4, 1.0)
         return np.maximum(relative, self._rounding)
 
-    def _judge(self, U: Float, V: Float, error: Float, previous: Float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _judge(
+        self, U: Float, V: Float, error: Float, rate: Float, iteration: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which pairs have converged, and which converge too slowly (or left float64's range)."""
         goal = self._goal(np.einsum("pk,pk->p", U, V @ self._KMT))
-        rate = (error / previous) ** (1.0 / LOOK_EVERY)
         # What is still missing is a geometric tail: error · (rate + rate² + …). Noise at 1e-15 has no rate.
         remaining = np.where(error < 1e-14, error, error / np.maximum(1.0 - rate, 1e-12))
         converged = (error <= goal) & (remaining <= goal)
         needed = np.log(np.maximum(goal / error, 1e-300)) / np.log(np.clip(rate, 1e-9, 1.0 - 1e-12))
-        hopeless = ~np.isfinite(error) | (np.isfinite(previous) & ~(needed < PATIENCE))
+        hopeless = ~(iteration + needed < PATIENCE)  # also where the error is not a number
         return converged, hopeless & ~converged
 
     def _finish(self, tile: _Tile, which: Any, U: Float, V: Float, KV: Float, iteration: int, stop: Any) -> None:
@@ -190,9 +195,11 @@ class SinkhornSharedCost:
         rows, columns = np.flatnonzero(tile.a[t]), np.flatnonzero(tile.b[t])
         a, b = tile.a[t, rows], tile.b[t, columns]
         M = np.ascontiguousarray(self._M[np.ix_(rows, columns)])
-        phi = np.zeros(len(rows))
-        psi = np.log(b) if self._start_at_target else np.zeros(len(columns))
+        phi, psi = np.zeros(len(rows)), np.zeros(len(columns))
         if self._tol is None:
+            # V = 1 counts every column in the first update, also those without mass.
+            first = np.log(b) - M if self._start_at_target else -self._M[rows]
+            phi = np.log(a) - logsumexp(first, axis=1)
             tile.error[t] = sinkhorn_log.sweeps(a, b, M, phi, psi, self._max_iter, stop)
             tile.n_iter[t], tile.status[t] = self._max_iter, Status.FIXED_ITERATIONS
         else:

@@ -19,12 +19,13 @@ from asot.compiled import compiled, inlined, reordered
 LARGEST_MOVE = 64.0
 """A Newton step changes no potential by more than this many ε, whatever a nearly singular matrix asks for."""
 
-HALVINGS = 16
+TRIALS = 16
+"""Lengths tried along a Newton step."""
 
 ANNEALING_FACTOR = 4.0
 
-COARSE_TOLERANCE = 1e-2
-"""Marginal error at which an annealing level is left for the next."""
+LEVEL_TOLERANCE = 1e-11
+"""Marginal error at which a level is left for the next one."""
 
 STALLED = 50
 """Steps without a smaller marginal error after which rounding has won."""
@@ -141,9 +142,9 @@ def _slope(a, row_sum, step):  # type: ignore[no-untyped-def]
 def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
     """From φ, sweep and Newton in turn until the marginal error is at most ``tol``; φ and ψ are updated in place.
 
-    The semi-dual is concave, so its slope falls along a step: a length is taken once the slope there is not far below
-    zero, that is, once it does not lead far beyond the top. Returns (steps, marginal error); the plan's column sums are
-    exact.
+    The semi-dual is concave, so its slope falls along a step. A length is halved while it leads far beyond the top
+    (slope well below zero) and doubled while it leads nowhere (slope as at the start). Returns (steps, marginal
+    error); the plan's column sums are exact.
     """
     p, q = M.shape
     T = np.empty((p, q))
@@ -152,6 +153,7 @@ def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-d
     row_sum = np.empty(p)
     trial_row_sum = np.empty(p)
     step = np.empty(p)
+    start = np.empty(p)
     trial = np.empty(p)
     trial_psi = np.empty(q)
     scaled = np.empty(q)
@@ -165,18 +167,26 @@ def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-d
         error = _fit_columns(a, b, M, phi, psi, T, row_sum)
         if error > tol:
             slope = _newton_direction(a, b, T, row_sum, H, scaled, step)
+            start[:] = phi
             length = 1.0
-            for _ in range(HALVINGS):
+            for _ in range(TRIALS):
                 for i in range(p):
-                    trial[i] = phi[i] + length * step[i]
+                    trial[i] = start[i] + length * step[i]
                 trial_error = _fit_columns(a, b, M, trial, trial_psi, trial_T, trial_row_sum)
-                if _slope(a, trial_row_sum, step) >= -0.5 * slope:
-                    phi[:] = trial
-                    psi[:] = trial_psi
-                    row_sum[:] = trial_row_sum
-                    error = trial_error
+                trial_slope = _slope(a, trial_row_sum, step)
+                done = trial_error < 0.5 * error  # near the end slopes are noise, but errors are not
+                if not done and trial_slope < -0.5 * slope:
+                    if length > 1.0:
+                        break
+                    length *= 0.5
+                    continue
+                phi[:] = trial
+                psi[:] = trial_psi
+                row_sum[:] = trial_row_sum
+                error = trial_error
+                if done or trial_slope < 0.5 * slope or length < 1.0:
                     break
-                length *= 0.5
+                length *= 2.0  # nothing gained yet: blocks that hardly touch may lie many ε apart
         if error < best:
             best = error
             best_at = steps
@@ -185,7 +195,11 @@ def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-d
 
 @compiled
 def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
-    """Solve from nothing at any ε: levels of falling ε, coarse but for the last. Returns (steps, marginal error)."""
+    """Solve from nothing at any ε: levels of falling ε. Returns (steps, marginal error).
+
+    Every level is solved nearly to the end: a small surplus that a coarse one left behind could not move later, when
+    the kernel between its blocks has vanished.
+    """
     largest = M.max()
     level = 1.0
     while largest / level > ANNEALING_FACTOR:
@@ -195,7 +209,7 @@ def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-
     while True:
         # At `level` times ε the potentials in units of that ε are φ / level.
         phi /= level
-        goal = tol if level == 1.0 else COARSE_TOLERANCE
+        goal = tol if level == 1.0 else max(tol, LEVEL_TOLERANCE)
         used, error = climb(a, b, M / level, phi, psi, goal, max_steps - steps, stop)
         steps += used
         if level == 1.0:
@@ -206,11 +220,11 @@ def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-
 
 @compiled
 def sweeps(a, b, M, phi, psi, count, stop):  # type: ignore[no-untyped-def]
-    """Exactly ``count`` Sinkhorn iterations from ψ, rows first. Returns the marginal error."""
+    """Exactly ``count`` Sinkhorn iterations, rows first; φ is the first row update. Returns the marginal error."""
     T = np.empty(M.shape)
-    row_sum = np.zeros(M.shape[0])  # nothing known yet: the first update takes its sums from ψ
-    error = np.inf
-    for _ in range(count):
+    row_sum = np.empty(M.shape[0])
+    error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+    for _ in range(count - 1):
         if stop[0] != 0:
             break
         _fit_rows(a, M, phi, psi, row_sum)

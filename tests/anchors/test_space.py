@@ -1,0 +1,178 @@
+"""The anchor space: nearest anchors, histograms, radii, and a file that gives it all back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+import asot
+from asot import AnchorSpace, Distributions
+from tests.strategies import ragged_lists
+
+
+@pytest.fixture
+def collection():
+    rng = np.random.default_rng(0)
+    sizes = (1, 7, 300, 20)
+    return Distributions.from_list([rng.normal(size=(n, 3)) for n in sizes], [rng.random(n) for n in sizes])
+
+
+@pytest.fixture
+def space():
+    return AnchorSpace(np.random.default_rng(1).normal(size=(13, 3)))
+
+
+def test_the_cost_is_the_euclidean_distance_of_the_anchors(space):
+    np.testing.assert_array_equal(space.cost, cdist(space.anchors, space.anchors))
+    assert space.is_euclidean
+    assert (space.n_anchors, space.dim) == (13, 3)
+    assert repr(space).startswith("AnchorSpace: 13 anchors in 3 dimensions, Euclidean cost up to ")
+
+
+def test_a_cost_may_be_given():
+    space = AnchorSpace(np.eye(2), cost=[[0, 7], [7, 0]])
+    np.testing.assert_array_equal(space.cost, [[0.0, 7.0], [7.0, 0.0]])
+    assert not space.is_euclidean
+    assert "given cost up to 7" in repr(space)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "k", "d"), [(1, 1, 1), (255, 3, 2), (256, 64, 3), (257, 65, 5), (1000, 7, 9)])
+def test_points_go_to_their_nearest_anchor(n, k, d, dtype):
+    rng = np.random.default_rng([n, k])
+    points, anchors = rng.normal(size=(n, d)).astype(dtype), rng.normal(size=(k, d))
+    distances = cdist(points.astype(np.float64), anchors)
+    index, distance = AnchorSpace(anchors).assign(points)
+    np.testing.assert_array_equal(index, distances.argmin(axis=1))
+    np.testing.assert_allclose(distance, distances.min(axis=1), rtol=1e-13)
+
+
+def test_of_equally_near_anchors_the_first_is_taken():
+    index, distance = AnchorSpace([[2.0], [0.0], [2.0], [0.0]]).assign([[1.0], [2.0], [0.0]])
+    np.testing.assert_array_equal(index, [0, 0, 1])
+    np.testing.assert_array_equal(distance, [1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-300, 1e-160, 1e160, 1e300, 1e305])
+def test_the_nearest_anchor_is_found_at_any_scale(scale):
+    x = np.array([[-3.0], [0.0], [1.0], [4.0]])
+    index, distance = AnchorSpace(scale * np.array([[0.0], [5.0]])).assign(scale * x)
+    np.testing.assert_array_equal(index, [0, 0, 0, 1])
+    np.testing.assert_allclose(distance / scale, [3.0, 0.0, 1.0, 1.0], rtol=1e-12)
+
+
+def test_codes_are_one_at_the_nearest_anchor(space, collection):
+    codes = space.encode(collection.points)
+    np.testing.assert_array_equal(codes.argmax(axis=1), space.assign(collection.points)[0])
+    np.testing.assert_array_equal(np.sort(codes, axis=1)[:, -2:], [[0.0, 1.0]] * len(codes))
+
+
+def test_no_points_have_no_codes(space):
+    assert space.encode(np.empty((0, 3))).shape == (0, 13)
+
+
+def test_histograms_are_masses_times_codes(space, collection):
+    expected = [masses @ space.encode(points) for points, masses in collection]
+    histograms = space.histograms(collection)
+    np.testing.assert_allclose(histograms, expected, rtol=1e-12, atol=1e-16)
+    assert histograms.min() >= 0
+    np.testing.assert_allclose(histograms.sum(axis=1), 1.0, rtol=1e-15)
+
+
+def test_radii_are_mean_distances_to_the_anchors(space, collection):
+    expected = [masses @ cdist(points, space.anchors).min(axis=1) for points, masses in collection]
+    np.testing.assert_allclose(space.radii(collection), expected, rtol=1e-12)
+
+
+@given(ragged_lists(), st.data())
+def test_the_radius_is_the_distance_to_the_own_histogram(lists, data):
+    """r_x = W_1(x, x'): a point's nearest anchor is the cheapest place for its mass to go."""
+    D = Distributions.from_list(*lists)
+    rows = data.draw(st.lists(st.integers(0, len(D.points) - 1), min_size=1, max_size=4, unique=True))
+    space = AnchorSpace(D.points[rows] + 0.5)
+    own = Distributions.from_list([space.anchors] * len(D), list(space.histograms(D)))
+    pairs = np.stack([np.arange(len(D))] * 2, axis=1)
+    exact = asot.pairwise_exact(D, own, pairs=pairs).values
+    np.testing.assert_allclose(space.radii(D), exact, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("cost", [None, 1.0 - np.eye(13)])
+def test_a_saved_space_comes_back_whole(space, cost, collection, tmp_path):
+    space = AnchorSpace(space.anchors, cost)
+    space.save(tmp_path / "space.npz")
+    back = AnchorSpace.load(tmp_path / "space.npz")
+    np.testing.assert_array_equal(back.anchors, space.anchors)
+    np.testing.assert_array_equal(back.cost, space.cost)
+    assert back.is_euclidean == space.is_euclidean
+    np.testing.assert_array_equal(back.histograms(collection), space.histograms(collection))
+
+
+def test_a_space_cannot_be_changed(space):
+    with pytest.raises(ValueError, match="read-only"):
+        space.anchors[0, 0] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        space.cost[0, 0] = 1.0
+
+
+def test_a_space_does_not_share_memory_with_what_it_was_made_from():
+    anchors, cost = np.eye(2), 1 - np.eye(2)
+    space = AnchorSpace(anchors, cost)
+    anchors[:], cost[:] = 9.0, 9.0
+    np.testing.assert_array_equal(space.anchors, np.eye(2))
+    np.testing.assert_array_equal(space.cost, 1 - np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0, 2.0],), r"anchors must be \(k, d\) with k, d ≥ 1; found shape \(2,\)"),
+        ((np.empty((0, 2)),), r"anchors must be \(k, d\) with k, d ≥ 1; found shape \(0, 2\)"),
+        (([[0.0, np.nan]],), "anchor 0 is nan in coordinate 1; anchors must be finite"),
+        ((np.eye(2), 1 - np.eye(3)), "cost is for 3 anchors, but there are 2"),
+        ((np.eye(2), [[0, 1], [2, 0]]), "cost is not symmetric"),
+        ((1e308 * np.array([[1.0], [-1.0]]),), "distances between anchors exceed the range of float64"),
+    ],
+)
+def test_anchors_that_are_none(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AnchorSpace(*arguments)
+
+
+def test_points_that_do_not_fit_the_anchors(space):
+    with pytest.raises(ValueError, match=r"points must be \(n, 3\) in this anchor space; found shape \(4, 2\)"):
+        space.encode(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match="point 1 is inf in coordinate 2; points must be finite"):
+        space.encode([[0.0, 0.0, 0.0], [0.0, 0.0, np.inf]])
+    with pytest.raises(ValueError, match="the collection is in 2 dimensions, but the anchors are in 3"):
+        space.histograms(Distributions.from_list([np.zeros((4, 2))]))
+
+
+MEMORY = """
+import resource, sys
+import numpy as np, asot
+rng = np.random.default_rng(0)
+space = asot.AnchorSpace(rng.normal(size=(500, 2)))
+D = asot.Distributions(rng.normal(size=(200_000, 2)), np.arange(0, 200_001, 100))
+space.histograms(D[:1]), space.radii(D[:1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+space.histograms(D), space.radii(D)
+unit = 1 if sys.platform == "darwin" else 1024
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no resource module")
+def test_encoding_does_not_hold_a_code_for_every_point():
+    """200,000 points on 500 anchors: all codes would be 800 MB."""
+    source = str(Path(asot.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
+    run = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, env=environment)
+    assert int(run.stdout) < 80e6
