@@ -100,7 +100,9 @@ def points_with_mass(*collections):
 
 
 def pot_value(x, a, y, b, distances):
-    return ot.emd2(a / a.sum(), b / b.sum(), np.ascontiguousarray(distances(x, y)), numItermax=1_000_000)
+    cost = distances(x, y)
+    top = cost.max() or 1.0  # POT's tolerances are absolute
+    return top * ot.emd2(a / a.sum(), b / b.sum(), np.ascontiguousarray(cost / top), numItermax=1_000_000)
 
 
 def pot_matrix(D, E, distances):

@@ -54,11 +54,11 @@ class SparseHistograms:
 
 def sparse_histograms(D: Distributions) -> SparseHistograms:
     """Write a collection over its distinct points; repeats within a distribution merge, massless points drop out."""
-    points, index = distinct_rows(D.points)
-    owner = np.repeat(np.arange(len(D)), D.sizes)
     has_mass = D.masses > 0
-    key = (owner * len(points) + index)[has_mass]
-    cells, place = np.unique(key, return_inverse=True)
+    everything = bool(has_mass.all())
+    points, index = distinct_rows(D.points if everything else D.points[has_mass])
+    owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
+    cells, place = np.unique(owner * len(points) + index, return_inverse=True)
     masses = np.asarray(np.bincount(place, weights=D.masses[has_mass]), dtype=np.float64)
     rows = cells // len(points)
     offsets = np.searchsorted(rows, np.arange(len(D) + 1))

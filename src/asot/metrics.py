@@ -69,26 +69,44 @@ def prepare_metric(points: FloatArray, metric: str, parameters: dict[str, Any] |
         order = 2.0 if parameter is None else float(parameter)
         if not 1.0 <= order < np.inf:
             raise ValueError(f"metric 'minkowski' needs a finite p ≥ 1 to be a metric; found {parameter!r}")
-    elif metric == "seuclidean":
-        x = x / np.sqrt(_variances(x, parameter))
-    elif metric == "mahalanobis":
-        x = x @ _whitening(x, parameter)
+    elif metric in ("seuclidean", "mahalanobis"):
+        x = _to_unit_spread(x, metric, parameter)
     elif code in _BOOLEAN:
         if not np.isin(x, (0.0, 1.0)).all():
             raise ValueError(f"metric {metric!r} compares truth values; points must be 0 or 1")
     elif code == JENSENSHANNON:
-        if x.min() < 0 or not x.sum(axis=1).all():
+        if x.min() < 0 or not x.any(axis=1).all():
             raise ValueError("metric 'jensenshannon' compares probability vectors; points must be ≥ 0 and not all 0")
+        x = x / x.max(axis=1, keepdims=True)  # first, so that sums neither overflow nor vanish
         x = x / x.sum(axis=1, keepdims=True)
     exponent = int(np.frexp(np.abs(x).max())[1]) if code in _HOMOGENEOUS else 0
     return Ground(np.ldexp(x, -exponent), code, order, exponent, metric)
 
 
+def _to_unit_spread(x: NDArray[np.float64], metric: str, given: Any) -> Any:
+    """Points whose Euclidean distances are the standardised or Mahalanobis ones of x.
+
+    One of the points becomes the origin, since a common offset would cost digits; and where the spread comes from the
+    points, they are first brought to the scale of 1, which changes nothing but the range of the squares.
+    """
+    if given is None:
+        x = x / 2 - x[0] / 2
+        x = np.ldexp(x, -int(np.frexp(np.abs(x).max())[1]))
+    else:
+        x = x - x[0]
+    return x / np.sqrt(_variances(x, given)) if metric == "seuclidean" else x @ _whitening(x, given)
+
+
 def _variances(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
-    variances = np.asarray(np.var(x, axis=0, ddof=1) if given is None else to_float_array(given, "V"), np.float64)
-    if variances.shape != (x.shape[1],) or not (variances > 0).all():
+    d = x.shape[1]
+    variances = np.zeros(d)
+    if given is not None:
+        variances = np.asarray(to_float_array(given, "V"), np.float64)
+    elif len(x) > 1:
+        variances = np.var(x, axis=0, ddof=1)
+    if variances.shape != (d,) or not (variances > 0).all():
         raise ValueError(
-            f"metric 'seuclidean' needs a positive variance for each of the {x.shape[1]} coordinates; "
+            f"metric 'seuclidean' needs a positive variance for each of the {d} coordinates; "
             "drop constant ones or pass metric_params={'V': ...}"
         )
     return variances
@@ -96,16 +114,20 @@ def _variances(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
 
 def _whitening(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
     """L with L Lᵀ = VI, so that the Mahalanobis distance is the Euclidean one after x → x L."""
+    d = x.shape[1]
     try:
-        inverse = np.asarray(
-            np.linalg.inv(np.atleast_2d(np.cov(x.T))) if given is None else to_float_array(given, "VI")
-        )
-        if inverse.shape == (x.shape[1], x.shape[1]):
+        if given is not None:
+            inverse = np.asarray(to_float_array(given, "VI"), np.float64)
+        elif len(x) > d:
+            inverse = np.linalg.inv(np.cov(x.T).reshape(d, d))
+        else:
+            inverse = np.zeros((0, 0))  # too few points for a covariance
+        if inverse.shape == (d, d):
             return np.linalg.cholesky(0.5 * (inverse + inverse.T))
     except np.linalg.LinAlgError:
         pass
     raise ValueError(
-        f"metric 'mahalanobis' needs a positive definite ({x.shape[1]}, {x.shape[1]}) inverse covariance; "
+        f"metric 'mahalanobis' needs a positive definite ({d}, {d}) inverse covariance; "
         "pass metric_params={'VI': ...}"
     )
 
@@ -164,15 +186,19 @@ def _euclidean(x, y, i, stride, width, out):  # type: ignore[no-untyped-def]
 def _p_norm(code, order, point, y, stride, width, row):  # type: ignore[no-untyped-def]
     for j in range(stride):
         total = 0.0
+        largest = 0.0
         for c in range(width):
             gap = abs(point[c] - y[c * stride + j])
-            if code == CITYBLOCK:
-                total += gap
-            elif code == CHEBYSHEV:
-                total = max(total, gap)
-            else:
-                total += gap**order
-        row[j] = total ** (1.0 / order) if code == MINKOWSKI else total
+            total += gap
+            largest = max(largest, gap)
+        if code == CHEBYSHEV:
+            total = largest
+        elif code == MINKOWSKI and largest > 0.0:
+            total = 0.0
+            for c in range(width):
+                total += (abs(point[c] - y[c * stride + j]) / largest) ** order  # powers of at most 1 stay in range
+            total = largest * total ** (1.0 / order)
+        row[j] = total
 
 
 @inlined

@@ -133,8 +133,8 @@ def pairwise_exact(
         "chebyshev", "minkowski", "canberra", "hamming", "jaccard", "rogerstanimoto", "sokalsneath", "jensenshannon",
         "seuclidean", "mahalanobis").
     metric_params : dict, optional
-        ``p`` of "minkowski" (2 without), ``V`` of "seuclidean", ``VI`` of "mahalanobis" (from the distinct points
-        without).
+        ``p`` of "minkowski" (2 without), ``V`` of "seuclidean", ``VI`` of "mahalanobis" (without: from the distinct
+        points that carry mass).
 
     Returns
     -------
@@ -149,9 +149,8 @@ def pairwise_exact(
     """
     D, E = _read_both(D, E)
     histograms = sparse_histograms(D if E is None else D + E)
-    solver = ExactPoints(
-        histograms, prepare_metric(histograms.points, metric, metric_params), column_start=0 if E is None else len(D)
-    )
+    ground = prepare_metric(histograms.points, metric, metric_params)
+    solver = ExactPoints(histograms, ground, column_start=0 if E is None else len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
     info = {"p": 1, "estimate": "exact"}
     return engine.run(pair_set, solver, sink, n_jobs=n_jobs, memory=memory, progress=progress, info=info)

@@ -86,7 +86,8 @@ class KMeansAnchors(AnchorLearner):
                 )
             self.inertia_ = 0.0
             return AnchorSpace(pool.points)
-        points, exponent = _to_safe_scale(pool.points)
+        exponent = _safe_exponent(pool.points)
+        points = np.ldexp(pool.points, -exponent) if exponent else pool.points
         batch = self._batch(len(points))
         n_init = as_positive_int(self.n_init, "n_init")
         common = {"n_init": n_init, "random_state": self.random_state}
@@ -115,9 +116,11 @@ class KMeansAnchors(AnchorLearner):
                 )
             n_init = as_positive_int(self.n_init, "n_init")
             self._batches = MiniBatchKMeans(k, n_init=n_init, random_state=self.random_state)
+            self._exponent = _safe_exponent(points)
+        points = np.ldexp(points, -self._exponent)
         with threadpool_limits(1):
             self._batches.partial_fit(points, sample_weight=weights)
-        self.space_ = self._finish(self._batches.cluster_centers_, 0, points, weights / len(D))
+        self.space_ = self._finish(self._batches.cluster_centers_, self._exponent, points, weights / len(D))
         return self
 
     def _finish(
@@ -125,7 +128,8 @@ class KMeansAnchors(AnchorLearner):
     ) -> AnchorSpace:
         space = AnchorSpace(np.ldexp(np.asarray(centres, dtype=np.float64), exponent))
         _, distance = AnchorSpace(centres).assign(points)
-        self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
+        with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 is told as inf or 0
+            self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
         return space
 
     def _forget_batches(self) -> None:
@@ -143,10 +147,7 @@ class KMeansAnchors(AnchorLearner):
         return AUTO_BATCH if self.batch_size == "auto" else as_positive_int(self.batch_size, "batch_size")
 
 
-def _to_safe_scale(points: FloatArray) -> tuple[FloatArray, int]:
-    """Points divided by a power of two where squares of them would leave float64's (float32's) range."""
+def _safe_exponent(points: FloatArray) -> int:
+    """The power of two to divide by where squares of points would leave the range of their type; 0 elsewhere."""
     exponent = int(np.frexp(np.abs(points).max())[1])
-    limit = 40 if points.dtype == np.float32 else 400
-    if abs(exponent) <= limit:
-        return points, 0
-    return np.ldexp(points, -exponent), exponent
+    return exponent if abs(exponent) > (40 if points.dtype == np.float32 else 400) else 0

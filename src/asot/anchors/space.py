@@ -99,7 +99,8 @@ class AnchorSpace:
         # A common power of two keeps squares within range for points of any scale.
         exponent = int(np.frexp(max(np.abs(array).max(), np.abs(self.anchors).max()))[1])
         transposed = _transposed(np.ldexp(self.anchors, -exponent))
-        index, distance = _nearest(array, 2.0 ** max(-exponent, -1000), transposed, self.n_anchors)
+        half = -exponent // 2  # 2^-exponent itself may be out of range
+        index, distance = _nearest(array, 2.0**half, 2.0 ** (-exponent - half), transposed, self.n_anchors)
         return index, np.ldexp(distance, exponent)
 
     def encode(self, points: ArrayLike) -> NDArray[np.float64]:
@@ -165,7 +166,7 @@ def _transposed(anchors: NDArray[np.float64]) -> NDArray[Any]:
 
 
 @compiled
-def _nearest(points, scale, transposed, k):  # type: ignore[no-untyped-def]
+def _nearest(points, scale, more_scale, transposed, k):  # type: ignore[no-untyped-def]
     n, d = points.shape
     width = (d + 3) & ~3
     stride = stride_of(k)
@@ -177,7 +178,7 @@ def _nearest(points, scale, transposed, k):  # type: ignore[no-untyped-def]
         count = min(_CHUNK, n - start)
         for i in range(count):
             for c in range(d):
-                x[i * width + c] = points[start + i, c] * scale
+                x[i * width + c] = points[start + i, c] * scale * more_scale
         fill_distances(EUCLIDEAN, 2.0, x, transposed, count, stride, width, distance)
         for i in range(count):
             best = 0
