@@ -157,7 +157,7 @@ class SinkhornSharedCost:
         # What is still missing is a geometric tail: error · (rate + rate² + …). Noise at 1e-15 has no rate.
         remaining = np.where(error < 1e-14, error, error / np.maximum(1.0 - rate, 1e-12))
         converged = (error <= goal) & (remaining <= goal)
-        needed = np.log(np.maximum(goal / error, 1e-300)) / np.log(np.clip(rate, 1e-9, 1.0 - 1e-12))
+        needed = np.log(np.maximum(goal / remaining, 1e-300)) / np.log(np.clip(rate, 1e-9, 1.0 - 1e-12))
         hopeless = ~(iteration + needed < PATIENCE)  # also where the error is not a number
         return converged, hopeless & ~converged
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from asot.compiled import compiled, inlined, reordered
 
-LARGEST_MOVE = 64.0
+LARGEST_MOVE = 4.0
 """A Newton step changes no potential by more than this many ε, whatever a nearly singular matrix asks for."""
 
 TRIALS = 16
@@ -24,8 +24,8 @@ TRIALS = 16
 
 ANNEALING_FACTOR = 4.0
 
-LEVEL_TOLERANCE = 1e-11
-"""Marginal error at which a level is left for the next one."""
+COARSE_TOLERANCE = 1e-2
+"""Marginal error at which an annealing level is left for the next."""
 
 STALLED = 50
 """Steps without a smaller marginal error after which rounding has won."""
@@ -95,65 +95,63 @@ def _dot(x, y, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _newton_direction(a, b, T, row_sum, H, scaled, step):  # type: ignore[no-untyped-def]
-    """Solve (diag(T1) - T diag(1/b) Tᵀ) step = a - T1 by Cholesky; the last potential is fixed, since a shift is free.
+def _newton_direction(a, b, T, row_sum, W, scaled, step):  # type: ignore[no-untyped-def]
+    """Solve (L + diag|r| / LARGEST_MOVE) step = r with r = a - T1 and L = diag(T1) - T diag(1/b) Tᵀ.
 
-    Where the plan falls into blocks that hardly touch, the matrix is nearly singular: a pivot that is lost to rounding
-    is replaced by a small one, and `LARGEST_MOVE` tames the direction. Returns the slope of the semi-dual along it.
+    L is the Laplacian of a graph whose edges weigh W_ik = Σ_j T_ij T_kj / b_j; the second term ties every node to the
+    ground, which keeps all entries of the step within LARGEST_MOVE and vanishes with the residual. Eliminating a node
+    of such a graph only adds to the weights between its neighbours: without a subtraction they keep all their digits
+    (Grassmann, Taksar, Heyman), even where the plan falls into blocks that hardly touch and a Cholesky factor would be
+    noise. Returns the largest entry.
     """
-    n = len(a) - 1
+    p = len(a)
     q = len(b)
-    for i in range(n):
+    for i in range(p):
+        step[i] = a[i] - row_sum[i]
+        W[i, i] = abs(step[i]) / LARGEST_MOVE
         for j in range(q):
             scaled[j] = T[i, j] / b[j]
-        for k in range(i + 1):
-            H[i, k] = -_dot(scaled, T[k], q)
-        H[i, i] += row_sum[i]
-    for i in range(n):
-        for k in range(i):
-            H[i, k] = (H[i, k] - _dot(H[i], H[k], k)) / H[k, k]
-        H[i, i] = np.sqrt(max(H[i, i] - _dot(H[i], H[i], i), 1e-14 * row_sum[i] + 1e-300))
-    for i in range(n):
-        step[i] = (a[i] - row_sum[i] - _dot(H[i], step, i)) / H[i, i]
-    for i in range(n - 1, -1, -1):
-        step[i] /= H[i, i]
-        for m in range(i):
-            step[m] -= H[i, m] * step[i]
-    step[n] = 0.0
+        for k in range(i + 1, p):
+            W[i, k] = _dot(scaled, T[k], q)
+    for v in range(p):
+        ground = W[v, v]
+        degree = ground + 1e-300
+        for k in range(v + 1, p):
+            degree += W[v, k]
+        W[v, v] = degree
+        for i in range(v + 1, p):
+            share = W[v, i] / degree
+            step[i] += share * step[v]
+            W[i, i] += share * ground
+            for k in range(i + 1, p):
+                W[i, k] += share * W[v, k]
     largest = 0.0
-    for i in range(n):
-        largest = max(largest, abs(step[i]))
-    if largest > LARGEST_MOVE:
-        for i in range(n):
-            step[i] *= LARGEST_MOVE / largest
-    return _slope(a, row_sum, step)
+    for v in range(p - 1, -1, -1):
+        step[v] = (step[v] + _dot(W[v, v + 1 :], step[v + 1 :], p - v - 1)) / W[v, v]
+        largest = max(largest, abs(step[v]))
+    return largest
 
 
 @inlined
-def _slope(a, row_sum, step):  # type: ignore[no-untyped-def]
-    """Derivative of the semi-dual along a step: residuals, hence free of the cancellation in the semi-dual itself."""
-    total = 0.0
-    for i in range(len(a)):
-        total += (a[i] - row_sum[i]) * step[i]
-    return total
+def _semidual(a, b, phi, psi):  # type: ignore[no-untyped-def]
+    return _dot(a, phi, len(a)) + _dot(b, psi, len(b))
 
 
 @compiled
 def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
     """From φ, sweep and Newton in turn until the marginal error is at most ``tol``; φ and ψ are updated in place.
 
-    The semi-dual is concave, so its slope falls along a step. A length is halved while it leads far beyond the top
-    (slope well below zero) and doubled while it leads nowhere (slope as at the start). Returns (steps, marginal
+    A Newton step is kept where it raises the semi-dual or lowers the marginal error, by halving if need be; one that
+    its limit made too short is followed by steps twice as long, as long as they are kept. Takes at least one step:
+    a surplus below ``tol`` must follow ε down, or later it would have a long way to go. Returns (steps, marginal
     error); the plan's column sums are exact.
     """
     p, q = M.shape
     T = np.empty((p, q))
-    trial_T = np.empty((p, q))
-    H = np.empty((p, p))
+    W = np.empty((p, p))
     row_sum = np.empty(p)
     trial_row_sum = np.empty(p)
     step = np.empty(p)
-    start = np.empty(p)
     trial = np.empty(p)
     trial_psi = np.empty(q)
     scaled = np.empty(q)
@@ -161,32 +159,30 @@ def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-d
     steps = 0
     best = error
     best_at = 0
-    while error > tol and steps < max_steps and steps - best_at < STALLED and stop[0] == 0:
+    while (error > tol or steps == 0) and steps < max_steps and steps - best_at < STALLED and stop[0] == 0:
         steps += 1
         _fit_rows(a, M, phi, psi, row_sum)
         error = _fit_columns(a, b, M, phi, psi, T, row_sum)
         if error > tol:
-            slope = _newton_direction(a, b, T, row_sum, H, scaled, step)
-            start[:] = phi
-            length = 1.0
-            for _ in range(TRIALS):
+            height = _semidual(a, b, phi, psi)
+            largest = _newton_direction(a, b, T, row_sum, W, scaled, step)
+            length, factor = 1.0, 0.5
+            for attempt in range(TRIALS):
                 for i in range(p):
-                    trial[i] = start[i] + length * step[i]
-                trial_error = _fit_columns(a, b, M, trial, trial_psi, trial_T, trial_row_sum)
-                trial_slope = _slope(a, trial_row_sum, step)
-                done = trial_error < 0.5 * error  # near the end slopes are noise, but errors are not
-                if not done and trial_slope < -0.5 * slope:
-                    if length > 1.0:
-                        break
-                    length *= 0.5
-                    continue
-                phi[:] = trial
-                psi[:] = trial_psi
-                row_sum[:] = trial_row_sum
-                error = trial_error
-                if done or trial_slope < 0.5 * slope or length < 1.0:
+                    trial[i] = phi[i] + length * step[i]
+                trial_error = _fit_columns(a, b, M, trial, trial_psi, T, trial_row_sum)
+                trial_height = _semidual(a, b, trial, trial_psi)
+                better = trial_error < 0.9 * error or trial_height > height + 1e-13 * abs(height)
+                if attempt == 0 and better and largest > 0.5 * LARGEST_MOVE and trial_error > 0.5 * error:
+                    factor = 2.0  # blocks that hardly touch may have many ε to go before any mass moves
+                if better:
+                    phi[:] = trial
+                    psi[:] = trial_psi
+                    row_sum[:] = trial_row_sum
+                    error, height = trial_error, trial_height
+                if better != (factor > 1.0):
                     break
-                length *= 2.0  # nothing gained yet: blocks that hardly touch may lie many ε apart
+                length *= factor
         if error < best:
             best = error
             best_at = steps
@@ -195,11 +191,7 @@ def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-d
 
 @compiled
 def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
-    """Solve from nothing at any ε: levels of falling ε. Returns (steps, marginal error).
-
-    Every level is solved nearly to the end: a small surplus that a coarse one left behind could not move later, when
-    the kernel between its blocks has vanished.
-    """
+    """Solve from nothing at any ε: levels of falling ε, coarse but for the last. Returns (steps, marginal error)."""
     largest = M.max()
     level = 1.0
     while largest / level > ANNEALING_FACTOR:
@@ -209,7 +201,7 @@ def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-
     while True:
         # At `level` times ε the potentials in units of that ε are φ / level.
         phi /= level
-        goal = tol if level == 1.0 else max(tol, LEVEL_TOLERANCE)
+        goal = tol if level == 1.0 else COARSE_TOLERANCE
         used, error = climb(a, b, M / level, phi, psi, goal, max_steps - steps, stop)
         steps += used
         if level == 1.0:
