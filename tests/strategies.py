@@ -78,6 +78,11 @@ def histograms_of_every_kind(k: int, rng: np.random.Generator) -> np.ndarray:
     return histograms / histograms.sum(axis=1, keepdims=True)
 
 
+def extent(points: np.ndarray) -> float:
+    """Largest distance between any two points, or 1 where there is none: what exact values are exact relative to."""
+    return float(cdist(points, points).max()) or 1.0
+
+
 # ---------------------------------------------------------------------------------------------------- Hypothesis
 
 

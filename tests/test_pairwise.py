@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot import AnchorSpace, Distributions, FixedAnchors, KMeansAnchors, Status
-from tests.strategies import ragged_lists
+from tests.strategies import extent, ragged_lists
 
 
 def clouds(rng, n=8, d=2, spread=1.0, sizes=(5, 40)):
@@ -147,8 +147,8 @@ def test_threads_and_memory_change_no_bit(D, space, options):
 # ------------------------------------------------------------------------------------------- bounds
 
 
-def assert_bounded(r, exact):
-    slack = 1e-10 * max(1.0, exact.max(initial=0.0))
+def assert_bounded(r, exact, size=100.0):
+    slack = 1e-10 * size
     assert np.all(r.lower <= exact + slack)
     assert np.all(exact <= r.upper + slack)
     assert np.all((r.lower >= 0) & (r.lower <= r.values) & (r.values <= r.upper))
@@ -170,7 +170,8 @@ def test_bounds_hold_between_two_collections(D, E, space):
 def test_bounds_hold_for_any_points_and_any_anchors(lists, choices):
     D = Distributions.from_list(*lists)
     space = AnchorSpace(D.points[np.array(choices) % len(D.points)] * 1.25)
-    assert_bounded(asot.pairwise(D, space=space, bounds=True), asot.pairwise_exact(D).values)
+    size = extent(np.concatenate([D.points, space.anchors]))
+    assert_bounded(asot.pairwise(D, space=space, bounds=True), asot.pairwise_exact(D).values, size)
 
 
 def test_bounds_are_the_value_and_both_radii(D, E, space):

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot import AnchorSpace, Distributions
-from tests.strategies import ragged_lists
+from tests.strategies import extent, ragged_lists
 
 
 @pytest.fixture
@@ -101,7 +101,9 @@ def test_the_radius_is_the_distance_to_the_own_histogram(lists, data):
     own = Distributions.from_list([space.anchors] * len(D), list(space.histograms(D)))
     pairs = np.stack([np.arange(len(D))] * 2, axis=1)
     exact = asot.pairwise_exact(D, own, pairs=pairs).values
-    np.testing.assert_allclose(space.radii(D), exact, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        space.radii(D), exact, rtol=0, atol=1e-10 * extent(np.concatenate([D.points, space.anchors]))
+    )
 
 
 @pytest.mark.parametrize("cost", [None, 1.0 - np.eye(13)])
