@@ -147,7 +147,8 @@ def sinkhorn_many(
     max_iter : int
         Limit on iterations; pairs that hit it have status ``Status.MAX_ITER``.
     tol : float or None
-        Accuracy of the value relative to itself, and largest marginal error in total mass. None runs exactly
+        Accuracy of the value relative to itself (down to about 1e-12 of the largest cost, which is what rounding leaves
+        at the smallest ε), and largest marginal error in total mass. None runs exactly
         ``max_iter`` iterations: ``max_iter=50, tol=None`` is the paper's setting.
     value : {"transport", "regularised", "divergence"}
         ⟨T, C⟩ of the entropic plan; ⟨T, C⟩ - ε H(T); or the debiased Sinkhorn divergence, the regularised value minus

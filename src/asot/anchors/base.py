@@ -60,7 +60,8 @@ class AnchorLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def _from_samples(estimator: Any, X: Any, reset: bool) -> Distributions:
-    if isinstance(X, (list, tuple)) and len(X) > 0 and (isinstance(X[0], tuple) or np.ndim(X[0]) == 2):
+    first = X[0] if isinstance(X, (list, tuple)) and len(X) > 0 else 0
+    if np.ndim(first[0] if isinstance(first, tuple) and first else first) == 2:  # points, or (points, masses)
         return as_distributions(list(X))
     from sklearn.utils.validation import validate_data
 

@@ -78,7 +78,7 @@ class KMeansAnchors(AnchorLearner):
         self._forget_batches()
         k = self._count(D)
         if k >= len(pool.points):
-            if k > len(pool.points):
+            if k > len(pool.points) and self.n_anchors is not None:
                 warnings.warn(
                     f"{k} anchors were asked for, but the collection has only {len(pool.points)} distinct points: "
                     "these are the anchors now, and distances on them are exact",
