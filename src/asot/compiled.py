@@ -33,6 +33,11 @@ def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compile(function, forceinline=True, fastmath={"reassoc", "contract", "nsz"})
 
 
+def fused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like `inlined`, and a product that is added to a sum need not be rounded first (one instruction for both)."""
+    return _compile(function, forceinline=True, fastmath={"contract"})
+
+
 def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     def build(cache: bool) -> Any:
         dispatcher = njit(boundscheck=False, error_model="numpy", nogil=True, cache=cache, **options)(function)

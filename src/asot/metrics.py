@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.compiled import at, inlined
+from asot.compiled import at, fused, inlined
 from asot.validation import FloatArray, to_float_array
 
 EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON = (
@@ -156,7 +156,7 @@ def fill_distances(code, order, x, y, p, stride, width, out):  # type: ignore[no
             _disagreement(code, order, point, y, stride, width, row)
 
 
-@inlined
+@fused
 def _euclidean(x, y, i, stride, width, out):  # type: ignore[no-untyped-def]
     """Rows i and i + 1, four coordinates per visit of the accumulators: a third faster than one by one."""
     first = i * stride

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asot.solvers.simplex import LANES, PAD, make_workspace, solve_block
+from asot.solvers.simplex import LANES, PAD, first_sink, make_workspace, solve_block
 
 COST_BITS = 20
 
@@ -34,10 +34,11 @@ def solve(cost, supply, demand, stop=0):
 
 def tree_arcs(ws, p, q):
     """(source, sink, flow) of every arc of the tree."""
-    for x in range(p + q):
+    first = first_sink(p)
+    for x in range(first + q):
         y = int(ws.parent[x])
         if y != x:
-            yield (x, y - p, int(ws.flow[x])) if x < p else (y, x - p, int(ws.flow[x]))
+            yield (x, y - first, int(ws.flow[x])) if x < p else (y, x - first, int(ws.flow[x]))
 
 
 def assert_proven_optimal(cost, supply, demand):
@@ -54,12 +55,10 @@ def assert_proven_optimal(cost, supply, demand):
         received[j] += flow
     assert shipped == supply.tolist()
     assert received == demand.tolist()
-    pi = np.asarray(ws.pi[: p + q]) >> index_bits_of(p, q)
-    assert (cost - pi[:p, None] + pi[p:] >= 0).all()
+    f, g = (np.asarray(ws.pi[o : o + n]) >> index_bits_of(p, q) for o, n in ((0, p), (first_sink(p), q)))
+    assert (cost - f[:, None] + g >= 0).all()
     primal = sum(flow * int(cost[i, j]) for i, j, flow in arcs)
-    dual = sum(map(int.__mul__, pi[:p].tolist(), supply.tolist())) - sum(
-        map(int.__mul__, pi[p:].tolist(), demand.tolist())
-    )
+    dual = sum(map(int.__mul__, f.tolist(), supply.tolist())) - sum(map(int.__mul__, g.tolist(), demand.tolist()))
     assert primal == dual
     return ws
 
@@ -99,16 +98,24 @@ def test_assignments_end_at_a_proven_optimum(n):
     assert_proven_optimal(cost, np.ones(n, dtype=np.int64), np.ones(n, dtype=np.int64))
 
 
-@pytest.mark.parametrize(("p", "q"), [(20, 30), (70, 80)])
+@pytest.mark.parametrize(("p", "q"), [(20, 30), (70, 80), (300, 260)])
 def test_the_bitsets_hold_the_subtrees(p, q):
     rng = np.random.default_rng(p)
     cost = rng.integers(0, 2**COST_BITS, size=(p, q))
     ws = assert_proven_optimal(cost, np.full(p, q), np.full(q, p))
-    for x in range(p + q):
+    first = first_sink(p)
+    nodes = [*range(p), *range(first, first + q)]
+    if first + q <= 64:
+        sets = ws.below[: first + q, None]  # (nodes, words)
+    else:
+        m = len(ws.parent)
+        groups = -(-(first + q) // (64 * LANES))
+        sets = ws.below[: groups * m * LANES].reshape(groups, m, LANES).swapaxes(0, 1).reshape(m, -1)
+    for x in nodes:
         path = [x]
         while ws.parent[path[-1]] != path[-1]:
             path.append(int(ws.parent[path[-1]]))
-        assert [y for y in range(p + q) if _has(ws.below[y], x)] == sorted(path)
+        assert [y for y in nodes if _has(sets[y], x)] == sorted(path)
 
 
 def _has(words, x):

@@ -19,7 +19,7 @@ from asot.metrics import Ground, fill_distances
 from asot.result import Status
 from asot.solvers.base import TILE_SECONDS, Solution
 from asot.solvers.quantise import cost_bits_for, index_bits_for
-from asot.solvers.simplex import MASS_BITS, PAD, make_workspace, solve_block, stride_of
+from asot.solvers.simplex import MASS_BITS, PAD, first_sink, make_workspace, solve_block, stride_of
 
 OFFSET_WEIGHT = 1.05
 """Share of a node's mean distance that the greedy start subtracts; measured best between 0.95 and 1.2."""
@@ -310,9 +310,10 @@ def _solve_tile(  # type: ignore[no-untyped-def]
         _place_costs(ws, scratch, p, q, index_bits, cost_scale)
         pivots[t] = solve_block(ws, p, q, index_bits, stop)
         total = 0.0
-        for node in range(p + q):
+        first = first_sink(p)
+        for node in range(first + q):
             up = ws.parent[node]
             if up != node:
-                arc = node * stride + up - p if node < p else up * stride + node - p
+                arc = node * stride + up - first if node < p else up * stride + node - first
                 total += ws.flow[node] * scratch.distance[arc]
         values[t] = total

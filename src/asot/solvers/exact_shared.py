@@ -16,7 +16,7 @@ from asot.compiled import at, compiled, inlined
 from asot.result import Status
 from asot.solvers.base import TILE_SECONDS, Solution
 from asot.solvers.quantise import QuantisedCost, quantise_cost, quantise_masses
-from asot.solvers.simplex import MASS_BITS, PAD, make_workspace, solve_block, stride_of
+from asot.solvers.simplex import MASS_BITS, PAD, first_sink, make_workspace, solve_block, stride_of
 
 
 class ExactSharedCost:
@@ -158,12 +158,13 @@ def _solve_tile(  # type: ignore[no-untyped-def]
             continue
         _place_costs(ws, p, q, integer, row_offset, column_offset)
         pivots[t] = solve_block(ws, p, q, index_bits, stop)
+        first = first_sink(p)
         total = 0.0
-        for x in range(p + q):
+        for x in range(first + q):
             y = ws.parent[x]
             if y != x:
                 total += ws.flow[x] * (
-                    unit[ws.source[x], ws.sink[y - p]] if x < p else unit[ws.source[y], ws.sink[x - p]]
+                    unit[ws.source[x], ws.sink[y - first]] if x < p else unit[ws.source[y], ws.sink[x - first]]
                 )
         values[t] = total
 
@@ -181,24 +182,25 @@ def _solve_with_tree(a, b, integer, unit, row_offset, column_offset, index_bits)
     flow = np.empty(p + q - 1, np.int64)
     f = np.full(k, np.nan)
     g = np.full(l, np.nan)
+    first = first_sink(p)
     arc = 0
-    for x in range(p + q):
+    for x in range(first + q):
         height = 0.0  # f of a source or -g of a sink, summed along the path to the root
         y = x
         while ws.parent[y] != y:
             if y < p:
-                height += unit[ws.source[y], ws.sink[ws.parent[y] - p]]
+                height += unit[ws.source[y], ws.sink[ws.parent[y] - first]]
             else:
-                height -= unit[ws.source[ws.parent[y]], ws.sink[y - p]]
+                height -= unit[ws.source[ws.parent[y]], ws.sink[y - first]]
             y = ws.parent[y]
         if x < p:
             f[ws.source[x]] = height
-        else:
-            g[ws.sink[x - p]] = -height
+        elif x >= first:
+            g[ws.sink[x - first]] = -height
         y = ws.parent[x]
         if y != x:
             sources[arc] = ws.source[x] if x < p else ws.source[y]
-            sinks[arc] = ws.sink[y - p] if x < p else ws.sink[x - p]
+            sinks[arc] = ws.sink[y - first] if x < p else ws.sink[x - first]
             flow[arc] = ws.flow[x]
             arc += 1
     return sources, sinks, flow, f, g

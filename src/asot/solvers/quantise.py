@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.solvers.simplex import LANES, MASS_BITS
+from asot.lanes import LANES
+from asot.solvers.simplex import MASS_BITS
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
