@@ -76,6 +76,7 @@ def test_a_handful_of_digits_can_be_drawn_too(tmp_path, demo):
     few = asot.pairwise_exact(demo.digits[:3])
     small = Demo(demo.digits[:3], demo.labels[:3], demo.images[:3], few, 3, 1, 0.1, 0.1, 3, 0.0)
     demo_picture.draw(small, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_another_suffix_lists_the_known_ones(tmp_path, demo):

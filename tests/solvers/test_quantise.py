@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asot.lanes import LANES
 from asot.solvers.quantise import cost_bits_for, index_bits_for, quantise_cost, quantise_masses
-from asot.solvers.simplex import LANES, MASS_BITS
+from asot.solvers.workspace import MASS_BITS
 from tests.strategies import SIZES, histograms_of_every_kind
 
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asot.solvers.simplex import LANES, PAD, first_sink, make_workspace, solve_block
+from asot.lanes import LANES
+from asot.solvers.simplex import solve_block
+from asot.solvers.workspace import PAD, first_sink, make_workspace
 
 COST_BITS = 20
 

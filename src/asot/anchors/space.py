@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.compiled import compiled
 from asot.distributions import Distributions
 from asot.metrics import EUCLIDEAN, fill_distances
-from asot.solvers.simplex import stride_of
+from asot.solvers.workspace import stride_of
 from asot.validation import as_cost, first_false, to_float_array
 
 _CHUNK = 256  # points whose distances to all anchors are held at a time

@@ -19,7 +19,8 @@ from asot.metrics import Ground, fill_distances
 from asot.result import Status
 from asot.solvers.base import TILE_SECONDS, Solution
 from asot.solvers.quantise import cost_bits_for, index_bits_for
-from asot.solvers.simplex import MASS_BITS, PAD, first_sink, make_workspace, solve_block, stride_of
+from asot.solvers.simplex import solve_block
+from asot.solvers.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
 
 OFFSET_WEIGHT = 1.05
 """Share of a node's mean distance that the greedy start subtracts; measured best between 0.95 and 1.2."""

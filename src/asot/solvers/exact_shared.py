@@ -16,7 +16,8 @@ from asot.compiled import at, compiled, inlined
 from asot.result import Status
 from asot.solvers.base import TILE_SECONDS, Solution
 from asot.solvers.quantise import QuantisedCost, quantise_cost, quantise_masses
-from asot.solvers.simplex import MASS_BITS, PAD, first_sink, make_workspace, solve_block, stride_of
+from asot.solvers.simplex import solve_block
+from asot.solvers.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
 
 
 class ExactSharedCost:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.lanes import LANES
-from asot.solvers.simplex import MASS_BITS
+from asot.solvers.workspace import MASS_BITS
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""

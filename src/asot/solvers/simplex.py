@@ -11,218 +11,25 @@ cheapest way to ship everything. Three ideas make it fast and free of tolerances
   node as a bitset, so that "is the sink below this node?" and "shift the potentials below" are word operations. Trees
   are kept strongly feasible (zero flows point to the root), hence the method cannot cycle.
 
-Nodes 0..p-1 are sources and first..first+q-1 are sinks, where first is `first_sink` (p); the few numbers between are
-no nodes. Potentials satisfy ``pi[i] - pi[first+j] == cost(i, j)`` on tree arcs.
+The problem lies in a `Workspace`, which numbers its nodes; the start is that of `greedy`. Potentials satisfy
+``pi[i] - pi[first+j] == cost(i, j)`` on tree arcs.
 All functions release the GIL; the engine runs many of them side by side on threads.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from asot.compiled import at, compiled, inlined
-from asot.lanes import (
-    LANES,
-    both,
-    count_up,
-    differ,
-    either,
-    larger,
-    least,
-    lesser,
-    load,
-    lowest_bit,
-    minus,
-    plus,
-    plus_where,
-    put,
-    spread,
-    store,
-    where_equal,
-)
-
-MASS_BITS = 60
-"""Every quantised histogram sums to exactly ``2**MASS_BITS``."""
-
-_GROUP = 64 * LANES  # how many nodes the bits of one `Lanes` value stand for
-
-_TOP = np.int64(0x7FFFFFFFFFFFFFFF)  # larger than any key
-_BOTTOM = np.int64(-0x8000000000000000)  # smaller than any key
-PAD = np.int64(1 << 62)  # cost of a padding column: larger than any potential, and their difference does not overflow
-
-
-class Workspace(NamedTuple):
-    """Scratch memory of one thread, reused from pair to pair. ``m`` is the largest number of nodes plus padding."""
-
-    cost: NDArray[np.int64]  # (p·stride,) packed costs, row-major
-    keys: NDArray[np.int64]  # (p·stride,) greedy keys
-    supply: NDArray[np.int64]  # (m,) mass of each source, destroyed by the start
-    demand: NDArray[np.int64]  # (m,) mass of each sink, destroyed by the start
-    source: NDArray[np.int32]  # (m,) caller's name of each source (anchor or point)
-    sink: NDArray[np.int32]  # (m,) caller's name of each sink
-    row_offset: NDArray[np.int64]  # (m,) what the greedy start subtracts from each row
-    column_offset: NDArray[np.int64]  # (m,) and from each column
-    barred: NDArray[np.int64]  # (m,) by column: the largest key once the greedy start has closed it, else the smallest
-    flow: NDArray[np.int64]  # (m,) flow on the arc to the parent
-    parent: NDArray[np.int32]  # (m,) the root is its own parent
-    pi: NDArray[np.int64]  # (m,) potentials
-    below: NDArray[np.int64]  # (groups, m, LANES), flat, or (m,) if n <= 64: bitset of each node's subtree
-    moved: NDArray[np.int64]  # (groups·LANES,) scratch of a pivot
-    passed: NDArray[np.int64]  # (groups·LANES,) scratch of a pivot
-    child: NDArray[np.int32]  # (m,) greedy step t hangs child[t] ...
-    hung_on: NDArray[np.int32]  # (m,) ... on hung_on[t]
-    slot: NDArray[np.int32]  # (m,) slot of each open row in the greedy start
-    owner: NDArray[np.int32]  # (m,) and the inverse
-
-
-@inlined
-def stride_of(q):
-    """Row length of a cost block with q columns, padded to whole `Lanes`."""
-    return (q + LANES - 1) & ~(LANES - 1)
-
-
-@inlined
-def first_sink(p):
-    """The node of the first sink beside p sources.
-
-    Aligned, so that pricing reads the potentials of the sinks in the groups in which a pivot has just written them: a
-    processor forwards a write to a read of the same place, but a read across two writes waits for the cache.
-    """
-    return (p + LANES - 1) & ~(LANES - 1)
-
-
-@inlined
-def _groups_of(n):
-    """How many `Lanes` values the bitset of n nodes takes."""
-    return (n + _GROUP - 1) // _GROUP
-
-
-@compiled
-def make_workspace(max_sources: int, max_sinks: int, max_nodes: int) -> Workspace:
-    """Scratch for problems with at most this many sources, sinks and nodes in all."""
-    m = max_nodes + 2 * LANES
-    words = _groups_of(m) * LANES  # (the numbers without a node included)
-    # p + q <= max_nodes bounds p·q by the square of the half where that is smaller
-    half = (max_nodes + 1) // 2
-    block = min(max_sources * (max_sinks + LANES), half * half + max_nodes * LANES)
-    long = np.empty((8, m), np.int64)
-    short = np.empty((7, m), np.int32)
-    return Workspace(
-        np.empty(block, np.int64),
-        np.empty(block, np.int64),
-        long[0],
-        long[1],
-        short[0],
-        short[1],
-        long[2],
-        long[3],
-        long[4],
-        long[5],
-        short[2],
-        long[6],
-        np.empty(m * words, np.int64),
-        np.empty(words, np.int64),
-        np.empty(words, np.int64),
-        short[3],
-        short[4],
-        short[5],
-        short[6],
-    )
-
-
-@inlined
-def _greedy_start(ws, p, q, index_bits):
-    """Fill ``child``, ``hung_on`` and ``flow`` with a feasible basis: ship along the cheapest open arc, close a node.
-
-    A key holds (shifted cost | row | column), so one integer minimum names the next arc; the least key of every open
-    row is kept up to date, always in whole `Lanes`, since a wide read right after a narrow write waits for the cache.
-    Open rows are numbered by slot: a closed row hands its slot to the last one. A closed column is barred. Each step
-    closes one node, a leaf of the tree that `_plant_tree` builds in reverse. Ties close the sink: zero flows then point
-    to the root (strongly feasible).
-    """
-    first = first_sink(p)
-    stride = stride_of(q)
-    index_mask = (np.int64(1) << index_bits) - 1
-    cost_mask = ~((np.int64(1) << (2 * index_bits)) - 1)
-    row_least = ws.pi  # by slot; the potentials are not needed yet
-    for j in range(0, stride, LANES):
-        store(ws.barred, j, spread(_BOTTOM))
-    for j in range(q, stride):
-        ws.column_offset[j] = 0
-    for i in range(p):
-        ws.slot[i] = i
-        ws.owner[i] = i
-        offset = spread(ws.row_offset[i])
-        row = plus(spread(np.int64(i) << index_bits), count_up())
-        row_best = spread(_TOP)
-        for j in range(0, stride, LANES):
-            shifted = minus(minus(load(ws.cost, i * stride + j), offset), load(ws.column_offset, j))
-            key = either(both(shifted, spread(cost_mask)), plus(row, spread(j)))
-            store(ws.keys, i * stride + j, key)
-            row_best = lesser(key, row_best)
-        row_least[i] = least(row_best)
-    store(row_least, p, spread(_TOP))
-    rows = p
-    columns = q
-    step = 0
-    while True:
-        bests = load(row_least, 0)
-        for t in range(LANES, rows, LANES):
-            bests = lesser(bests, load(row_least, t))
-        best = least(bests)
-        i = (best >> index_bits) & index_mask
-        j = best & index_mask
-        if rows == 1 and columns == 1:
-            ws.child[step] = i
-            ws.hung_on[step] = first + j
-            ws.flow[i] = ws.supply[i]
-            return
-        if rows == 1 or (columns > 1 and ws.demand[j] <= ws.supply[i]):
-            ws.child[step] = first + j
-            ws.hung_on[step] = i
-            ws.flow[first + j] = ws.demand[j]
-            ws.supply[i] -= ws.demand[j]
-            columns -= 1
-            ws.barred[j] = _TOP
-            for t in range(0, rows, LANES):
-                leasts = load(row_least, t)
-                orphaned = where_equal(both(leasts, spread(index_mask)), spread(j))
-                if orphaned == 0:  # these rows have their least key elsewhere
-                    continue
-                while orphaned != 0:
-                    lane = lowest_bit(orphaned)
-                    orphaned &= orphaned - 1
-                    o = ws.owner[t + lane] * stride
-                    row_best = spread(_TOP)
-                    for c in range(0, stride, LANES):
-                        row_best = lesser(row_best, larger(load(ws.keys, o + c), load(ws.barred, c)))
-                    leasts = put(leasts, lane, least(row_best))
-                store(row_least, t, leasts)
-        else:
-            ws.child[step] = i
-            ws.hung_on[step] = first + j
-            ws.flow[i] = ws.supply[i]
-            ws.demand[j] -= ws.supply[i]
-            rows -= 1
-            hole = np.int64(ws.slot[i])
-            last = ws.owner[rows]
-            ws.slot[last] = hole
-            ws.owner[hole] = last
-            key = row_least[rows]
-            lane = hole & (LANES - 1)
-            store(row_least, hole - lane, put(load(row_least, hole - lane), lane, key))
-            lane = rows & (LANES - 1)
-            store(row_least, rows - lane, put(load(row_least, rows - lane), lane, _TOP))
-        step += 1
+from asot.lanes import LANES, differ, either, least, lesser, load, minus, plus, plus_where, spread, store
+from asot.solvers.greedy import greedy_start
+from asot.solvers.workspace import GROUP, TOP, first_sink, groups_of, stride_of
 
 
 @inlined
 def _word_of(ws, x, width):
     """Where, in the bitset of node 0, the word with the bit of x stands."""
-    return 0 if width == 1 else (x // _GROUP) * len(ws.parent) * LANES + ((x >> 6) & (LANES - 1))
+    return 0 if width == 1 else (x // GROUP) * len(ws.parent) * LANES + ((x >> 6) & (LANES - 1))
 
 
 @inlined
@@ -235,7 +42,7 @@ def _plant_tree(ws, p, q, index_bits, width):
     first = first_sink(p)
     n = first + q
     steps = p + q - 1
-    groups = _groups_of(n)
+    groups = groups_of(n)
     group_size = len(ws.parent) * LANES
     stride = stride_of(q)
     value_mask = ~((np.int64(1) << index_bits) - 1)
@@ -287,13 +94,13 @@ def _toggle_moved(ws, y, groups, width):
 @inlined
 def _pivot(ws, source, sink, reduced_cost, p, n, width):
     """Bring the arc source -> sink (reduced cost < 0) into the tree and drop the arc that blocks its cycle."""
-    groups = _groups_of(n)
+    groups = groups_of(n)
     group_size = len(ws.parent) * LANES
     word = _word_of(ws, sink, width)
     bit = np.int64(sink & 63)
     # Climb from both ends to the join. Shipping more along the new arc takes flow from arcs child-source -> parent on
     # the source's side and parent -> child-sink on the sink's side; '<=' picks the last blocking arc of the cycle.
-    delta = _TOP
+    delta = TOP
     leaving = -1
     on_source_side = True
     x = source
@@ -382,7 +189,7 @@ def solve_block(ws, p, q, index_bits, stop):
     On return the optimal basis is in ``ws.parent`` and ``ws.flow``. Returns the number of pivots, or -1 when
     ``stop[0]`` was raised meanwhile.
     """
-    _greedy_start(ws, p, q, index_bits)
+    greedy_start(ws, p, q, index_bits)
     if first_sink(p) + q <= 64:
         _plant_tree(ws, p, q, index_bits, 1)
         return _improve(ws, p, q, index_bits, 1, stop)
@@ -396,7 +203,7 @@ def _least_of_four(ws, r0, r1, r2, r3, first, stride):
 
     Four at a time share the potentials of the sinks and the minimum across the lanes, the slowest part of a short row.
     """
-    least0 = least1 = least2 = least3 = spread(_TOP)
+    least0 = least1 = least2 = least3 = spread(TOP)
     o0, o1, o2, o3 = r0 * stride, r1 * stride, r2 * stride, r3 * stride
     for j in range(0, stride, LANES):
         pi = load(ws.pi, first + j)
