@@ -199,7 +199,7 @@ def test_more_anchors_make_tighter_bounds(D):
 
 
 def test_soft_codes_have_no_lower_bound_but_nearest_anchors_do():
-    """METHOD §1: x and y have the code (½, ½) and the anchors are twice as far apart as they are.
+    """docs/method.md §1: x and y have the code (½, ½) and the anchors are twice as far apart as they are.
 
     Then Ĉ = C, so the paper's bound |W_AS - W_1| ≤ ‖Ĉ - C‖ promises W_AS = W_1, but equal histograms are at distance
     0. Only W_AS ≤ min ⟨T, Ĉ⟩ is true of soft codes.
@@ -216,7 +216,7 @@ def test_soft_codes_have_no_lower_bound_but_nearest_anchors_do():
 
 @given(st.integers(0, 10**6))
 def test_soft_codes_never_exceed_the_problem_of_their_averaged_costs(seed):
-    """METHOD §1: W_AS ≤ min over T of ⟨T, Ĉ⟩ with Ĉ = Z_x C_s Z_yᵀ; one-hot codes reach it."""
+    """docs/method.md §1: W_AS ≤ min over T of ⟨T, Ĉ⟩ with Ĉ = Z_x C_s Z_yᵀ; one-hot codes reach it."""
     rng = np.random.default_rng(seed)
     n, m, k = rng.integers(1, 6, 3)
     points = rng.normal(size=(k, 2))

@@ -195,7 +195,7 @@ def _check_bounds_are_proven(space: AnchorSpace, reg: Any, sink: Sink | None) ->
 
 
 def _with_radius_bounds(result: Distances, space: AnchorSpace, D: Distributions, E: Distributions | None) -> Distances:
-    """|W_AS - W_1| ≤ r_x + r_y (METHOD §6)."""
+    """|W_AS - W_1| ≤ r_x + r_y (docs/method.md §6)."""
     row_radii = space.radii(D)
     column_radii = row_radii if E is None else space.radii(E)
     slack = np.empty(len(result))

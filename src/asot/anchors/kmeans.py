@@ -1,4 +1,4 @@
-"""ASOT-k: anchors are k-means centres of the pooled points, codes are nearest anchors (METHOD §3)."""
+"""ASOT-k: anchors are k-means centres of the pooled points, codes are nearest anchors (docs/method.md §3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The anchor space: k anchors, the cost between them, and the map that takes any distribution to a histogram on them.
 
 Whatever learned the anchors, this is what the rest of the package sees. It owns the shared cost, which is computed once
-(METHOD §1).
+(docs/method.md §1).
 """
 
 from __future__ import annotations

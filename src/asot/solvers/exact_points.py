@@ -1,4 +1,4 @@
-"""The original problems, exactly: W_1 between the distributions themselves (METHOD §8, last point).
+"""The original problems, exactly: W_1 between the distributions themselves (docs/method.md §8).
 
 Every distribution is a sparse histogram over the distinct points of the collection. For each pair the common mass is
 cancelled, the cost is computed for the p × q points that remain (and only in the coordinates where either

@@ -1,4 +1,4 @@
-"""Exact optimal transport between many histograms under one shared cost (METHOD §8).
+"""Exact optimal transport between many histograms under one shared cost (docs/method.md §8).
 
 For a metric cost the mass that two histograms share on an anchor stays where it is, so only the differences are
 shipped: p sources and q sinks with p + q ≤ k. For any other cost, and for histograms on two different sets of anchors,

@@ -1,4 +1,4 @@
-"""The compiled heart: an exact transportation simplex on integer data (METHOD §8).
+"""The compiled heart: an exact transportation simplex on integer data (docs/method.md §8).
 
 Every exact solver of the package ends here: p sources with masses, q sinks with masses, a p × q cost block, and the
 cheapest way to ship everything. Three ideas make it fast and free of tolerances:

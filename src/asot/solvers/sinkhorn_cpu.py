@@ -1,4 +1,4 @@
-"""Entropic transport between many histograms under one shared cost, on the CPU (METHOD §2).
+"""Entropic transport between many histograms under one shared cost, on the CPU (docs/method.md §2).
 
 All pairs share the kernel K = exp(-C/ε), so an iteration of a whole tile is two matrix products:
 U ← A ⊘ (V Kᵀ), V ← B ⊘ (U K), with a pair per row. Pairs leave the tile one by one, when
