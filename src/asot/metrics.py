@@ -158,7 +158,7 @@ def fill_distances(code, order, x, y, p, stride, width, out):  # type: ignore[no
 
 @fused
 def _euclidean(x, y, i, stride, width, out):  # type: ignore[no-untyped-def]
-    """Rows i and i + 1, four coordinates per visit of the accumulators: a third faster than one by one."""
+    """Rows i and i + 1, four coordinates per visit of the accumulators, which is faster than one by one."""
     first = i * stride
     second = first + stride
     for j in range(2 * stride):

@@ -244,7 +244,7 @@ def _place_costs(ws, scratch, p, q, index_bits, cost_scale):  # type: ignore[no-
     """Integer costs of the block of distances, scaled by its largest one, and the offsets of the greedy start.
 
     A node's offset is its mean distance to the other side, weighted by mass: the first step of Sinkhorn's iteration
-    in the limit of large ε, and the best of those tried (a third fewer pivots than plain means).
+    in the limit of large ε, and the best of those tried: it leaves fewer pivots than plain means do.
     """
     stride = stride_of(q)
     # Distances are ≥ 0, so their bit patterns are ordered as they are, and an integer maximum vectorises.

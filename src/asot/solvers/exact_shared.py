@@ -102,7 +102,7 @@ def _cost_arrays(c: QuantisedCost) -> tuple[Any, ...]:
 def _place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
     """Sources and sinks of a pair, without branches: every entry is written, and the count advances where it stays.
 
-    ``cancel`` is True or None, not False: numba compiles a branch on None away, which is worth 8 percent at k = 18.
+    ``cancel`` is True or None, not False: numba compiles a branch on None away, and small problems feel it.
     """
     p = 0
     q = 0
