@@ -39,7 +39,7 @@ class ExactSharedCost:
         self._cancel = cancel
         self._A = quantise_masses(A)
         self._B = self._A if B is None else quantise_masses(B)
-        self._nodes = cost.shape[0] if cancel else sum(cost.shape)
+        self._nodes = self.count_nodes(cost, cancel)
         self.info: dict[str, Any] = {
             "solver": "network simplex",
             "common_mass_cancelled": cancel,
@@ -48,9 +48,17 @@ class ExactSharedCost:
             "reg": None,
         }
 
+    @staticmethod
+    def count_nodes(cost: NDArray[np.float64], cancel: bool) -> int:
+        """The most sources and sinks that a pair can have."""
+        return cost.shape[0] if cancel else sum(cost.shape)
+
+    @staticmethod
+    def seconds_per_pair(nodes: int) -> float:
+        return 4e-7 + 1e-9 * nodes**2 + 5e-12 * nodes**3
+
     def pairs_per_tile(self, memory: int) -> int:
-        n = self._nodes
-        seconds = 4e-7 + 1e-9 * n**2 + 5e-12 * n**3
+        seconds = self.seconds_per_pair(self._nodes)
         return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**16))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
@@ -81,7 +89,7 @@ def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.f
     from scipy import sparse
 
     quantised = quantise_cost(cost)
-    sources, sinks, flow, f, g = _solve_with_tree(
+    sources, sinks, flow, f, g = solve_with_tree(
         quantise_masses(a[None])[0], quantise_masses(b[None])[0], *_cost_arrays(quantised)
     )
     # Potentials are known where there is mass; the c-transform carries them everywhere and keeps them feasible.
@@ -171,7 +179,7 @@ def _solve_tile(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _solve_with_tree(a, b, integer, unit, row_offset, column_offset, index_bits):  # type: ignore[no-untyped-def]
+def solve_with_tree(a, b, integer, unit, row_offset, column_offset, index_bits):  # type: ignore[no-untyped-def]
     """Sources, sinks and flows (p + q - 1,) of the optimal tree; potentials (k,) and (l,), NaN without mass."""
     k, l = integer.shape
     ws = make_workspace(k, l, k + l)
