@@ -82,7 +82,7 @@ def test_histograms_are_rows_of_total_one(learner, labelled):
 
 def test_a_clone_has_the_parameters_and_nothing_learned(labelled):
     learner = KMeansAnchors(5, batch_size=99, n_init=2, random_state=7)
-    parameters = {"n_anchors": 5, "batch_size": 99, "n_init": 2, "random_state": 7}
+    parameters = {"n_anchors": 5, "batch_size": 99, "n_init": 2, "random_state": 7, "device": "auto"}
     assert learner.get_params() == parameters
     copy = clone(learner.fit(labelled[0]))
     assert copy.get_params() == parameters

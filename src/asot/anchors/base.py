@@ -19,9 +19,11 @@ class AnchorLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     A subclass sets ``space_`` and ``n_features_in_`` in ``fit``. Collections may be `Distributions`, a list of point
     arrays or of (points, masses) tuples (what scikit-learn's splitters make of a collection), or a plain 2-D array,
-    which is read as scikit-learn reads it: a sample per row, here a distribution of one point.
+    which is read as scikit-learn reads it: a sample per row, here a distribution of one point. A subclass with a
+    parameter ``device`` has its collections encoded there.
     """
 
+    device: str | None = None
     space_: AnchorSpace
     n_features_in_: int
 
@@ -34,7 +36,7 @@ class AnchorLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Histograms (N, k) of a collection on the learned anchors, rows ≥ 0 and summing to 1."""
         check_is_fitted(self, "space_")
-        return self.space_.histograms(self._read(X, reset=False))
+        return self.space_.histograms(self._read(X, reset=False), device=self.device)
 
     @abstractmethod
     def _learn(self, D: Distributions) -> AnchorSpace:

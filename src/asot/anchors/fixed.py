@@ -21,6 +21,8 @@ class FixedAnchors(AnchorLearner):
         distances are then exact.
     cost : array-like (k, k), optional
         Default: Euclidean distances between the anchors.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        Where `transform` finds nearest anchors. "auto" is a GPU where there is one and much to do.
 
     Attributes
     ----------
@@ -35,9 +37,12 @@ class FixedAnchors(AnchorLearner):
     array([0., 1., 3.])
     """
 
-    def __init__(self, anchors: ArrayLike | None = None, cost: ArrayLike | None = None) -> None:
+    def __init__(
+        self, anchors: ArrayLike | None = None, cost: ArrayLike | None = None, *, device: str = "auto"
+    ) -> None:
         self.anchors = anchors
         self.cost = cost
+        self.device = device
 
     def _learn(self, D: Distributions) -> AnchorSpace:
         if self.anchors is None:

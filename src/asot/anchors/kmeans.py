@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from asot import devices
 from asot.anchors.base import AnchorLearner
 from asot.anchors.space import AnchorSpace
 from asot.distinct import distinct_rows, sparse_histograms
@@ -19,6 +20,10 @@ LARGE_POOL = 500_000
 """Distinct points beyond which ``batch_size="auto"`` turns to mini-batches."""
 
 AUTO_BATCH = 8192
+
+WORTH_A_DEVICE = 10**9
+"""Points × anchors × dimensions from which ``device="auto"`` learns on a GPU: with the tens of iterations that k-means
+takes, a CPU needs several seconds for them, and a GPU fewer to start."""
 
 
 class KMeansAnchors(AnchorLearner):
@@ -31,18 +36,25 @@ class KMeansAnchors(AnchorLearner):
         these as its anchors, with a warning; its distances are then exact.
     batch_size : int, None or "auto"
         Full k-means (None), mini-batches of this many points, or the choice between them by the size of the pool
-        ("auto": mini-batches beyond 500,000 distinct points).
+        ("auto": mini-batches beyond 500,000 distinct points). Mini-batches are for the CPU: on a GPU, "auto" is always
+        full k-means.
     n_init : int
         Number of k-means++ starts, of which the best is kept.
     random_state : int, RandomState or None
         Seed. With an int the anchors are the same on every run, whatever the number of threads of the machine: the
-        fit uses one, since sums in another order would round differently.
+        fit uses one, since sums in another order would round differently. A GPU gives other anchors than a CPU, of
+        the same quality, and the same ones on every run.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        Where to learn and to encode: on the CPU, or on a GPU through PyTorch. "auto" is a GPU where there is one and
+        much to do.
 
     Attributes
     ----------
     space_ : AnchorSpace
     inertia_ : float
         Mass-weighted mean squared distance of the points to their anchors.
+    device_ : str
+        Where the anchors were learned.
     n_features_in_ : int
 
     Examples
@@ -64,25 +76,48 @@ class KMeansAnchors(AnchorLearner):
         batch_size: int | str | None = "auto",
         n_init: int = 1,
         random_state: Any = None,
+        device: str = "auto",
     ) -> None:
         self.n_anchors = n_anchors
         self.batch_size = batch_size
         self.n_init = n_init
         self.random_state = random_state
+        self.device = device
 
     def _learn(self, D: Distributions) -> AnchorSpace:
+        self._forget_batches()
+        k = self._count(D)
+        device = self._torch_device(D, k)
+        if device is not None and _has_more_points_than(k, D):
+            try:
+                return self._learn_on_device(D, k, device)
+            except MemoryError:
+                if self.device != "auto":
+                    raise
+        return self._learn_on_cpu(D, k)
+
+    def _learn_on_device(self, D: Distributions, k: int, device: str) -> AnchorSpace:
+        """Equal points stay apart here: to merge them on the CPU would take longer than the k-means."""
+        from asot.anchors.kmeans_on_device import kmeans
+
+        n_init = as_positive_int(self.n_init, "n_init")
+        found = kmeans(D.points, D.masses / len(D), k, device=device, n_init=n_init, random_state=self.random_state)
+        self.device_ = device
+        self.inertia_ = found.inertia
+        return AnchorSpace(found.centres)
+
+    def _learn_on_cpu(self, D: Distributions, k: int) -> AnchorSpace:
         from sklearn.cluster import KMeans, MiniBatchKMeans
 
         pool = sparse_histograms(D)
         weights = pool.pooled_masses() / len(D)
-        self._forget_batches()
-        k = self._count(D)
+        self.device_ = "cpu"
         if k >= len(pool.points):
             if k > len(pool.points) and self.n_anchors is not None:
                 warnings.warn(
                     f"{k} anchors were asked for, but the collection has only {len(pool.points)} distinct points: "
                     "these are the anchors now, and distances on them are exact",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             self.inertia_ = 0.0
             return AnchorSpace(pool.points)
@@ -99,10 +134,13 @@ class KMeansAnchors(AnchorLearner):
     def partial_fit(self, X: Any, y: Any = None) -> KMeansAnchors:
         """Update the anchors with one more batch of distributions, by a mini-batch step; ``y`` is not used.
 
-        The first batch fixes the number of anchors and must hold at least that many distinct points.
+        The first batch fixes the number of anchors and must hold at least that many distinct points. This is for the
+        CPU.
         """
         from sklearn.cluster import MiniBatchKMeans
 
+        if devices.torch_device(self.device, worth_it=False) is not None:
+            raise ValueError(f"partial_fit learns on the CPU, not on device={self.device!r}; use device='auto' or fit")
         first = not hasattr(self, "_batches")
         D = self._read(X, reset=first and not hasattr(self, "space_"))
         points, index = distinct_rows(D.points)
@@ -120,6 +158,7 @@ class KMeansAnchors(AnchorLearner):
         points = np.ldexp(points, -self._exponent)
         with threadpool_limits(1):
             self._batches.partial_fit(points, sample_weight=weights)
+        self.device_ = "cpu"
         self.space_ = self._finish(self._batches.cluster_centers_, self._exponent, points, weights / len(D))
         return self
 
@@ -141,10 +180,33 @@ class KMeansAnchors(AnchorLearner):
             return max(2, round(float(D.sizes.mean())))
         return as_positive_int(self.n_anchors, "n_anchors")
 
+    def _torch_device(self, D: Distributions, k: int) -> str | None:
+        in_batches = self.batch_size is not None and self.batch_size != "auto"
+        worth_it = not in_batches and len(D.points) * k * D.dim >= WORTH_A_DEVICE
+        device = devices.torch_device(self.device, worth_it=worth_it)
+        if in_batches and device is not None:
+            raise ValueError(
+                f"batch_size={self.batch_size!r} asks for mini-batches, which are learned on the CPU, not on "
+                f"device={self.device!r}; use batch_size=None for full k-means there, or device='cpu'"
+            )
+        return device
+
     def _batch(self, n_points: int) -> int | None:
         if self.batch_size is None or (self.batch_size == "auto" and n_points <= LARGE_POOL):
             return None
         return AUTO_BATCH if self.batch_size == "auto" else as_positive_int(self.batch_size, "batch_size")
+
+
+def _has_more_points_than(k: int, D: Distributions) -> bool:
+    """Whether more than k distinct points carry mass. Mostly the first few thousand points show it."""
+    size = 4 * k + 1024
+    while True:
+        has_mass = D.masses[:size] > 0
+        if len(distinct_rows(D.points[:size][has_mass])[0]) > k:
+            return True
+        if size >= len(D.points):
+            return False
+        size *= 4
 
 
 def _safe_exponent(points: FloatArray) -> int:

@@ -12,11 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot import devices
 from asot.compiled import compiled
 from asot.distributions import Distributions
 from asot.metrics import EUCLIDEAN, fill_distances
 from asot.solvers.workspace import stride_of
-from asot.validation import as_cost, first_false, to_float_array
+from asot.validation import FloatArray, as_cost, first_false, to_float_array
+
+WORTH_A_DEVICE = 10**10
+"""Points × anchors × dimensions from which ``device="auto"`` encodes on a GPU: a CPU needs one to six seconds for them,
+and a GPU about as long to start."""
 
 _CHUNK = 256  # points whose distances to all anchors are held at a time
 
@@ -85,22 +90,30 @@ class AnchorSpace:
 
     # ------------------------------------------------------------------------------------------------ encoding
 
-    def assign(self, points: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Nearest anchor of every point (n,), the first of equals, and the Euclidean distance to it (n,)."""
+    def assign(self, points: ArrayLike, *, device: str | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Nearest anchor of every point (n,), the first of equals, and the Euclidean distance to it (n,).
+
+        ``device`` is where they are found: None or "cpu", "cuda" or "cuda:N" for a GPU through PyTorch, or "auto" for a
+        GPU where there is one with room and much to do. Answers are the same, up to rounding.
+        """
         array = to_float_array(points, "points", keep_float32=True)
         if array.ndim != 2 or array.shape[1] != self.dim:
             raise ValueError(f"points must be (n, {self.dim}) in this anchor space; found shape {array.shape}")
         if len(array) == 0:
             return np.empty(0, dtype=np.int64), np.empty(0)
-        finite = np.isfinite(array)
-        if not finite.all():
-            i, c = first_false(finite)
+        largest = float(max(array.max(), -array.min()))  # NaN and inf come through
+        if not np.isfinite(largest):
+            i, c = first_false(np.isfinite(array))
             raise ValueError(f"point {i} is {array[i, c]} in coordinate {c}; points must be finite")
         # A common power of two keeps squares within range for points of any scale.
-        exponent = int(np.frexp(max(np.abs(array).max(), np.abs(self.anchors).max()))[1])
-        transposed = _transposed(np.ldexp(self.anchors, -exponent))
-        half = -exponent // 2  # 2^-exponent itself may be out of range
-        index, distance = _nearest(array, 2.0**half, 2.0 ** (-exponent - half), transposed, self.n_anchors)
+        exponent = int(np.frexp(max(largest, np.abs(self.anchors).max()))[1])
+        unit_anchors = np.ldexp(self.anchors, -exponent)
+        found = self._nearest_on_device(array, unit_anchors, exponent, device)
+        if found is None:
+            half = -exponent // 2  # 2^-exponent itself may be out of range
+            scales = 2.0**half, 2.0 ** (-exponent - half)
+            found = _nearest(array, *scales, _transposed(unit_anchors), self.n_anchors)
+        index, distance = found
         return index, np.ldexp(distance, exponent)
 
     def encode(self, points: ArrayLike) -> NDArray[np.float64]:
@@ -110,23 +123,46 @@ class AnchorSpace:
         codes[np.arange(len(index)), index] = 1.0
         return codes
 
-    def histograms(self, D: Distributions) -> NDArray[np.float64]:
-        """Histograms (N, k) of a collection: each point gives its mass to its nearest anchor. Codes are not stored."""
-        index, _ = self._assign_all(D)
+    def histograms(self, D: Distributions, *, device: str | None = None) -> NDArray[np.float64]:
+        """Histograms (N, k) of a collection: each point gives its mass to its nearest anchor. Codes are not stored.
+
+        ``device`` is where nearest anchors are found, as in `assign`.
+        """
+        index, _ = self._assign_all(D, device)
         k = self.n_anchors
         cell = np.repeat(np.arange(len(D)) * k, D.sizes) + index
         histograms = np.bincount(cell, weights=D.masses, minlength=len(D) * k).reshape(len(D), k)
         return np.asarray(histograms / histograms.sum(axis=1, keepdims=True), dtype=np.float64)
 
-    def radii(self, D: Distributions) -> NDArray[np.float64]:
-        """r_x (N,): mean distance of each distribution's points to their anchors; it is W_1 to its own histogram."""
-        _, distance = self._assign_all(D)
+    def radii(self, D: Distributions, *, device: str | None = None) -> NDArray[np.float64]:
+        """r_x (N,): mean distance of each distribution's points to their anchors; it is W_1 to its own histogram.
+
+        ``device`` is where nearest anchors are found, as in `assign`.
+        """
+        _, distance = self._assign_all(D, device)
         return np.add.reduceat(D.masses * distance, D.offsets[:-1])
 
-    def _assign_all(self, D: Distributions) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _assign_all(self, D: Distributions, device: str | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         if D.dim != self.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
-        return self.assign(D.points)
+        return self.assign(D.points, device=device)
+
+    def _nearest_on_device(
+        self, points: FloatArray, unit_anchors: NDArray[np.float64], exponent: int, device: str | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """None where the CPU should do it: on request, or because a GPU would not pay or, under "auto", has no room."""
+        worth_it = len(points) * self.anchors.size >= WORTH_A_DEVICE
+        torch_device = None if device is None else devices.torch_device(device, worth_it=worth_it)
+        if torch_device is None:
+            return None
+        from asot.anchors.on_device import nearest
+
+        try:
+            return nearest(points, unit_anchors, exponent, torch_device)
+        except MemoryError:
+            if device != "auto":
+                raise
+            return None
 
     # ------------------------------------------------------------------------------------------------ files
 
