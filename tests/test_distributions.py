@@ -326,13 +326,15 @@ def test_whole_numbers_and_nested_lists_become_float64():
 
 def test_torch_tensors_are_read():
     torch = pytest.importorskip("torch")
-    points = torch.arange(12.0).reshape(6, 2).requires_grad_()
+    points = torch.arange(12.0).reshape(6, 2)
     batch = torch.tensor([0, 0, 1, 2, 2, 2])
     D = Distributions.from_groups(points, batch, masses=torch.ones(6))
     assert D.points.dtype == np.float32
     assert D.sizes.tolist() == [2, 1, 3]
     assert Distributions(points, torch.tensor([0, 2, 3, 6])).points.tolist() == D.points.tolist()
     assert Distributions.from_list([points[:2], points[2:]]).sizes.tolist() == [2, 4]
+    with pytest.raises(ValueError, match="points requires gradients, and this call has none"):
+        Distributions(points.requires_grad_(), torch.tensor([0, 2, 3, 6]))
 
 
 def test_pandas_frames_and_columns_are_read():

@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 
-from asot.validation import as_bytes, as_device, as_n_jobs, as_positive_int, physical_memory, to_float_array
+from asot.validation import as_bytes, as_n_jobs, as_positive_int, physical_memory, to_float_array
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,6 @@ def test_n_jobs_has_joblibs_meaning():
     assert as_n_jobs(-1) == joblib.cpu_count()
     with joblib.parallel_config("threading", n_jobs=2):
         assert as_n_jobs(None) == 2
-
-
-@pytest.mark.parametrize("device", ["auto", "cpu"])
-def test_the_cpu_is_the_device(device):
-    assert as_device(device) == "cpu"
 
 
 def test_whole_numbers_may_be_numpys():

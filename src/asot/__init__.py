@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from asot import sinks
+    from asot import differentiable, sinks
     from asot.anchors.fixed import FixedAnchors
     from asot.anchors.kmeans import KMeansAnchors
     from asot.anchors.space import AnchorSpace
     from asot.distributions import Distributions
     from asot.result import Distances, Neighbors, Status
     from asot.shared_cost import emd, emd_many, sinkhorn_many
+    from asot.transports import Plans
     from asot.wasserstein import pairwise, pairwise_exact
 
 _HOMES = {
@@ -33,6 +34,7 @@ _HOMES = {
     "FixedAnchors": "asot.anchors.fixed",
     "KMeansAnchors": "asot.anchors.kmeans",
     "Neighbors": "asot.result",
+    "Plans": "asot.transports",
     "Status": "asot.result",
     "emd": "asot.shared_cost",
     "emd_many": "asot.shared_cost",
@@ -48,7 +50,9 @@ __all__ = [
     "FixedAnchors",
     "KMeansAnchors",
     "Neighbors",
+    "Plans",
     "Status",
+    "differentiable",
     "emd",
     "emd_many",
     "pairwise",
@@ -59,8 +63,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sinks":
-        return importlib.import_module("asot.sinks")
+    if name in ("differentiable", "sinks"):
+        return importlib.import_module(f"asot.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'asot' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

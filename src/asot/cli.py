@@ -82,6 +82,9 @@ _n_anchors = click.option(
 )
 _jobs = click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 means every core.")
 _memory = click.option("--memory", help="Budget for scratch memory, such as 2G.  [default: 1G]")
+_device = click.option(
+    "--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N; auto takes GPUs where they pay."
+)
 _seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the anchors.")
 
 
@@ -129,8 +132,9 @@ def _has_matplotlib() -> bool:
 @_collection
 @click.option("-o", "--output", type=click.Path(), required=True, help="Where to write the anchor space (.npz).")
 @_n_anchors
+@_device
 @_seed
-def fit(collection: str, output: str, n_anchors: int | None, seed: int) -> None:
+def fit(collection: str, output: str, n_anchors: int | None, device: str, seed: int) -> None:
     """Learn an anchor space on a COLLECTION."""
     import asot
     from asot.archive import check_writable
@@ -139,7 +143,8 @@ def fit(collection: str, output: str, n_anchors: int | None, seed: int) -> None:
     if Path(output).suffix.lower() != ".npz":
         raise ValueError(f"cannot write an anchor space to {output}: its name must end in .npz")
     check_writable(output)
-    space = asot.KMeansAnchors(n_anchors, random_state=seed).fit(load_collection(collection)).space_
+    learner = asot.KMeansAnchors(n_anchors, random_state=seed, device=device)
+    space = learner.fit(load_collection(collection)).space_
     save_space(space, output)
     click.echo(f"{output}: {_describe_space(space)}")
 
@@ -156,6 +161,7 @@ def fit(collection: str, output: str, n_anchors: int | None, seed: int) -> None:
     callback=_read_reg,
     help="Entropic, with this ε or one chosen from the costs.  [default: exact on the anchors]",
 )
+@_device
 @_jobs
 @_memory
 @_seed
@@ -167,6 +173,7 @@ def pairwise(
     space: str | None,
     n_anchors: int | None,
     reg: float | str | None,
+    device: str,
     jobs: int,
     memory: str | None,
     seed: int,
@@ -181,8 +188,9 @@ def pairwise(
         raise click.UsageError("--space brings its own anchors; leave out --n-anchors")
     first = load_collection(collection)
     second = None if other is None else load_collection(other)
-    anchors = asot.KMeansAnchors(n_anchors, random_state=seed) if space is None else load_space(space)
-    result = asot.pairwise(first, second, space=anchors, reg=reg, bounds=bounds, n_jobs=jobs, memory=memory)
+    learner = asot.KMeansAnchors(n_anchors, random_state=seed, device=device)
+    how: dict[str, Any] = {"reg": reg, "bounds": bounds, "device": device, "n_jobs": jobs, "memory": memory}
+    result = asot.pairwise(first, second, space=learner if space is None else load_space(space), **how)
     _finish(output, result, first, second)
 
 

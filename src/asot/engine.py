@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from asot.pairs import PairSet, tiles
 from asot.progress import Progress, ProgressLike
+from asot.result import Status
 from asot.sinks import Condensed, Sink, Tile
 from asot.solvers.base import Solver
 from asot.validation import as_bytes, as_n_jobs
@@ -46,30 +48,37 @@ def run(
     sink.open(pairs)
     started = time.perf_counter()
     shown = Progress(progress, len(pairs), "pairs")
+    unfinished = 0
     try:
-        for tile in _solved_tiles(pairs, solver, jobs, budget):
+        for tile in solved_tiles(pairs, solver, jobs, budget):
             sink.accept(tile)
-            shown.advance(len(tile.rows))
+            unfinished += count_unfinished(tile)
+            shown.advance(len(tile.solution.values))
     finally:
         shown.close()
     seconds = time.perf_counter() - started
-    return sink.close({**solver.info, **(info or {}), "n_pairs": len(pairs), "n_jobs": jobs, "seconds": seconds})
+    record = {"n_pairs": len(pairs), "n_not_converged": unfinished, "n_jobs": jobs, "seconds": seconds}
+    return sink.close({**solver.info, **(info or {}), **record})
 
 
-def _solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int) -> Any:
-    """Yield the tiles in pair order while ``jobs`` threads solve a few of them ahead."""
+def count_unfinished(tile: Tile) -> int:
+    return int(np.count_nonzero(tile.solution.status == Status.MAX_ITER))
+
+
+def solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int, first: int = 0) -> Iterator[Tile]:
+    """Yield the tiles from pair ``first`` on, in order, while ``jobs`` threads solve a few of them ahead."""
     per_tile = solver.pairs_per_tile(memory // jobs)
-    per_tile = max(1, min(per_tile, -(-len(pairs) // (4 * jobs))))  # enough tiles to keep every thread busy
+    per_tile = max(1, min(per_tile, -(-(len(pairs) - first) // (4 * jobs))))  # enough tiles to keep every thread busy
     stop = np.zeros(1, dtype=np.int64)
 
     def solve(start: int, end: int) -> Tile:
         rows, columns = pairs.indices(start, end)
-        return Tile(start, rows, columns, solver.solve(rows, columns, stop))
+        return Tile(start, solver.solve(rows, columns, stop), lambda: (rows, columns))
 
     waiting: deque[Future[Tile]] = deque()
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="asot")
     try:
-        for start, end in tiles(len(pairs), per_tile):
+        for start, end in tiles(len(pairs), per_tile, first):
             waiting.append(pool.submit(solve, start, end))
             if len(waiting) > 2 * jobs:
                 yield _wait(waiting.popleft())

@@ -178,13 +178,16 @@ def load_distances(path: PathLike) -> Distances:
                 _check_per_pair(arrays[name], name, len(pair_set), kinds="iu" if name in ("status", "n_iter") else "f")
         if not np.isin(arrays["status"], list(Status)).all():
             raise ValueError("the array 'status' holds a number that is not a status")
+    optional: dict[str, Any] = {
+        name: arrays[name].astype(np.float64, copy=False) for name in per_pair if name in arrays
+    }
     return Distances(
         values=arrays["values"].astype(np.float64, copy=False),
         status=arrays["status"].astype(np.int8, copy=False),
         n_iter=arrays["n_iter"].astype(np.int32, copy=False),
         pair_set=pair_set,
         info=header["info"] if isinstance(header.get("info"), dict) else {},
-        **{name: arrays[name].astype(np.float64, copy=False) for name in per_pair if name in arrays},
+        **optional,
     )
 
 

@@ -53,26 +53,27 @@ class AllPairs:
     def __len__(self) -> int:
         return self.n_rows * (self.n_rows - 1) // 2
 
-    def _row_start(self, row: NDArray[np.int64] | int) -> Any:
+    def row_start(self, row: NDArray[np.int64] | int) -> Any:
+        """Position of the first pair of a row."""
         return row * (2 * self.n_rows - row - 1) // 2
 
-    def _row_of(self, position: int) -> int:
+    def row_of(self, position: int) -> int:
         """The row whose range holds a position: the root of a quadratic, then mended by whole steps."""
         n = self.n_rows
         row = int(n - 0.5 - np.sqrt(max(0.0, (n - 0.5) ** 2 - 2.0 * position)))
-        while self._row_start(row + 1) <= position:
+        while self.row_start(row + 1) <= position:
             row += 1
-        while self._row_start(row) > position:
+        while self.row_start(row) > position:
             row -= 1
         return row
 
     def indices(self, start: int, stop: int) -> Indices:
-        first, last = self._row_of(start), self._row_of(stop - 1)
+        first, last = self.row_of(start), self.row_of(stop - 1)
         rows = np.arange(first, last + 1)
-        begins = np.maximum(self._row_start(rows), start)
-        ends = np.minimum(self._row_start(rows + 1), stop)
+        begins = np.maximum(self.row_start(rows), start)
+        ends = np.minimum(self.row_start(rows + 1), stop)
         row = np.repeat(rows, ends - begins)
-        column = np.arange(start, stop) - self._row_start(row) + row + 1
+        column = np.arange(start, stop) - self.row_start(row) + row + 1
         return row, column
 
 
@@ -126,7 +127,7 @@ def make_pairs(n_rows: int, n_columns: int | None, listed: Any = None) -> PairSe
     return AllPairs(n_rows) if n_columns is None else CrossPairs(n_rows, n_columns)
 
 
-def tiles(size: int, per_tile: int) -> Iterator[tuple[int, int]]:
-    """Cut 0..size into ranges of at most ``per_tile``."""
-    for start in range(0, size, per_tile):
+def tiles(size: int, per_tile: int, first: int = 0) -> Iterator[tuple[int, int]]:
+    """Cut first..size into ranges of at most ``per_tile``."""
+    for start in range(first, size, per_tile):
         yield start, min(start + per_tile, size)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.pairs import AllPairs, ListedPairs, PairSet
+
+if TYPE_CHECKING:
+    from asot.transports import Plans
 
 
 class Status(enum.IntEnum):
@@ -49,6 +52,8 @@ class Distances:
         Entropic only: how far, in total mass, the plan's row sums are from the first histogram.
     lower, upper : (P,) float64 or None
         Bounds on the distance between the original distributions, where they were asked for.
+    plans : Plans or None
+        Optimal plans and potentials, where they were asked for.
     info : dict
         What the numbers are: metric, solver, device, precision, reg, anchors, seconds, …
 
@@ -71,6 +76,7 @@ class Distances:
     marginal_error: NDArray[np.float64] | None = None
     lower: NDArray[np.float64] | None = None
     upper: NDArray[np.float64] | None = None
+    plans: Plans | None = field(default=None, repr=False)
     info: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -6,23 +6,26 @@ These are the low-level calls: histograms on k anchors go in, with the k × k co
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
-from asot import engine
+from asot import device_engine, devices, engine
 from asot.pairs import ListedPairs, PairSet, make_pairs
 from asot.progress import ProgressLike
 from asot.result import Distances
 from asot.sinks import Sink
-from asot.solvers.base import Solver
+from asot.solvers import exact_cuda, sinkhorn_cuda
+from asot.solvers.base import DeviceSolver, Solver
 from asot.solvers.debiased import Debiased
 from asot.solvers.exact_shared import ExactSharedCost, Transport, solve_one
 from asot.solvers.sinkhorn_cpu import SinkhornSharedCost
 from asot.solvers.triangle import is_metric, worth_checking
-from asot.validation import as_choice, as_cost, as_device, as_histograms, as_positive_int, as_reg, as_tol, to_array
+from asot.transports import ExactCudaWithPlans, ExactWithPlans, KeepPlans
+from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, as_positive_int, as_reg, as_tol, to_array
 
 
 def emd_many(
@@ -36,6 +39,7 @@ def emd_many(
     memory: int | str | None = None,
     progress: ProgressLike = False,
     sink: Sink | None = None,
+    plans: bool = False,
 ) -> Any:
     """Exact optimal transport costs between many histograms under one shared cost.
 
@@ -52,7 +56,9 @@ def emd_many(
         "forbidden" costs digits.
     pairs : array-like of int (P, 2), optional
         Which pairs to solve. Default: all i < j within A, or all of A × B.
-    device : {"auto", "cpu"}
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        "auto" takes the GPUs of the machine when there are any and the work is worth it; ``info`` says where the pairs
+        were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot.
     n_jobs : int, optional
         Threads, with joblib's meaning (None: 1, -1: every core).
     memory : int or str, optional
@@ -61,6 +67,8 @@ def emd_many(
         None shows a bar on a terminal when it takes longer than a second; a function gets (done, total).
     sink : optional
         What to keep: see `asot.sinks`. Default: every value.
+    plans : bool
+        Also keep the optimal plan and potentials of every pair, as ``plans`` of the result (see `asot.Plans`).
 
     Returns
     -------
@@ -74,12 +82,28 @@ def emd_many(
     >>> asot.emd_many([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]], cost=cost).values
     array([1., 2., 1.])
     """
-    as_device(device)
+    devices.parse(device)
     checked_cost = as_cost(cost, square=B is None)
     first, second = _read_both(A, B, checked_cost)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
-    solver = exact_solver(first, second, checked_cost, pair_set)
-    return engine.run(pair_set, solver, sink, n_jobs=n_jobs, memory=memory, progress=progress)
+    cancel = worth_checking(len(checked_cost), len(pair_set)) and is_metric(checked_cost)
+    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
+    if plans:
+        if sink is not None:
+            raise ValueError("plans=True works with the default sink only, which keeps every pair")
+        sink = KeepPlans(checked_cost.shape)
+        on_cpu, on_gpu = ExactWithPlans, ExactCudaWithPlans
+    cpu_solver = functools.partial(on_cpu, first, second, checked_cost, cancel=cancel and not plans)
+    nodes = ExactSharedCost.count_nodes(checked_cost, cancel)
+    work = len(pair_set) * ExactSharedCost.seconds_per_pair(nodes) / as_n_jobs(n_jobs)
+    unfit = None
+    if nodes > exact_cuda.MAX_NODES:
+        counted = "anchors of a metric cost" if cancel else "rows and columns of a cost that is not known as a metric"
+        unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}, here are {nodes}"
+    choice = devices.choose(device, needs=("cupy",), cpu_seconds=work, unfit=unfit)
+    gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
+    return _run(pair_set, choice, cpu_solver, gpu_solver, sink, limits)
 
 
 def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
@@ -126,6 +150,7 @@ def sinkhorn_many(
     tol: float | None = 1e-9,
     value: str = "transport",
     init: str = "ones",
+    precision: str = "auto",
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
@@ -156,6 +181,9 @@ def sinkhorn_many(
     init : {"ones", "target"}
         Scaling of the columns before the first iteration: 1, or the second histogram as in the paper's code. Matters
         only where iterations are few.
+    precision : {"auto", "float32", "tf32", "float64"}
+        Arithmetic on a GPU: float32 by three TF32 products (relative error about 1e-6), one TF32 product (1e-3, twice
+        as fast), or float64. "auto" takes float32 where ``tol`` allows it. The CPU always computes in float64.
 
     Returns
     -------
@@ -172,48 +200,79 @@ def sinkhorn_many(
     >>> asot.Status(r.status[0]).name
     'CONVERGED'
     """
-    as_device(device)
+    devices.parse(device)
     as_choice(value, "value", ("transport", "regularised", "divergence"))
+    as_choice(precision, "precision", sinkhorn_cuda.PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
     first, second = _read_both(A, B, checked_cost)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
-    prepare = functools.partial(
-        SinkhornSharedCost,
-        cost=checked_cost,
-        reg=as_reg(reg, checked_cost),
-        max_iter=as_positive_int(max_iter, "max_iter"),
-        tol=as_tol(tol),
-        regularised=value != "transport",
-        start_at_target=as_choice(init, "init", ("ones", "target")) == "target",
-    )
+    how: dict[str, Any] = {
+        "reg": as_reg(reg, checked_cost),
+        "max_iter": as_positive_int(max_iter, "max_iter"),
+        "tol": as_tol(tol),
+        "regularised": value != "transport",
+        "start_at_target": as_choice(init, "init", ("ones", "target")) == "target",
+    }
+    arithmetic = sinkhorn_cuda.choose_precision(precision, how["tol"])
+    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, max_iter, as_n_jobs(n_jobs))
+
+    def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> SinkhornSharedCost:
+        return SinkhornSharedCost(A, B, checked_cost, **how)
+
+    def on_gpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> sinkhorn_cuda.SinkhornCuda:
+        return sinkhorn_cuda.SinkhornCuda(A, B, checked_cost, precision=arithmetic, **how)
+
+    def self_terms(A: NDArray[np.float64]) -> Distances:
+        n = len(A)
+        diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
+        quiet = limits | {"progress": False}
+        return _run(diagonal, choice, lambda: on_cpu(A, None), lambda: on_gpu(A, None), None, quiet)
+
     with _matrix_products().limit(limits=1, user_api="blas"):  # threads work on different tiles, not inside a product
-        solver: Solver = prepare(first, second)
-        if value == "divergence":
-
-            def self_terms(histograms: NDArray[np.float64]) -> Distances:
-                n = len(histograms)
-                diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
-                return engine.run(diagonal, prepare(histograms, None), n_jobs=n_jobs, memory=memory)
-
-            row_terms = self_terms(first)
-            solver = Debiased(solver, row_terms, row_terms if second is None else self_terms(second))
-        return engine.run(
-            pair_set, solver, sink, n_jobs=n_jobs, memory=memory, progress=progress, info={"value": value}
+        if value != "divergence":
+            solvers = functools.partial(on_cpu, first, second), functools.partial(on_gpu, first, second)
+            return _run(pair_set, choice, *solvers, sink, limits, value=value)
+        row_terms = self_terms(first)
+        terms = row_terms, row_terms if second is None else self_terms(second)
+        return _run(
+            pair_set,
+            choice,
+            lambda: Debiased(on_cpu(first, second), *terms),
+            lambda: sinkhorn_cuda.DebiasedCuda(on_gpu(first, second), *terms),
+            sink,
+            limits,
+            value=value,
         )
+
+
+def _run(
+    pairs: PairSet,
+    choice: devices.Choice,
+    cpu_solver: Callable[[], Solver],
+    gpu_solver: Callable[[], DeviceSolver],
+    sink: Sink | None,
+    limits: dict[str, Any],
+    **info: Any,
+) -> Any:
+    if choice.gpus:
+        return device_engine.run(pairs, gpu_solver(), cpu_solver, choice, sink, info=info, **limits)
+    return engine.run(pairs, cpu_solver(), sink, info=info | {"device_reason": choice.reason}, **limits)
+
+
+def _choose_for_sinkhorn(
+    device: str, precision: str, pairs: PairSet, cost: NDArray[np.float64], max_iter: int, n_jobs: int
+) -> devices.Choice:
+    if device == "cpu" and precision in ("float32", "tf32"):
+        raise ValueError(f"precision={precision!r} is for GPUs; the CPU computes in float64")
+    work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, max_iter) / n_jobs
+    return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work)
 
 
 @functools.cache
 def _matrix_products() -> ThreadpoolController:
     """The thread pools behind NumPy's products; finding them takes longer than many a call."""
     return ThreadpoolController()
-
-
-def exact_solver(
-    A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64], pairs: PairSet
-) -> ExactSharedCost:
-    """The exact solver for a clean problem: with common mass cancelled where the cost is known to be a metric."""
-    cancel = worth_checking(len(cost), len(pairs)) and is_metric(cost)
-    return ExactSharedCost(A, B, cost, cancel=cancel)
 
 
 def _read_both(

@@ -2,6 +2,13 @@
 
 A sink is opened with the pair set, accepts the solved tiles in pair order, and returns the result. The engine calls it
 from one thread, so a sink needs no locks.
+
+A sink can help a GPU to send less, by having one of these methods:
+
+* ``limits()``: values above the limit of their row (and, within one set, of their column) are of no use to it. Tiles
+  then hold only some of their pairs, in any order;
+* ``edges`` and ``add(counts)``: it only counts values between edges;
+* ``room(start, stop)``: the place for the answers of these pairs, so that they arrive there and are not copied again.
 """
 
 from __future__ import annotations
@@ -11,23 +18,23 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from asot.compiled import compiled
-from asot.pairs import ListedPairs, PairSet
+from asot.pairs import AllPairs, Indices, ListedPairs, PairSet, tiles
 from asot.result import Distances, Neighbors
 from asot.solvers.base import Solution
-from asot.validation import as_positive_int, refuse_what_cannot_fit
+from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
 
 
 @dataclass(frozen=True)
 class Tile:
-    """The pairs start..start+len-1 of a pair set, solved."""
+    """Pairs of a set from position ``start`` on, solved. Their indices are made only for sinks that look at them."""
 
     start: int
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
     solution: Solution
+    indices: Callable[[], Indices]
+    """Rows and columns of the pairs."""
 
 
 class Sink(Protocol):
@@ -39,24 +46,34 @@ class Sink(Protocol):
 class Condensed:
     """Every value, in pair order: the default, returned as `Distances`."""
 
+    def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty) -> None:
+        self._allocate = allocate
+
     def open(self, pairs: PairSet) -> None:
         size = len(pairs)
         _refuse_large_result(size * (8 + 1 + 4))
         self._pairs = pairs
-        self._values = np.empty(size)
-        self._status = np.empty(size, dtype=np.int8)
-        self._n_iter = np.empty(size, dtype=np.int32)
+        self._values = self._allocate(size, np.float64)
+        self._status = self._allocate(size, np.int8)
+        self._n_iter = self._allocate(size, np.int32)
         self._marginal_error: NDArray[np.float64] | None = None
 
     def accept(self, tile: Tile) -> None:
-        own = slice(tile.start, tile.start + len(tile.rows))
-        self._values[own] = tile.solution.values
-        self._status[own] = tile.solution.status
-        self._n_iter[own] = tile.solution.n_iter
-        if tile.solution.marginal_error is not None:
-            if self._marginal_error is None:
-                self._marginal_error = np.empty(len(self._values))
-            self._marginal_error[own] = tile.solution.marginal_error
+        solution = tile.solution
+        own = self.room(tile.start, tile.start + len(solution.values), solution.marginal_error is not None)
+        own.values[:] = solution.values
+        own.status[:] = solution.status
+        own.n_iter[:] = solution.n_iter
+        if own.marginal_error is not None:
+            own.marginal_error[:] = solution.marginal_error
+
+    def room(self, start: int, stop: int, with_error: bool) -> Solution:
+        """Where the answers of the pairs start..stop-1 belong."""
+        if with_error and self._marginal_error is None:
+            self._marginal_error = self._allocate(len(self._values), np.float64)
+        own = slice(start, stop)
+        error = None if self._marginal_error is None else self._marginal_error[own]
+        return Solution(self._values[own], self._status[own], self._n_iter[own], error)
 
     def close(self, info: dict[str, Any]) -> Distances:
         return Distances(self._values, self._status, self._n_iter, self._pairs, self._marginal_error, info=info)
@@ -79,11 +96,15 @@ class Dense:
         self._matrix = np.zeros((pairs.n_rows, pairs.n_columns))
 
     def accept(self, tile: Tile) -> None:
-        self._matrix[tile.rows, tile.columns] = tile.solution.values
         if self._symmetric:
-            self._matrix[tile.columns, tile.rows] = tile.solution.values
+            _place_in_upper_half(tile.start, tile.solution.values, self._matrix)
+        else:
+            flat = self._matrix.reshape(-1)
+            flat[tile.start : tile.start + len(tile.solution.values)] = tile.solution.values
 
     def close(self, info: dict[str, Any]) -> NDArray[np.float64]:
+        if self._symmetric:
+            _mirror(self._matrix)
         return self._matrix
 
 
@@ -112,9 +133,14 @@ class TopK:
         self._indices = np.full(shape, np.iinfo(np.int64).max)
 
     def accept(self, tile: Tile) -> None:
-        _keep_nearest(tile.rows, tile.columns, tile.solution.values, self._distances, self._indices)
+        rows, columns = tile.indices()
+        _keep_nearest(rows, columns, tile.solution.values, self._distances, self._indices)
         if self._symmetric:
-            _keep_nearest(tile.columns, tile.rows, tile.solution.values, self._distances, self._indices)
+            _keep_nearest(columns, rows, tile.solution.values, self._distances, self._indices)
+
+    def limits(self) -> NDArray[np.float64]:
+        """Per row (N,): the distance of the last neighbour so far."""
+        return np.ascontiguousarray(self._distances[:, -1])
 
     def close(self, info: dict[str, Any]) -> Neighbors:
         return Neighbors(self._indices, self._distances, info)
@@ -143,7 +169,11 @@ class Radius:
 
     def accept(self, tile: Tile) -> None:
         near = tile.solution.values <= self.radius
-        self._found.append((tile.rows[near], tile.columns[near], tile.solution.values[near]))
+        rows, columns = tile.indices()
+        self._found.append((rows[near], columns[near], tile.solution.values[near]))
+
+    def limits(self) -> NDArray[np.float64]:
+        return np.full(self._pairs.n_rows, self.radius)
 
     def close(self, info: dict[str, Any]) -> Any:
         from scipy import sparse
@@ -167,6 +197,34 @@ class Radius:
         return sparse.csr_matrix((values, columns, indptr), shape=shape)
 
 
+class Histogram:
+    """How many distances fall between edges: counts (B,), bins half open but for the last, as NumPy counts.
+
+    >>> import numpy as np, asot
+    >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.Histogram([0, 1, 2, 3]))
+    array([0, 3, 3])
+    """
+
+    def __init__(self, edges: ArrayLike) -> None:
+        self.edges = np.asarray(to_float_array(edges, "edges"), dtype=np.float64)
+        if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
+            raise ValueError("edges must be two or more increasing numbers")
+
+    def open(self, pairs: PairSet) -> None:
+        self._counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
+
+    def accept(self, tile: Tile) -> None:
+        self.add(np.histogram(tile.solution.values, self.edges)[0])
+
+    def add(self, counts: NDArray[Any]) -> None:
+        """Count a tile that was counted elsewhere."""
+        self._counts += counts.astype(np.int64)
+
+    def close(self, info: dict[str, Any]) -> NDArray[np.int64]:
+        return self._counts
+
+
 class Callback:
     """Hand every tile to ``function(rows, columns, values)``, in pair order, and keep nothing.
 
@@ -186,7 +244,7 @@ class Callback:
         pass
 
     def accept(self, tile: Tile) -> None:
-        self.function(tile.rows, tile.columns, tile.solution.values)
+        self.function(*tile.indices(), tile.solution.values)
 
     def close(self, info: dict[str, Any]) -> None:
         return None
@@ -195,6 +253,29 @@ class Callback:
 def _refuse_large_result(n_bytes: int) -> None:
     advice = "keep less of it with sink=asot.sinks.TopK(...), Radius(...) or Callback(...)"
     refuse_what_cannot_fit(n_bytes, "the result", advice)
+
+
+def _place_in_upper_half(start: int, values: NDArray[np.float64], matrix: NDArray[np.float64]) -> None:
+    """Write values from condensed position ``start`` on, a stretch of a row at a time."""
+    order = AllPairs(len(matrix))
+    position, stop = start, start + len(values)
+    row = order.row_of(start)
+    while position < stop:
+        end = min(order.row_start(row + 1), stop)
+        column = position - order.row_start(row) + row + 1
+        matrix[row, column : column + end - position] = values[position - start : end - start]
+        position, row = end, row + 1
+
+
+def _mirror(matrix: NDArray[np.float64]) -> None:
+    """Copy the upper half to the lower one, in blocks that a cache holds."""
+    blocks = list(tiles(len(matrix), 512))
+    for top, bottom in blocks:
+        for left, right in blocks:
+            if left > top:
+                matrix[left:right, top:bottom] = matrix[top:bottom, left:right].T
+        square = matrix[top:bottom, top:bottom]
+        square += np.triu(square, 1).T
 
 
 @compiled

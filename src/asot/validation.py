@@ -18,9 +18,15 @@ FloatArray = NDArray[np.floating[Any]]
 
 
 def to_array(values: Any, name: str) -> NDArray[Any]:
-    """A NumPy array from numbers, lists, tensors on the CPU, data frames and Arrow columns; no copy where possible."""
-    if hasattr(values, "detach"):  # a torch tensor that may carry gradients
-        values = values.detach()
+    """A NumPy array from numbers, lists, tensors, data frames and Arrow columns; no copy where possible."""
+    if hasattr(values, "detach"):  # a torch tensor
+        if values.requires_grad:
+            raise ValueError(
+                f"{name} requires gradients, and this call has none; use asot.differentiable, or pass {name}.detach()"
+            )
+        values = values.cpu()
+    elif hasattr(values, "__cuda_array_interface__") and hasattr(values, "get"):  # a CuPy array
+        values = values.get()
     try:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -66,11 +72,15 @@ def as_histograms(values: Any, name: str, n_anchors: int) -> NDArray[np.float64]
     if histograms.min() < 0:
         i, u = first_false(histograms >= 0)
         raise ValueError(f"histogram {i} of {name} has a negative mass ({histograms[i, u]:g} at anchor {u})")
-    peak = histograms.max(axis=1, keepdims=True)
-    if not peak.all():
-        raise ValueError(f"histogram {int(np.argmin(peak))} of {name} has zero total mass; drop it or give it mass")
-    scaled = histograms / peak  # first, so that the total neither overflows nor vanishes
-    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True), dtype=np.float64)
+    with np.errstate(over="ignore"):
+        total = histograms.sum(axis=1, keepdims=True)
+    if not 1e-200 < total.min() <= total.max() < 1e200:
+        peak = histograms.max(axis=1, keepdims=True)
+        if not peak.all():
+            raise ValueError(f"histogram {int(np.argmin(peak))} of {name} has zero total mass; drop it or give it mass")
+        histograms = histograms / peak  # so that the total neither overflows nor vanishes
+        total = histograms.sum(axis=1, keepdims=True)
+    return np.asarray(histograms / total, dtype=np.float64)
 
 
 def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:
@@ -196,15 +206,6 @@ def as_bytes(memory: int | str | None, default: int) -> int:
     if not amount >= 1 or amount == float("inf"):
         raise ValueError(f"memory must be a positive amount; found {memory!r}")
     return int(amount)
-
-
-def as_device(device: str) -> str:
-    """The device to solve on. This version has CPU solvers only and says so."""
-    if device in ("auto", "cpu"):
-        return "cpu"
-    if isinstance(device, str) and re.fullmatch(r"cuda(:\d+)?", device):
-        raise ValueError(f"device {device!r} is not available: this version of asot solves on the CPU (device='cpu')")
-    raise ValueError(f"unknown device {device!r}; use 'auto' or 'cpu'")
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:

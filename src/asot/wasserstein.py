@@ -62,7 +62,9 @@ def pairwise(
         r is the mean distance of a distribution's points to their anchors. Exact solves on Euclidean spaces only.
     estimate : {"anchor"}
         The value returned: the distance on the anchors.
-    device : {"auto", "cpu"}
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        "auto" takes the GPUs of the machine when there are any and the work is worth it; ``info`` says where the pairs
+        were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot.
     n_jobs : int, optional
         Threads, with joblib's meaning (None: 1, -1: every core).
     memory : int or str, optional
@@ -92,11 +94,11 @@ def pairwise(
     """
     D, E = _read_both(D, E)
     as_choice(estimate, "estimate", ("anchor",))
-    anchor_space = _fitted_space(space, D if E is None else D + E, random_state)
+    anchor_space = _fitted_space(space, D if E is None else D + E, random_state, device)
     if bounds:
         _check_bounds_are_proven(anchor_space, reg, sink)
-    A = anchor_space.histograms(D)
-    B = None if E is None else anchor_space.histograms(E)
+    A = anchor_space.histograms(D, device=device)
+    B = None if E is None else anchor_space.histograms(E, device=device)
     common: dict[str, Any] = {"cost": anchor_space.cost, "pairs": pairs, "device": device, "n_jobs": n_jobs}
     common |= {"memory": memory, "progress": progress, "sink": sink}
     result = emd_many(A, B, **common) if reg is None else sinkhorn_many(A, B, reg=reg, **common)
@@ -168,13 +170,13 @@ def _read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
     return first, second
 
 
-def _fitted_space(space: Any, pooled: Distributions, random_state: Any) -> AnchorSpace:
+def _fitted_space(space: Any, pooled: Distributions, random_state: Any, device: str) -> AnchorSpace:
     if isinstance(space, AnchorSpace):
         return space
     if space is None:
         from asot.anchors.kmeans import KMeansAnchors
 
-        space = KMeansAnchors(random_state=random_state)
+        space = KMeansAnchors(random_state=random_state, device=device)
     if not hasattr(space, "fit"):
         raise TypeError(f"space must be an AnchorSpace or an anchor learner such as KMeansAnchors(); found {space!r}")
     if not hasattr(space, "space_"):

@@ -1,0 +1,19 @@
+"""``pytest -m gpu`` runs the tests that need a GPU, and reads nothing else.
+
+So it works on a GPU machine that has pytest, PyTorch with Triton, CuPy and the package's own dependencies, but none of
+the packages that the other tests compare with.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+GPU_TESTS = Path(__file__).parent / "tests" / "gpu"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.getoption("markexpr") != "gpu" or collection_path.is_dir():
+        return None
+    return GPU_TESTS not in collection_path.parents or None

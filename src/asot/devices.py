@@ -1,0 +1,163 @@
+"""Which hardware solves: reading ``device``, deciding when a GPU pays, and saying why it is not used.
+
+A GPU that the user named must do the work or the call fails with a reason. Under ``device="auto"`` the same reason only
+sends the work to the CPU, and is kept in ``info``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+FIRST_CALL_SECONDS = 2.0
+"""CPU work for which "auto" wakes a GPU that this process has not used yet: starting CUDA and loading kernels costs."""
+
+LATER_CALL_SECONDS = 0.05
+"""CPU work for which "auto" uses a GPU that is awake."""
+
+OLDEST_CAPABILITY = 70
+"""Volta (7.0): the first generation whose threads of a warp can wait for each other by name."""
+
+_INSTALL = {
+    "cupy": "CuPy is not installed; pip install 'asot[cuda12]' (or 'asot[cuda13]')",
+    "torch": "PyTorch is not installed; pip install 'asot[cuda12]' (or 'asot[cuda13]')",
+    "triton": "Triton is not installed; it comes with PyTorch for CUDA on Linux",
+}
+
+_awake = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Where a call runs."""
+
+    gpus: tuple[int, ...]
+    """CUDA device numbers; none means the CPU."""
+    reason: str
+    """Why, for `info`."""
+    required: bool
+    """Whether the user named the GPU: then a failure is an error, and no reason to fall back."""
+
+    @property
+    def name(self) -> str:
+        return " + ".join(f"cuda:{gpu}" for gpu in self.gpus) or "cpu"
+
+
+def choose(device: Any, *, needs: Sequence[str], cpu_seconds: float, unfit: str | None = None) -> Choice:
+    """Decide where to solve.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        "cuda" takes every visible GPU, "cuda:N" one of them.
+    needs : packages that the GPU solver is made with
+    cpu_seconds : estimate of the work, in seconds of the CPU threads that would do it
+    unfit : why no GPU solver can take this problem, if so
+    """
+    kind, number = parse(device)
+    if kind == "cpu":
+        return Choice((), "asked for", required=False)
+    required = kind == "cuda"
+    if not required and cpu_seconds < (LATER_CALL_SECONDS if _awake else FIRST_CALL_SECONDS):
+        return Choice((), "too little work for a GPU", required=False)
+    obstacle = unfit or _obstacle(tuple(needs))
+    if obstacle is None and number is not None and number >= gpu_count():
+        obstacle = f"{device} does not exist; this machine has {_counted(gpu_count())}"
+    if obstacle is not None:
+        if required:
+            raise ValueError(f"device={str(device)!r} cannot be used: {obstacle} (device='cpu' solves on the CPU)")
+        return Choice((), obstacle, required=False)
+    _wake()
+    gpus = tuple(range(gpu_count())) if number is None else (number,)
+    return Choice(gpus, "asked for" if required else f"about {cpu_seconds:.2g} s of CPU work", required)
+
+
+def torch_device(device: Any, worth_it: bool) -> str | None:
+    """The torch device for ``device``, or None where NumPy on the CPU should do the work."""
+    kind, number = parse(device)
+    if kind == "cpu" or (kind == "auto" and not worth_it):
+        return None
+    obstacle = _torch_obstacle()
+    if obstacle is None and number is not None:
+        import torch
+
+        if number >= torch.cuda.device_count():
+            obstacle = f"{device} does not exist; this machine has {_counted(torch.cuda.device_count())}"
+    if obstacle is None:
+        return "cuda" if number is None else f"cuda:{number}"
+    if kind == "cuda":
+        raise ValueError(f"device={str(device)!r} cannot be used: {obstacle} (device='cpu' works on the CPU)")
+    return None
+
+
+def parse(device: Any) -> tuple[str, int | None]:
+    """("auto" | "cpu" | "cuda", number or None) of a device name or a torch.device."""
+    match = re.fullmatch(r"(auto|cpu)|cuda(?::(\d+))?", str(device))
+    if match is None:
+        raise ValueError(f"unknown device {device!r}; use 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    return match[1] or "cuda", None if match[2] is None else int(match[2])
+
+
+def gpu_count() -> int:
+    """GPUs that CUDA shows to this process; 0 without CuPy or without a working driver."""
+    return 0 if _cupy_obstacle() is not None else _visible_gpus()
+
+
+def _counted(n: int) -> str:
+    return "1 GPU (cuda:0)" if n == 1 else f"{n} GPUs (cuda:0 to cuda:{n - 1})" if n else "no GPU"
+
+
+def _wake() -> None:
+    global _awake
+    _awake = True
+
+
+def _obstacle(needs: tuple[str, ...]) -> str | None:
+    """What stands in the way of a GPU solver made with these packages, as a sentence with the remedy."""
+    for package in needs:
+        if importlib.util.find_spec(package) is None:
+            return _INSTALL[package]
+    if "torch" in needs and (obstacle := _torch_obstacle()) is not None:
+        return obstacle
+    return _cupy_obstacle()
+
+
+@functools.cache
+def _cupy_obstacle() -> str | None:
+    try:
+        import cupy
+    except ImportError as error:
+        return _INSTALL["cupy"] if importlib.util.find_spec("cupy") is None else f"CuPy does not load: {error}"
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+        old = [gpu for gpu in range(count) if int(cupy.cuda.Device(gpu).compute_capability) < OLDEST_CAPABILITY]
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        if "InsufficientDriver" in str(error):
+            return "the NVIDIA driver is too old for the installed CuPy; update the driver or install another CuPy"
+        return f"CUDA finds no GPU ({error})"
+    if count == 0:
+        return "CUDA finds no GPU"
+    return f"cuda:{old[0]} is older than compute capability 7.0" if old else None
+
+
+def _visible_gpus() -> int:
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceCount())
+
+
+@functools.cache
+def _torch_obstacle() -> str | None:
+    try:
+        import torch
+    except ImportError as error:
+        return _INSTALL["torch"] if importlib.util.find_spec("torch") is None else f"PyTorch does not load: {error}"
+    if torch.version.cuda is None:
+        return "the installed PyTorch has no CUDA; install a CUDA build of it"
+    if not torch.cuda.is_available():
+        return "PyTorch finds no usable GPU: there is none, or its driver is too old"
+    return None
