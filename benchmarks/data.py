@@ -9,6 +9,7 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,15 @@ def _class_probabilities(shares: Float, rng: np.random.Generator) -> Float:
     return mixed / mixed.sum(axis=1, keepdims=True)
 
 
+def cube_histograms(k: int, n: int, seed: int = 0) -> Histograms:
+    """Histograms of k draws each on k anchors that lie evenly in the unit cube of five dimensions: costs of order 1."""
+    rng = np.random.default_rng(seed)
+    anchors = rng.random((k, 5))
+    draws = rng.integers(k, size=(n, k)) + k * np.arange(n)[:, None]
+    masses = np.bincount(draws.ravel(), minlength=n * k).reshape(n, k) / k
+    return Histograms(masses, cdist(anchors, anchors), anchors)
+
+
 def random_pairs(n: int, count: int, seed: int = 0) -> NDArray[np.int64]:
     """``count`` distinct pairs i < j of n (all of them where there are fewer), in random order."""
     first, second = np.triu_indices(n, 1)
@@ -92,14 +102,30 @@ def tu_collection(folder: Path, name: str, rounds: int = 4) -> asot.Distribution
         graph = _integers(archive, f"{name}_graph_indicator.txt")
         labels = _integers(archive, f"{name}_node_labels.txt")
         edges = _integers(archive, f"{name}_A.txt").reshape(-1, 2) - 1
+    return asot.Distributions.from_groups(_aggregated(labels, edges, rounds, np.float64), graph)
+
+
+def zinc_collection(folder: Path, rounds: int = 4) -> asot.Distributions:
+    """All 249,456 molecules of ZINC-250k as bags of node features, made as those of `tu_collection`, in float32."""
+    with np.load(folder / "zinc" / "zinc_graphs.npz") as file:
+        node_ptr, edge_ptr = file["node_ptr"].astype(np.int64), file["edge_ptr"].astype(np.int64)
+        local = file["edges"].astype(np.int64)  # (bonds, 2) within a graph, each bond once
+        elements = file["atomic_number"]
+    bonds = local + np.repeat(node_ptr[:-1], np.diff(edge_ptr))[:, None]
+    both_ways = np.concatenate([bonds, bonds[:, ::-1]])
+    return asot.Distributions(_aggregated(elements, both_ways, rounds, np.float32), node_ptr)
+
+
+def _aggregated(labels: NDArray[Any], edges: NDArray[np.int64], rounds: int, dtype: Any) -> NDArray[Any]:
+    """(nodes, (rounds + 1) · labels): one-hot labels, and what x ← x + Σ_neighbours x makes of them."""
     _, column = np.unique(labels, return_inverse=True)  # labels may be any integers
-    x = np.eye(column.max() + 1)[column]  # (nodes, labels)
-    adjacency = sparse.csr_array((np.ones(len(edges)), edges.T), shape=(len(x), len(x)))
+    x = np.eye(column.max() + 1, dtype=dtype)[column]  # (nodes, labels)
+    adjacency = sparse.csr_array((np.ones(len(edges), dtype), edges.T), shape=(len(x), len(x)))
     features = [x]
     for _ in range(rounds):
         x = x + adjacency @ x
         features.append(x)
-    return asot.Distributions.from_groups(np.hstack(features), graph)
+    return np.hstack(features)
 
 
 def _integers(archive: zipfile.ZipFile, base_name: str) -> NDArray[np.int64]:

@@ -16,8 +16,8 @@ torch = pytest.importorskip("torch")
 
 VALUES = ("transport", "regularised", "divergence")
 every_value = pytest.mark.parametrize("value", VALUES)
-every_reg = pytest.mark.parametrize("reg", [1.0, 0.1, 0.01, 1e-3])
-"""ε; costs are about 3, so the last two are solved in the log domain."""
+every_reg = pytest.mark.parametrize("reg", [1.0, 0.03, 1e-3])
+"""ε; costs are about 3, so these are the kernel, the kernel with slow pairs, and the log domain."""
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ def test_gradients_in_histograms_and_points(value, reg):
             torch.softmax(logits, 1), cost=distances(points), reg=reg, value=value, tol=1e-12
         )
 
-    assert torch.autograd.gradcheck(values, (normal(3, 4), normal(4, 2)), atol=2e-5, rtol=1e-4)
+    assert torch.autograd.gradcheck(values, (normal(2, 4), normal(4, 2)), atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("reg", [0.3, 0.01])
@@ -77,7 +77,7 @@ def test_gradients_in_two_sets_and_their_cost(value, reg):
     def values(A, B, cost):
         return differentiable.sinkhorn(A, B, cost=cost, reg=reg, value=value, tol=1e-12)
 
-    inputs = normal(2, 3).exp(), normal(2, 5).exp(), 0.5 + normal(3, 5) ** 2
+    inputs = normal(2, 3).exp(), normal(1, 4).exp(), 0.5 + normal(3, 4) ** 2
     inputs = [tensor.detach().requires_grad_() for tensor in inputs]
     assert torch.autograd.gradcheck(values, inputs, atol=2e-5, rtol=1e-4)
 
@@ -89,7 +89,7 @@ def test_gradients_through_few_iterations(value, reg):
         how = {"reg": reg, "value": value, "max_iter": 4, "tol": None, "gradient": "iterations"}
         return differentiable.sinkhorn(torch.softmax(logits, 1), cost=distances(points), **how)
 
-    assert torch.autograd.gradcheck(values, (normal(3, 4), normal(4, 2)), atol=2e-5, rtol=1e-4)
+    assert torch.autograd.gradcheck(values, (normal(2, 4), normal(4, 2)), atol=2e-5, rtol=1e-4)
 
 
 def test_exact_gradients():
@@ -149,8 +149,10 @@ def gradients(histograms, cost, **how):
     return out.detach(), *(leaf.grad for leaf in leaves)
 
 
-@pytest.mark.parametrize("reg", [3.0, 0.3, 0.03])
-@every_value
+@pytest.mark.parametrize(
+    ("value", "reg"),
+    [("transport", 3.0), ("transport", 0.1), ("regularised", 0.1), ("regularised", 0.03), ("divergence", 1.0)],
+)
 def test_both_gradients_agree_at_convergence(value, reg):
     histograms, cost = torch.softmax(normal(4, 6), 1), distances(normal(6, 2))
     how = {"reg": reg, "value": value, "tol": 1e-11, "max_iter": 3000}
@@ -160,8 +162,7 @@ def test_both_gradients_agree_at_convergence(value, reg):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("reg", [1.0, 0.03])
-@pytest.mark.parametrize("value", ["transport", "divergence"])
+@pytest.mark.parametrize(("value", "reg"), [("transport", 1.0), ("transport", 0.03), ("divergence", 1.0)])
 def test_gradients_at_empty_anchors_are_one_sided_derivatives(value, reg):
     cost, empty = distances(normal(6, 2)).detach(), sparse_histograms(3, 6)
     _, in_histograms, _ = gradients(empty, cost, reg=reg, value=value, tol=1e-12)
@@ -291,10 +292,10 @@ def test_descent_finds_a_histogram():
     cost = distances(normal(6, 2)).detach()
     target = torch.softmax(normal(1, 6), 1).detach()
     logits = torch.zeros(1, 6, dtype=torch.float64, requires_grad=True)
-    optimiser = torch.optim.Adam([logits], lr=0.1)
-    for _ in range(150):
+    optimiser = torch.optim.Adam([logits], lr=0.2)
+    for _ in range(60):
         optimiser.zero_grad()
-        loss = differentiable.sinkhorn(torch.softmax(logits, 1), target, cost=cost, reg=0.3, value="divergence").sum()
+        loss = differentiable.sinkhorn(torch.softmax(logits, 1), target, cost=cost, reg=1.0, value="divergence").sum()
         loss.backward()
         optimiser.step()
     assert (torch.softmax(logits, 1) - target).abs().max() < 2e-2

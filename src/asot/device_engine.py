@@ -27,7 +27,7 @@ from asot.validation import as_bytes, as_n_jobs
 IN_FLIGHT = 3
 """Tiles per GPU that are computed or on their way."""
 
-FEWEST_TILES = 8
+FEWEST_TILES = 4
 """Per GPU, where there is enough work: the answers of the last tile travel while nothing is computed."""
 
 SMALLEST_TILE = 1024
@@ -142,10 +142,12 @@ class _Gpu:
         import cupy
 
         self._device = cupy.cuda.Device(number)
+        self._streams = _streams(number)
         with self._device:
             self._data: OnDevice = solver.on(number)
-            self._device.synchronize()  # what `on` copied is there before any stream reads it
-        self._streams = _streams(number)
+            copied = cupy.cuda.get_current_stream().record()
+            for stream in self._streams:
+                stream.wait_event(copied)  # the data are there before any stream reads them
         self._make_fetch = fetch_for(sink, self._data)
         self._turn = 0
 

@@ -54,6 +54,7 @@ class Fetch:
         self._n_unfinished = cupy.zeros(1, dtype=cupy.uint64)
         unfinished = np.int32(Status.MAX_ITER)
         self._launch("count_status", np.int64(self._size), solution.status, unfinished, self._n_unfinished)
+        self._unfinished = self._soon(self._n_unfinished)
 
     def wait(self) -> None:
         self._stream.synchronize()
@@ -61,7 +62,7 @@ class Fetch:
     def deliver(self, sink: Any) -> int:
         """Wait for the tile, hand it to the sink, and return how many of its pairs did not converge."""
         self.wait()
-        return int(self._host(self._n_unfinished)[0])
+        return int(self._unfinished[0])
 
     @property
     def _size(self) -> int:
@@ -69,6 +70,12 @@ class Fetch:
 
     def _launch(self, kernel: str, *arguments: Any) -> None:
         launch_over_pairs(kernel, self._size, *arguments)
+
+    def _soon(self, array: Any) -> NDArray[Any]:
+        """A copy on the host that is there when the stream is: to ask later would stop the line of the other tiles."""
+        copy = pinned_empty(array.size, array.dtype)
+        array.get(out=copy, stream=self._stream, blocking=False)
+        return copy
 
     def _host(self, array: Any) -> NDArray[Any]:
         fetched: NDArray[Any] = array.get(stream=self._stream)
@@ -151,10 +158,11 @@ class FetchNear(Fetch):
             np.int64(self._size), solution.values, self._limits, np.int32(self._pairs.symmetric),
             self._rows, self._columns, self._kept, self._n_kept,
         )  # fmt: skip
+        self._kept_count = self._soon(self._n_kept)
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
-        n = int(self._host(self._n_kept)[0])
+        n = int(self._kept_count[0])
         rows = self._host(self._rows[:n]).astype(np.int64)
         columns = self._host(self._columns[:n]).astype(np.int64)
         nothing = np.empty(0, np.int8), np.empty(0, np.int32)
@@ -178,10 +186,11 @@ class FetchCounts(Fetch):
         n_edges = len(self._edges)
         self._counts = cupy.zeros(n_edges - 1, dtype=cupy.uint64)
         self._launch("count_bins", np.int64(self._size), solution.values, self._edges, np.int32(n_edges), self._counts)
+        self._counted = self._soon(self._counts)
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
-        sink.add(self._host(self._counts))
+        sink.add(self._counted)
         return unfinished
 
 

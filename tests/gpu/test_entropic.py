@@ -9,7 +9,8 @@ import asot
 from asot.result import Status
 from tests.gpu.problems import cost_of, histograms
 
-ACCURACY = {"float32": 1e-5, "tf32": 5e-3, "float64": 1e-9}
+ACCURACY = {"float32": 1e-5, "tf32": 1e-2, "float64": 1e-9}
+"""Of values; small ones have a thousandth of it, of the largest cost, beside (in TF32: a tenth)."""
 
 
 def both(A, B=None, *, precision="auto", **options):
@@ -22,7 +23,8 @@ def both(A, B=None, *, precision="auto", **options):
 def agree(gpu, cpu, cost, relative):
     assert np.isfinite(gpu.values).all()
     error = np.abs(gpu.values - cpu.values)
-    assert (error <= relative * np.abs(cpu.values) + 1e-12 * cost.max() + relative * 1e-3 * cost.max()).all()
+    small = (0.1 if relative > 1e-3 else 1e-3) * relative * cost.max() + 1e-12 * cost.max()
+    assert (error <= relative * np.abs(cpu.values) + small).all()
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "float64"])

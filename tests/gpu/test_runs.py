@@ -61,13 +61,17 @@ def test_radius_dense_counts_and_callback(values):
     assert np.array_equal(on("cuda", Condensed()).values, values)
 
 
-def test_tiles_on_several_devices_are_the_same(values):
-    solver = ExactCuda(A, None, COST, cancel=True)
-    choice = Choice((0, 0, 0), "the same GPU three times", required=True)
-    r = device_engine.run(
-        AllPairs(N), solver, lambda: ExactSharedCost(A, None, COST, cancel=True), choice, memory=10**6
-    )
-    assert np.array_equal(r.values, values)
+def test_tiles_on_several_devices_are_the_same():
+    def run(gpus, memory):
+        solver = ExactCuda(A, None, COST, cancel=True)
+        choice = Choice(gpus, "a test", required=True)
+        return device_engine.run(AllPairs(N), solver, on_cpu, choice, memory=memory)
+
+    assert np.array_equal(run((0,), None).values, run((0, 0, 0), 10**6).values)
+
+
+def on_cpu():
+    return ExactSharedCost(A, None, COST, cancel=True)
 
 
 def test_too_little_memory_is_a_smaller_tile_or_the_cpu(values):
@@ -80,8 +84,7 @@ def test_too_little_memory_is_a_smaller_tile_or_the_cpu(values):
         try:
             solver = ExactCuda(A, None, COST, cancel=True)
             choice = Choice((0,), "a test", required=False)
-            cpu = lambda: ExactSharedCost(A, None, COST, cancel=True)  # noqa: E731
-            r = device_engine.run(AllPairs(N), solver, cpu, choice)
+            r = device_engine.run(AllPairs(N), solver, on_cpu, choice)
         finally:
             pool.set_limit(size=0)
         assert np.abs(r.values - values).max() <= 1e-12 * COST.max()

@@ -86,6 +86,12 @@ class Stream:
     def synchronize(self) -> None:
         pass
 
+    def record(self) -> None:
+        pass
+
+    def wait_event(self, event: None) -> None:
+        pass
+
 
 class DeviceArray(np.ndarray):
     """An array on the device: it comes back by `get`."""

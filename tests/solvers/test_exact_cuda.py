@@ -254,7 +254,7 @@ def test_what_fits():
     assert not fits(MAX_NODES, 1, False)
 
 
-@pytest.mark.parametrize("n", [23, 30, 60, 150])
+@pytest.mark.parametrize("n", [23, 30, 60, 150, 400, 512])
 def test_nvcc_compiles_kernels_for_old_and_new_gpus(tmp_path, n):
     nvcc = shutil.which("nvcc")
     if nvcc is None:

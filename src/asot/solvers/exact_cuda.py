@@ -23,7 +23,7 @@ MAX_NODES = 512
 MOST_LANES_NODES = 64
 TILE_SECONDS = 0.02
 BYTES_PER_PAIR = 32  # value, status, pivots; and two indices where pairs are listed
-MOST_PAIRS, LEAST_PAIRS = 2**22, 2**12
+MOST_PAIRS, LEAST_PAIRS = 2**24, 2**12
 
 
 def fits(k: int, l: int, cancel: bool) -> bool:

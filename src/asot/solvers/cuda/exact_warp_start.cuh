@@ -74,7 +74,7 @@ DEVICE Problem place_masses(const i64* first, const i64* second, const Tree& tre
                                     : Problem{sources, sinks, own_sinks, p, q, false};
     const u32 own_rows = swapped ? own_sinks : own_sources;
     int rank = 0;
-#pragma unroll
+#pragma unroll 1  // unrolled, it wants more predicates than there are (ptxas 13.0, sm_90, 11 to 14 words)
     for (int s = 0; s < WORDS; s++) {
         const u32 word = __shfl_sync(ALL_LANES, problem.rows, s);
         if (own_rows >> s & 1) tree.row[rank + count_set(word & ((1u << lane) - 1))] = 32 * s + lane;

@@ -43,8 +43,11 @@ def pair_arguments(pairs: PairSet, start: int, stop: int) -> tuple[Any, ...]:
     import cupy
 
     kind = 0 if isinstance(pairs, AllPairs) else 1 if isinstance(pairs, CrossPairs) else 2
-    listed = np.stack(pairs.indices(start, stop), axis=1) if kind == 2 else np.empty((0, 2), np.int64)
-    return np.int32(kind), np.int64(pairs.n_rows), np.int64(pairs.n_columns), cupy.asarray(listed)
+    if kind == 2:
+        listed = cupy.asarray(np.stack(pairs.indices(start, stop), axis=1))  # (P, 2)
+    else:
+        listed = cupy.empty((0, 2), dtype=np.int64)
+    return np.int32(kind), np.int64(pairs.n_rows), np.int64(pairs.n_columns), listed
 
 
 def launch_over_pairs(kernel: str, size: int, *arguments: Any) -> None:
