@@ -68,7 +68,9 @@ NOTES = (
 def _check_rows(many: Any, H: Any, cost: Any, found: asot.Neighbors, how: dict[str, Any], name: str) -> None:
     """Brute force on the CPU for random rows: the same distances, and neighbours that are as near as they are said."""
     rows = np.sort(np.random.default_rng(0).choice(len(H), CHECKED_ROWS, replace=False))
-    values = many(H[rows], H, cost=cost, device="cpu", n_jobs=-1, **how).matrix()
+    # As pairs of one set: a fixed number of iterations gives (i, j) another value than (j, i), and only i < j is solved.
+    pairs = np.stack([np.repeat(rows, len(H)), np.tile(np.arange(len(H)), len(rows))], axis=1)
+    values = many(H, cost=cost, pairs=pairs, device="cpu", n_jobs=-1, **how).values.reshape(len(rows), len(H))
     values[np.arange(len(rows)), rows] = np.inf
     nearest = np.sort(values, axis=1)[:, :NEIGHBORS]
     require(f"{name}, distances", largest_difference(found.distances[rows], nearest, cost.max()), TOLERANCE[name])
