@@ -68,7 +68,7 @@ NOTES = (
 def _check_rows(many: Any, H: Any, cost: Any, found: asot.Neighbors, how: dict[str, Any], name: str) -> None:
     """Brute force on the CPU for random rows: the same distances, and neighbours that are as near as they are said."""
     rows = np.sort(np.random.default_rng(0).choice(len(H), CHECKED_ROWS, replace=False))
-    # As pairs of one set: a fixed number of iterations gives (i, j) another value than (j, i), and only i < j is solved.
+    # As pairs of one set: after a fixed number of iterations (i, j) and (j, i) differ, and only i < j is solved.
     pairs = np.stack([np.repeat(rows, len(H)), np.tile(np.arange(len(H)), len(rows))], axis=1)
     values = many(H, cost=cost, pairs=pairs, device="cpu", n_jobs=-1, **how).values.reshape(len(rows), len(H))
     values[np.arange(len(rows)), rows] = np.inf
