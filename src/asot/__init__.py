@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from asot.anchors.kmeans import KMeansAnchors
     from asot.anchors.space import AnchorSpace
     from asot.distributions import Distributions
+    from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
     from asot.result import Distances, Neighbors, Status
     from asot.shared_cost import emd, emd_many, sinkhorn_many
     from asot.wasserstein import pairwise, pairwise_exact
@@ -33,11 +34,14 @@ _HOMES = {
     "FixedAnchors": "asot.anchors.fixed",
     "KMeansAnchors": "asot.anchors.kmeans",
     "Neighbors": "asot.result",
+    "RadiusNeighbors": "asot.neighbors",
     "Status": "asot.result",
     "emd": "asot.shared_cost",
     "emd_many": "asot.shared_cost",
+    "kneighbors": "asot.neighbors",
     "pairwise": "asot.wasserstein",
     "pairwise_exact": "asot.wasserstein",
+    "radius_neighbors": "asot.neighbors",
     "sinkhorn_many": "asot.shared_cost",
 }
 
@@ -48,11 +52,14 @@ __all__ = [
     "FixedAnchors",
     "KMeansAnchors",
     "Neighbors",
+    "RadiusNeighbors",
     "Status",
     "emd",
     "emd_many",
+    "kneighbors",
     "pairwise",
     "pairwise_exact",
+    "radius_neighbors",
     "sinkhorn_many",
     "sinks",
 ]

@@ -115,9 +115,33 @@ class Neighbors:
     ----------
     indices : (N, K) int64
     distances : (N, K) float64
+    n_exact : int or None
+        How many pairs were solved to find them, where that was counted (`asot.kneighbors`).
     info : dict, as in `Distances`
     """
 
     indices: NDArray[np.int64]
     distances: NDArray[np.float64]
     info: dict[str, Any] = field(default_factory=dict, repr=False)
+    n_exact: int | None = None
+
+    def graph(self, n_columns: int | None = None) -> Any:
+        """The distances as scipy.sparse.csr_matrix (N, M), as scikit-learn's ``metric="precomputed"`` reads it.
+
+        Zero distances are stored, and the entries of a row ascend. ``n_columns`` is M, where the result does not know.
+        """
+        columns = self.info.get("n_columns") if n_columns is None else n_columns
+        if columns is None:
+            raise ValueError("this result does not know the size of the collection; pass n_columns")
+        n, k = self.indices.shape
+        return neighbor_graph(np.arange(n + 1) * k, self.indices.ravel(), self.distances.ravel(), columns)
+
+
+def neighbor_graph(
+    indptr: NDArray[np.int64], indices: NDArray[np.int64], distances: NDArray[np.float64], n_columns: int
+) -> Any:
+    """A sparse matrix of distances whose rows keep the order in which they are given."""
+    from scipy import sparse
+
+    shape = (len(indptr) - 1, n_columns)
+    return sparse.csr_matrix((distances.copy(), indices.copy(), indptr), shape=shape)

@@ -46,20 +46,20 @@ class Condensed:
         self._values = np.empty(size)
         self._status = np.empty(size, dtype=np.int8)
         self._n_iter = np.empty(size, dtype=np.int32)
-        self._marginal_error: NDArray[np.float64] | None = None
+        self._more: dict[str, NDArray[np.float64]] = {}
 
     def accept(self, tile: Tile) -> None:
         own = slice(tile.start, tile.start + len(tile.rows))
         self._values[own] = tile.solution.values
         self._status[own] = tile.solution.status
         self._n_iter[own] = tile.solution.n_iter
-        if tile.solution.marginal_error is not None:
-            if self._marginal_error is None:
-                self._marginal_error = np.empty(len(self._values))
-            self._marginal_error[own] = tile.solution.marginal_error
+        for name in ("marginal_error", "lower", "upper", "error"):
+            part = getattr(tile.solution, name)
+            if part is not None:
+                self._more.setdefault(name, np.empty(len(self._values)))[own] = part
 
     def close(self, info: dict[str, Any]) -> Distances:
-        return Distances(self._values, self._status, self._n_iter, self._pairs, self._marginal_error, info=info)
+        return Distances(self._values, self._status, self._n_iter, self._pairs, **self._more, info=info)
 
 
 class Dense:
@@ -112,9 +112,9 @@ class TopK:
         self._indices = np.full(shape, np.iinfo(np.int64).max)
 
     def accept(self, tile: Tile) -> None:
-        _keep_nearest(tile.rows, tile.columns, tile.solution.values, self._distances, self._indices)
+        keep_nearest(tile.rows, tile.columns, tile.solution.values, self._distances, self._indices)
         if self._symmetric:
-            _keep_nearest(tile.columns, tile.rows, tile.solution.values, self._distances, self._indices)
+            keep_nearest(tile.columns, tile.rows, tile.solution.values, self._distances, self._indices)
 
     def close(self, info: dict[str, Any]) -> Neighbors:
         return Neighbors(self._indices, self._distances, info)
@@ -198,7 +198,7 @@ def _refuse_large_result(n_bytes: int) -> None:
 
 
 @compiled
-def _keep_nearest(rows, others, values, distances, indices):  # type: ignore[no-untyped-def]
+def keep_nearest(rows, others, values, distances, indices):  # type: ignore[no-untyped-def]
     """Insert each (value, other) into its row's list sorted by (distance, index); the largest falls off the end."""
     last = distances.shape[1] - 1
     for t in range(len(rows)):
