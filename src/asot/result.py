@@ -19,6 +19,7 @@ class Status(enum.IntEnum):
     CONVERGED = 1
     FIXED_ITERATIONS = 2
     MAX_ITER = 3
+    EXACT = 4
 
     @property
     def text(self) -> str:
@@ -30,6 +31,7 @@ _STATUS_TEXTS = {
     Status.CONVERGED: "entropic: the marginals are met to the tolerance",
     Status.FIXED_ITERATIONS: "entropic: ran the number of iterations asked for; convergence was not tested",
     Status.MAX_ITER: "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol",
+    Status.EXACT: "exact: solved on the original points, because its error bar was wider than max_error",
 }
 
 
@@ -49,6 +51,8 @@ class Distances:
         Entropic only: how far, in total mass, the plan's row sums are from the first histogram.
     lower, upper : (P,) float64 or None
         Bounds on the distance between the original distributions, where they were asked for.
+    error : (P,) float64 or None
+        Calibrated estimates only: the error to be expected, as a standard deviation. Measured, not proven.
     info : dict
         What the numbers are: metric, solver, device, precision, reg, anchors, seconds, …
 
@@ -72,6 +76,7 @@ class Distances:
     lower: NDArray[np.float64] | None = None
     upper: NDArray[np.float64] | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    error: NDArray[np.float64] | None = None
 
     @property
     def pairs(self) -> NDArray[np.int64]:

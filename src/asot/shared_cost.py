@@ -186,7 +186,7 @@ def sinkhorn_many(
         regularised=value != "transport",
         start_at_target=as_choice(init, "init", ("ones", "target")) == "target",
     )
-    with _matrix_products().limit(limits=1, user_api="blas"):  # threads work on different tiles, not inside a product
+    with one_thread_per_product():
         solver: Solver = prepare(first, second)
         if value == "divergence":
 
@@ -206,6 +206,11 @@ def sinkhorn_many(
 def _matrix_products() -> ThreadpoolController:
     """The thread pools behind NumPy's products; finding them takes longer than many a call."""
     return ThreadpoolController()
+
+
+def one_thread_per_product() -> Any:
+    """A context in which threads work on different tiles, not inside a matrix product."""
+    return _matrix_products().limit(limits=1, user_api="blas")
 
 
 def exact_solver(
