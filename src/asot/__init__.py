@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from asot.anchors.space import AnchorSpace
     from asot.distributions import Distributions
     from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
+    from asot.plans import TransportPlan, plan
     from asot.result import Distances, Neighbors, Status
     from asot.shared_cost import emd, emd_many, sinkhorn_many
     from asot.wasserstein import pairwise, pairwise_exact
@@ -36,11 +37,13 @@ _HOMES = {
     "Neighbors": "asot.result",
     "RadiusNeighbors": "asot.neighbors",
     "Status": "asot.result",
+    "TransportPlan": "asot.plans",
     "emd": "asot.shared_cost",
     "emd_many": "asot.shared_cost",
     "kneighbors": "asot.neighbors",
     "pairwise": "asot.wasserstein",
     "pairwise_exact": "asot.wasserstein",
+    "plan": "asot.plans",
     "radius_neighbors": "asot.neighbors",
     "sinkhorn_many": "asot.shared_cost",
 }
@@ -54,11 +57,13 @@ __all__ = [
     "Neighbors",
     "RadiusNeighbors",
     "Status",
+    "TransportPlan",
     "emd",
     "emd_many",
     "kneighbors",
     "pairwise",
     "pairwise_exact",
+    "plan",
     "radius_neighbors",
     "sinkhorn_many",
     "sinks",

@@ -275,6 +275,7 @@ def _read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
 
 
 def _fitted_space(space: Any, pooled: Distributions, random_state: Any) -> AnchorSpace:
+    """The space a caller means: itself, that of a learner, or one that is learned here."""
     if isinstance(space, AnchorSpace):
         return space
     if space is None:
