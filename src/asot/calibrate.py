@@ -24,7 +24,7 @@ from asot.coordinates import leading_coordinates
 from asot.distinct import sparse_histograms
 from asot.distributions import Distributions
 from asot.metrics import prepare_metric
-from asot.pairs import ListedPairs, PairSet
+from asot.pairs import ListedPairs, PairSet, at_places
 from asot.solvers.exact_points import ExactPoints
 from asot.solvers.exact_shared import ExactSharedCost, Trees
 from asot.solvers.repriced import local_means, reprice
@@ -61,9 +61,10 @@ class Calibration:
     ) -> None:
         both = D if E is None else D + E
         self._column_start = 0 if E is None else len(D)
-        self.radii = space.radii(both)
+        nearest, distance = space.assign(both.points)
+        self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
         self._short = leading_coordinates(both.points, both.masses)
-        self._means = local_means(space.cells(both, self._short.points), space.n_anchors)
+        self._means = local_means(space.cells(both, self._short.points, nearest), space.n_anchors)
         rows, columns, features = self._sample(anchor, pairs)
         exact = _exact_distances(both, rows, columns + self._column_start)
         self._fit(features, exact)
@@ -96,8 +97,7 @@ class Calibration:
         rng = np.random.default_rng(0)
         size = min(len(pairs), CANDIDATES)
         chosen = np.sort(rng.choice(len(pairs), size, replace=False)) if len(pairs) > size else np.arange(size)
-        found = [pairs.indices(int(t), int(t) + 1) for t in chosen]
-        rows, columns = (np.concatenate(side) for side in zip(*found, strict=True))
+        rows, columns = at_places(pairs, chosen).indices(0, size)
         features = self._features_of(anchor, rows, columns)
         order = np.argsort(features[:, 0], kind="stable")
         strata = np.array_split(order, min(EXACT_PAIRS, size))
@@ -173,7 +173,7 @@ def _expected_error(features: Float, weights: Float) -> Float:
 def _summary(name: str, residual: Float, exact: Float) -> dict[str, Any]:
     """Root mean squared residual, absolute and relative to the mean distance, with a 95 percent bootstrap interval."""
     rng = np.random.default_rng(0)
-    draws = rng.integers(len(residual), size=(2000, len(residual)))
+    draws = rng.integers(len(residual), size=(1000, len(residual)))
     low, high = np.quantile(np.sqrt((residual[draws] ** 2).mean(axis=1)), [0.025, 0.975])
     rmse, mean = float(np.sqrt((residual**2).mean())), float(exact.mean())
     relative = rmse / mean if mean > 0 else 0.0

@@ -19,7 +19,7 @@ from asot.bounds import clip, make_bounds
 from asot.distinct import sparse_histograms
 from asot.distributions import Distributions
 from asot.metrics import prepare_metric
-from asot.pairs import ListedPairs, PairSet
+from asot.pairs import PairSet, at_places
 from asot.result import Distances, Status
 from asot.solvers.exact_points import ExactPoints
 from asot.solvers.exact_shared import ExactSharedCost
@@ -94,19 +94,7 @@ def _solve_exactly(
     """W_1 of the pairs at some places of a pair set."""
     histograms = sparse_histograms(D if E is None else D + E)
     solver = ExactPoints(histograms, prepare_metric(histograms.points, "euclidean"), 0 if E is None else len(D))
-    return engine.run(places(pairs, which), solver, **options)
-
-
-def places(pairs: PairSet, which: NDArray[np.int64]) -> ListedPairs:
-    """The pairs at the given places of a pair set, as a list."""
-    if isinstance(pairs, ListedPairs):
-        listed = pairs.pairs[which]
-    else:
-        ends = np.flatnonzero(np.diff(which) != 1) + 1  # runs of neighbours are found in one step
-        runs = np.split(which, ends)
-        found = [np.stack(pairs.indices(int(run[0]), int(run[-1]) + 1), axis=1) for run in runs if len(run)]
-        listed = np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)
-    return ListedPairs(listed, pairs.n_rows, pairs.n_columns, pairs.symmetric)
+    return engine.run(at_places(pairs, which), solver, **options)
 
 
 def choose_anchors(
@@ -121,7 +109,7 @@ def choose_anchors(
 
     both = D if E is None else D + E
     size = float(both.sizes.mean())
-    sample = places(pairs, np.unique(np.linspace(0, len(pairs) - 1, min(SAMPLE, len(pairs))).astype(np.int64)))
+    sample = at_places(pairs, np.unique(np.linspace(0, len(pairs) - 1, min(SAMPLE, len(pairs))).astype(np.int64)))
     most = len(np.unique(both.points, axis=0)) if len(both.points) <= 4 * max(SHARES) * size else len(both.points)
     tried = []
     for k in sorted({int(np.clip(round(share * size), 2, max(2, most))) for share in SHARES}):

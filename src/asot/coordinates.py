@@ -27,6 +27,9 @@ NEGLIGIBLE = 1e-3
 LARGEST_ROTATION = 1024
 """Dimensions up to which principal directions are looked for (an eigenproblem of this size takes 0.2 s)."""
 
+LOOKED_AT = 8192
+"""Points from which the directions of an estimate are taken."""
+
 ROUNDING = 2e-13
 """How far, as a share of the extent, sums of distances may be off. Bounds are moved outwards by this much."""
 
@@ -62,14 +65,15 @@ def short_coordinates(points: FloatArray, weights: Float, widths: tuple[int, ...
 def leading_coordinates(points: FloatArray, weights: Float, width: int = 16) -> Coordinates:
     """Points (n, d) in at most ``width`` coordinates, however much that leaves out: enough for an estimate."""
     x, exponent = _centred(points, weights)
+    nothing = np.zeros(len(x))
     if x.shape[1] <= width:
-        return _padded(x, np.zeros(len(x)), exponent)
-    sample = x if x.shape[1] <= LARGEST_ROTATION else x[:: -(-len(x) // LARGEST_ROTATION)]
-    if sample is x:
-        directions = _principal(x, weights)[1]
+        return _padded(x, nothing, exponent)
+    few = slice(None, None, -(-len(x) // LOOKED_AT))
+    if x.shape[1] <= LARGEST_ROTATION:
+        directions = _principal(x[few], weights[few])[1]
     else:  # more coordinates than points looked at: the directions are combinations of these
-        directions = np.linalg.svd(sample, full_matrices=False)[2].T
-    return _rotated(x, directions[:, : width - 1], exponent)
+        directions = np.linalg.svd(x[:: -(-len(x) // LARGEST_ROTATION)], full_matrices=False)[2].T
+    return _padded(x @ directions[:, :width], nothing, exponent)
 
 
 def _centred(points: FloatArray, weights: Float) -> tuple[Float, int]:

@@ -125,10 +125,10 @@ def pairwise(
         for what in [f"estimate={estimate!r}"] * (estimate != "anchor") + ["bounds=True"] * (level is not None):
             check_proven(anchor_space, what if accepted is None else "max_error")
         as_device(device)
-        solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate, pair_set)
-        if given and not more:
-            warn_far_from_anchors(anchor_space, radii)
         with one_thread_per_product():
+            solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate, pair_set)
+            if given and not more:
+                warn_far_from_anchors(anchor_space, radii)
             result = engine.run(pair_set, solver, sink, **options)
         if level is not None and len(pair_set) == 0:
             result = replace(result, lower=np.empty(0), upper=np.empty(0))

@@ -133,12 +133,18 @@ class AnchorSpace:
         _, distance = self._assign_all(D)
         return np.add.reduceat(D.masses * distance, D.offsets[:-1])
 
-    def cells(self, D: Distributions, coordinates: NDArray[np.float64] | None = None) -> Cells:
+    def cells(
+        self,
+        D: Distributions,
+        coordinates: NDArray[np.float64] | None = None,
+        nearest: NDArray[np.int64] | None = None,
+    ) -> Cells:
         """Mass, mean and spread of each distribution's own points in the cell of every anchor it has mass at.
 
         ``coordinates`` (n, w) may stand for the n points of the collection; means and spreads are then theirs.
+        ``nearest`` (n,) are their anchors, where these are known already.
         """
-        index, _ = self._assign_all(D)
+        index = self._assign_all(D)[0] if nearest is None else nearest
         x = np.asarray(D.points if coordinates is None else coordinates, dtype=np.float64)
         owner = np.repeat(np.arange(len(D)), D.sizes)
         used = D.masses > 0

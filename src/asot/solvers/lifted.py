@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.compiled import at, compiled, inlined, unordered
+from asot.compiled import at, compiled, inlined
+from asot.solvers.blocks import BARRED, block_stride, column_transform, fill_block, row_transform
 from asot.solvers.exact_shared import Trees
 from asot.solvers.point_table import PointTable
 from asot.solvers.workspace import MASS_BITS, TOP
@@ -75,24 +76,18 @@ class _Scratch(NamedTuple):
     arc_mass: NDArray[np.int64]
 
 
-@inlined
-def _stride(q):  # type: ignore[no-untyped-def]
-    """Row length of a block with q columns, in whole vectors of 16 float32."""
-    return (q + 15) & ~15
-
-
 @compiled
 def _make_scratch(most_sources, most_sinks, k, width):  # type: ignore[no-untyped-def]
-    stride = _stride(most_sinks)
+    stride = block_stride(most_sinks)
     arcs = most_sources + most_sinks + 2 * k + 2  # each use of an arc empties a source, a sink or an anchor's arc
     return _Scratch(
         np.empty(most_sources + 1, np.int64),
         np.empty(most_sinks + 1, np.int64),
         np.empty(most_sources + 1, np.int64),
         np.empty(most_sinks + 1, np.int64),
-        np.empty(most_sources * width, np.float32),
+        np.zeros((most_sources + 3) * width, np.float32),
         np.empty(width * stride, np.float32),
-        np.empty(most_sources * stride, np.float32),
+        np.empty((most_sources + 3) * stride, np.float32),
         np.empty(most_sources, np.float32),
         np.empty(stride, np.float32),
         np.empty(k, np.int64),
@@ -138,7 +133,7 @@ def _merge(s, offsets, index, masses, a, b):  # type: ignore[no-untyped-def]
 def _measure(s, points, p, q):  # type: ignore[no-untyped-def]
     """All distances between sources and sinks; returns a size that no coordinate exceeds."""
     width = points.shape[1]
-    stride = _stride(q)
+    stride = block_stride(q)
     origin = points[s.source[0]]
     for i in range(p):
         own = points[s.source[i]]
@@ -151,8 +146,7 @@ def _measure(s, points, p, q):  # type: ignore[no-untyped-def]
     for c in range(width):
         for j in range(q, stride):
             s.y[at(c * stride, j)] = np.float32(0.0)
-    for i in range(p):
-        _row_of_distances(s.x, s.y, s.distance, i, width, stride)
+    fill_block(s.x, 0, s.y, 0, s.distance, p, width, stride)
     # The origin is the first source: distances from it are lengths, and so, nearly, are those to the first sink.
     size = np.float32(0.0)
     for j in range(q):
@@ -162,49 +156,7 @@ def _measure(s, points, p, q):  # type: ignore[no-untyped-def]
     return np.float64(size)
 
 
-@unordered
-def _row_of_distances(x, y, distance, i, width, stride):  # type: ignore[no-untyped-def]
-    o = i * stride
-    for j in range(stride):
-        distance[at(o, j)] = np.float32(0.0)
-    for c in range(0, width, 4):
-        a0, a1, a2, a3 = x[at(i * width, c)], x[at(i * width, c + 1)], x[at(i * width, c + 2)], x[at(i * width, c + 3)]
-        c0 = c * stride
-        c1 = c0 + stride
-        c2 = c1 + stride
-        c3 = c2 + stride
-        for j in range(stride):
-            d0, d1, d2, d3 = a0 - y[at(c0, j)], a1 - y[at(c1, j)], a2 - y[at(c2, j)], a3 - y[at(c3, j)]
-            distance[at(o, j)] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
-    for j in range(stride):
-        distance[at(o, j)] = np.sqrt(distance[at(o, j)])
-
-
 # ---------------------------------------------------------------------------------------------------------- lower bound
-
-
-@unordered
-def _c_transform_rows(distance, g, f, p, stride):  # type: ignore[no-untyped-def]
-    """f_i = min_j d_ij - g_j."""
-    for i in range(p):
-        least = np.float32(np.inf)
-        for j in range(stride):
-            least = min(least, distance[at(i * stride, j)] - g[j])
-        f[i] = least
-
-
-@inlined
-def _c_transform_columns(distance, f, g, p, q, stride):  # type: ignore[no-untyped-def]
-    """g_j = min_i d_ij - f_i; padding gets a g that no row's minimum takes."""
-    for j in range(stride):
-        g[j] = np.float32(np.inf)
-    for i in range(p):
-        own = f[i]
-        for j in range(stride):
-            value = distance[at(i * stride, j)] - own
-            g[j] = value if value < g[j] else g[j]
-    for j in range(q, stride):
-        g[j] = np.float32(-1e30)
 
 
 @inlined
@@ -224,24 +176,24 @@ def _dual_bound(s, cell, potential, p, q):  # type: ignore[no-untyped-def]
 
     Returns it with the size of the potentials it began with, which are counted from that of the first source.
     """
-    stride = _stride(q)
+    stride = block_stride(q)
     base = potential[cell[s.source[0]]]
     size = 0.0
     for i in range(p):
         start = potential[cell[s.source[i]]] - base
         s.f[i] = np.float32(start)
         size = max(size, abs(start))
-    _c_transform_columns(s.distance, s.f, s.g, p, q, stride)
-    _c_transform_rows(s.distance, s.g, s.f, p, stride)
+    column_transform(s.distance, s.f, s.g, p, q, stride)
+    row_transform(s.distance, s.g, s.f, p, stride)
     first = _worth(s, p, q)
     for j in range(q):
         start = base - potential[cell[s.sink[j]]]
         s.g[j] = np.float32(start)
         size = max(size, abs(start))
     for j in range(q, stride):
-        s.g[j] = np.float32(-1e30)
-    _c_transform_rows(s.distance, s.g, s.f, p, stride)
-    _c_transform_columns(s.distance, s.f, s.g, p, q, stride)
+        s.g[j] = BARRED
+    row_transform(s.distance, s.g, s.f, p, stride)
+    column_transform(s.distance, s.f, s.g, p, q, stride)
     return max(first, _worth(s, p, q)), size
 
 
@@ -347,7 +299,7 @@ def _bracket_tile(  # type: ignore[no-untyped-def]
             total += np.float64(s.supply[i])
         worth, potential_size = _dual_bound(s, cell, potential[t], p, q)
         arcs = _lift(s, cell, height, p, q, start, source, sink, mass, t)
-        stride = _stride(q)
+        stride = block_stride(q)
         price = 0.0
         for e in range(arcs):
             i, j = s.arc_source[e], s.arc_sink[e]

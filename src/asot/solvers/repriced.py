@@ -14,15 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.anchors.space import Cells
-from asot.compiled import at, compiled, inlined, unordered
+from asot.compiled import compiled, unordered
+from asot.solvers.blocks import BARRED, block_stride, column_transform, dot, fill_block, row_transform
 from asot.solvers.exact_shared import Trees
 from asot.solvers.workspace import MASS_BITS
 
 FAR = np.float32(1e15)
 """Coordinate of a column that is only padding: far from everything, and its square is still a float32."""
-
-BARRED = np.float32(-1e30)
-"""Potential of a padding column: no row's minimum takes it."""
 
 
 class LocalMeans(NamedTuple):
@@ -30,9 +28,10 @@ class LocalMeans(NamedTuple):
 
     offsets: NDArray[np.int64]  # (N + 1,)
     anchor: NDArray[np.int32]  # (cells,)
-    mass: NDArray[np.float64]  # (cells,)
+    mass: NDArray[np.float32]  # flat: (stride,) for each distribution, zeros behind its cells
+    mass_offsets: NDArray[np.int64]  # (N + 1,)
     place: NDArray[np.int32]  # (N, k) where the cell of an anchor stands among those of its distribution, or -1
-    rows: NDArray[np.float32]  # (cells, w)
+    rows: NDArray[np.float32]  # flat: (cells + 3, w), the last three are padding
     column_offsets: NDArray[np.int64]  # (N + 1,)
     columns: NDArray[np.float32]  # flat: (w, stride) for each distribution, stride a multiple of 16
     centres: NDArray[np.float64]  # (N, w) mean of each distribution
@@ -44,16 +43,22 @@ def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
     strides = (sizes + 15) & ~15
     width = cells.mean.shape[1]
     column_offsets = np.concatenate([[0], np.cumsum(strides * width)])
+    mass_offsets = np.concatenate([[0], np.cumsum(strides)])
     place = np.full((len(sizes), n_anchors), -1, dtype=np.int32)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     within = np.arange(len(owner)) - cells.offsets[owner]
     place[owner, cells.anchor] = within
-    rows = np.ascontiguousarray(cells.mean, dtype=np.float32)
+    mass = np.zeros(mass_offsets[-1], dtype=np.float32)
+    mass[mass_offsets[owner] + within] = cells.mass
+    rows = np.zeros((len(owner) + 3, width), dtype=np.float32)
+    rows[: len(owner)] = cells.mean
     columns = np.full(column_offsets[-1], FAR, dtype=np.float32)
     for c in range(width):
-        columns[column_offsets[owner] + c * strides[owner] + within] = rows[:, c]
+        columns[column_offsets[owner] + c * strides[owner] + within] = rows[: len(owner), c]
     centres = np.add.reduceat(cells.mean * cells.mass[:, None], cells.offsets[:-1], axis=0)
-    return LocalMeans(cells.offsets, cells.anchor, cells.mass, place, rows, column_offsets, columns, centres)
+    return LocalMeans(
+        cells.offsets, cells.anchor, mass, mass_offsets, place, rows.ravel(), column_offsets, columns, centres
+    )
 
 
 def reprice(
@@ -75,59 +80,6 @@ def reprice(
 
 
 @unordered
-def _fill(x, y, distance, n, width, stride):  # type: ignore[no-untyped-def]
-    """Distances (n, stride) between rows x (n, w) and columns y (w, stride), all flat."""
-    for i in range(n):
-        o = i * stride
-        for j in range(stride):
-            distance[at(o, j)] = np.float32(0.0)
-        for c in range(0, width, 4):
-            w = i * width + c
-            a0, a1, a2, a3 = x[at(w, 0)], x[at(w, 1)], x[at(w, 2)], x[at(w, 3)]
-            c0 = c * stride
-            c1 = c0 + stride
-            c2 = c1 + stride
-            c3 = c2 + stride
-            for j in range(stride):
-                d0, d1, d2, d3 = a0 - y[at(c0, j)], a1 - y[at(c1, j)], a2 - y[at(c2, j)], a3 - y[at(c3, j)]
-                distance[at(o, j)] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
-        for j in range(stride):
-            distance[at(o, j)] = np.sqrt(distance[at(o, j)])
-
-
-@unordered
-def _row_minima(distance, g, f, n, stride):  # type: ignore[no-untyped-def]
-    for i in range(n):
-        least = np.float32(np.inf)
-        for j in range(stride):
-            least = min(least, distance[at(i * stride, j)] - g[j])
-        f[i] = least
-
-
-@inlined
-def _column_minima(distance, f, g, n, m, stride):  # type: ignore[no-untyped-def]
-    for j in range(stride):
-        g[j] = np.float32(np.inf)
-    for i in range(n):
-        own = f[i]
-        for j in range(stride):
-            value = distance[at(i * stride, j)] - own
-            g[j] = value if value < g[j] else g[j]
-    for j in range(m, stride):
-        g[j] = BARRED
-
-
-@inlined
-def _worth(f, g, mass, i0, j0, n, m):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(n):
-        total += mass[i0 + i] * f[i]
-    for j in range(m):
-        total += mass[j0 + j] * g[j]
-    return total
-
-
-@unordered
 def _apart(x, y):  # type: ignore[no-untyped-def]
     total = 0.0
     for c in range(len(x)):
@@ -138,13 +90,13 @@ def _apart(x, y):  # type: ignore[no-untyped-def]
 
 @compiled
 def _reprice_tile(  # type: ignore[no-untyped-def]
-    offsets, anchor, mass, place, means, column_offsets, transposed, centres, rows, columns, most_rows, most_columns,
-    start, source, sink, flow, potential, unit, scale, more_scale, prices, stop,
+    offsets, anchor, mass, mass_offsets, place, means, column_offsets, transposed, centres,
+    rows, columns, most_rows, most_columns, start, source, sink, flow, potential, unit, scale, more_scale, prices, stop,
 ):  # fmt: skip
-    width = means.shape[1]
-    most_stride = (most_columns + 15) & ~15
-    distance = np.empty(most_rows * most_stride, np.float32)
-    f = np.empty(most_rows, np.float32)
+    width = centres.shape[1]
+    most_stride = block_stride(most_columns)
+    distance = np.empty((most_rows + 3) * most_stride, np.float32)
+    f = np.zeros(block_stride(most_rows), np.float32)
     g = np.empty(most_stride, np.float32)
     for t in range(len(rows)):
         if stop[0] != 0:
@@ -152,29 +104,30 @@ def _reprice_tile(  # type: ignore[no-untyped-def]
         a, b = rows[t], columns[t]
         i0, j0 = offsets[a], offsets[b]
         n, m = offsets[a + 1] - i0, offsets[b + 1] - j0
-        stride = (m + 15) & ~15
-        x = means[i0 : i0 + n].reshape(n * width)
-        y = transposed[column_offsets[b] : column_offsets[b] + width * stride]
-        _fill(x, y, distance, n, width, stride)
+        a0, b0 = mass_offsets[a], mass_offsets[b]
+        stride = block_stride(m)
+        fill_block(means, i0 * width, transposed, column_offsets[b], distance, n, width, stride)
         moves = 0.0
         for e in range(start[t], start[t + 1]):
             moves += flow[e] * distance[place[a, source[e]] * stride + place[b, sink[e]]]
         stays = 0.0
         for i in range(n):
-            f[i] = potential[t, anchor[i0 + i]] * scale * more_scale
-            j = place[b, anchor[i0 + i]]
-            if j >= 0:
-                stays += min(mass[i0 + i], mass[j0 + j]) * distance[i * stride + j]
-        _column_minima(distance, f, g, n, m, stride)
-        _row_minima(distance, g, f, n, stride)
-        dual = _worth(f, g, mass, i0, j0, n, m)
+            u = anchor[i0 + i]
+            f[i] = potential[t, u] * scale * more_scale
+            j = place[b, u]
+            there = j if j >= 0 else 0  # without a branch, which would often be guessed wrong
+            least = min(mass[a0 + i], mass[b0 + there]) if j >= 0 else np.float32(0.0)
+            stays += least * distance[i * stride + there]
+        column_transform(distance, f, g, n, m, stride)
+        row_transform(distance, g, f, n, stride)
+        dual = dot(mass, a0, f, n) + dot(mass, b0, g, m)
         for j in range(m):
             g[j] = -potential[t, anchor[j0 + j]] * scale * more_scale
         for j in range(m, stride):
             g[j] = BARRED
-        _row_minima(distance, g, f, n, stride)
-        _column_minima(distance, f, g, n, m, stride)
+        row_transform(distance, g, f, n, stride)
+        column_transform(distance, f, g, n, m, stride)
         prices[t, 0] = stays
         prices[t, 1] = moves * unit
-        prices[t, 2] = max(dual, _worth(f, g, mass, i0, j0, n, m))
+        prices[t, 2] = max(dual, dot(mass, a0, f, n) + dot(mass, b0, g, m))
         prices[t, 3] = _apart(centres[a], centres[b])
