@@ -67,22 +67,22 @@ class Calibration:
         self._means = local_means(space.cells(both, self._short.points, nearest), space.n_anchors)
         rows, columns, features = self._sample(anchor, pairs)
         exact = _exact_distances(both, rows, columns + self._column_start)
-        self._fit(features, exact)
+        self._fit(features, np.ldexp(exact, -self._short.exponent))
 
     def estimate(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
         """Corrected distances and their expected errors (P,) of a tile."""
         features = self._features(trees, rows, columns, stop)
-        values = self._predict(features, self.coefficients)
-        return values, _expected_error(features, self._error_weights)
+        values, error = self._predict(features, self.coefficients), _expected_error(features, self._error_weights)
+        return np.ldexp(values, self._short.exponent), np.ldexp(error, self._short.exponent)
 
     # ------------------------------------------------------------------------------------------------ features
 
     def _features(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> Float:
-        """(P, 6), in the order of ``FEATURES``."""
+        """(P, 6), in the order of ``FEATURES`` and at the scale of 1: squares of distances may be out of range."""
         columns = columns + self._column_start
         features = np.empty((len(rows), len(FEATURES)))
-        features[:, 0] = trees.values
-        features[:, 4] = self.radii[rows] + self.radii[columns]
+        features[:, 0] = np.ldexp(trees.values, -self._short.exponent)
+        features[:, 4] = np.ldexp(self.radii[rows] + self.radii[columns], -self._short.exponent)
         features[:, [1, 2, 3, 5]] = reprice(self._means, trees, rows, columns, self._short.exponent, stop)
         return features
 
@@ -90,7 +90,7 @@ class Calibration:
         """The combination, within what radii and means prove about the distance."""
         value, radii, means = features[:, 0], features[:, 4], features[:, 5]
         lowest = np.maximum(np.maximum(value - radii, means), 0.0)
-        return np.minimum(np.maximum(features @ coefficients, lowest), value + radii)
+        return np.minimum(np.maximum(_combined(features, coefficients), lowest), value + radii)
 
     def _sample(self, anchor: ExactSharedCost, pairs: PairSet) -> tuple[Indices, Indices, Float]:
         """The pairs to solve exactly, evenly spread over the range of anchor distances, and their features."""
@@ -126,9 +126,9 @@ class Calibration:
             "used": helps,
             "n_exact": len(exact),
             "coefficients": dict(zip(FEATURES, self.coefficients.tolist(), strict=True)),
-            "mean_distance": float(exact.mean()),
-            **_summary("held_out", kept, exact),
-            **_summary("anchor", plain_residual, exact),
+            "mean_distance": float(np.ldexp(exact.mean(), self._short.exponent)),
+            **_summary("held_out", kept, exact, self._short.exponent),
+            **_summary("anchor", plain_residual, exact, self._short.exponent),
             "note": _note(helps, exact),
         }
 
@@ -167,17 +167,28 @@ def _error_model(features: Float, residual: Float) -> Float:
 
 def _expected_error(features: Float, weights: Float) -> Float:
     """Root of the expected squared error (P,)."""
-    return np.sqrt(_uncertainty(features) @ weights)
+    return np.sqrt(_combined(_uncertainty(features), weights))
 
 
-def _summary(name: str, residual: Float, exact: Float) -> dict[str, Any]:
+def _combined(features: Float, weights: Float) -> Float:
+    """features @ weights, column by column: a matrix product would round differently in tiles of another size."""
+    total = features[:, 0] * weights[0]
+    for c in range(1, len(weights)):
+        total += features[:, c] * weights[c]
+    return total
+
+
+def _summary(name: str, residual: Float, exact: Float, exponent: int) -> dict[str, Any]:
     """Root mean squared residual, absolute and relative to the mean distance, with a 95 percent bootstrap interval."""
     rng = np.random.default_rng(0)
     draws = rng.integers(len(residual), size=(1000, len(residual)))
-    low, high = np.quantile(np.sqrt((residual[draws] ** 2).mean(axis=1)), [0.025, 0.975])
+    low, high = np.ldexp(np.quantile(np.sqrt((residual[draws] ** 2).mean(axis=1)), [0.025, 0.975]), exponent)
     rmse, mean = float(np.sqrt((residual**2).mean())), float(exact.mean())
-    relative = rmse / mean if mean > 0 else 0.0
-    return {f"{name}_rmse": rmse, f"{name}_rmse_interval": (float(low), float(high)), f"{name}_relative": relative}
+    return {
+        f"{name}_rmse": float(np.ldexp(rmse, exponent)),
+        f"{name}_rmse_interval": (float(low), float(high)),
+        f"{name}_relative": rmse / mean if mean > 0 else 0.0,
+    }
 
 
 def _exact_distances(D: Distributions, rows: Indices, columns: Indices) -> Float:

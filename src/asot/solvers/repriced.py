@@ -67,7 +67,7 @@ def reprice(
     """What the anchor plans of a tile cost between local means, and more: (P, 4).
 
     The price of mass that stays in its cell, of mass that moves, the dual of the transport between local means, and
-    the distance between the means of the whole distributions. Means are in units of 2^exponent.
+    the distance between the means of the whole distributions. Means and prices are in units of 2^exponent.
     """
     prices = np.zeros((len(rows), 4))
     most_rows, most_columns = (int((table.offsets[own + 1] - table.offsets[own]).max()) for own in (rows, columns))
@@ -76,7 +76,7 @@ def reprice(
         *table, rows, columns, most_rows, most_columns, trees.start, trees.source, trees.sink, trees.mass,
         trees.potential, 2.0**-MASS_BITS, 2.0**half, 2.0 ** (-exponent - half), prices, stop,
     )  # fmt: skip
-    return np.ldexp(prices, exponent)
+    return prices
 
 
 @unordered

@@ -51,11 +51,14 @@ def _bound_tile(A, B, Phi, Psi, M, lower, upper, stop):  # type: ignore[no-untyp
         a, b, phi, psi = A[t], B[t], Phi[t], Psi[t]
         _feasible(M, a, b, phi, f, g)
         worth = 0.0
+        size = 0.0
         for i in range(k):
             worth += a[i] * f[i]
+            size = max(size, abs(f[i]))
         for j in range(l):
             worth += b[j] * g[j]
-        lower[t] = worth if np.isfinite(worth) else 0.0
+            size = max(size, abs(g[j]))
+        lower[t] = worth - 1e-13 * size if np.isfinite(worth) else 0.0
         for i in range(k):
             for j in range(l):
                 T[i, j] = np.exp(phi[i] + psi[j] - M[i, j]) if a[i] > 0.0 and b[j] > 0.0 else 0.0
