@@ -158,6 +158,11 @@ def test_digits_need_a_small_share_of_the_solves():
     assert found.info["n_exact"] == found.n_exact
 
 
+def test_bounds_may_be_asked_for_as_in_pairwise():
+    D = clouds(30)
+    assert_same_neighbours(asot.kneighbors(D, None, 3, bounds=True), by_brute_force(D, None, 3))
+
+
 def test_neither_answer_nor_work_depends_on_threads():
     D = clouds(120)
     one, two = (asot.kneighbors(D, None, 4, bounds="all", n_jobs=n) for n in (1, 2))

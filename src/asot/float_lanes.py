@@ -107,6 +107,19 @@ def plus_square(typing, start, a):
 
 
 @intrinsic
+def plus_gap(typing, start, a, b):
+    """start + |a - b|"""
+
+    def generate(context, builder, signature, arguments):
+        start, a, b = arguments
+        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.fabs.v16f32")
+        return builder.fadd(start, builder.call(function, [builder.fsub(a, b)]))
+
+    return _lanes(_lanes, _lanes, _lanes), generate
+
+
+@intrinsic
 def plus_product(typing, start, a, b):
     """start + a·b, fused where the machine can."""
 

@@ -46,7 +46,7 @@ def kneighbors(
     space: Any = None,
     metric: str = "euclidean",
     metric_params: dict[str, Any] | None = None,
-    bounds: str = "auto",
+    bounds: str | bool = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
@@ -70,7 +70,8 @@ def kneighbors(
     bounds : {"auto", "projections", "potentials", "all"}
         Which lower bounds exclude pairs: sorted projections (for metrics that are norms), a pool of dual potentials
         (for every metric), or both. "auto": projections where they are proven, else potentials; with a space, both.
-        The answer does not depend on it, only how many pairs are solved.
+        The answer does not depend on it, only how many pairs are solved. True and False mean "auto": the distances of
+        neighbours are exact, and need no bounds of their own.
     n_jobs, memory, progress
         As in `pairwise_exact`.
     random_state : int, RandomState or None
@@ -138,7 +139,7 @@ def radius_neighbors(
     space: Any = None,
     metric: str = "euclidean",
     metric_params: dict[str, Any] | None = None,
-    bounds: str = "auto",
+    bounds: str | bool = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
@@ -185,7 +186,7 @@ def radius_neighbors(
 
 
 def _prepare(
-    Q: Any, D: Any, space: Any, metric: str, parameters: Any, bounds: str, n_jobs: Any, memory: Any, random_state: Any
+    Q: Any, D: Any, space: Any, metric: str, parameters: Any, bounds: Any, n_jobs: Any, memory: Any, random_state: Any
 ) -> _Search:
     first = as_distributions(Q)
     second = None if D is None or D is Q else as_distributions(D)

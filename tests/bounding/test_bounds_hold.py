@@ -90,7 +90,7 @@ def test_sorted_means_are_those_of_the_quantile_function():
         place = np.minimum(np.searchsorted(np.cumsum(masses[order]), levels), len(order) - 1)
         quantiles = np.ldexp(points[order[place], 0], -ground.exponent) - centre[0]
         means = quantiles.reshape(SHARES, 200).mean(axis=1) / SHARES
-        assert np.allclose(projected.fine[i, 0], means, atol=1e-3)
+        assert np.allclose(projected.fine[i, :, 0], means, atol=1e-3)
     values = asot.pairwise_exact(D, metric="cityblock").matrix()
     (x, a), (y, b) = D[0], D[1]
     assert np.isclose(values[0, 1], wasserstein_distance(x[:, 0], y[:, 0], a, b))

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from asot.anchors.space import AnchorSpace
 from asot.bounding.cascade import Cascade
 from asot.bounding.dual_pool import DualPool, dual_pool, no_pool
-from asot.bounding.projections import SHARES, Projections, has_norm, project
+from asot.bounding.projections import Projections, has_norm, project
 from asot.distinct import SparseHistograms, sparse_histograms
 from asot.distributions import Distributions
+from asot.float_lanes import WIDTH
 from asot.metrics import Ground
 from asot.solvers.exact_points import ExactPoints
 from asot.validation import as_choice
@@ -26,13 +27,15 @@ def prepare_cascade(
     histograms: SparseHistograms,
     ground: Ground,
     shape: tuple[int, int, int, bool],
-    bounds: str,
+    bounds: str | bool,
     space: Any,
     n_jobs: int,
     memory: int,
     random_state: Any,
 ) -> tuple[Cascade, dict[str, Any]]:
     """The cascade for pairs of ``shape`` (rows, columns, column_start, within), and a record of what was made."""
+    if isinstance(bounds, bool):  # distances of neighbours are exact, and so their own bounds
+        bounds = "auto"
     as_choice(bounds, "bounds", CHOICES)
     norm = has_norm(ground)
     if bounds == "projections" and not norm:
@@ -55,7 +58,7 @@ def prepare_cascade(
             pool = _pool_on_anchors(pooled, histograms, ground, anchors, seed, n_jobs, memory)
     made = {
         "bounds": [name for name, used in _names(use_projections, use_potentials) if used],
-        "n_rotations": len(projections.mixed),
+        "n_rotations": _n_rotations(projections),
         "n_potentials": pool.values.shape[1],
         "n_exact": solved,
     }
@@ -68,9 +71,13 @@ def _names(projections: bool, potentials: bool) -> list[tuple[str, bool]]:
     return [("projections", projections), ("potentials", potentials)]
 
 
+def _n_rotations(projections: Projections) -> int:
+    return len(projections.mixed) * (WIDTH // max(1, projections.n_mixed))
+
+
 def _no_projections(n: int) -> Projections:
-    nothing = np.empty((n, 0, SHARES), dtype=np.float32)
-    return Projections(nothing, nothing, nothing[None][:0], np.empty((n, 0), dtype=np.float32), 0.0, 0.0)
+    nothing = np.empty((n, 0, WIDTH), dtype=np.float32)
+    return Projections(nothing, nothing, nothing[None][:0], 0, nothing[:, :, 0], 0.0, 0.0)
 
 
 def _seed(random_state: Any) -> int:

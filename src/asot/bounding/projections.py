@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from asot.compiled import compiled
 from asot.distinct import SparseHistograms
+from asot.float_lanes import WIDTH
 from asot.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground
 
 SHARES = 32
@@ -32,14 +33,14 @@ SHARES = 32
 COARSE = 8
 """Shares of the first, coarse look; divides `SHARES`."""
 
-SORTED = 16
-"""Coordinates that are sorted; of the others the mean is kept."""
+SORTED = WIDTH
+"""Coordinates that are sorted, as many as go side by side; of the others the mean is kept."""
 
 MIXED = 4
 """Leading coordinates that the rotations mix: with more, each rotation costs more and adds less."""
 
-ROTATIONS = 12
-"""Rotations beside the principal axes; each takes 4·MIXED·SHARES bytes per distribution."""
+GROUPS = 3
+"""Groups of rotations beside the principal axes; each group fills the 16 places side by side."""
 
 TAIL = 112
 """Most coordinates of which only the mean is kept."""
@@ -56,9 +57,10 @@ class Projections:
     A bound computed from them in float32 is certain after ``bound · (1 - relative) - absolute``.
     """
 
-    coarse: NDArray[np.float32]  # (N, C, COARSE) along the axes
-    fine: NDArray[np.float32]  # (N, C, SHARES) along the axes
-    mixed: NDArray[np.float32]  # (R, N, G, SHARES) the first G axes, rotated
+    coarse: NDArray[np.float32]  # (N, COARSE, WIDTH) along the axes; unused places are 0
+    fine: NDArray[np.float32]  # (N, SHARES, WIDTH)
+    mixed: NDArray[np.float32]  # (groups, N, SHARES, WIDTH) the first n_mixed axes in several rotations
+    n_mixed: int
     tail: NDArray[np.float32]  # (N, t) means along further axes
     relative: float
     absolute: float
@@ -76,28 +78,29 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
     x, leading = _leading_axes(ground, weights)  # (V, C + t), C
     columns = _by_point(histograms)
 
-    def binned(y: NDArray[np.float64], shares: int) -> NDArray[np.float32]:
-        out = np.empty((n, y.shape[1], shares), dtype=np.float32)
+    def binned(y: NDArray[np.float64], shares: int = SHARES) -> NDArray[np.float32]:
+        """Integrals (N, shares, WIDTH or more) of the sorted columns of y (V, columns)."""
+        out = np.zeros((n, shares, max(WIDTH, y.shape[1])), dtype=np.float32)
 
         def one(c: int) -> None:
             bins = np.zeros((n, shares))
-            _fill_shares(np.argsort(y[:, c], kind="stable"), y[:, c].copy(), *columns, np.zeros(n), bins)
-            out[:, c] = bins
+            _fill_shares(np.argsort(y[:, c]), y[:, c].copy(), *columns, np.zeros(n), bins)
+            out[:, :, c] = bins
 
         _in_threads(one, y.shape[1], n_jobs)
         return out
 
-    fine = binned(x[:, :leading], SHARES)
-    rotations = _rotations(min(MIXED, leading), n, memory) if ground.code == EUCLIDEAN else []
-    mixed = [binned(x[:, : len(turn)] @ turn, SHARES) for turn in rotations]
-    tail = binned(x[:, leading:], 1)[:, :, 0]
-    coarse = fine.reshape(n, leading, COARSE, SHARES // COARSE).sum(axis=3, dtype=np.float64).astype(np.float32)
+    fine = binned(x[:, :leading])
+    n_mixed = min(MIXED, leading) if ground.code == EUCLIDEAN else 0
+    groups = [binned(x[:, :n_mixed] @ turns) for turns in _rotations(n_mixed, n, memory)]
+    coarse = fine.reshape(n, COARSE, SHARES // COARSE, WIDTH).sum(axis=2, dtype=np.float64).astype(np.float32)
     extent = float(np.linalg.norm(np.abs(x).max(axis=0), 1 if ground.code == CITYBLOCK else 2))
     return Projections(
         coarse=coarse,
         fine=fine,
-        mixed=np.stack(mixed) if mixed else np.empty((0, n, 0, SHARES), dtype=np.float32),
-        tail=np.ascontiguousarray(tail),
+        mixed=np.stack(groups) if groups else np.empty((0, n, SHARES, WIDTH), dtype=np.float32),
+        n_mixed=n_mixed,
+        tail=np.ascontiguousarray(binned(x[:, leading:], 1)[:, 0, : x.shape[1] - leading]),
         # one rounding for each addition of float32, and for each number that became one
         relative=2.0 * _ROUNDING * (SHARES + leading + x.shape[1] + 16),
         absolute=8.0 * _ROUNDING * extent,
@@ -123,15 +126,19 @@ def _leading_axes(ground: Ground, weights: NDArray[np.float64]) -> tuple[NDArray
 
 
 def _rotations(size: int, n: int, memory: int) -> list[NDArray[np.float64]]:
-    """Orthogonal matrices (size, size), spread over all directions; always the same ones."""
-    count = int(min(ROTATIONS, memory // (4 * max(1, size) * SHARES * n)))
-    if size < 2:
+    """Groups of orthogonal matrices side by side (size, R·size), over all directions; always the same ones."""
+    groups = int(min(GROUPS, memory // (4 * WIDTH * SHARES * n)))
+    if size < 2 or groups == 0:
         return []
+    each = WIDTH // size
     if size == 2:
-        angles = np.arange(1, count + 1) * (np.pi / 2 / (count + 1))  # a quarter turn only renames the axes
-        return [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
-    rng = np.random.default_rng(0)
-    return [np.linalg.qr(rng.normal(size=(size, size)))[0] for _ in range(count)]
+        angles = np.arange(1, each * groups + 1) * (np.pi / 2 / (each * groups + 1))  # a quarter turn renames the axes
+        angles = angles.reshape(each, groups).T.ravel()  # the first group looks everywhere
+        turns = [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
+    else:
+        rng = np.random.default_rng(0)
+        turns = [np.linalg.qr(rng.normal(size=(size, size)))[0] for _ in range(each * groups)]
+    return [np.hstack(turns[start : start + each]) for start in range(0, len(turns), each)]
 
 
 def _by_point(histograms: SparseHistograms) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
