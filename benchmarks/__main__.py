@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.common import Options, machine
 
-NAMES = ("exact_shared", "exact_points", "entropic", "memory", "startup", "neighbors")
-READ_GRAPHS = {"exact_points", "neighbors"}
+NAMES = ("exact_shared", "exact_points", "entropic", "memory", "startup", "neighbors", "errorbars")
+READ_GRAPHS = {"exact_points", "neighbors", "errorbars"}
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -83,13 +83,13 @@ def random_pairs(n: int, count: int, seed: int = 0) -> NDArray[np.int64]:
 # ---------------------------------------------------------------------------------------------------------- graphs
 
 
-def tu_collection(folder: Path, name: str, rounds: int = 4) -> asot.Distributions:
+def tu_collection(folder: Path, name: str, rounds: int = 4, shelf: str = "tu") -> asot.Distributions:
     """A TU collection: every graph is the bag of its nodes' features.
 
     Features are the one-hot node label and what it becomes in each of four rounds x ← x + Σ_neighbours x,
-    concatenated: 5 × labels dimensions, float64.
+    concatenated: 5 × labels dimensions, float64. ``shelf`` is the folder of the zip file.
     """
-    with zipfile.ZipFile(folder / "tu" / f"{name}.zip") as archive:
+    with zipfile.ZipFile(folder / shelf / f"{name}.zip") as archive:
         graph = _integers(archive, f"{name}_graph_indicator.txt")
         labels = _integers(archive, f"{name}_node_labels.txt")
         edges = _integers(archive, f"{name}_A.txt").reshape(-1, 2) - 1
@@ -116,6 +116,11 @@ def _integers(archive: zipfile.ZipFile, base_name: str) -> NDArray[np.int64]:
             text = archive.read(member).decode("ascii").replace(",", " ")
             return np.array(text.split(), dtype=np.int64)
     raise FileNotFoundError(f"{archive.filename} has no member {base_name}")
+
+
+def zinc_collection(folder: Path, n: int) -> asot.Distributions:
+    """The first n molecules of ZINC's test split, with the same features."""
+    return tu_collection(folder, "ZINC_test_from_smiles", shelf="zinc")[:n]
 
 
 # ---------------------------------------------------------------------------------------------------------- images

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from asot import engine
 from asot.bounds import clip, make_bounds
-from asot.distinct import sparse_histograms
+from asot.distinct import distinct_rows, sparse_histograms
 from asot.distributions import Distributions
 from asot.metrics import prepare_metric
 from asot.pairs import PairSet, at_places
@@ -110,7 +110,7 @@ def choose_anchors(
     both = D if E is None else D + E
     size = float(both.sizes.mean())
     sample = at_places(pairs, np.unique(np.linspace(0, len(pairs) - 1, min(SAMPLE, len(pairs))).astype(np.int64)))
-    most = len(np.unique(both.points, axis=0)) if len(both.points) <= 4 * max(SHARES) * size else len(both.points)
+    most = len(distinct_rows(both.points)[0])
     tried = []
     for k in sorted({int(np.clip(round(share * size), 2, max(2, most))) for share in SHARES}):
         learner = KMeansAnchors(k, random_state=random_state).fit(both)
