@@ -112,7 +112,7 @@ def choose_anchors(
     sample = at_places(pairs, np.unique(np.linspace(0, len(pairs) - 1, min(SAMPLE, len(pairs))).astype(np.int64)))
     most = len(distinct_rows(both.points)[0])
     tried = []
-    for k in sorted({int(np.clip(round(share * size), 2, max(2, most))) for share in SHARES}):
+    for k in sorted({int(np.clip(round(share * size), min(2, most), most)) for share in SHARES}):
         learner = KMeansAnchors(k, random_state=random_state).fit(both)
         share = _share_too_wide(learner, D, E, sample, accepted)
         work = _work(learner.space_.n_anchors, size, share)
