@@ -64,7 +64,7 @@ def warn_far_from_anchors(space: AnchorSpace, radii: Float) -> None:
             f"{far:,} of {len(radii):,} distributions are farther from their anchors (up to {radii.max():.3g} in the "
             f"mean) than the anchors are from each other (at most {spacing:.3g}): error bars are at least this wide. "
             "Was the space learned on another collection, or at another scale?",
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

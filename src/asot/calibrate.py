@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from asot import engine
 from asot.anchors.space import AnchorSpace
@@ -157,6 +156,8 @@ def _uncertainty(features: Float) -> Float:
 
 def _error_model(features: Float, residual: Float) -> Float:
     """Weights ≥ 0 (3,) with which the squares explain the squared residuals."""
+    from scipy.optimize import nnls  # only here: loading it takes longer than many a call
+
     squares = _uncertainty(features)
     scale = squares.mean(axis=0)
     scale[scale == 0] = 1.0

@@ -57,7 +57,7 @@ class BoundedSinkhorn:
 
     def __init__(self, anchor: SinkhornSharedCost, bounds: Bounds) -> None:
         self._anchor, self._bounds = anchor, bounds
-        self.info: dict[str, Any] = {**anchor.info, "bounds": bounds.level}
+        self.info: dict[str, Any] = {**anchor.info, "value": "transport", "bounds": bounds.level}
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._anchor.pairs_per_tile(memory // 2)

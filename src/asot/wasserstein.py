@@ -122,11 +122,11 @@ def pairwise(
     if level is None and estimate == "anchor":
         result = _plain(anchor_space, D, E, reg, pairs, device, sink, options)
     else:
-        for what in [f"estimate={estimate!r}"] * (estimate != "anchor") + ["bounds=True"] * (level is not None):
-            check_proven(anchor_space, what if accepted is None else "max_error")
+        asked_by = "bounds=True" if level is not None else f"estimate={estimate!r}"
+        check_proven(anchor_space, asked_by if accepted is None else "max_error")
         as_device(device)
         with one_thread_per_product():
-            solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate, pair_set)
+            solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate)
             if given and not more:
                 warn_far_from_anchors(anchor_space, radii)
             result = engine.run(pair_set, solver, sink, **options)
@@ -193,9 +193,8 @@ def _learner_for(
 
 
 def _refined_solver(
-    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, level: str | None, estimate: str,
-    pairs: PairSet,
-) -> tuple[Solver, NDArray[np.float64]]:  # fmt: skip
+    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, level: str | None, estimate: str
+) -> tuple[Solver, NDArray[np.float64]]:
     """The solver that gives bounds or calibrated values, and the radii of all distributions."""
     A, B = (None if X is None else as_histograms(space.histograms(X), "A", space.n_anchors) for X in (D, E))
     assert A is not None
@@ -212,8 +211,9 @@ def _refined_solver(
     if estimate == "calibrated":
         everything = make_pairs(len(D), None if E is None else len(E))
         calibration = Calibration(space, D, E, anchor, everything)
-    radii = calibration.radii if bounds is None and calibration is not None else bounds.radii  # type: ignore[union-attr]
-    return Estimates(anchor, bounds, calibration), radii
+    measured = bounds or calibration
+    assert measured is not None
+    return Estimates(anchor, bounds, calibration), measured.radii
 
 
 def pairwise_exact(
