@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot import engine
+from asot.anchors.space import AnchorSpace
 from asot.bounds import clip, make_bounds
 from asot.distinct import distinct_rows, sparse_histograms
 from asot.distributions import Distributions
 from asot.metrics import prepare_metric
-from asot.pairs import PairSet, at_places
+from asot.pairs import AllPairs, PairSet, at_places
 from asot.result import Distances, Status
 from asot.solvers.exact_points import ExactPoints
 from asot.solvers.exact_shared import ExactSharedCost
@@ -28,6 +29,9 @@ Float = NDArray[np.float64]
 
 SAMPLE = 500
 """Pairs on which the bounds of each number of anchors are measured."""
+
+PART = 200
+"""Distributions on which numbers of anchors are tried."""
 
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Numbers of anchors that are tried, as multiples of the mean size of a distribution."""
@@ -97,46 +101,39 @@ def _solve_exactly(
     return engine.run(at_places(pairs, which), solver, **options)
 
 
-def choose_anchors(
-    D: Distributions, E: Distributions | None, pairs: PairSet, accepted: MaxError, random_state: Any
-) -> tuple[Any, dict[str, Any]]:
-    """A fitted learner with the number of anchors that makes the whole cheapest, and what was found out on the way.
+def choose_anchors(D: Distributions, accepted: MaxError, random_state: Any) -> tuple[int, dict[str, Any]]:
+    """The number of anchors that makes the whole cheapest for a collection, and what was found out on the way.
 
-    For each number the share of pairs that need an exact solve is measured on a sample. The work is counted, not timed,
-    so that the choice is the same on every run.
+    Anchors of several numbers are learned on a part of the collection, and the share of its pairs that would need an
+    exact solve is measured. The work is counted, not timed, so that the choice is the same on every run.
     """
     from asot.anchors.kmeans import KMeansAnchors
 
-    both = D if E is None else D + E
-    size = float(both.sizes.mean())
-    sample = at_places(pairs, np.unique(np.linspace(0, len(pairs) - 1, min(SAMPLE, len(pairs))).astype(np.int64)))
-    most = len(distinct_rows(both.points)[0])
+    part = D[:: -(-len(D) // PART)]
+    size = float(part.sizes.mean())
+    most = len(distinct_rows(part.points)[0])
     tried = []
     for k in sorted({int(np.clip(round(share * size), min(2, most), most)) for share in SHARES}):
-        learner = KMeansAnchors(k, random_state=random_state).fit(both)
-        share = _share_too_wide(learner, D, E, sample, accepted)
-        work = _work(learner.space_.n_anchors, size, share)
-        tried.append((work, k, share, learner))
-    work, k, share, learner = min(tried, key=lambda entry: entry[:2])
-    table = [{"n_anchors": t[1], "exact_share": t[2], "work_per_pair": t[0]} for t in tried]
+        share = _share_too_wide(KMeansAnchors(k, random_state=random_state).fit(part).space_, part, accepted)
+        tried.append({"n_anchors": k, "exact_share": share, "work_per_pair": _work(k, size, share)})
+    best = min(tried, key=lambda entry: (entry["work_per_pair"], entry["n_anchors"]))
     reason = (
-        f"with {k} anchors about {100 * share:.0f} percent of the pairs need an exact solve; in all this takes about "
-        f"{work:.2g} times the work of `pairwise_exact`"
+        f"with {best['n_anchors']} anchors about {100 * best['exact_share']:.0f} percent of the pairs need an exact "
+        f"solve; in all this takes about {best['work_per_pair']:.2g} times the work of `pairwise_exact`"
     )
-    return learner, {"n_anchors_tried": table, "n_anchors_reason": reason}
+    return int(best["n_anchors"]), {"n_anchors_tried": tried, "n_anchors_reason": reason}
 
 
-def _share_too_wide(
-    learner: Any, D: Distributions, E: Distributions | None, sample: PairSet, accepted: MaxError
-) -> float:
-    if len(sample) == 0:
+def _share_too_wide(space: AnchorSpace, D: Distributions, accepted: MaxError) -> float:
+    """Share of the pairs of a collection, looked at evenly, whose bounds in a space are too far apart."""
+    everything = AllPairs(len(D))
+    if len(everything) == 0:
         return 0.0
-    space = learner.space_
-    A, B = space.histograms(D), None if E is None else space.histograms(E)
-    rows, columns = sample.indices(0, len(sample))
+    places = np.unique(np.linspace(0, len(everything) - 1, min(SAMPLE, len(everything))).astype(np.int64))
+    rows, columns = at_places(everything, places).indices(0, len(places))
     stop = np.zeros(1, dtype=np.int64)
-    trees = ExactSharedCost(A, B, space.cost, cancel=True).solve_trees(rows, columns, stop)
-    lower, upper = make_bounds(space, D, E).of_trees(trees, rows, columns, stop)
+    trees = ExactSharedCost(space.histograms(D), None, space.cost, cancel=True).solve_trees(rows, columns, stop)
+    lower, upper = make_bounds(space, D, None).of_trees(trees, rows, columns, stop)
     return float(accepted.too_wide(lower, upper).mean())
 
 

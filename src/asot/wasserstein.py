@@ -21,7 +21,7 @@ from asot.distinct import sparse_histograms
 from asot.distributions import Distributions, as_distributions
 from asot.estimates import BoundedSinkhorn, Estimates
 from asot.metrics import prepare_metric
-from asot.pairs import PairSet, make_pairs
+from asot.pairs import make_pairs
 from asot.progress import ProgressLike
 from asot.shared_cost import emd_many, one_thread_per_product, sinkhorn_many
 from asot.sinks import Sink
@@ -114,10 +114,11 @@ def pairwise(
     _check_together(D, E, level, estimate, reg, sink)
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
     more: dict[str, Any] = {}
+    pooled = D if E is None else D + E
     if n_anchors is not None:
-        space, more = _learner_for(n_anchors, space, D, E, pair_set, accepted, random_state)
+        space, more = _learner_for(n_anchors, space, pooled, accepted, random_state)
     given = isinstance(space, AnchorSpace) or hasattr(space, "space_")
-    anchor_space = _fitted_space(space, D if E is None else D + E, random_state)
+    anchor_space = _fitted_space(space, pooled, random_state)
     options: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     if level is None and estimate == "anchor":
         result = _plain(anchor_space, D, E, reg, pairs, device, sink, options)
@@ -127,7 +128,7 @@ def pairwise(
         as_device(device)
         with one_thread_per_product():
             solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate)
-            if given and not more:
+            if given:
                 warn_far_from_anchors(anchor_space, radii)
             result = engine.run(pair_set, solver, sink, **options)
         if level is not None and len(pair_set) == 0:
@@ -177,19 +178,19 @@ def _check_together(
 
 
 def _learner_for(
-    n_anchors: Any, space: Any, D: Distributions, E: Distributions | None, pairs: PairSet, accepted: MaxError | None,
-    random_state: Any,
-) -> tuple[Any, dict[str, Any]]:  # fmt: skip
-    """A learner with the number of anchors that was asked for, fitted already where that was measured."""
+    n_anchors: Any, space: Any, D: Distributions, accepted: MaxError | None, random_state: Any
+) -> tuple[Any, dict[str, Any]]:
+    """A learner with the number of anchors that was asked for, and what to say about it."""
     from asot.anchors.kmeans import KMeansAnchors
 
     if space is not None:
         raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
-    if n_anchors != "auto":
-        return KMeansAnchors(as_positive_int(n_anchors, "n_anchors"), random_state=random_state), {}
-    if accepted is None:
-        raise ValueError("n_anchors='auto' weighs anchors against exact solves and needs max_error, such as '2%'")
-    return choose_anchors(D, E, pairs, accepted, random_state)
+    more: dict[str, Any] = {}
+    if n_anchors == "auto":
+        if accepted is None:
+            raise ValueError("n_anchors='auto' weighs anchors against exact solves and needs max_error, such as '2%'")
+        n_anchors, more = choose_anchors(D, accepted, random_state)
+    return KMeansAnchors(as_positive_int(n_anchors, "n_anchors"), random_state=random_state), more
 
 
 def _refined_solver(
