@@ -40,9 +40,9 @@ CANDIDATES = 2048
 FOLDS = 8
 """The fit is judged in this many turns, each on an eighth of the pairs."""
 
-FEATURES = ("anchor", "stays", "moves", "dual", "radii", "means")
+FEATURES = ("anchor", "radii", "stays", "moves", "dual", "means")
 
-PRIOR = np.array([0.0, 0.5, 0.5, 0.5, 0.0, 0.0])
+PRIOR = np.array([0.0, 0.0, 0.5, 0.5, 0.5, 0.0])
 """What to do without evidence: the middle between the price of the plan on local means and their dual."""
 
 RIDGE = 1e-4
@@ -79,15 +79,15 @@ class Calibration:
     def _features(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> Float:
         """(P, 6), in the order of ``FEATURES`` and at the scale of 1: squares of distances may be out of range."""
         columns = columns + self._column_start
-        features = np.empty((len(rows), len(FEATURES)))
+        features = np.empty((len(FEATURES), len(rows))).T  # column by column in memory, as they are used
         features[:, 0] = np.ldexp(trees.values, -self._short.exponent)
-        features[:, 4] = np.ldexp(self.radii[rows] + self.radii[columns], -self._short.exponent)
-        features[:, [1, 2, 3, 5]] = reprice(self._means, trees, rows, columns, self._short.exponent, stop)
+        features[:, 1] = np.ldexp(self.radii[rows] + self.radii[columns], -self._short.exponent)
+        reprice(self._means, trees, rows, columns, self._short.exponent, features[:, 2:], stop)
         return features
 
     def _predict(self, features: Float, coefficients: Float) -> Float:
         """The combination, within what radii and means prove about the distance."""
-        value, radii, means = features[:, 0], features[:, 4], features[:, 5]
+        value, radii, means = features[:, 0], features[:, 1], features[:, 5]
         lowest = np.maximum(np.maximum(value - radii, means), 0.0)
         return np.minimum(np.maximum(_combined(features, coefficients), lowest), value + radii)
 
@@ -150,8 +150,8 @@ def _least_squares(features: Float, exact: Float) -> Float:
 
 def _uncertainty(features: Float) -> Float:
     """Squares that an error may grow with: one, the radii, and the gap between price and dual on local means. (P, 3)"""
-    gap = features[:, 1] + features[:, 2] - features[:, 3]
-    return np.stack([np.ones(len(features)), features[:, 4] ** 2, gap**2], axis=1)
+    gap = features[:, 2] + features[:, 3] - features[:, 4]
+    return np.stack([np.ones(len(features)), features[:, 1] ** 2, gap**2]).T
 
 
 def _error_model(features: Float, residual: Float) -> Float:

@@ -20,7 +20,9 @@ def repriced(D, space):
     rows, columns = np.triu_indices(len(D), 1)
     stop = np.zeros(1, dtype=np.int64)
     trees = ExactSharedCost(space.histograms(D), None, space.cost, cancel=True).solve_trees(rows, columns, stop)
-    return np.ldexp(reprice(table, trees, rows, columns, short.exponent, stop), short.exponent), trees
+    prices = np.empty((4, len(rows))).T
+    reprice(table, trees, rows, columns, short.exponent, prices, stop)
+    return np.ldexp(prices, short.exponent), trees
 
 
 @given(st.integers(0, 10**6))

@@ -73,12 +73,13 @@ class ExactSharedCost:
         source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
         mass, potential = np.empty(n * (k - 1), dtype=np.int64), np.empty((n, k))
         scale = 2.0 ** -(cost_bits_for(c.index_bits) + c.index_bits)
+        half = c.exponent // 2  # 2^exponent itself may be out of range
         _solve_tile_with_trees(
             self._A, self._B, rows, columns, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits, scale,
-            values, pivots, start, source, sink, mass, potential, stop,
+            2.0**half, 2.0 ** (c.exponent - half), values, pivots, start, source, sink, mass, potential, stop,
         )  # fmt: skip
         values = np.ldexp(values, c.exponent - MASS_BITS)
-        return Trees(values, pivots, start, source, sink, mass, np.ldexp(potential, c.exponent))
+        return Trees(values, pivots, start, source, sink, mass, potential)
 
     def bytes_per_tree(self) -> int:
         """Memory that `solve_trees` takes for each pair of its tile."""
@@ -208,7 +209,7 @@ def _solve_tile(  # type: ignore[no-untyped-def]
 
 @compiled
 def _solve_tile_with_trees(  # type: ignore[no-untyped-def]
-    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, scale,
+    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, scale, size, more_size,
     values, pivots, start, source, sink, mass, potential, stop,
 ):  # fmt: skip
     """As `_solve_tile`, for metric costs.
@@ -252,6 +253,8 @@ def _solve_tile_with_trees(  # type: ignore[no-untyped-def]
             for u in range(k):
                 reached = row[u] + height
                 f[u] = reached if reached < f[u] else f[u]
+        for u in range(k):
+            f[u] = f[u] * size * more_size
 
 
 @compiled

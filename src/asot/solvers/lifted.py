@@ -33,10 +33,11 @@ def bracket(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lower and upper bounds (P,) on W_1 of the pairs of a tile, rounded outwards."""
     lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
-    potential = np.ldexp(trees.potential, -exponent)
+    half = -exponent // 2  # 2^-exponent itself may be out of range
     _bracket_tile(
         *table[:7], rows, columns, table.largest(rows), table.largest(columns),
-        trees.start, trees.source, trees.sink, trees.mass, potential, lower, upper, stop,
+        trees.start, trees.source, trees.sink, trees.mass, trees.potential, 2.0**half, 2.0 ** (-exponent - half),
+        lower, upper, stop,
     )  # fmt: skip
     return np.ldexp(lower, exponent - MASS_BITS), np.ldexp(upper, exponent - MASS_BITS)
 
@@ -171,7 +172,7 @@ def _worth(s, p, q):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _dual_bound(s, cell, potential, p, q):  # type: ignore[no-untyped-def]
+def _dual_bound(s, cell, potential, scale, more_scale, p, q):  # type: ignore[no-untyped-def]
     """The better of two feasible pairs of potentials: c-transforms that begin at the sources or at the sinks.
 
     Returns it with the size of the potentials it began with, which are counted from that of the first source.
@@ -180,14 +181,14 @@ def _dual_bound(s, cell, potential, p, q):  # type: ignore[no-untyped-def]
     base = potential[cell[s.source[0]]]
     size = 0.0
     for i in range(p):
-        start = potential[cell[s.source[i]]] - base
+        start = (potential[cell[s.source[i]]] - base) * scale * more_scale
         s.f[i] = np.float32(start)
         size = max(size, abs(start))
     column_transform(s.distance, s.f, s.g, p, q, stride)
     row_transform(s.distance, s.g, s.f, p, stride)
     first = _worth(s, p, q)
     for j in range(q):
-        start = base - potential[cell[s.sink[j]]]
+        start = (base - potential[cell[s.sink[j]]]) * scale * more_scale
         s.g[j] = np.float32(start)
         size = max(size, abs(start))
     for j in range(q, stride):
@@ -283,7 +284,7 @@ def _lift(s, cell, height, p, q, start, source, sink, mass, t):  # type: ignore[
 @compiled
 def _bracket_tile(  # type: ignore[no-untyped-def]
     offsets, index, masses, cell, points, rest, height, rows, columns, most_sources, most_sinks,
-    start, source, sink, mass, potential, lower, upper, stop,
+    start, source, sink, mass, potential, scale, more_scale, lower, upper, stop,
 ):  # fmt: skip
     s = _make_scratch(most_sources, most_sinks, len(height), points.shape[1])
     rounding = (8.0 + 0.25 * points.shape[1]) * 2.0**-23
@@ -297,7 +298,7 @@ def _bracket_tile(  # type: ignore[no-untyped-def]
         total = 0.0
         for i in range(p):
             total += np.float64(s.supply[i])
-        worth, potential_size = _dual_bound(s, cell, potential[t], p, q)
+        worth, potential_size = _dual_bound(s, cell, potential[t], scale, more_scale, p, q)
         arcs = _lift(s, cell, height, p, q, start, source, sink, mass, t)
         stride = block_stride(q)
         price = 0.0

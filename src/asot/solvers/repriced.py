@@ -62,21 +62,20 @@ def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
 
 
 def reprice(
-    table: LocalMeans, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int, stop: Any
-) -> NDArray[np.float64]:
-    """What the anchor plans of a tile cost between local means, and more: (P, 4).
+    table: LocalMeans, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int,
+    prices: NDArray[np.float64], stop: Any,
+) -> None:  # fmt: skip
+    """Fill ``prices`` (P, 4), columns contiguous, with what the anchor plans of a tile cost between local means.
 
     The price of mass that stays in its cell, of mass that moves, the dual of the transport between local means, and
     the distance between the means of the whole distributions. Means and prices are in units of 2^exponent.
     """
-    prices = np.zeros((len(rows), 4))
     most_rows, most_columns = (int((table.offsets[own + 1] - table.offsets[own]).max()) for own in (rows, columns))
     half = -exponent // 2  # 2^-exponent itself may be out of range
     _reprice_tile(
         *table, rows, columns, most_rows, most_columns, trees.start, trees.source, trees.sink, trees.mass,
         trees.potential, 2.0**-MASS_BITS, 2.0**half, 2.0 ** (-exponent - half), prices, stop,
     )  # fmt: skip
-    return prices
 
 
 @unordered
