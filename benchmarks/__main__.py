@@ -12,7 +12,18 @@ from pathlib import Path
 
 from benchmarks.common import Options, machine
 
-NAMES = ("exact_shared", "exact_points", "entropic", "memory", "startup", "gpu", "gpu_neighbors")
+NAMES = (
+    "exact_shared",
+    "exact_points",
+    "entropic",
+    "memory",
+    "startup",
+    "neighbors",
+    "errorbars",
+    "gpu",
+    "gpu_neighbors",
+)
+READ_GRAPHS = {"exact_points", "neighbors", "errorbars"}
 NEEDS_A_GPU = ("gpu", "gpu_neighbors")
 RESULTS = Path(__file__).parent / "results"
 
@@ -24,8 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
     names = asked.names or tuple(name for name in NAMES if name not in NEEDS_A_GPU)
     for name in set(names) - set(NAMES):
         parser.error(f"there is no benchmark {name!r}; choose from {', '.join(NAMES)}")
-    if "exact_points" in names and not (asked.data and (asked.data / "tu").is_dir()):
-        parser.error("exact_points reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
+    for name in sorted(READ_GRAPHS & set(names)):
+        if not (asked.data and (asked.data / "tu").is_dir()):
+            parser.error(f"{name} reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
     if "gpu_neighbors" in names and not (asked.data and (asked.data / "zinc").is_dir()):
         parser.error("gpu_neighbors reads molecules: give --data DIR (or set ASOT_DATA) with zinc/zinc_graphs.npz")
     options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
@@ -59,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it works")
     parser.add_argument(
-        "--data", type=Path, default=os.environ.get("ASOT_DATA"), help="folder with tu/*.zip and zinc/*"
+        "--data", type=Path, default=os.environ.get("ASOT_DATA"), help="folder with tu/*.zip, mnist/*.gz, zinc/*"
     )
     parser.add_argument("--peers", type=Path, help="folder to keep the environment of wasserstein in")
     parser.add_argument("--results", type=Path, help="where tables go (default: benchmarks/results; quick: nowhere)")
@@ -70,7 +82,7 @@ def _command(asked: argparse.Namespace, names: Sequence[str]) -> str:
     """The command that made a table, without the folders of this machine."""
     parts = ["python -m benchmarks", *asked.names]
     parts += ["--quick"] if asked.quick else []
-    parts += ["--data DIR"] if asked.data is not None and {"exact_points", "gpu_neighbors"} & set(names) else []
+    parts += ["--data DIR"] if (READ_GRAPHS | {"gpu_neighbors"}) & set(names) else []
     return " ".join(parts)
 
 

@@ -1,11 +1,12 @@
-"""What is solved: generated histograms, and graphs as bags of node features.
+"""What is solved: generated histograms, graphs as bags of node features, and images as bags of pixels.
 
 The histograms are those of the trials behind METHOD §8, drawn in the same order from the same seeds. The graphs are
-TU collections (Morris et al. 2020), read from the zip files as they are distributed.
+TU collections (Morris et al. 2020), read from the zip files as they are distributed. The images are MNIST's test set.
 """
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -92,13 +93,13 @@ def random_pairs(n: int, count: int, seed: int = 0) -> NDArray[np.int64]:
 # ---------------------------------------------------------------------------------------------------------- graphs
 
 
-def tu_collection(folder: Path, name: str, rounds: int = 4) -> asot.Distributions:
+def tu_collection(folder: Path, name: str, rounds: int = 4, shelf: str = "tu") -> asot.Distributions:
     """A TU collection: every graph is the bag of its nodes' features.
 
     Features are the one-hot node label and what it becomes in each of four rounds x ← x + Σ_neighbours x,
-    concatenated: 5 × labels dimensions, float64.
+    concatenated: 5 × labels dimensions, float64. ``shelf`` is the folder of the zip file.
     """
-    with zipfile.ZipFile(folder / "tu" / f"{name}.zip") as archive:
+    with zipfile.ZipFile(folder / shelf / f"{name}.zip") as archive:
         graph = _integers(archive, f"{name}_graph_indicator.txt")
         labels = _integers(archive, f"{name}_node_labels.txt")
         edges = _integers(archive, f"{name}_A.txt").reshape(-1, 2) - 1
@@ -128,6 +129,12 @@ def _aggregated(labels: NDArray[Any], edges: NDArray[np.int64], rounds: int, dty
     return np.hstack(features)
 
 
+def tu_labels(folder: Path, name: str) -> NDArray[np.int64]:
+    """The class of every graph of a TU collection (N,)."""
+    with zipfile.ZipFile(folder / "tu" / f"{name}.zip") as archive:
+        return _integers(archive, f"{name}_graph_labels.txt")
+
+
 def _integers(archive: zipfile.ZipFile, base_name: str) -> NDArray[np.int64]:
     """All integers of the member with this base name; the folder part of member names varies."""
     for member in archive.namelist():
@@ -135,3 +142,18 @@ def _integers(archive: zipfile.ZipFile, base_name: str) -> NDArray[np.int64]:
             text = archive.read(member).decode("ascii").replace(",", " ")
             return np.array(text.split(), dtype=np.int64)
     raise FileNotFoundError(f"{archive.filename} has no member {base_name}")
+
+
+def zinc_test_collection(folder: Path, n: int) -> asot.Distributions:
+    """The first n molecules of ZINC's test split, with the same features."""
+    return tu_collection(folder, "ZINC_test_from_smiles", shelf="zinc")[:n]
+
+
+# ---------------------------------------------------------------------------------------------------------- images
+
+
+def mnist_collection(folder: Path, n: int) -> asot.Distributions:
+    """The first n images of MNIST's test set: every image is the bag of its pixels (row, column), ink as mass."""
+    raw = gzip.decompress((folder / "mnist" / "t10k-images-idx3-ubyte.gz").read_bytes())
+    images = np.frombuffer(raw, np.uint8, offset=16).reshape(-1, 28 * 28)[:n].astype(np.float64)
+    return asot.Distributions.from_weights(images, np.argwhere(np.ones((28, 28))).astype(np.float64))

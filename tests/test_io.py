@@ -554,6 +554,17 @@ def test_bounds_and_ids_are_kept(tmp_path):
     assert (tmp_path / "d.csv").read_text() == 'id_i,id_j,distance,lower,upper\na,"b,c",1.0,0.5,2.0\n'
 
 
+def test_expected_errors_are_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    r = asot.pairwise([rng.normal(size=(9, 2)) for _ in range(4)], estimate="calibrated", bounds=True, random_state=0)
+    save_distances(tmp_path / "d.npz", r)
+    found = load_distances(tmp_path / "d.npz")
+    np.testing.assert_array_equal(found.error, r.error)
+    assert found.info["calibration"]["n_exact"] == 6
+    save_distances(tmp_path / "d.csv", r)
+    assert (tmp_path / "d.csv").read_text().startswith("id_i,id_j,distance,lower,upper,error\n0,1,")
+
+
 def test_npy_holds_the_matrix(tmp_path):
     for result in (line_distances(), line_distances(m=3)):
         save_distances(tmp_path / "d.npy", result)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asot.pairs import AllPairs, CrossPairs, ListedPairs, make_pairs, tiles
+from asot.pairs import AllPairs, CrossPairs, ListedPairs, at_places, make_pairs, tiles
 
 
 def listed(pairs, start, stop):
@@ -78,3 +78,15 @@ def test_tiles_cover_everything_once_in_order(size, per_tile):
     cut = list(tiles(size, per_tile))
     assert [t for start, stop in cut for t in range(start, stop)] == list(range(size))
     assert all(0 < stop - start <= per_tile for start, stop in cut)
+
+
+@given(st.data())
+def test_pairs_at_any_places_are_those_of_the_order(data):
+    n, m = data.draw(st.integers(2, 12)), data.draw(st.integers(1, 12))
+    within = ListedPairs(np.array([[1, 0], [0, 1], [1, 1]]), 2, 2, symmetric=True)
+    for pairs in (AllPairs(n), CrossPairs(n, m), within):
+        places = np.array(data.draw(st.lists(st.integers(0, len(pairs) - 1), max_size=6)), dtype=np.int64)
+        expected = [listed(pairs, t, t + 1)[0] for t in places]
+        found = at_places(pairs, places)
+        assert listed(found, 0, len(places)) == expected
+        assert (found.n_rows, found.n_columns, found.symmetric) == (pairs.n_rows, pairs.n_columns, pairs.symmetric)

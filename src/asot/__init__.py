@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from asot.anchors.kmeans import KMeansAnchors
     from asot.anchors.space import AnchorSpace
     from asot.distributions import Distributions
+    from asot.learn.barycenter import Barycenter, barycenter
+    from asot.learn.kernel import Kernel, kernel
+    from asot.learn.kmeans import WassersteinKMeans
+    from asot.learn.neighbors_estimator import WassersteinNeighbors
+    from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
+    from asot.plans import TransportPlan, plan
     from asot.result import Distances, Neighbors, Status
     from asot.shared_cost import emd, emd_many, sinkhorn_many
     from asot.transports import Plans
@@ -29,34 +35,56 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnchorSpace": "asot.anchors.space",
+    "Barycenter": "asot.learn.barycenter",
     "Distances": "asot.result",
     "Distributions": "asot.distributions",
     "FixedAnchors": "asot.anchors.fixed",
     "KMeansAnchors": "asot.anchors.kmeans",
+    "Kernel": "asot.learn.kernel",
     "Neighbors": "asot.result",
     "Plans": "asot.transports",
+    "RadiusNeighbors": "asot.neighbors",
     "Status": "asot.result",
+    "TransportPlan": "asot.plans",
+    "WassersteinKMeans": "asot.learn.kmeans",
+    "WassersteinNeighbors": "asot.learn.neighbors_estimator",
+    "barycenter": "asot.learn.barycenter",
     "emd": "asot.shared_cost",
     "emd_many": "asot.shared_cost",
+    "kernel": "asot.learn.kernel",
+    "kneighbors": "asot.neighbors",
     "pairwise": "asot.wasserstein",
     "pairwise_exact": "asot.wasserstein",
+    "plan": "asot.plans",
+    "radius_neighbors": "asot.neighbors",
     "sinkhorn_many": "asot.shared_cost",
 }
 
 __all__ = [
     "AnchorSpace",
+    "Barycenter",
     "Distances",
     "Distributions",
     "FixedAnchors",
     "KMeansAnchors",
+    "Kernel",
     "Neighbors",
     "Plans",
+    "RadiusNeighbors",
     "Status",
+    "TransportPlan",
+    "WassersteinKMeans",
+    "WassersteinNeighbors",
+    "barycenter",
     "differentiable",
     "emd",
     "emd_many",
+    "kernel",
+    "kneighbors",
     "pairwise",
     "pairwise_exact",
+    "plan",
+    "radius_neighbors",
     "sinkhorn_many",
     "sinks",
 ]

@@ -114,7 +114,9 @@ class FetchAll(Fetch):
         if self._room is None:
             s = self._solution
             error = None if s.marginal_error is None else self._host(s.marginal_error)
-            solution = Solution(self._host(s.values), self._host(s.status), self._host(s.n_iter), error, self._plans())
+            solution = Solution(
+                self._host(s.values), self._host(s.status), self._host(s.n_iter), error, plans=self._plans()
+            )
             sink.accept(Tile(self.start, solution, lambda: self._pairs.indices(self.start, self.stop)))
         elif not self._sent:
             self._copy(self._room, wait=True)

@@ -136,7 +136,7 @@ def save_distances(
     ``.npz``
         Everything a `Distances` holds, and the ids; `load_distances` reads it back.
     ``.csv``
-        One line per pair: id_i, id_j, distance, and lower and upper where bounds were asked for.
+        One line per pair: id_i, id_j, distance, and lower, upper and error where they were asked for.
 
     >>> import tempfile, pathlib, numpy as np, asot
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "distances.npz"
@@ -169,7 +169,7 @@ def check_distances_suffix(path: PathLike) -> None:
 def load_distances(path: PathLike) -> Distances:
     """Read the ``.npz`` file that `save_distances` wrote; safe on files from strangers."""
     required = ["values", "status", "n_iter"]
-    per_pair = ["marginal_error", "lower", "upper"]
+    per_pair = ["marginal_error", "lower", "upper", "error"]
     header, arrays = load_arrays(path, "distances", required, [*per_pair, "pairs"])
     with naming(path):
         pair_set = _read_pair_set(header.get("pairs"), arrays.get("pairs"))
@@ -202,7 +202,7 @@ def _save_npz_distances(path: PathLike, result: Distances, rows: NDArray[Any], c
         arrays["ids_columns"] = columns
     if isinstance(result.pair_set, ListedPairs):
         arrays["pairs"] = result.pair_set.pairs
-    per_pair = {"marginal_error": result.marginal_error, "lower": result.lower, "upper": result.upper}
+    per_pair = {name: getattr(result, name) for name in ("marginal_error", "lower", "upper", "error")}
     arrays.update({name: values for name, values in per_pair.items() if values is not None})
     header: dict[str, Any] = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
     save_arrays(path, header, arrays)
@@ -240,7 +240,7 @@ def _check_per_pair(values: NDArray[Any], name: str, n_pairs: int, kinds: str) -
 
 
 def _save_csv_distances(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
-    bounds = {"lower": result.lower, "upper": result.upper}
+    bounds = {name: getattr(result, name) for name in ("lower", "upper", "error")}
     measured = {"distance": result.values, **{name: v for name, v in bounds.items() if v is not None}}
     with atomic_write(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")

@@ -119,6 +119,20 @@ class ListedPairs:
         return np.ascontiguousarray(row), np.ascontiguousarray(column)
 
 
+def at_places(pairs: PairSet, places: NDArray[np.int64]) -> ListedPairs:
+    """The pairs at the given places of a pair set's order, as a list."""
+    if isinstance(pairs, ListedPairs):
+        listed = pairs.pairs[places]
+    elif isinstance(pairs, AllPairs):
+        starts = pairs.row_start(np.arange(pairs.n_rows))
+        row = np.searchsorted(starts, places, side="right") - 1
+        row = np.where(row == pairs.n_rows - 1, pairs.n_rows - 2, row)  # the last row has no pairs of its own
+        listed = np.stack([row, places - starts[row] + row + 1], axis=1)
+    else:
+        listed = np.stack(np.divmod(places, pairs.n_columns), axis=1)
+    return ListedPairs(listed, pairs.n_rows, pairs.n_columns, pairs.symmetric)
+
+
 def make_pairs(n_rows: int, n_columns: int | None, listed: Any = None) -> PairSet:
     """The pair set of a call: ``n_columns`` is None within one set, ``listed`` an array (P, 2) or None for all."""
     if listed is not None:

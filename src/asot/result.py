@@ -22,6 +22,7 @@ class Status(enum.IntEnum):
     CONVERGED = 1
     FIXED_ITERATIONS = 2
     MAX_ITER = 3
+    EXACT = 4
 
     @property
     def text(self) -> str:
@@ -33,6 +34,7 @@ _STATUS_TEXTS = {
     Status.CONVERGED: "entropic: the marginals are met to the tolerance",
     Status.FIXED_ITERATIONS: "entropic: ran the number of iterations asked for; convergence was not tested",
     Status.MAX_ITER: "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol",
+    Status.EXACT: "exact: solved on the original points, because its error bar was wider than max_error",
 }
 
 
@@ -52,6 +54,8 @@ class Distances:
         Entropic only: how far, in total mass, the plan's row sums are from the first histogram.
     lower, upper : (P,) float64 or None
         Bounds on the distance between the original distributions, where they were asked for.
+    error : (P,) float64 or None
+        Calibrated estimates only: the error to be expected, as a standard deviation. Measured, not proven.
     plans : Plans or None
         Optimal plans and potentials, where they were asked for.
     info : dict
@@ -78,6 +82,7 @@ class Distances:
     upper: NDArray[np.float64] | None = None
     plans: Plans | None = field(default=None, repr=False)
     info: dict[str, Any] = field(default_factory=dict)
+    error: NDArray[np.float64] | None = None
 
     @property
     def pairs(self) -> NDArray[np.int64]:
@@ -121,9 +126,33 @@ class Neighbors:
     ----------
     indices : (N, K) int64
     distances : (N, K) float64
+    n_exact : int or None
+        How many pairs were solved to find them, where that was counted (`asot.kneighbors`).
     info : dict, as in `Distances`
     """
 
     indices: NDArray[np.int64]
     distances: NDArray[np.float64]
     info: dict[str, Any] = field(default_factory=dict, repr=False)
+    n_exact: int | None = None
+
+    def graph(self, n_columns: int | None = None) -> Any:
+        """The distances as scipy.sparse.csr_matrix (N, M), as scikit-learn's ``metric="precomputed"`` reads it.
+
+        Zero distances are stored, and the entries of a row ascend. ``n_columns`` is M, where the result does not know.
+        """
+        columns = self.info.get("n_columns") if n_columns is None else n_columns
+        if columns is None:
+            raise ValueError("this result does not know the size of the collection; pass n_columns")
+        n, k = self.indices.shape
+        return neighbor_graph(np.arange(n + 1) * k, self.indices.ravel(), self.distances.ravel(), columns)
+
+
+def neighbor_graph(
+    indptr: NDArray[np.int64], indices: NDArray[np.int64], distances: NDArray[np.float64], n_columns: int
+) -> Any:
+    """A sparse matrix of distances whose rows keep the order in which they are given."""
+    from scipy import sparse
+
+    shape = (len(indptr) - 1, n_columns)
+    return sparse.csr_matrix((distances.copy(), indices.copy(), indptr), shape=shape)

@@ -229,7 +229,7 @@ def sinkhorn_many(
         quiet = limits | {"progress": False}
         return _run(diagonal, choice, lambda: on_cpu(A, None), lambda: on_gpu(A, None), None, quiet)
 
-    with _matrix_products().limit(limits=1, user_api="blas"):  # threads work on different tiles, not inside a product
+    with one_thread_per_product():
         if value != "divergence":
             solvers = functools.partial(on_cpu, first, second), functools.partial(on_gpu, first, second)
             return _run(pair_set, choice, *solvers, sink, limits, value=value)
@@ -273,6 +273,11 @@ def _choose_for_sinkhorn(
 def _matrix_products() -> ThreadpoolController:
     """The thread pools behind NumPy's products; finding them takes longer than many a call."""
     return ThreadpoolController()
+
+
+def one_thread_per_product() -> Any:
+    """A context in which threads work on different tiles, not inside a matrix product."""
+    return _matrix_products().limit(limits=1, user_api="blas")
 
 
 def _read_both(

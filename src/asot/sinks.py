@@ -56,27 +56,34 @@ class Condensed:
         self._values = self._allocate(size, np.float64)
         self._status = self._allocate(size, np.int8)
         self._n_iter = self._allocate(size, np.int32)
-        self._marginal_error: NDArray[np.float64] | None = None
+        self._more: dict[str, Any] = {}
 
     def accept(self, tile: Tile) -> None:
         solution = tile.solution
-        own = self.room(tile.start, tile.start + len(solution.values), solution.marginal_error is not None)
-        own.values[:] = solution.values
-        own.status[:] = solution.status
-        own.n_iter[:] = solution.n_iter
-        if own.marginal_error is not None:
-            own.marginal_error[:] = solution.marginal_error
+        own = slice(tile.start, tile.start + len(solution.values))
+        self._values[own] = solution.values
+        self._status[own] = solution.status
+        self._n_iter[own] = solution.n_iter
+        for name in ("marginal_error", "lower", "upper", "error"):
+            part = getattr(solution, name)
+            if part is not None:
+                self._extra(name)[own] = part
 
     def room(self, start: int, stop: int, with_error: bool) -> Solution:
         """Where the answers of the pairs start..stop-1 belong."""
-        if with_error and self._marginal_error is None:
-            self._marginal_error = self._allocate(len(self._values), np.float64)
         own = slice(start, stop)
-        error = None if self._marginal_error is None else self._marginal_error[own]
+        error = self._extra("marginal_error")[own] if with_error else None
         return Solution(self._values[own], self._status[own], self._n_iter[own], error)
 
+    def _extra(self, name: str) -> NDArray[np.float64]:
+        """The array (P,) of something that only some solvers tell."""
+        if name not in self._more:
+            self._more[name] = self._allocate(len(self._values), np.float64)
+        array: NDArray[np.float64] = self._more[name]
+        return array
+
     def close(self, info: dict[str, Any]) -> Distances:
-        return Distances(self._values, self._status, self._n_iter, self._pairs, self._marginal_error, info=info)
+        return Distances(self._values, self._status, self._n_iter, self._pairs, **self._more, info=info)
 
 
 class Dense:
@@ -134,9 +141,9 @@ class TopK:
 
     def accept(self, tile: Tile) -> None:
         rows, columns = tile.indices()
-        _keep_nearest(rows, columns, tile.solution.values, self._distances, self._indices)
+        keep_nearest(rows, columns, tile.solution.values, self._distances, self._indices)
         if self._symmetric:
-            _keep_nearest(columns, rows, tile.solution.values, self._distances, self._indices)
+            keep_nearest(columns, rows, tile.solution.values, self._distances, self._indices)
 
     def limits(self) -> NDArray[np.float64]:
         """Per row (N,): the distance of the last neighbour so far."""
@@ -279,7 +286,7 @@ def _mirror(matrix: NDArray[np.float64]) -> None:
 
 
 @compiled
-def _keep_nearest(rows, others, values, distances, indices):  # type: ignore[no-untyped-def]
+def keep_nearest(rows, others, values, distances, indices):  # type: ignore[no-untyped-def]
     """Insert each (value, other) into its row's list sorted by (distance, index); the largest falls off the end."""
     last = distances.shape[1] - 1
     for t in range(len(rows)):

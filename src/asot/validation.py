@@ -144,6 +144,15 @@ def as_pairs(pairs: ArrayLike, n_rows: int, n_columns: int) -> NDArray[np.int64]
     return array
 
 
+def as_index(value: Any, name: str, size: int) -> int:
+    """An index into a collection; negative ones count from its end."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{name} must be the index of a distribution; found {value!r}")
+    if not -size <= int(value) < size:
+        raise IndexError(f"{name} is {int(value)}, but the collection has {size} distributions")
+    return int(value) % size
+
+
 def as_positive_int(value: Any, name: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
         raise ValueError(f"{name} must be a whole number ≥ 1; found {value!r}")

@@ -10,20 +10,26 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from asot import engine
+from asot import devices, engine
 from asot.anchors.space import AnchorSpace
+from asot.bounds import check_proven, make_bounds, warn_far_from_anchors
+from asot.calibrate import Calibration
+from asot.certify import MaxError, as_max_error, choose_anchors, solve_too_wide
 from asot.distinct import sparse_histograms
 from asot.distributions import Distributions, as_distributions
+from asot.estimates import BoundedSinkhorn, Estimates
 from asot.metrics import prepare_metric
-from asot.pairs import make_pairs, tiles
+from asot.pairs import make_pairs
 from asot.progress import ProgressLike
-from asot.result import Distances
-from asot.shared_cost import emd_many, sinkhorn_many
+from asot.shared_cost import emd_many, one_thread_per_product, sinkhorn_many
 from asot.sinks import Sink
+from asot.solvers.base import Solver
 from asot.solvers.exact_points import ExactPoints
-from asot.validation import as_choice
+from asot.solvers.exact_shared import ExactSharedCost
+from asot.solvers.sinkhorn_cpu import SinkhornSharedCost
+from asot.validation import as_choice, as_histograms, as_positive_int, as_reg
 
 
 def pairwise(
@@ -33,8 +39,10 @@ def pairwise(
     space: Any = None,
     pairs: ArrayLike | None = None,
     reg: float | str | None = None,
-    bounds: bool = False,
+    bounds: bool | str = False,
     estimate: str = "anchor",
+    max_error: float | str | None = None,
+    n_anchors: int | str | None = None,
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
@@ -57,14 +65,24 @@ def pairwise(
         Which pairs to solve. Default: all i < j within D, or all of D × E.
     reg : float, "auto" or None
         None solves exactly on the anchors; a number is the ε of entropic transport; "auto" chooses it from the cost.
-    bounds : bool
-        Also give ``lower`` and ``upper`` bounds on the true W_1 of every pair: the anchor distance ∓ (r_x + r_y), where
-        r is the mean distance of a distribution's points to their anchors. Exact solves on Euclidean spaces only.
-    estimate : {"anchor"}
-        The value returned: the distance on the anchors.
+    bounds : bool, or "radius", "cells", "points"
+        Also give ``lower`` and ``upper`` bounds on the true W_1 of every pair, proven for Euclidean spaces; values
+        outside them are moved to the nearer end (not for entropic ones). True looks at every pair of points where
+        distributions have up to four points per anchor ("points"), else only at what they have near each anchor
+        ("cells"); "radius" takes no time. Entropic solves (`reg`) are bounded by what their scalings prove.
+    estimate : {"anchor", "calibrated"}
+        The value returned: the distance on the anchors, or that distance corrected by a fit on 64 pairs that are solved
+        exactly. ``info["calibration"]`` tells the fit and its error on held-out pairs, ``error`` the error to be
+        expected of every pair.
+    max_error : float or str, optional
+        The largest error you accept, in the units of the distance, or as a share of it (``"2%"``). Pairs whose bounds
+        are farther apart are solved exactly and have the status ``Status.EXACT``.
+    n_anchors : int or "auto", optional
+        Number of anchors where `space` is None. "auto" weighs anchors against exact solves; it needs `max_error`.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "auto" takes the GPUs of the machine when there are any and the work is worth it; ``info`` says where the pairs
-        were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot.
+        were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot. Bounds and
+        calibrated estimates are made on the CPU.
     n_jobs : int, optional
         Threads, with joblib's meaning (None: 1, -1: every core).
     memory : int or str, optional
@@ -93,23 +111,113 @@ def pairwise(
     True
     """
     D, E = _read_both(D, E)
-    as_choice(estimate, "estimate", ("anchor",))
-    anchor_space = _fitted_space(space, D if E is None else D + E, random_state, device)
-    if bounds:
-        _check_bounds_are_proven(anchor_space, reg, sink)
-    A = anchor_space.histograms(D, device=device)
-    B = None if E is None else anchor_space.histograms(E, device=device)
-    common: dict[str, Any] = {"cost": anchor_space.cost, "pairs": pairs, "device": device, "n_jobs": n_jobs}
-    common |= {"memory": memory, "progress": progress, "sink": sink}
-    result = emd_many(A, B, **common) if reg is None else sinkhorn_many(A, B, reg=reg, **common)
+    as_choice(estimate, "estimate", ("anchor", "calibrated"))
+    accepted = None if max_error is None else as_max_error(max_error)
+    level = _bounds_level(bounds, accepted)
+    _check_together(D, E, level, estimate, reg, sink)
+    _check_device(device, refined=level is not None or estimate != "anchor")
+    pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
+    more: dict[str, Any] = {}
+    pooled = D if E is None else D + E
+    if n_anchors is not None:
+        space, more = _learner_for(n_anchors, space, pooled, accepted, random_state, device)
+    given = isinstance(space, AnchorSpace) or hasattr(space, "space_")
+    anchor_space = _fitted_space(space, pooled, random_state, device)
+    options: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    if level is None and estimate == "anchor":
+        result = _plain(anchor_space, D, E, reg, pairs, device, sink, options)
+    else:
+        asked_by = "bounds=True" if level is not None else f"estimate={estimate!r}"
+        check_proven(anchor_space, asked_by if accepted is None else "max_error")
+        with one_thread_per_product():
+            solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate)
+            if given:
+                warn_far_from_anchors(anchor_space, radii)
+            result = engine.run(pair_set, solver, sink, **options)
+        if level is not None and len(pair_set) == 0:
+            result = replace(result, lower=np.empty(0), upper=np.empty(0))
     if hasattr(result, "info"):
         result.info.update(
             metric="euclidean" if anchor_space.is_euclidean else "given cost",
             p=1,
             n_anchors=anchor_space.n_anchors,
             estimate=estimate,
+            **more,
         )
-    return _with_radius_bounds(result, anchor_space, D, E) if bounds else result
+    return result if accepted is None else solve_too_wide(result, D, E, accepted, **options)
+
+
+def _plain(
+    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, pairs: Any, device: str, sink: Any,
+    options: dict[str, Any],
+) -> Any:  # fmt: skip
+    A = space.histograms(D, device=device)
+    B = None if E is None else space.histograms(E, device=device)
+    common: dict[str, Any] = {"cost": space.cost, "pairs": pairs, "device": device, "sink": sink, **options}
+    return emd_many(A, B, **common) if reg is None else sinkhorn_many(A, B, reg=reg, **common)
+
+
+def _bounds_level(bounds: bool | str, accepted: MaxError | None) -> str | None:
+    """Which bounds to compute: none, or a level of `asot.bounds.make_bounds`."""
+    if isinstance(bounds, (bool, np.bool_)):
+        return "auto" if bounds or accepted is not None else None
+    return as_choice(bounds, "bounds", ("radius", "cells", "points"))
+
+
+def _check_together(
+    D: Distributions, E: Distributions | None, level: str | None, estimate: str, reg: Any, sink: Any
+) -> None:
+    """Refuse options that mean nothing together."""
+    n = len(D) + (0 if E is None else len(E))
+    if estimate == "calibrated" and reg is not None:
+        raise ValueError("estimate='calibrated' corrects the exact anchor distance; use reg=None")
+    if estimate == "calibrated" and n < 3:
+        raise ValueError(
+            f"estimate='calibrated' is fitted on exact pairs and needs at least three distributions; found {n}: "
+            "use pairwise_exact"
+        )
+    if level is not None and sink is not None:
+        raise ValueError("bounds=True works with the default sink only, which keeps every value")
+
+
+def _learner_for(
+    n_anchors: Any, space: Any, D: Distributions, accepted: MaxError | None, random_state: Any, device: str
+) -> tuple[Any, dict[str, Any]]:
+    """A learner with the number of anchors that was asked for, and what to say about it."""
+    from asot.anchors.kmeans import KMeansAnchors
+
+    if space is not None:
+        raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
+    more: dict[str, Any] = {}
+    if n_anchors == "auto":
+        if accepted is None:
+            raise ValueError("n_anchors='auto' weighs anchors against exact solves and needs max_error, such as '2%'")
+        n_anchors, more = choose_anchors(D, accepted, random_state)
+    return KMeansAnchors(as_positive_int(n_anchors, "n_anchors"), random_state=random_state, device=device), more
+
+
+def _refined_solver(
+    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, level: str | None, estimate: str
+) -> tuple[Solver, NDArray[np.float64]]:
+    """The solver that gives bounds or calibrated values, and the radii of all distributions."""
+    A, B = (None if X is None else as_histograms(space.histograms(X), "A", space.n_anchors) for X in (D, E))
+    assert A is not None
+    bounds = None if level is None else make_bounds(space, D, E, level if reg is None else "radius")
+    if reg is not None:
+        assert bounds is not None
+        entropic = SinkhornSharedCost(
+            A, B, space.cost, reg=as_reg(reg, space.cost), max_iter=1000, tol=1e-9, regularised=False,
+            start_at_target=False,
+        )  # fmt: skip
+        return BoundedSinkhorn(entropic, bounds), bounds.radii
+    anchor = ExactSharedCost(A, B, space.cost, cancel=True)
+    calibration = None
+    if estimate == "calibrated":
+        everything = make_pairs(len(D), None if E is None else len(E))
+        calibration = Calibration(space, D, E, anchor, everything)
+    measured = bounds or calibration
+    assert measured is not None
+    return Estimates(anchor, bounds, calibration), measured.radii
 
 
 def pairwise_exact(
@@ -170,7 +278,17 @@ def _read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
     return first, second
 
 
-def _fitted_space(space: Any, pooled: Distributions, random_state: Any, device: str) -> AnchorSpace:
+def _check_device(device: str, *, refined: bool) -> None:
+    kind, _ = devices.parse(device)
+    if refined and kind == "cuda":
+        raise ValueError(
+            "bounds, max_error and calibrated estimates are made on the CPU, not on "
+            f"device={str(device)!r}; use device='auto' or 'cpu', or leave them out"
+        )
+
+
+def _fitted_space(space: Any, pooled: Distributions, random_state: Any, device: str = "auto") -> AnchorSpace:
+    """The space a caller means: itself, that of a learner, or one that is learned here."""
     if isinstance(space, AnchorSpace):
         return space
     if space is None:
@@ -185,24 +303,3 @@ def _fitted_space(space: Any, pooled: Distributions, random_state: Any, device: 
         space = clone(space).fit(pooled)
     fitted: AnchorSpace = space.space_
     return fitted
-
-
-def _check_bounds_are_proven(space: AnchorSpace, reg: Any, sink: Sink | None) -> None:
-    if reg is not None:
-        raise ValueError("bounds=True needs the exact solve: an entropic value is no bound on W_1; use reg=None")
-    if not space.is_euclidean:
-        raise ValueError("bounds=True needs Euclidean anchor costs: for a given cost no bound is proven")
-    if sink is not None:
-        raise ValueError("bounds=True works with the default sink only, which keeps every value")
-
-
-def _with_radius_bounds(result: Distances, space: AnchorSpace, D: Distributions, E: Distributions | None) -> Distances:
-    """|W_AS - W_1| ≤ r_x + r_y (docs/method.md §6)."""
-    row_radii = space.radii(D)
-    column_radii = row_radii if E is None else space.radii(E)
-    slack = np.empty(len(result))
-    for start, stop in tiles(len(result), 2**20):
-        rows, columns = result.pair_set.indices(start, stop)
-        slack[start:stop] = row_radii[rows] + column_radii[columns]
-    lower = np.maximum(result.values - slack, 0.0)
-    return replace(result, lower=lower, upper=result.values + slack)

@@ -178,3 +178,33 @@ def test_encoding_does_not_hold_a_code_for_every_point():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
     run = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, env=environment)
     assert int(run.stdout) < 80e6
+
+
+# ------------------------------------------------------------------------------------------- cells
+
+
+@given(ragged_lists(), st.integers(1, 4))
+def test_cells_hold_mass_mean_and_spread_of_each_distribution(lists, k):
+    D = Distributions.from_list(*lists)
+    space = AnchorSpace(D.points[:k])
+    cells = space.cells(D)
+    size = extent(D.points)
+    for i, (points, masses) in enumerate(D):
+        nearest, _ = space.assign(points)
+        own = slice(cells.offsets[i], cells.offsets[i + 1])
+        assert cells.anchor[own].tolist() == sorted(set(nearest[masses > 0].tolist()))
+        for u, mass, mean, variance in zip(*(part[own] for part in cells[1:]), strict=True):
+            there, share = points[nearest == u], masses[nearest == u]
+            np.testing.assert_allclose(mass, share.sum(), rtol=1e-12)
+            np.testing.assert_allclose(mean, share @ there / share.sum(), atol=1e-12 * size)
+            spread = share @ ((there - mean) ** 2).sum(axis=1) / share.sum()
+            np.testing.assert_allclose(variance, spread, atol=1e-12 * size**2)
+
+
+def test_cells_of_other_coordinates_keep_the_anchors():
+    D = Distributions.from_list([[[0.0, 0.0], [0.2, 0.0], [5.0, 0.0]], [[4.0, 0.0]]])
+    space = AnchorSpace([[0.0, 0.0], [5.0, 0.0]])
+    cells = space.cells(D, np.array([[1.0], [3.0], [7.0], [9.0]]), space.assign(D.points)[0])
+    assert cells.anchor.tolist() == [0, 1, 1]
+    assert cells.mean.ravel().tolist() == [2.0, 7.0, 9.0]
+    assert cells.variance.tolist() == [1.0, 0.0, 0.0]

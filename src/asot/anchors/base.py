@@ -14,18 +14,36 @@ from asot.anchors.space import AnchorSpace
 from asot.distributions import Distributions, as_distributions
 
 
-class AnchorLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class ReadsCollections:
+    """What estimators accept as X, and their check of its dimension.
+
+    Collections may be `Distributions`, a list of point arrays or of (points, masses) tuples (what scikit-learn's
+    splitters make of a collection), or a plain 2-D array, which is read as scikit-learn reads it: a sample per row,
+    here a distribution of one point.
+    """
+
+    n_features_in_: int
+
+    def _read(self, X: Any, *, reset: bool) -> Distributions:
+        D = X if isinstance(X, Distributions) else _from_samples(self, X, reset)
+        if reset:
+            self.n_features_in_ = D.dim
+        elif D.dim != self.n_features_in_:
+            raise ValueError(
+                f"X has {D.dim} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
+                "input"
+            )
+        return D
+
+
+class AnchorLearner(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the estimators that learn an `AnchorSpace`.
 
-    A subclass sets ``space_`` and ``n_features_in_`` in ``fit``. Collections may be `Distributions`, a list of point
-    arrays or of (points, masses) tuples (what scikit-learn's splitters make of a collection), or a plain 2-D array,
-    which is read as scikit-learn reads it: a sample per row, here a distribution of one point. A subclass with a
-    parameter ``device`` has its collections encoded there.
+    A subclass implements `_learn`. One with a parameter ``device`` has its collections encoded there.
     """
 
     device: str | None = None
     space_: AnchorSpace
-    n_features_in_: int
 
     def fit(self, X: Any, y: Any = None) -> AnchorLearner:
         """Learn the anchors of a collection; ``y`` is not used."""
@@ -48,17 +66,6 @@ class AnchorLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "space_")
-
-    def _read(self, X: Any, *, reset: bool) -> Distributions:
-        D = X if isinstance(X, Distributions) else _from_samples(self, X, reset)
-        if reset:
-            self.n_features_in_ = D.dim
-        elif D.dim != self.n_features_in_:
-            raise ValueError(
-                f"X has {D.dim} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
-                "input"
-            )
-        return D
 
 
 def _from_samples(estimator: Any, X: Any, reset: bool) -> Distributions:

@@ -7,7 +7,7 @@ Whatever learned the anchors, this is what the rest of the package sees. It owns
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,16 @@ WORTH_A_DEVICE = 10**10
 and a GPU about as long to start."""
 
 _CHUNK = 256  # points whose distances to all anchors are held at a time
+
+
+class Cells(NamedTuple):
+    """What every distribution has near each anchor: the cells of distribution i are ``offsets[i]:offsets[i + 1]``."""
+
+    offsets: NDArray[np.int64]  # (N + 1,)
+    anchor: NDArray[np.int32]  # (cells,) ascending within a distribution
+    mass: NDArray[np.float64]  # (cells,)
+    mean: NDArray[np.float64]  # (cells, w) mean of the distribution's own points there
+    variance: NDArray[np.float64]  # (cells,) mean squared distance of these points from their mean
 
 
 class AnchorSpace:
@@ -141,6 +151,32 @@ class AnchorSpace:
         """
         _, distance = self._assign_all(D, device)
         return np.add.reduceat(D.masses * distance, D.offsets[:-1])
+
+    def cells(
+        self,
+        D: Distributions,
+        coordinates: NDArray[np.float64] | None = None,
+        nearest: NDArray[np.int64] | None = None,
+    ) -> Cells:
+        """Mass, mean and spread of each distribution's own points in the cell of every anchor it has mass at.
+
+        ``coordinates`` (n, w) may stand for the n points of the collection; means and spreads are then theirs.
+        ``nearest`` (n,) are their anchors, where these are known already.
+        """
+        index = self._assign_all(D, None)[0] if nearest is None else nearest
+        x = np.asarray(D.points if coordinates is None else coordinates, dtype=np.float64)
+        owner = np.repeat(np.arange(len(D)), D.sizes)
+        used = D.masses > 0
+        cells, place = np.unique((owner * self.n_anchors + index)[used], return_inverse=True)
+        x, masses = x[used], D.masses[used]
+        mass: NDArray[np.float64] = np.asarray(np.bincount(place, weights=masses), dtype=np.float64)
+        share = masses / mass[place]
+        columns = [np.asarray(np.bincount(place, weights=share * column), dtype=np.float64) for column in x.T]
+        mean = np.stack(columns, axis=1)
+        squares = share * ((x - mean[place]) ** 2).sum(axis=1)
+        variance: NDArray[np.float64] = np.asarray(np.bincount(place, weights=squares), dtype=np.float64)
+        offsets = np.searchsorted(cells, np.arange(len(D) + 1) * self.n_anchors)
+        return Cells(offsets, (cells % self.n_anchors).astype(np.int32), mass, mean, variance)
 
     def _assign_all(self, D: Distributions, device: str | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         if D.dim != self.dim:

@@ -27,6 +27,9 @@ class Solution:
     status: NDArray[np.int8]  # (P,) asot.Status
     n_iter: NDArray[np.int32]  # (P,)
     marginal_error: NDArray[np.float64] | None = None  # (P,)
+    lower: NDArray[np.float64] | None = None  # (P,)
+    upper: NDArray[np.float64] | None = None  # (P,)
+    error: NDArray[np.float64] | None = None  # (P,)
     plans: TilePlans | None = None
 
 

@@ -35,7 +35,7 @@ class ExactPoints:
     def __init__(self, histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> None:
         self._offsets = histograms.offsets
         self._index = histograms.index
-        self._masses = _quantise_sparse(histograms.offsets, histograms.masses)
+        self._masses = quantise_sparse(histograms.offsets, histograms.masses)
         self._ground = ground
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
@@ -60,19 +60,43 @@ class ExactPoints:
         return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**14))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        columns = columns + self._column_start
         values = np.empty(len(rows))
         pivots = np.empty(len(rows), dtype=np.int32)
+        _solve_tile(*self._arguments(rows, columns), values, pivots, stop)
+        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
+        return Solution(np.ldexp(values, self._ground.exponent - MASS_BITS), status, pivots)
+
+    def potentials(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> SinkPotentials:
+        """Solve the pairs and give an optimal dual potential of each, on the points it ships to."""
+        most = int(self._sizes[columns + self._column_start].sum())
+        starts = np.zeros(len(rows) + 1, dtype=np.int64)
+        points, heights = np.empty(most, dtype=np.int64), np.empty(most)
+        _solve_potentials(*self._arguments(rows, columns), starts, points, heights, np.zeros(1, dtype=np.int64))
+        return SinkPotentials(starts, points[: starts[-1]], heights[: starts[-1]])
+
+    def _arguments(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Any, ...]:
+        columns = columns + self._column_start
         most_sources, most_sinks = int(self._sizes[rows].max()), int(self._sizes[columns].max())
         index_bits = index_bits_for(self._largest, self._largest)  # of the collection: no answer depends on its tile
         ground = self._ground
-        _solve_tile(
+        return (
             self._offsets, self._index, self._masses, self._used_offsets, self._used,
             self._packed_offsets, self._packed, rows, columns, ground.points.shape[1], ground.code, ground.order,
-            most_sources, most_sinks, index_bits, 2.0 ** cost_bits_for(index_bits), values, pivots, stop,
+            most_sources, most_sinks, index_bits, 2.0 ** cost_bits_for(index_bits),
         )  # fmt: skip
-        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(np.ldexp(values, ground.exponent - MASS_BITS), status, pivots)
+
+
+class SinkPotentials(NamedTuple):
+    """Dual potentials of P pairs, on the points that each pair ships to.
+
+    Pair t has the heights g of the distinct points ``points[starts[t]:starts[t + 1]]``, in units of 2^exponent of the
+    ground metric. f(z) = min_j g_j + d(z, y_j) is 1-Lipschitz, and E f(x) - E f(y) is the distance of the pair. A pair
+    of distance 0 has none.
+    """
+
+    starts: NDArray[np.int64]  # (P + 1,)
+    points: NDArray[np.int64]  # indices of distinct points
+    heights: NDArray[np.float64]
 
 
 class _Scratch(NamedTuple):
@@ -111,7 +135,7 @@ def _make_scratch(most_sources, most_sinks, dim):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _quantise_sparse(offsets, masses):  # type: ignore[no-untyped-def]
+def quantise_sparse(offsets, masses):  # type: ignore[no-untyped-def]
     """Masses as int64 that sum to exactly 2^60 in every distribution; the largest absorbs the rounding."""
     quantised = np.empty(len(masses), np.int64)
     for i in range(len(offsets) - 1):
@@ -285,6 +309,24 @@ def _place_costs(ws, scratch, p, q, index_bits, cost_scale):  # type: ignore[no-
         ws.column_offset[j] = np.int64(scratch.column_sum[j] * weight) << index_bits
 
 
+@inlined
+def _solve_pair(  # type: ignore[no-untyped-def]
+    ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, a, b, code, order, index_bits,
+    cost_scale, stop,
+):  # fmt: skip
+    """Cancel, compute the costs and solve one pair; sources, sinks and pivots. The optimal tree stays in ``ws``."""
+    p, q = _place_masses(ws, offsets, index, masses, a, b)
+    if p == 0:
+        return p, q, 0
+    width = (_merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b) + 3) & ~3
+    used_a = used_offsets[a + 1] - used_offsets[a]
+    used_b = used_offsets[b + 1] - used_offsets[b]
+    _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)
+    fill_distances(code, order, scratch.x, scratch.y, p, stride_of(q), width, scratch.distance)
+    _place_costs(ws, scratch, p, q, index_bits, cost_scale)
+    return p, q, solve_block(ws, p, q, index_bits, stop)
+
+
 @compiled
 def _solve_tile(  # type: ignore[no-untyped-def]
     offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
@@ -295,26 +337,42 @@ def _solve_tile(  # type: ignore[no-untyped-def]
     for t in range(len(rows)):
         if stop[0] != 0:
             return
-        a = rows[t]
-        b = columns[t]
-        p, q = _place_masses(ws, offsets, index, masses, a, b)
-        if p == 0:
-            values[t] = 0.0
-            pivots[t] = 0
-            continue
-        width = (_merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b) + 3) & ~3
-        used_a = used_offsets[a + 1] - used_offsets[a]
-        used_b = used_offsets[b + 1] - used_offsets[b]
-        _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)
-        stride = stride_of(q)
-        fill_distances(code, order, scratch.x, scratch.y, p, stride, width, scratch.distance)
-        _place_costs(ws, scratch, p, q, index_bits, cost_scale)
-        pivots[t] = solve_block(ws, p, q, index_bits, stop)
+        p, q, pivots[t] = _solve_pair(
+            ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
+            order, index_bits, cost_scale, stop,
+        )  # fmt: skip
         total = 0.0
+        stride = stride_of(q)
         first = first_sink(p)
-        for node in range(first + q):
-            up = ws.parent[node]
-            if up != node:
-                arc = node * stride + up - first if node < p else up * stride + node - first
-                total += ws.flow[node] * scratch.distance[arc]
+        if p > 0:
+            for node in range(first + q):
+                up = ws.parent[node]
+                if up != node:
+                    arc = node * stride + up - first if node < p else up * stride + node - first
+                    total += ws.flow[node] * scratch.distance[arc]
         values[t] = total
+
+
+@compiled
+def _solve_potentials(  # type: ignore[no-untyped-def]
+    offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
+    most_sources, most_sinks, index_bits, cost_scale, starts, points, heights, stop,
+):  # fmt: skip
+    """The distinct points of the sinks of every pair, and their potentials, one pair after the other."""
+    ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
+    scratch = _make_scratch(most_sources, most_sinks, dim)
+    for t in range(len(rows)):
+        starts[t + 1] = starts[t]
+        if stop[0] != 0:
+            return
+        p, q, _ = _solve_pair(
+            ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
+            order, index_bits, cost_scale, stop,
+        )  # fmt: skip
+        if p > 0:
+            unit = scratch.largest[0] / (cost_scale * (np.int64(1) << index_bits))
+            first = first_sink(p)
+            for j in range(q):
+                points[starts[t] + j] = index[offsets[columns[t]] + ws.sink[j]]
+                heights[starts[t] + j] = ws.pi[first + j] * unit
+            starts[t + 1] += q

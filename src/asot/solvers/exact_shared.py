@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asot.compiled import at, compiled, inlined
 from asot.result import Status
 from asot.solvers.base import TILE_SECONDS, Solution
-from asot.solvers.quantise import QuantisedCost, quantise_cost, quantise_masses
+from asot.solvers.quantise import QuantisedCost, cost_bits_for, quantise_cost, quantise_masses
 from asot.solvers.simplex import solve_block
 from asot.solvers.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
 
@@ -71,6 +71,43 @@ class ExactSharedCost:
         )  # fmt: skip
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, c.exponent - MASS_BITS), status, pivots)
+
+    def solve_trees(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Trees:
+        """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is cancelled."""
+        if not self._cancel:
+            raise ValueError("trees are given for metric costs only, where common mass is cancelled")
+        c, n, k = self._cost, len(rows), self._nodes
+        values, pivots, start = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(n + 1, dtype=np.int64)
+        source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
+        mass, potential = np.empty(n * (k - 1), dtype=np.int64), np.empty((n, k))
+        scale = 2.0 ** -(cost_bits_for(c.index_bits) + c.index_bits)
+        half = c.exponent // 2  # 2^exponent itself may be out of range
+        _solve_tile_with_trees(
+            self._A, self._B, rows, columns, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits, scale,
+            2.0**half, 2.0 ** (c.exponent - half), values, pivots, start, source, sink, mass, potential, stop,
+        )  # fmt: skip
+        values = np.ldexp(values, c.exponent - MASS_BITS)
+        return Trees(values, pivots, start, source, sink, mass, potential)
+
+    def bytes_per_tree(self) -> int:
+        """Memory that `solve_trees` takes for each pair of its tile."""
+        return 24 * self._nodes + 32
+
+
+class Trees(NamedTuple):
+    """The optimal flows and potentials of the P pairs of a tile, with common mass cancelled.
+
+    Pair t ships ``mass[start[t]:start[t + 1]]`` (in units of 2^-60) from anchors ``source`` to anchors ``sink``. What
+    both histograms have on an anchor stays there and is not listed.
+    """
+
+    values: NDArray[np.float64]  # (P,)
+    pivots: NDArray[np.int32]  # (P,)
+    start: NDArray[np.int64]  # (P + 1,)
+    source: NDArray[np.int32]  # (arcs,)
+    sink: NDArray[np.int32]  # (arcs,)
+    mass: NDArray[np.int64]  # (arcs,)
+    potential: NDArray[np.float64]  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
 
 
 class Transport(NamedTuple):
@@ -176,6 +213,56 @@ def _solve_tile(  # type: ignore[no-untyped-def]
                     unit[ws.source[x], ws.sink[y - first]] if x < p else unit[ws.source[y], ws.sink[x - first]]
                 )
         values[t] = total
+
+
+@compiled
+def _solve_tile_with_trees(  # type: ignore[no-untyped-def]
+    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, scale, size, more_size,
+    values, pivots, start, source, sink, mass, potential, stop,
+):  # fmt: skip
+    """As `_solve_tile`, for metric costs.
+
+    The potential f_u = min over sinks v of C_uv - g_v is 1-Lipschitz whatever the integers made of g.
+    """
+    k = integer.shape[0]
+    ws = make_workspace(k, k, k)
+    arc = 0
+    for t in range(len(rows)):
+        start[t + 1] = arc
+        f = potential[t]
+        if stop[0] != 0:
+            return
+        p, q = _place_masses(ws, A[rows[t]], B[columns[t]], True)
+        if p == 0:
+            values[t] = 0.0
+            pivots[t] = 0
+            f[:] = 0.0
+            continue
+        _place_costs(ws, p, q, integer, row_offset, column_offset)
+        pivots[t] = solve_block(ws, p, q, index_bits, stop)
+        first = first_sink(p)
+        total = 0.0
+        for x in range(first + q):
+            y = ws.parent[x]
+            if y != x:
+                u = ws.source[x] if x < p else ws.source[y]
+                v = ws.sink[y - first] if x < p else ws.sink[x - first]
+                total += ws.flow[x] * unit[u, v]
+                source[arc] = u
+                sink[arc] = v
+                mass[arc] = ws.flow[x]
+                arc += 1
+        values[t] = total
+        start[t + 1] = arc
+        f[:] = np.inf
+        for j in range(q):
+            height = ws.pi[first + j] * scale
+            row = unit[ws.sink[j]]
+            for u in range(k):
+                reached = row[u] + height
+                f[u] = reached if reached < f[u] else f[u]
+        for u in range(k):
+            f[u] = f[u] * size * more_size
 
 
 @compiled

@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 from asot.result import Status
 from asot.solvers import sinkhorn_log
 from asot.solvers.base import TILE_SECONDS, Solution
+from asot.solvers.sinkhorn_bounds import Scalings
 
 KERNEL_RANGE = 200.0
 """Largest max C/ε for which K is formed. Scalings then stay within e^±400 of each other; float64 holds e^±700."""
@@ -102,11 +103,23 @@ class SinkhornSharedCost:
         return int(np.clip(min(CACHE_BYTES, memory) / row_bytes, 1, 2**14))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        tile = _Tile(self._A[rows], self._B[columns])
+        return self._answer(_Tile(self._A[rows], self._B[columns]), stop)
+
+    def solve_with_scalings(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> tuple[Solution, Scalings]:
+        """Like `solve`, with the scalings that every pair ended with."""
+        tile = _Tile(self._A[rows], self._B[columns], keep=True)
+        solution = self._answer(tile, stop)
+        assert tile.phi is not None
+        assert tile.psi is not None
+        return solution, Scalings(tile.a, tile.b, tile.phi, tile.psi, self._M, self._reg)
+
+    def _answer(self, tile: _Tile, stop: NDArray[np.int64]) -> Solution:
         if self._in_kernel:
             self._iterate(tile, stop)
         else:
-            for t in range(len(rows)):
+            for t in range(len(tile.a)):
                 self._solve_in_log_domain(tile, t, stop)
         return Solution(self._reg * tile.values, tile.status, tile.n_iter, tile.error)
 
@@ -173,6 +186,7 @@ class SinkhornSharedCost:
         tile.values[which] = self._regularise(transported, U, V, row_sums, tile.b[which])
         tile.error[which] = np.abs(row_sums - tile.a[which]).sum(axis=1)
         tile.n_iter[which] = iteration
+        tile.keep(which, U, V)
         lost = ~(np.isfinite(tile.values[which]) & np.isfinite(tile.error[which]))
         if self._tol is None:
             tile.status[which] = Status.FIXED_ITERATIONS
@@ -214,6 +228,7 @@ class SinkhornSharedCost:
             tile.n_iter[t] += steps
             tile.status[t] = Status.CONVERGED
         cost, regularised = sinkhorn_log.plan_values(M, phi, psi)
+        tile.keep_logs(t, rows, columns, phi, psi)
         tile.values[t] = regularised if self._regularised else cost
         if self._tol is not None and tile.error[t] > self._goal(cost):
             tile.status[t] = Status.MAX_ITER
@@ -222,9 +237,23 @@ class SinkhornSharedCost:
 class _Tile:
     """The pairs of a tile and their answers; values are in units of ε."""
 
-    def __init__(self, a: Float, b: Float) -> None:
+    def __init__(self, a: Float, b: Float, *, keep: bool = False) -> None:
         self.a, self.b = a, b  # (P, k), (P, l)
+        self.phi = np.full_like(a, -np.inf) if keep else None
+        self.psi = np.full_like(b, -np.inf) if keep else None
         self.values = np.zeros(len(a))
         self.error = np.zeros(len(a))
         self.n_iter = np.zeros(len(a), dtype=np.int32)
         self.status = np.full(len(a), Status.MAX_ITER, dtype=np.int8)
+
+    def keep(self, which: Any, U: Float, V: Float) -> None:
+        """Remember the scalings of some pairs, if that was asked for."""
+        if self.phi is not None and self.psi is not None:
+            with np.errstate(divide="ignore"):
+                self.phi[which], self.psi[which] = np.log(U), np.log(V)
+
+    def keep_logs(self, t: int, rows: Any, columns: Any, phi: Float, psi: Float) -> None:
+        """The same for one pair, from logarithms on the anchors with mass."""
+        if self.phi is not None and self.psi is not None:
+            self.phi[t], self.psi[t] = -np.inf, -np.inf
+            self.phi[t, rows], self.psi[t, columns] = phi, psi

@@ -1,0 +1,71 @@
+"""The solver behind `pairwise` when more than the anchor distance is asked for: bounds, a calibrated value, or both.
+
+The anchor problem of a pair is solved once; its plan and potentials then serve the bounds and the correction. To the
+engine this is a solver like any other, so that calibrated values go to any sink.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.bounds import Bounds, clip
+from asot.calibrate import Calibration
+from asot.result import Status
+from asot.solvers.base import Solution
+from asot.solvers.exact_shared import ExactSharedCost
+from asot.solvers.sinkhorn_bounds import anchor_bounds
+from asot.solvers.sinkhorn_cpu import SinkhornSharedCost
+
+MOST_PAIRS = 2**12
+"""Pairs of a tile at most: their plans should stay within a core's cache."""
+
+
+class Estimates:
+    """Exact anchor distances, bounded and corrected as far as ``bounds`` and ``calibration`` are given."""
+
+    def __init__(self, anchor: ExactSharedCost, bounds: Bounds | None, calibration: Calibration | None) -> None:
+        self._anchor, self._bounds, self._calibration = anchor, bounds, calibration
+        self.info: dict[str, Any] = dict(anchor.info)
+        if bounds is not None:
+            self.info["bounds"] = bounds.level
+        if calibration is not None:
+            self.info["calibration"] = calibration.report
+
+    def pairs_per_tile(self, memory: int) -> int:
+        fitting = memory // (self._anchor.bytes_per_tree() + 256)
+        return int(np.clip(min(self._anchor.pairs_per_tile(memory), fitting), 1, MOST_PAIRS))
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        trees = self._anchor.solve_trees(rows, columns, stop)
+        values, error = trees.values, None
+        if self._calibration is not None:
+            values, error = self._calibration.estimate(trees, rows, columns, stop)
+        lower = upper = None
+        if self._bounds is not None:
+            lower, upper = self._bounds.of_trees(trees, rows, columns, stop)
+            values = clip(values, lower, upper)
+            error = None if error is None else np.minimum(error, upper - lower)
+        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
+        return Solution(values, status, trees.pivots, lower=lower, upper=upper, error=error)
+
+
+class BoundedSinkhorn:
+    """Entropic anchor distances with bounds on W_1: what the scalings prove about the anchors, and both radii."""
+
+    def __init__(self, anchor: SinkhornSharedCost, bounds: Bounds) -> None:
+        self._anchor, self._bounds = anchor, bounds
+        self.info: dict[str, Any] = {**anchor.info, "value": "transport", "bounds": bounds.level}
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self._anchor.pairs_per_tile(memory // 2)
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        solved, scalings = self._anchor.solve_with_scalings(rows, columns, stop)
+        low, high = anchor_bounds(scalings, stop)
+        lower, upper = self._bounds.of_values(low, high, rows, columns)
+        return Solution(
+            solved.values, solved.status, solved.n_iter, solved.marginal_error, np.minimum(lower, upper), upper
+        )

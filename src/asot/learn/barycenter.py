@@ -1,0 +1,163 @@
+"""The histogram nearest to many: min over b of Σ_i w_i W(h_i, b), on shared anchors.
+
+Exact, it is one linear program, solved by HiGHS, for small problems. With an entropic term it is iterative Bregman
+projections (Benamou, Carlier, Cuturi, Nenna, Peyré 2015), for any size: alternately meet every histogram, and let the
+other marginals of all plans agree on their weighted geometric mean. The iterations run on logarithms, so no ε is too
+small for float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot.shared_cost import emd_many
+from asot.validation import as_cost, as_histograms, as_positive_int, as_reg, as_tol, to_float_array
+
+LARGEST_PROGRAM = 300_000
+"""Variables of the exact linear program beyond which it is refused; it would take minutes."""
+
+Float = NDArray[np.float64]
+
+
+class Barycenter(NamedTuple):
+    """``masses, value, info = asot.barycenter(histograms, cost)``."""
+
+    masses: Float
+    """The barycentre (k,), of total 1."""
+    value: float
+    """Σ_i w_i W(h_i, masses), by exact solves, however the masses were found."""
+    info: dict[str, Any]
+    """How they were found: method, reg, iterations, and by how much mass the plans disagree."""
+
+
+def barycenter(
+    histograms: ArrayLike,
+    cost: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    reg: float | str | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-7,
+) -> Barycenter:
+    """The histogram b with the smallest Σ_i w_i W(h_i, b).
+
+    Parameters
+    ----------
+    histograms : array-like (N, k)
+        On shared anchors: ``space.histograms(D)``. Rows are scaled to total 1.
+    cost : array-like (k, k)
+        ``space.cost``.
+    weights : array-like (N,), optional
+        ≥ 0, scaled to total 1. Default: all equal.
+    reg : float, "auto" or None
+        None solves the linear program exactly, up to 300,000 variables (the number of positive masses, times k). A
+        number is the ε of the entropic problem, whose barycentre is smoother; "auto" is 5 percent of the median cost.
+    max_iter, tol
+        Entropic: iterations end when the plans of all histograms agree on the barycentre up to ``tol`` in total mass.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> line = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    >>> masses, value, info = asot.barycenter(np.eye(5)[[0, 2, 4]], line)
+    >>> masses, round(value, 6)
+    (array([0., 0., 1., 0., 0.]), 1.333333)
+    """
+    price = as_cost(cost, square=True)
+    table = as_histograms(histograms, "histograms", len(price))
+    shares = _as_weights(weights, len(table))
+    if reg is None:
+        masses, info = _by_linear_program(table, price, shares)
+    else:
+        limit = as_tol(tol)
+        masses, info = _by_projections(
+            table, price, shares, as_reg(reg, price), as_positive_int(max_iter, "max_iter"), limit or 0.0
+        )
+    distances = emd_many(table, masses[None], cost=price).values
+    return Barycenter(masses, float(shares @ distances), info)
+
+
+def _as_weights(weights: Any, n: int) -> Float:
+    if weights is None:
+        return np.full(n, 1.0 / n)
+    array = np.asarray(to_float_array(weights, "weights"), dtype=np.float64)
+    if array.shape != (n,):
+        raise ValueError(f"weights must hold one number for each of the {n} histograms; found shape {array.shape}")
+    if not np.isfinite(array).all() or array.min() < 0 or array.max() == 0:
+        raise ValueError("weights must be finite, ≥ 0 and not all 0")
+    array = array / array.max()
+    return np.asarray(array / array.sum(), dtype=np.float64)
+
+
+def _by_linear_program(table: Float, cost: Float, weights: Float) -> tuple[Float, dict[str, Any]]:
+    """Plans from every positive mass to every anchor, whose column sums are the same b for all histograms."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    used = np.flatnonzero(weights)
+    owner, anchor = np.nonzero(table[used])
+    k, rows = len(cost), len(owner)
+    if rows * k > LARGEST_PROGRAM:
+        raise ValueError(
+            f"the exact barycentre of {len(used)} histograms on {k} anchors is a linear program of {rows * k:,} "
+            f"variables, more than {LARGEST_PROGRAM:,}; use reg='auto' (or a number) for the entropic one"
+        )
+    scale = cost.max() or 1.0
+    prices = (weights[used][owner, None] * len(used) * cost[anchor] / scale).ravel()
+    leave = sparse.kron(sparse.eye_array(rows), np.ones((1, k)), format="csr")  # each mass is shipped
+    member = sparse.csr_array((np.ones(rows), (owner, np.arange(rows))), shape=(len(used), rows))
+    arrive = sparse.kron(member, sparse.eye_array(k), format="csr")  # (N·k, rows·k) column sums
+    same = sparse.kron(np.ones((len(used), 1)), sparse.eye_array(k), format="csr")
+    equations = sparse.block_array([[leave, None], [arrive, -same]], format="csc")
+    totals = np.concatenate([table[used][owner, anchor], np.zeros(len(used) * k)])
+    solve: Any = linprog  # (its types know dense matrices only)
+    program = solve(np.concatenate([prices, np.zeros(k)]), A_eq=equations, b_eq=totals, method="highs")
+    if program.status != 0:
+        raise RuntimeError(f"HiGHS could not solve the barycentre's linear program: {program.message}")
+    masses = np.maximum(program.x[-k:], 0.0)
+    return masses / masses.sum(), {"method": "linear program", "reg": None, "variables": rows * k + k}
+
+
+def _by_projections(
+    table: Float, cost: Float, weights: Float, reg: float, max_iter: int, tol: float
+) -> tuple[Float, dict[str, Any]]:
+    """Log-domain iterations; g (N, k) are the potentials of the histograms, f (N, k) those of the barycentre's side."""
+    used = weights > 0
+    table, weights = table[used], weights[used]
+    score = -cost / reg
+    with np.errstate(divide="ignore"):
+        log_table = np.log(table)
+    f = np.zeros_like(table)
+    masses = np.full(len(cost), 1.0 / len(cost))
+    spread, done = np.inf, 0
+    while done < max_iter and spread > tol:
+        g = log_table - _soft(score, f)
+        reached = _soft(score, g)  # log of K v, for every histogram (N, k)
+        common = weights @ reached
+        # How far the plans are from agreeing on one barycentre. Small steps alone would prove nothing.
+        spread = float(weights @ np.abs(np.exp(f + reached) - np.exp(common)).sum(axis=1))
+        f = common - reached
+        masses = np.exp(common - common.max())
+        masses, done = masses / masses.sum(), done + 1
+    info = {"method": "Bregman projections", "reg": reg, "n_iter": done, "disagreement": spread}
+    return masses, info | {"converged": spread <= tol}
+
+
+def _soft(score: Float, potentials: Float) -> Float:
+    """log Σ_v exp(score_uv + potential_v) of every row of potentials (N, k).
+
+    The largest potential is taken out, and one matrix product does the rest. Where it underflows, because every v of
+    large potential is far from u, the sum is taken term by term.
+    """
+    top = potentials.max(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        result = np.log(np.exp(potentials - top) @ np.exp(score).T) + top
+    lost = ~(result - top > -600.0).all(axis=1)
+    for i in np.flatnonzero(lost):
+        terms = score + potentials[i]
+        peak = terms.max(axis=1)
+        result[i] = peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))
+    return np.asarray(result, dtype=np.float64)

@@ -1,0 +1,131 @@
+"""Certain neighbours as a scikit-learn estimator, so that they fit into pipelines: `asot.WassersteinNeighbors`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from asot.anchors.base import ReadsCollections
+from asot.distributions import Distributions
+from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
+from asot.result import Neighbors
+from asot.validation import as_choice, as_positive_int
+
+
+class WassersteinNeighbors(ReadsCollections, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Nearest neighbours under the exact W_1 (`asot.kneighbors`), with scikit-learn's conventions.
+
+    Methods without a collection look within the fitted one, where no distribution is its own neighbour. As a
+    transformer it makes the graph that scikit-learn's estimators read with ``metric="precomputed"``.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Neighbours of each query, unless a method says otherwise.
+    radius : float
+        For `radius_neighbors_graph`.
+    space, metric, metric_params, bounds, n_jobs, memory, random_state
+        As in `asot.kneighbors`.
+
+    Attributes
+    ----------
+    collection_ : Distributions
+        What was fitted.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import asot
+    >>> from asot.datasets import load_digits
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> digits, labels, _ = load_digits(300)
+    >>> model = make_pipeline(asot.WassersteinNeighbors(3), KNeighborsClassifier(3, metric="precomputed"))
+    >>> model.fit(digits[:250], labels[:250]).score(digits[250:], labels[250:])
+    0.9
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        radius: float = 1.0,
+        space: Any = None,
+        metric: str = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        bounds: str = "auto",
+        n_jobs: int | None = None,
+        memory: int | str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.space = space
+        self.metric = metric
+        self.metric_params = metric_params
+        self.bounds = bounds
+        self.n_jobs = n_jobs
+        self.memory = memory
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
+        """Remember a collection; ``y`` is not used."""
+        as_positive_int(self.n_neighbors, "n_neighbors")
+        self.collection_: Distributions = self._read(X, reset=True)
+        return self
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> NDArray[np.int64] | tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Distances and indices of the nearest fitted distributions of every query, both (N, n_neighbors)."""
+        found = self._search(X, self.n_neighbors if n_neighbors is None else n_neighbors)
+        return (found.distances, found.indices) if return_distance else found.indices
+
+    def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> Any:
+        """Sparse graph (N, M) with an entry for each neighbour: 1, or its distance with ``mode="distance"``."""
+        found = self._search(X, self.n_neighbors if n_neighbors is None else n_neighbors)
+        return _in_mode(found.graph(), mode)
+
+    def radius_neighbors_graph(self, X: Any = None, radius: float | None = None, mode: str = "connectivity") -> Any:
+        """Sparse graph (N, M) of all fitted distributions within a distance of every query."""
+        found: RadiusNeighbors = radius_neighbors(
+            *self._sides(X), self.radius if radius is None else radius, **self._options()
+        )
+        return _in_mode(found.graph(), mode)
+
+    def transform(self, X: Any) -> Any:
+        """Sparse graph of distances (N, M), for ``metric="precomputed"``.
+
+        It has one neighbour more than ``n_neighbors``, as in scikit-learn's transformers: a query that was fitted finds
+        itself first.
+        """
+        check_is_fitted(self, "collection_")
+        return self._search(X, min(as_positive_int(self.n_neighbors, "n_neighbors") + 1, len(self.collection_))).graph()
+
+    def _search(self, X: Any, n_neighbors: int) -> Neighbors:
+        return kneighbors(*self._sides(X), n_neighbors, **self._options())
+
+    def _sides(self, X: Any) -> tuple[Distributions, Distributions | None]:
+        """Queries and collection, None for the second where no queries are given: a search within the fitted ones."""
+        check_is_fitted(self, "collection_")
+        if X is None:
+            return self.collection_, None
+        queries = self._read(X, reset=False)
+        return (queries[:] if queries is self.collection_ else queries), self.collection_  # two objects: two sets
+
+    def _options(self) -> dict[str, Any]:
+        names = ("space", "metric", "metric_params", "bounds", "n_jobs", "memory", "random_state")
+        return {name: getattr(self, name) for name in names}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "collection_")
+
+
+def _in_mode(graph: Any, mode: str) -> Any:
+    if as_choice(mode, "mode", ("connectivity", "distance")) == "connectivity":
+        graph.data[:] = 1.0
+    return graph

@@ -1,0 +1,156 @@
+"""What goes where: a transport plan between two distributions of a collection, on their original points.
+
+The plan on the anchors says how much goes from cell to cell; lifting it (docs/method.md §6) says which points it goes
+between. The lifted plan has the right marginals exactly, so its price is an upper bound on W_1. The optimal plan itself
+is a network simplex on all points away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from asot.anchors.space import AnchorSpace
+from asot.coordinates import short_coordinates
+from asot.distinct import SparseHistograms, distinct_rows, sparse_histograms
+from asot.distributions import Distributions, as_distributions
+from asot.solvers.exact_shared import ExactSharedCost, Trees, solve_one
+from asot.solvers.lifted import lift
+from asot.solvers.point_table import point_table
+from asot.solvers.triangle import is_metric
+from asot.solvers.workspace import MASS_BITS
+from asot.validation import FloatArray, as_histograms, as_index
+from asot.wasserstein import _fitted_space
+
+Float = NDArray[np.float64]
+
+
+class TransportPlan(sparse.csr_array):
+    """A sparse plan (n_i, n_j): entry (p, q) is the mass that goes from point p of the one to point q of the other.
+
+    Attributes
+    ----------
+    cost : float
+        What the plan costs: mass times Euclidean distance. W_1 itself where the plan is exact, else at least W_1.
+    is_exact : bool
+    """
+
+    cost: float = np.nan
+    is_exact: bool = False
+
+
+def plan(
+    D: Distributions, i: int, j: int, *, space: Any = None, exact: bool = False, random_state: Any = None
+) -> TransportPlan:
+    """A transport plan between distributions i and j of a collection, on their original points.
+
+    Parameters
+    ----------
+    D : Distributions (N)
+        Or a list of point arrays.
+    i, j : int
+        Which two.
+    space : AnchorSpace or anchor learner, optional
+        The space whose plan is lifted; as in `pairwise`. Not needed with ``exact=True``.
+    exact : bool
+        The optimal plan on the original points in place of the lifted one.
+    random_state : int, RandomState or None
+        Seed for learning anchors where `space` is None.
+
+    Returns
+    -------
+    TransportPlan
+        A scipy.sparse.csr_array (n_i, n_j) with the attribute ``cost``. Row sums are the masses of i and column sums
+        those of j.
+
+    Examples
+    --------
+    >>> import asot
+    >>> D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]]])
+    >>> T = asot.plan(D, 0, 1, exact=True)
+    >>> T.toarray(), T.cost
+    (array([[0. , 0.5],
+           [0.5, 0. ]]), 1.5)
+    """
+    D = as_distributions(D)
+    i, j = as_index(i, "i", len(D)), as_index(j, "j", len(D))
+    pair = D[[i, j]]
+    if exact:
+        (x, a), (y, b) = pair
+        value, optimal, _ = solve_one(a, b, _distances(x, y))
+        return _as_plan(optimal, value, is_exact=True)
+    lifted = _lifted(_fitted_space(space, D, random_state), pair).tocoo()
+    moved = _distances_of(pair, lifted.row, lifted.col)
+    return _as_plan(lifted, float(lifted.data @ moved), is_exact=False)
+
+
+def _as_plan(entries: Any, cost: float, *, is_exact: bool) -> TransportPlan:
+    result = TransportPlan(entries)
+    result.cost, result.is_exact = cost, is_exact
+    return result
+
+
+def _lifted(space: AnchorSpace, pair: Distributions) -> Any:
+    """The lifted plan (n_0, n_1) of a collection of two."""
+    histograms = sparse_histograms(pair)
+    cell, _ = space.assign(histograms.points)
+    short = short_coordinates(histograms.points, histograms.pooled_masses())
+    table = point_table(histograms, cell, short, space.n_anchors)
+    source, sink, mass = lift(table, _anchor_plan(space, pair), 0, 1)
+    n = len(histograms.points)
+    first, second = (np.bincount(histograms.index[o], histograms.masses[o], minlength=n) for o in _owns(histograms))
+    both = np.flatnonzero((first > 0) & (second > 0))
+    rows = np.concatenate([table.original[source], both])
+    columns = np.concatenate([table.original[sink], both])
+    moved = np.concatenate([np.ldexp(mass.astype(np.float64), -MASS_BITS), np.minimum(first, second)[both]])
+    total = sparse.csr_array((moved, (rows, columns)), shape=(n, n))
+    # A distinct point may stand for several points of a distribution: each takes its share.
+    _, index = distinct_rows(np.concatenate([histograms.points, pair.points]))
+    shares = [_shares(index[n:][own], pair[side][1], n) for side, own in enumerate(_owns(pair))]
+    return shares[0] @ total @ shares[1].T
+
+
+def _owns(pair: Distributions | SparseHistograms) -> tuple[slice, slice]:
+    middle = int(pair.offsets[1])
+    return slice(0, middle), slice(middle, None)
+
+
+def _shares(index: NDArray[np.int64], masses: Float, n: int) -> Any:
+    """(points, n): the part of the mass on a distinct point that each point has; 0 without mass."""
+    held = masses > 0
+    total = np.bincount(index[held], weights=masses[held], minlength=n)
+    rows = np.flatnonzero(held)
+    return sparse.csr_array((masses[held] / total[index[held]], (rows, index[held])), shape=(len(masses), n))
+
+
+def _anchor_plan(space: AnchorSpace, pair: Distributions) -> Trees:
+    a, b = as_histograms(space.histograms(pair), "A", space.n_anchors)[:, None]
+    if is_metric(space.cost):
+        solver = ExactSharedCost(a, b, space.cost, cancel=True)
+        return solver.solve_trees(np.array([0]), np.array([0]), np.zeros(1, dtype=np.int64))
+    flows = solve_one(a[0], b[0], space.cost).plan.tocoo()
+    off = flows.row != flows.col
+    mass = np.rint(np.ldexp(flows.data[off], MASS_BITS)).astype(np.int64)
+    start, nothing = np.array([0, len(mass)]), np.zeros((1, space.n_anchors))
+    ends = flows.row[off].astype(np.int32), flows.col[off].astype(np.int32)
+    return Trees(np.zeros(1), np.zeros(1, dtype=np.int32), start, *ends, mass, nothing)
+
+
+def _distances(x: FloatArray, y: FloatArray) -> Float:
+    """Euclidean distances (n, m), safe at any scale."""
+    from scipy.spatial.distance import cdist
+
+    exponent = int(np.frexp(max(np.abs(x).max(), np.abs(y).max()))[1])
+    first, second = (np.ldexp(np.asarray(z, dtype=np.float64), -exponent) for z in (x, y))
+    return np.ldexp(cdist(first, second), exponent)
+
+
+def _distances_of(pair: Distributions, rows: NDArray[Any], columns: NDArray[Any]) -> Float:
+    """Distance (m,) between the listed points of the two."""
+    points = np.asarray(pair.points, dtype=np.float64)
+    exponent = int(np.frexp(np.abs(points).max())[1])
+    first, second = (np.ldexp(points[own], -exponent) for own in _owns(pair))
+    return np.ldexp(np.linalg.norm(first[rows] - second[columns], axis=1), exponent)

@@ -1,0 +1,86 @@
+"""`WassersteinNeighbors`: scikit-learn's conventions around certain neighbours."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import asot
+from asot.datasets import load_digits
+from tests.test_neighbors import clouds
+
+
+@parametrize_with_checks([asot.WassersteinNeighbors(1)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_methods_without_a_collection_look_within_the_fitted_one():
+    D = clouds(40)
+    model = asot.WassersteinNeighbors(3).fit(D)
+    distances, indices = model.kneighbors()
+    expected = asot.kneighbors(D, None, 3)
+    assert np.array_equal(indices, expected.indices)
+    assert np.array_equal(distances, expected.distances)
+    assert np.array_equal(model.kneighbors(return_distance=False), indices)
+
+
+def test_methods_with_the_fitted_collection_find_every_query_itself():
+    D = clouds(40)
+    model = asot.WassersteinNeighbors(2).fit(D)
+    assert np.array_equal(model.kneighbors(D, return_distance=False)[:, 0], np.arange(40))
+
+
+def test_graphs_have_ones_or_distances():
+    D = clouds(30)
+    model = asot.WassersteinNeighbors(3, radius=2.0).fit(D)
+    near, far = model.kneighbors_graph(), model.kneighbors_graph(mode="distance")
+    assert near.shape == far.shape == (30, 30)
+    assert (near.sum(axis=1) == 3).all()
+    assert np.array_equal(far.data.reshape(30, 3), model.kneighbors()[0])
+    matrix = asot.pairwise_exact(D).matrix() + 9 * np.eye(30)
+    assert np.array_equal(model.radius_neighbors_graph().toarray(), (matrix <= 2.0).astype(float))
+    within = model.radius_neighbors_graph(clouds(4, seed=5), radius=3.0, mode="distance")
+    assert within.shape == (4, 30)
+    assert within.data.max() <= 3.0
+
+
+def test_single_points_have_the_neighbours_that_scikit_learn_finds():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    ours = asot.WassersteinNeighbors(4).fit_transform(X)
+    theirs = KNeighborsTransformer(n_neighbors=4).fit_transform(X)
+    assert np.allclose(ours.toarray(), theirs.toarray())
+    assert np.array_equal(ours.indices, theirs.indices)
+
+
+def test_classification_by_neighbours_in_a_pipeline_and_a_search():
+    digits, labels, _ = load_digits(160)
+    steps = asot.WassersteinNeighbors(3), KNeighborsClassifier(3, metric="precomputed")
+    model = make_pipeline(*steps).fit(digits[:120], labels[:120])
+    dense = KNeighborsClassifier(3, metric="precomputed").fit(asot.pairwise_exact(digits[:120]).matrix(), labels[:120])
+    expected = dense.predict(asot.pairwise_exact(digits[120:], digits[:120]).matrix())
+    assert np.array_equal(model.predict(digits[120:]), expected)
+    grid = {"kneighborsclassifier__n_neighbors": [1, 3]}
+    search = GridSearchCV(make_pipeline(*map(clone, steps)), grid, cv=3).fit(digits, labels)
+    assert search.best_score_ > 0.7
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m, D: m.kneighbors(D[0][0]), ValueError, "is expecting 3 features|expecting"),
+        (lambda m, D: m.kneighbors(n_neighbors=20), ValueError, "n_neighbors=20, but there are only 19 candidates"),
+        (lambda m, D: m.kneighbors_graph(mode="both"), ValueError, "mode must be one of 'connectivity', 'distance'"),
+        (lambda m, D: clone(m).kneighbors(D), NotFittedError, "not fitted"),
+        (lambda m, D: m.set_params(n_neighbors=0).fit(D), ValueError, "n_neighbors must be a whole number ≥ 1"),
+    ],
+)
+def test_wrong_use_is_refused_with_a_reason(call, error, message):
+    fitted = asot.WassersteinNeighbors(3).fit(clouds(20))
+    with pytest.raises(error, match=message):
+        call(fitted, clouds(5, dim=2))
