@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from asot import engine
 from asot.anchors.space import AnchorSpace
-from asot.coordinates import leading_coordinates
+from asot.coordinates import leading_coordinates, scaled
 from asot.distinct import sparse_histograms
 from asot.distributions import Distributions
 from asot.metrics import prepare_metric
@@ -72,7 +72,7 @@ class Calibration:
         """Corrected distances and their expected errors (P,) of a tile."""
         features = self._features(trees, rows, columns, stop)
         values, error = self._predict(features, self.coefficients), _expected_error(features, self._error_weights)
-        return np.ldexp(values, self._short.exponent), np.ldexp(error, self._short.exponent)
+        return scaled(values, self._short.exponent), scaled(error, self._short.exponent)
 
     # ------------------------------------------------------------------------------------------------ features
 
@@ -80,8 +80,8 @@ class Calibration:
         """(P, 6), in the order of ``FEATURES`` and at the scale of 1: squares of distances may be out of range."""
         columns = columns + self._column_start
         features = np.empty((len(FEATURES), len(rows))).T  # column by column in memory, as they are used
-        features[:, 0] = np.ldexp(trees.values, -self._short.exponent)
-        features[:, 1] = np.ldexp(self.radii[rows] + self.radii[columns], -self._short.exponent)
+        features[:, 0] = scaled(trees.values, -self._short.exponent)
+        features[:, 1] = scaled(self.radii[rows] + self.radii[columns], -self._short.exponent)
         reprice(self._means, trees, rows, columns, self._short.exponent, features[:, 2:], stop)
         return features
 

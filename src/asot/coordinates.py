@@ -74,14 +74,14 @@ def leading_coordinates(points: FloatArray, weights: Float, width: int = 16) -> 
         else:  # more coordinates than points looked at: the directions are combinations of these
             directions = np.linalg.svd(sample, full_matrices=False)[2].T
         exponent = int(np.frexp(np.abs(points).max())[1])
-        kept, more = _centred(_scaled(points, -exponent) @ directions[:, :width], weights)
+        kept, more = _centred(scaled(points, -exponent) @ directions[:, :width], weights)
         return _padded(kept, nothing, exponent + more)
     x, exponent = _centred(points, weights)
     return _padded(x, nothing, exponent)
 
 
-def _scaled(points: FloatArray, exponent: int) -> Float:
-    """Points times 2^exponent: in one product where that is a number, which is faster than `ldexp`."""
+def scaled(points: FloatArray, exponent: int) -> Float:
+    """Numbers times 2^exponent: in one product where that is a number, which is faster than `ldexp`."""
     if abs(exponent) < 1000:
         return np.multiply(points, 2.0**exponent, dtype=np.float64)
     return np.ldexp(np.asarray(points, dtype=np.float64), exponent)
@@ -90,10 +90,10 @@ def _scaled(points: FloatArray, exponent: int) -> Float:
 def _centred(points: FloatArray, weights: Float) -> tuple[Float, int]:
     """Points at the scale of 1 around their mean, and the power of two they were divided by."""
     exponent = int(np.frexp(np.abs(points).max())[1])
-    x = _scaled(points, -exponent)
+    x = scaled(points, -exponent)
     x -= weights @ x / weights.sum()
     more = int(np.frexp(np.abs(x).max())[1])
-    return _scaled(x, -more), exponent + more
+    return scaled(x, -more), exponent + more
 
 
 def _principal(x: Float, weights: Float) -> tuple[Float, Float]:

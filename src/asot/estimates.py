@@ -19,8 +19,8 @@ from asot.solvers.exact_shared import ExactSharedCost
 from asot.solvers.sinkhorn_bounds import anchor_bounds
 from asot.solvers.sinkhorn_cpu import SinkhornSharedCost
 
-MOST_PAIRS = 2**12
-"""Pairs of a tile at most: their plans should stay within a core's cache."""
+MOST_PAIRS = 2**14
+"""Pairs of a tile at most. What a tile costs beside its pairs is then not felt; their plans take some megabytes."""
 
 
 class Estimates:
