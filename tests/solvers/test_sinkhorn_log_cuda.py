@@ -199,7 +199,7 @@ def test_finishing_leaves_other_pairs_alone():
     is_open = rng.random(stop - start) < 0.1
     before = DeviceSolution(
         rng.random(stop - start),
-        np.where(is_open, OPEN, rng.integers(0, OPEN, stop - start)).astype(np.int8),
+        np.where(is_open, OPEN, rng.integers(0, 4, stop - start)).astype(np.int8),
         rng.integers(0, 90, stop - start).astype(np.int32),
         rng.random(stop - start),
     )

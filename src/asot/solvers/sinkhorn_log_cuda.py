@@ -17,7 +17,7 @@ from asot.pairs import PairSet
 from asot.solvers.base import DeviceSolution
 from asot.solvers.cuda.module import load, pair_arguments
 
-OPEN = 4
+OPEN = 100
 """Status of a pair that is still to be solved; it never leaves the device (``common.cuh``)."""
 
 TILE_SECONDS = 0.1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.float64]
 
-OPEN = 4
+OPEN = 100
 """Status of pairs that another solver has to finish. It never reaches a result."""
 
 MOST_ANCHORS = 2**14

@@ -24,7 +24,7 @@ import triton
 import triton.language as tl
 
 FIRST_LOOK, LOOK_EVERY = tl.constexpr(5), tl.constexpr(10)
-CONVERGED, FIXED_ITERATIONS, MAX_ITER, OPEN = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3), tl.constexpr(4)
+CONVERGED, FIXED_ITERATIONS, MAX_ITER, OPEN = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3), tl.constexpr(100)
 
 COUNTS = ["start", "count", "n_rows", "n_columns", "n_anchors", "max_iter", "patience", "kind", "at_target"]
 """Numbers that the kernels are not compiled for one by one."""

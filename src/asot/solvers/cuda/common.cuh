@@ -17,7 +17,7 @@ typedef unsigned long long u64;
 const u32 ALL_LANES = 0xffffffffu;
 
 // asot.Status, and one code that never leaves the device: another kernel has to solve the pair.
-enum { OPTIMAL = 0, CONVERGED = 1, FIXED_ITERATIONS = 2, MAX_ITER = 3, OPEN = 4 };
+enum { OPTIMAL = 0, CONVERGED = 1, FIXED_ITERATIONS = 2, MAX_ITER = 3, OPEN = 100 };
 
 // The lowest bit that is set, or -1.
 DEVICE int first_set(u32 word) { return __ffs((int)word) - 1; }
