@@ -20,7 +20,7 @@ def both(A, B=None, *, precision="auto", **options):
     return gpu, cpu
 
 
-def agree(gpu, cpu, cost, relative):
+def check_agreement(gpu, cpu, cost, relative):
     assert np.isfinite(gpu.values).all()
     error = np.abs(gpu.values - cpu.values)
     small = (0.1 if relative > 1e-3 else 1e-3) * relative * cost.max() + 1e-12 * cost.max()
@@ -35,7 +35,7 @@ def test_fifty_iterations(k, precision):
     for init in ("ones", "target"):
         how = {"cost": cost, "reg": 0.1 * (cost.max() or 1.0), "max_iter": 50, "tol": None, "init": init}
         gpu, cpu = both(A, precision=precision, **how)
-        agree(gpu, cpu, cost, ACCURACY[precision])
+        check_agreement(gpu, cpu, cost, ACCURACY[precision])
         assert (gpu.status == Status.FIXED_ITERATIONS).all()
         assert (gpu.n_iter == 50).all()
         assert gpu.info["precision"] == precision
@@ -47,7 +47,7 @@ def test_every_epsilon_to_convergence(k, ratio):
     rng = np.random.default_rng(k)
     A, cost = histograms(k, 16, rng), cost_of("clustered", k, rng)
     gpu, cpu = both(A, cost=cost, reg=cost.max() / ratio, tol=1e-9)
-    agree(gpu, cpu, cost, 1e-8)
+    check_agreement(gpu, cpu, cost, 1e-8)
     assert (gpu.status[cpu.status == Status.CONVERGED] == Status.CONVERGED).all()
     assert gpu.info["precision"] == "float64"
 
@@ -56,21 +56,21 @@ def test_every_epsilon_to_convergence(k, ratio):
 def test_every_epsilon_with_fixed_iterations(ratio):
     rng = np.random.default_rng(0)
     A, cost = histograms(23, 40, rng), cost_of("clustered", 23, rng)
-    agree(*both(A, cost=cost, reg=cost.max() / ratio, max_iter=50, tol=None), cost, 1e-5)
+    check_agreement(*both(A, cost=cost, reg=cost.max() / ratio, max_iter=50, tol=None), cost, 1e-5)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_badly_scaled_costs(scale):
     rng = np.random.default_rng(0)
     A, cost = histograms(23, 20, rng), scale * cost_of("clustered", 23, rng)
-    agree(*both(A, cost=cost, reg=0.05 * cost.max(), tol=1e-4), cost, 2e-4)
+    check_agreement(*both(A, cost=cost, reg=0.05 * cost.max(), tol=1e-4), cost, 2e-4)
 
 
 def test_convergence_in_float32():
     rng = np.random.default_rng(0)
     A, cost = histograms(30, 100, rng), cost_of("clustered", 30, rng)
     gpu, cpu = both(A, cost=cost, reg=0.1 * cost.max(), tol=1e-4)
-    agree(gpu, cpu, cost, 2e-4)
+    check_agreement(gpu, cpu, cost, 2e-4)
     assert gpu.info["precision"] == "float32"
     assert (gpu.status == Status.CONVERGED).all()
 
@@ -87,15 +87,15 @@ def test_two_sets_lists_and_rectangular_costs():
     rng = np.random.default_rng(0)
     A, B, cost = histograms(20, 30, rng), histograms(37, 25, rng), rng.random((20, 37))
     how = {"cost": cost, "reg": 0.1, "max_iter": 50, "tol": None}
-    agree(*both(A, B, **how), cost, 1e-5)
-    agree(*both(A, B, pairs=rng.integers(0, 25, size=(300, 2)), **how), cost, 1e-5)
+    check_agreement(*both(A, B, **how), cost, 1e-5)
+    check_agreement(*both(A, B, pairs=rng.integers(0, 25, size=(300, 2)), **how), cost, 1e-5)
 
 
 @pytest.mark.parametrize("value", ["regularised", "divergence"])
 def test_other_values(value):
     rng = np.random.default_rng(0)
     A, cost = histograms(23, 30, rng), cost_of("clustered", 23, rng)
-    agree(*both(A, cost=cost, reg=0.05 * cost.max(), value=value), cost, 1e-8)
+    check_agreement(*both(A, cost=cost, reg=0.05 * cost.max(), value=value), cost, 1e-8)
 
 
 def test_an_accuracy_that_float32_does_not_have():

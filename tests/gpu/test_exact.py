@@ -11,7 +11,7 @@ from tests.gpu.problems import cost_of, histograms, problems
 SIZES = (1, 2, 3, 5, 12, 23, 30, 32, 33, 47, 60, 64, 65, 100, 150, 200, 256, 400, 512)
 
 
-def agree(gpu, cpu, cost):
+def check_agreement(gpu, cpu, cost):
     assert gpu.info["device"] == "cuda:0"
     assert (gpu.status == asot.Status.OPTIMAL).all()
     scale = cost.max() or 1.0
@@ -25,29 +25,29 @@ def both(A, B=None, **options):
 @pytest.mark.parametrize("k", SIZES)
 def test_all_pairs(k):
     for _, A, cost in problems(k, 60 if k <= 64 else 20 if k <= 256 else 40):
-        agree(*both(A, cost=cost), cost)
+        check_agreement(*both(A, cost=cost), cost)
 
 
 @pytest.mark.parametrize("k", [4, 30, 60, 100])
 def test_two_sets_and_lists(k):
     rng = np.random.default_rng(k)
     A, B, cost = histograms(k, 40, rng), histograms(k, 33, rng), cost_of("clustered", k, rng)
-    agree(*both(A, B, cost=cost), cost)
-    agree(*both(A, cost=cost, pairs=rng.integers(0, 40, size=(500, 2))), cost)
-    agree(*both(A, B, cost=cost, pairs=rng.integers(0, 33, size=(500, 2))), cost)
+    check_agreement(*both(A, B, cost=cost), cost)
+    check_agreement(*both(A, cost=cost, pairs=rng.integers(0, 40, size=(500, 2))), cost)
+    check_agreement(*both(A, B, cost=cost, pairs=rng.integers(0, 33, size=(500, 2))), cost)
 
 
 @pytest.mark.parametrize(("k", "l"), [(1, 5), (7, 7), (16, 16), (20, 40), (60, 70), (200, 250)])
 def test_costs_that_are_no_metrics(k, l):
     rng = np.random.default_rng(k)
     for cost in (rng.random((k, l)), rng.integers(0, 4, size=(k, l)).astype(float), rng.random((k, l)) ** 6):
-        agree(*both(histograms(k, 20, rng), histograms(l, 25, rng), cost=cost), cost)
+        check_agreement(*both(histograms(k, 20, rng), histograms(l, 25, rng), cost=cost), cost)
 
 
 def test_squared_distances_within_one_set():
     rng = np.random.default_rng(0)
     A, cost = histograms(23, 50, rng), cost_of("clustered", 23, rng) ** 2
-    agree(*both(A, cost=cost), cost)
+    check_agreement(*both(A, cost=cost), cost)
 
 
 @pytest.mark.parametrize("k", [23, 60, 100])
