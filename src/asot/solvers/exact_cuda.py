@@ -1,4 +1,4 @@
-"""Exact optimal transport between many histograms under one shared cost, on an NVIDIA GPU (docs/method.md §8, §10).
+"""Exact optimal transport between many histograms under one shared cost, on an NVIDIA GPU (docs/method.md §8).
 
 The same integer simplex as on the CPU, with one pair per lane of the GPU while a set of nodes fits into a machine word,
 and one pair per warp beyond that. The host prepares integers and tables once (`asot.solvers.cuda.tables`); the kernels
