@@ -73,8 +73,12 @@ def leading_coordinates(points: FloatArray, weights: Float, width: int = 16) -> 
             directions = _principal(sample, weights[few])[1]
         else:  # more coordinates than points looked at: the directions are combinations of these
             directions = np.linalg.svd(sample, full_matrices=False)[2].T
-        exponent = int(np.frexp(np.abs(points).max())[1])
-        kept, more = _centred(scaled(points, -exponent) @ directions[:, :width], weights)
+        exponent = _exponent(points)
+        if abs(exponent) < 500:  # without a copy of the points
+            short = np.asarray(points, dtype=np.float64) @ (2.0**-exponent * directions[:, :width])
+        else:
+            short = scaled(points, -exponent) @ directions[:, :width]
+        kept, more = _centred(short, weights)
         return _padded(kept, nothing, exponent + more)
     x, exponent = _centred(points, weights)
     return _padded(x, nothing, exponent)
@@ -89,11 +93,16 @@ def scaled(points: FloatArray, exponent: int) -> Float:
 
 def _centred(points: FloatArray, weights: Float) -> tuple[Float, int]:
     """Points at the scale of 1 around their mean, and the power of two they were divided by."""
-    exponent = int(np.frexp(np.abs(points).max())[1])
+    exponent = _exponent(points)
     x = scaled(points, -exponent)
     x -= weights @ x / weights.sum()
-    more = int(np.frexp(np.abs(x).max())[1])
+    more = _exponent(x)
     return scaled(x, -more), exponent + more
+
+
+def _exponent(x: FloatArray) -> int:
+    """The power of two that is next above all sizes."""
+    return int(np.frexp(max(x.max(), -x.min()))[1])
 
 
 def _principal(x: Float, weights: Float) -> tuple[Float, Float]:
