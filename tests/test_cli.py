@@ -227,3 +227,23 @@ def test_the_program_itself_prints_one_line_and_exits_with_1(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == f"asot: error: cannot read {tmp_path / 'missing.npz'}: there is no such file\n"
+
+
+def test_pairwise_within_a_stated_error(collection, tmp_path):
+    exact, certain = tmp_path / "exact.npy", tmp_path / "certain.npy"
+    asot_command("exact", collection, "-o", exact)
+    for asked in (("--max-error", "3%"), ("--calibrated",), ("--max-error", "1e-3", "--calibrated", "--device", "cpu")):
+        done = asot_command("pairwise", collection, "-o", certain, "--n-anchors", 4, *asked)
+        assert done.exit_code == 0, done.output
+        wrong = np.abs(np.load(certain) - np.load(exact))
+        if "3%" in asked:
+            assert (wrong <= 0.03 * np.load(exact) + 1e-12).all()
+        if "1e-3" in asked:
+            assert (wrong <= 1e-3 + 1e-12).all()
+
+
+def test_an_error_that_is_no_number(collection, tmp_path):
+    asked = ("--max-error", "small")
+    assert "--max-error is a number or a share such as 5%" in fail(
+        "pairwise", collection, "-o", tmp_path / "d.npz", *asked, code=2
+    )

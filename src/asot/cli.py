@@ -73,6 +73,13 @@ def _read_reg(ctx: click.Context, param: click.Parameter, value: str | None) -> 
         raise click.BadParameter(f"{value!r} is neither a number nor 'auto'", ctx, param) from None
 
 
+def _read_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise click.UsageError(f"--max-error is a number or a share such as 5%; found {text!r}") from None
+
+
 _SUFFIX_HELP = "Where to write: .npy (matrix), .npz (everything) or .csv (one line per pair)."
 _collection = click.argument("collection", type=click.Path())
 _other = click.argument("other", type=click.Path(), required=False)
@@ -166,6 +173,8 @@ def fit(collection: str, output: str, n_anchors: int | None, device: str, seed: 
 @_memory
 @_seed
 @click.option("--bounds", is_flag=True, help="Bounds on the original distance of every pair.")
+@click.option("--calibrated", is_flag=True, help="Correct the distances by a fit on 64 pairs that are solved exactly.")
+@click.option("--max-error", help="Solve exactly what is not certain to be within this error, such as 0.5 or 5%.")
 def pairwise(
     collection: str,
     other: str | None,
@@ -178,6 +187,8 @@ def pairwise(
     memory: str | None,
     seed: int,
     bounds: bool,
+    calibrated: bool,
+    max_error: str | None,
 ) -> None:
     """Distances on anchors: all pairs of a COLLECTION, or every pair with an OTHER one."""
     import asot
@@ -190,6 +201,8 @@ def pairwise(
     second = None if other is None else load_collection(other)
     learner = asot.KMeansAnchors(n_anchors, random_state=seed, device=device)
     how: dict[str, Any] = {"reg": reg, "bounds": bounds, "device": device, "n_jobs": jobs, "memory": memory}
+    how["estimate"] = "calibrated" if calibrated else "anchor"
+    how["max_error"] = max_error if max_error is None or max_error.endswith("%") else _read_number(max_error)
     result = asot.pairwise(first, second, space=learner if space is None else load_space(space), **how)
     _finish(output, result, first, second)
 
