@@ -18,8 +18,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from asot import differentiable, sinks
+    from asot.anchors.dictionary import DictionaryAnchors
     from asot.anchors.fixed import FixedAnchors
     from asot.anchors.kmeans import KMeansAnchors
+    from asot.anchors.metric import MetricAnchors
     from asot.anchors.space import AnchorSpace
     from asot.distributions import Distributions
     from asot.result import Distances, Neighbors, Status
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnchorSpace": "asot.anchors.space",
+    "DictionaryAnchors": "asot.anchors.dictionary",
     "Distances": "asot.result",
     "Distributions": "asot.distributions",
     "FixedAnchors": "asot.anchors.fixed",
     "KMeansAnchors": "asot.anchors.kmeans",
+    "MetricAnchors": "asot.anchors.metric",
     "Neighbors": "asot.result",
     "Plans": "asot.transports",
     "Status": "asot.result",
@@ -45,10 +49,12 @@ _HOMES = {
 
 __all__ = [
     "AnchorSpace",
+    "DictionaryAnchors",
     "Distances",
     "Distributions",
     "FixedAnchors",
     "KMeansAnchors",
+    "MetricAnchors",
     "Neighbors",
     "Plans",
     "Status",

@@ -190,8 +190,8 @@ def _fitted_space(space: Any, pooled: Distributions, random_state: Any, device: 
 def _check_bounds_are_proven(space: AnchorSpace, reg: Any, sink: Sink | None) -> None:
     if reg is not None:
         raise ValueError("bounds=True needs the exact solve: an entropic value is no bound on W_1; use reg=None")
-    if not space.is_euclidean:
-        raise ValueError("bounds=True needs Euclidean anchor costs: for a given cost no bound is proven")
+    if space.why_no_bounds is not None:
+        raise ValueError(f"bounds=True needs nearest anchors and Euclidean anchor costs: {space.why_no_bounds}")
     if sink is not None:
         raise ValueError("bounds=True works with the default sink only, which keeps every value")
 

@@ -41,6 +41,8 @@ class AnchorSpace:
     cost : (k, k) float64
     is_euclidean : bool
         Whether the cost is the Euclidean one, for which error bounds are proven.
+    why_no_bounds : str or None
+        What keeps error bounds from being proven here, if anything.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class AnchorSpace:
             raise ValueError(f"anchor {u} is {array[u, c]} in coordinate {c}; anchors must be finite")
         self.anchors = array
         self.is_euclidean = cost is None
+        self.why_no_bounds: str | None = None if cost is None else "for a given cost no bound is proven"
         self.cost = euclidean_cost(array) if cost is None else np.array(as_cost(cost, square=True))
         if len(self.cost) != len(array):
             raise ValueError(f"cost is for {len(self.cost)} anchors, but there are {len(array)}")
