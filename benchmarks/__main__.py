@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.common import Options, machine
 
-NAMES = ("exact_shared", "exact_points", "entropic", "memory", "startup")
+NAMES = ("exact_shared", "exact_points", "entropic", "memory", "startup", "anchors")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -23,8 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
     names = asked.names or NAMES
     for name in set(names) - set(NAMES):
         parser.error(f"there is no benchmark {name!r}; choose from {', '.join(NAMES)}")
-    if "exact_points" in names and not (asked.data and (asked.data / "tu").is_dir()):
-        parser.error("exact_points reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
+    for name in ("exact_points", "anchors"):
+        if name in names and not (asked.data and (asked.data / "tu").is_dir()):
+            parser.error(f"{name} reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
     options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
     folder = asked.results or (None if asked.quick else RESULTS)
     failed = [name for name in names if not _run(name, options, folder, _command(asked, names))]
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"which to run: {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it works")
-    parser.add_argument("--data", type=Path, default=os.environ.get("ASOT_DATA"), help="folder with tu/*.zip")
+    parser.add_argument("--data", type=Path, default=os.environ.get("ASOT_DATA"), help="folder with tu/*.zip, mnist/*")
     parser.add_argument("--peers", type=Path, help="folder to keep the environment of wasserstein in")
     parser.add_argument("--results", type=Path, help="where tables go (default: benchmarks/results; quick: nowhere)")
     return parser
@@ -63,7 +64,7 @@ def _command(asked: argparse.Namespace, names: Sequence[str]) -> str:
     """The command that made a table, without the folders of this machine."""
     parts = ["python -m benchmarks", *asked.names]
     parts += ["--quick"] if asked.quick else []
-    parts += ["--data DIR"] if "exact_points" in names else []
+    parts += ["--data DIR"] if {"exact_points", "anchors"} & set(names) else []
     return " ".join(parts)
 
 

@@ -186,11 +186,12 @@ class SoftCodes:
         """Refuse what the map could not be computed with: these arrays may come from a stranger's file."""
         if self.kind not in MAPS:
             raise ValueError(f"codes of the kind {self.kind!r} are not known; known are {', '.join(map(repr, MAPS))}")
-        p, d = self.parameters, self.dim
+        p = self.parameters
         for name, array in {"centre": self.centre, "spread": self.spread, "unit": np.asarray(self.unit), **p}.items():
             if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
                 raise ValueError(f"the codes' array {name!r} must hold finite numbers")
-        if self.centre.ndim != 1 or self.spread.shape != (d,) or not (self.spread > 0).all() or not self.unit > 0:
+        d = self.centre.size
+        if {self.centre.shape, self.spread.shape} != {(d,)} or not (self.spread > 0).all() or not self.unit > 0:
             raise ValueError("the codes' centre, spread and unit must be (d,), (d,) > 0 and > 0")
         depth = self._depth()
         if depth == 0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import time
 import warnings
 from abc import abstractmethod
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
 WORTH_A_DEVICE = 10**6
 """Points of a collection from which ``device="auto"`` learns on a GPU."""
 
-NETWORK_RATE = 0.3
-"""Learning rate of networks, as a share of that of anchors: their outputs add up many weights."""
+NETWORK_RATE = {"distance": 0.05, "paper": 0.3}
+"""Learning rate of networks, as a share of that of anchors. A network that only corrects codes must not run ahead of the
+anchors: with 0.3 the error on unseen graphs of PTC_MR is 14 percent in place of 9."""
 
 POINTS_PER_BATCH = 512
 """Points of a batch that the paper's losses look at; its pairs loss is quadratic in them."""
@@ -64,6 +66,10 @@ class LearnedAnchors(AnchorLearner):
     warm_start: bool
     progress: ProgressLike
     random_state: Any
+
+    history_: dict[str, list[float]]
+    validation_error_: float
+    n_epochs_: int
 
     # ------------------------------------------------------------------------------------------------ what differs
 
@@ -99,7 +105,7 @@ class LearnedAnchors(AnchorLearner):
             torch.manual_seed(int(rng.randint(2**31)))
             outcome = self._trained(D, codes, state, schedule, rng, device)
         self._state, self._standard = outcome.state, (codes.centre, codes.spread, codes.unit)
-        before = self.history_ if warm else {}
+        before: dict[str, list[float]] = self.history_ if warm else {}
         self.history_ = {name: [*before.get(name, []), *values] for name, values in outcome.history.items()}
         self.n_epochs_ = len(outcome.history.get("epoch", [0])) - 1
         self.validation_error_ = outcome.error
@@ -127,10 +133,12 @@ class LearnedAnchors(AnchorLearner):
             rng=rng,
         )
         if examples.mean_distance == 0.0:
-            warnings.warn("all distances are 0, so there is nothing to learn: the anchors are those of k-means", stacklevel=5)
+            warnings.warn(
+                "all distances are 0, so there is nothing to learn: the anchors are those of k-means", stacklevel=5
+            )
             return Outcome(state, 0.0)
         lesson = _Lesson(self, D, codes, examples)
-        rates = {name: share for name, share in self._all_rates(state).items()}
+        rates = self._all_rates(state)
         options: dict[str, Any] = {"n_batches": len(examples.batches), "schedule": schedule, "rng": rng}
         options["progress"] = self.progress
         try:
@@ -171,7 +179,7 @@ class LearnedAnchors(AnchorLearner):
         return LearnedSpace(codes.centre + codes.unit * anchors, cost, codes)
 
     def _all_rates(self, state: State) -> dict[str, float]:
-        network = {name: NETWORK_RATE for name in state if name.startswith(("weight", "bias"))}
+        network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
         return {**self._rates(), **network}
 
     def _schedule(self) -> Schedule:
@@ -190,7 +198,7 @@ class LearnedAnchors(AnchorLearner):
         sizes = [self.hidden] if hasattr(self.hidden, "__index__") else list(self.hidden)
         widths = [d, *(as_positive_int(size, "hidden") for size in sizes), outputs]
         state: State = {}
-        for layer, (before, after) in enumerate(zip(widths, widths[1:], strict=False)):
+        for layer, (before, after) in enumerate(itertools.pairwise(widths)):
             scale = np.sqrt(2.0 / before) if layer < len(widths) - 2 else 0.0
             state[f"weight{layer}"] = scale * rng.normal(size=(before, after))
             state[f"bias{layer}"] = np.zeros(after)
@@ -213,12 +221,14 @@ class _Lesson:
         from asot import differentiable
 
         histograms, cost = self._histograms(p, chosen), _distances(self._learner._cost_points(p))
-        found = differentiable.emd(histograms.double().cpu(), cost=cost.double().cpu(), pairs=chosen.pairs, n_jobs=_jobs(cost))
+        found = differentiable.emd(
+            histograms.double().cpu(), cost=cost.double().cpu(), pairs=chosen.pairs, n_jobs=_jobs(cost)
+        )
         wanted = torch.as_tensor(chosen.distances)
         return ((self._codes.unit * found - wanted) / self._examples.mean_distance).square().mean()
 
     def error(self, p: Tensors) -> float:
-        """Root mean square of W_AS - W_1 on the held-out pairs, as a share of the mean distance; inf where undefined."""
+        """Root mean square of W_AS - W_1 on held-out pairs, as a share of the mean distance; inf where undefined."""
         import torch
 
         held_out = self._examples.held_out
@@ -227,7 +237,10 @@ class _Lesson:
             cost = euclidean_cost(self._learner._cost_points(p).double().cpu().numpy())
         if not (np.isfinite(histograms).all() and np.isfinite(cost).all()):
             return float("inf")
-        found = self._codes.unit * emd_many(histograms, cost=cost, pairs=held_out.pairs, device="cpu", n_jobs=_jobs(cost)).values
+        found = (
+            self._codes.unit
+            * emd_many(histograms, cost=cost, pairs=held_out.pairs, device="cpu", n_jobs=_jobs(cost)).values
+        )
         return float(np.sqrt(np.mean((found - held_out.distances) ** 2)) / self._examples.mean_distance)
 
     def _histograms(self, p: Tensors, batch: Batch) -> Tensor:

@@ -32,7 +32,8 @@ class LearnedSpace(AnchorSpace):
     >>> from asot.anchors.codes import SoftCodes
     >>> network = {"weight0": np.zeros((1, 2)), "bias0": np.zeros(2)}
     >>> nearest = {"anchors": np.array([[0.0], [1.0]]), "log_sharpness": np.array(0.0), **network}
-    >>> space = LearnedSpace([[0.0], [1.0]], 1.0 - np.eye(2), SoftCodes("metric", np.zeros(1), np.ones(1), 1.0, nearest))
+    >>> codes = SoftCodes("metric", np.zeros(1), np.ones(1), 1.0, nearest)
+    >>> space = LearnedSpace([[0.0], [1.0]], 1.0 - np.eye(2), codes)
     >>> space.encode([[0.5], [5.0]]).round(3)
     array([[0.5, 0.5],
            [0. , 1. ]])

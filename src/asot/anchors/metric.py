@@ -22,6 +22,70 @@ PAPER_WEIGHT = 100.0
 
 class MetricAnchors(LearnedAnchors):
     """Learn soft codes and a cost between anchors (ASOT-ML). Needs PyTorch.
+
+    Codes are those of soft nearest anchors, corrected by a network. Costs are the Euclidean distances of an embedding
+    of the anchors. Both start at k-means, and are trained for what they are used for: on pairs of distributions whose
+    exact W_1 is known, the squared difference of W_AS and W_1 is made small.
+
+    Parameters
+    ----------
+    n_anchors : int, optional
+        Number of anchors. Default: the mean size of the distributions. A collection with fewer distinct points gets
+        these as its anchors.
+    objective : {"distance", "paper"}
+        "distance" is the above. "paper" is what the paper defines: codes are normalised non-negative outputs of a
+        network, the cost is ‖M w_u - M w_v‖ with a learned matrix M, and the loss compares pairs of *points*. It is
+        mostly worse than k-means, and here to compare with.
+    hidden : int or sequence of int
+        Widths of the hidden layers of the network that corrects the codes.
+    n_pairs : int
+        Pairs of distributions to learn from. Their exact W_1 is solved first.
+    batch_size : int
+        Distributions in a batch; a batch has twice as many pairs.
+    learning_rate : float
+        Its height. It rises shortly, then falls to 0 along a cosine until ``max_epochs`` or ``max_time``.
+    max_epochs : int
+        Passes over the pairs.
+    max_time : float, optional
+        Seconds after which training ends, preparations included.
+    patience : int
+        Epochs without a new best error on the held-out pairs after which training ends.
+    validation_fraction : float
+        Share of the distributions (of the pairs, in small collections) that is held out to judge by.
+    warm_start : bool
+        Go on from what an earlier ``fit`` learned. The schedule begins anew.
+    progress : bool, None or callable
+        True shows a bar with loss and error; a function gets (epochs done, max_epochs).
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        Where to learn and to encode. "auto" is a GPU where there is one and the collection is large.
+    random_state : int, RandomState or None
+        Seed. With an int, the space is the same on every run on one device.
+
+    Attributes
+    ----------
+    space_ : LearnedSpace
+        Soft codes and a cost that is a pseudo-metric. No error bounds are proven for it.
+    history_ : dict of lists
+        ``epoch``, ``loss``, ``error`` (root mean square error on the held-out pairs, as a share of the mean distance),
+        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, fits follow each other.
+    validation_error_ : float
+        The least error, which is that of ``space_``.
+    n_epochs_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> rng = np.random.default_rng(0)
+    >>> D = asot.Distributions.from_list([rng.normal(size=(30, 2)) + rng.normal(size=2) for _ in range(40)])
+    >>> learner = asot.MetricAnchors(8, max_epochs=20, random_state=0).fit(D)
+    >>> learner.space_
+    LearnedSpace: 8 anchors in 2 dimensions, soft codes (metric), learned cost up to ...
+    >>> start, end = learner.history_["error"][0], learner.validation_error_
+    >>> bool(end < 0.6 * start)
+    True
+    >>> asot.pairwise(D, space=learner).matrix().shape
+    (40, 40)
     """
 
     kind = "metric"
@@ -37,7 +101,7 @@ class MetricAnchors(LearnedAnchors):
         learning_rate: float = 0.01,
         max_epochs: int = 40,
         max_time: float | None = None,
-        patience: int = 10,
+        patience: int = 15,
         validation_fraction: float = 0.15,
         warm_start: bool = False,
         progress: ProgressLike = False,

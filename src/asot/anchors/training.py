@@ -144,15 +144,13 @@ def _train(
             rate = caution * schedule.rate(epoch - 1 + step / n_batches)
             for group in optimiser.param_groups:
                 group["lr"] = rate * group["share"]
-            loss = _step(tensors, rates, optimiser, lambda batch=batch: loss_of(tensors, int(batch)))
+            loss = _step(tensors, rates, optimiser, loss_of, int(batch))
             total, count = total + loss, count + 1
             if not math.isfinite(loss) or schedule.out_of_time():
                 break
         with torch.no_grad():
             error = _finite(error_of(tensors)) if math.isfinite(total) else math.inf
-        outcome.record(
-            epoch=epoch, loss=total / count, error=error, learning_rate=rate, seconds=schedule.elapsed()
-        )
+        outcome.record(epoch=epoch, loss=total / count, error=error, learning_rate=rate, seconds=schedule.elapsed())
         if error < outcome.error:
             outcome.error, best_epoch = error, epoch
             outcome.state = {name: tensor.detach().cpu().numpy().copy() for name, tensor in tensors.items()}
@@ -166,20 +164,26 @@ def _train(
             break
 
 
-def _step(tensors: Tensors, rates: Mapping[str, float], optimiser: Any, loss_of: Callable[[], Tensor]) -> float:
+def _step(
+    tensors: Tensors,
+    rates: Mapping[str, float],
+    optimiser: Any,
+    loss_of: Callable[[Tensors, int], Tensor],
+    batch: int,
+) -> float:
     """One step of descent; its loss, or NaN where the loss or a gradient is not finite. Nothing has moved then."""
     import torch
 
     optimiser.zero_grad()
-    loss = loss_of()
+    loss = loss_of(tensors, batch)
     if not bool(torch.isfinite(loss)):
         return math.nan
-    loss.backward()
+    torch.autograd.backward(loss)
     length = torch.nn.utils.clip_grad_norm_([tensors[name] for name in rates], LONGEST_GRADIENT)
     if not bool(torch.isfinite(length)):
         return math.nan
     optimiser.step()
-    return float(loss)
+    return float(loss.detach())
 
 
 def _adam(tensors: Tensors, rates: Mapping[str, float]) -> Any:
