@@ -145,7 +145,10 @@ def run(options: Options) -> Report:
         digits = name == DIGITS
         D = mnist_collection(options.data, N_DIGITS) if digits else tu_collection(options.data, name)
         extra = limits | ({"max_time": DIGIT_SECONDS} if digits else {})
-        found[name] = {method: [measure(D, method, seed, extra) for seed in seeds] for method in METHODS}
+        found[name] = {
+            method: [measure(D, method, seed, extra) for seed in (seeds[:1] if "paper" in method else seeds)]
+            for method in METHODS
+        }
         print(name, {method: [f"{m.unseen:.3f}" for m in runs] for method, runs in found[name].items()}, flush=True)
     D = published_condition(options.data)
     published = {kind: [published_error(D, kind, seed, limits) for seed in seeds] for kind in PUBLISHED}
@@ -202,7 +205,10 @@ def _published_table(published: dict[str, list[float]]) -> Table:
 
 
 def _notes(found: dict[str, dict[str, list[Measured]]]) -> list[str]:
-    notes = ["The paper's objectives run on the same standardised inputs and stop by the same held-out pairs as ours."]
+    notes = [
+        "The paper's objectives have one seed here. They get the same standardised inputs and k-means anchors as ours, "
+        "and keep the state with the least error on the same held-out pairs."
+    ]
     if "MUTAG" in found:
         seconds = max(run.near_final_seconds for run in found["MUTAG"]["metric"])
         notes.append(f"MUTAG to within 5 percent of its final error: {below(seconds, 30, 's')}.")

@@ -128,8 +128,12 @@ def test_arrays_that_make_no_map_are_refused(case):
 
 @pytest.mark.parametrize(
     ("centre", "spread", "unit"),
-    [(np.zeros(D_IN), np.zeros(D_IN), 1.0), (np.zeros((1, D_IN)), np.ones(D_IN), 1.0), (np.zeros(D_IN), np.ones(D_IN), 0.0)],
-)  # fmt: skip
+    [
+        (np.zeros(D_IN), np.zeros(D_IN), 1.0),
+        (np.zeros((1, D_IN)), np.ones(D_IN), 1.0),
+        (np.zeros(D_IN), np.ones(D_IN), 0.0),
+    ],
+)
 def test_a_scale_that_cannot_be_divided_by_is_refused(centre, spread, unit):
     with pytest.raises(ValueError, match="centre, spread and unit must be"):
         SoftCodes("metric", centre, spread, unit, parameters("metric"))

@@ -142,10 +142,9 @@ class SoftCodes:
 
     def histograms(self, D: Distributions, device: str | None = None) -> NDArray[np.float64]:
         """Mass-weighted sums (N, k) of codes. The codes of a chunk of points are there at a time, never all."""
-        owner = np.repeat(np.arange(len(D)), D.sizes)
         sums = np.zeros((len(D), self.n_anchors))
         for own, part in self._chunks(D.points, device):
-            first, last = owner[own.start], owner[own.stop - 1]
+            first, last = np.searchsorted(D.offsets, [own.start, own.stop - 1], side="right") - 1
             starts = np.maximum(D.offsets[first : last + 1] - own.start, 0)
             sums[first : last + 1] += np.add.reduceat(part * D.masses[own, None], starts, axis=0)
         return np.asarray(sums / sums.sum(axis=1, keepdims=True), dtype=np.float64)

@@ -102,7 +102,7 @@ class DictionaryAnchors(LearnedAnchors):
         learning_rate: float = 0.01,
         max_epochs: int = 40,
         max_time: float | None = None,
-        patience: int = 15,
+        patience: int = 25,
         validation_fraction: float = 0.15,
         warm_start: bool = False,
         progress: ProgressLike = False,
@@ -127,6 +127,9 @@ class DictionaryAnchors(LearnedAnchors):
         self.random_state = random_state
 
     def _begin(self, anchors: NDArray[np.float64], sharpness: float, rng: np.random.RandomState) -> State:
+        weights = np.asarray(self.loss_weights)
+        if weights.shape != (3,) or weights.dtype.kind not in "fiu" or not (weights >= 0).all():
+            raise ValueError(f"loss_weights must be three numbers ≥ 0; found {self.loss_weights!r}")
         safe_step = float(np.linalg.norm(anchors, 2)) ** 2 or 1.0  # the largest curvature of ½‖Wᵀcode - u‖²
         return {
             "anchors": anchors,

@@ -19,8 +19,8 @@ from asot.wasserstein import pairwise_exact
 MOST_HELD_OUT = 256
 """Distributions that are set aside at most; their pairs tell the error well enough."""
 
-FEWEST_HELD_OUT = 8
-"""Below this many, pairs are held out rather than distributions."""
+FEWEST_HELD_OUT = 32
+"""Below this many, pairs are held out rather than distributions: a dozen distributions would judge by luck."""
 
 HELD_OUT_PAIRS = 1000
 
