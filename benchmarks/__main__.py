@@ -12,7 +12,9 @@ from pathlib import Path
 
 from benchmarks.common import Options, machine
 
-NAMES = ("exact_shared", "exact_points", "entropic", "memory", "startup", "anchors")
+NAMES = ("exact_shared", "exact_points", "entropic", "memory", "startup", "anchors", "anchors_zinc")
+NEEDS_A_GPU = ("anchors_zinc",)
+READS_DATA = ("exact_points", "anchors", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -20,10 +22,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the benchmarks asked for; the exit code is 1 when one of them failed."""
     parser = _parser()
     asked = parser.parse_args(arguments)
-    names = asked.names or NAMES
+    names = asked.names or tuple(name for name in NAMES if name not in NEEDS_A_GPU)
     for name in set(names) - set(NAMES):
         parser.error(f"there is no benchmark {name!r}; choose from {', '.join(NAMES)}")
-    for name in ("exact_points", "anchors"):
+    for name in READS_DATA:
         if name in names and not (asked.data and (asked.data / "tu").is_dir()):
             parser.error(f"{name} reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
     options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
@@ -64,7 +66,7 @@ def _command(asked: argparse.Namespace, names: Sequence[str]) -> str:
     """The command that made a table, without the folders of this machine."""
     parts = ["python -m benchmarks", *asked.names]
     parts += ["--quick"] if asked.quick else []
-    parts += ["--data DIR"] if {"exact_points", "anchors"} & set(names) else []
+    parts += ["--data DIR"] if set(READS_DATA) & set(names) else []
     return " ".join(parts)
 
 

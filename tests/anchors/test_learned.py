@@ -191,7 +191,7 @@ def test_memory_does_not_grow_with_the_number_of_points(learner, monkeypatch):
     monkeypatch.setattr(learned, "START_POINTS", 2000)
     monkeypatch.setattr(asot.anchors.codes, "_CHUNK_BYTES", 2**18)
     rng = np.random.default_rng(0)
-    small, large = (Distributions(rng.normal(size=(50 * n, 4)), 50 * np.arange(n + 1)) for n in (300, 3000))
+    small, large = (Distributions(rng.normal(size=(50 * n, 4)), 50 * np.arange(n + 1)) for n in (2000, 10_000))
     fits, transforms = [], []
     for D in (small, small, large):  # the first pays for what is loaded once
         fitted = learner(6, n_pairs=200, max_epochs=1, random_state=0, device="cpu")

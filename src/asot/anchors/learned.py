@@ -311,7 +311,7 @@ def _standard(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64
     points = D.points
     centre = np.asarray(points.mean(axis=0, dtype=np.float64))
     variance = np.zeros(D.dim)
-    rows = max(1, 2**22 // D.dim)
+    rows = max(1, 2**17 // D.dim)
     for start in range(0, len(points), rows):
         variance += ((points[start : start + rows] - centre) ** 2).sum(axis=0)
     spread = np.sqrt(variance / len(points))
