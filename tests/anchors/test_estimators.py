@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -13,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from asot import DictionaryAnchors, Distributions, FixedAnchors, KMeansAnchors, MetricAnchors
 
-torch = pytest.importorskip("torch")
+TRAINED = [MetricAnchors, DictionaryAnchors] if importlib.util.find_spec("torch") is not None else []
 
 EXEMPTIONS: dict[str, str] = {}
 """Checks that ragged input makes impossible, with the reason. None: a plain table is read as scikit-learn reads it."""
@@ -24,8 +26,11 @@ EXEMPTIONS: dict[str, str] = {}
         KMeansAnchors(),
         KMeansAnchors(3, batch_size=16),
         FixedAnchors(),
-        MetricAnchors(max_epochs=1, n_pairs=20, hidden=4),
-        DictionaryAnchors(max_epochs=1, n_pairs=20, hidden=4),
+        *(
+            [make(max_epochs=1, n_pairs=20, hidden=4) for make in (MetricAnchors, DictionaryAnchors)]
+            if WITH_TORCH
+            else []
+        ),
     ],
     expected_failed_checks=lambda _: EXEMPTIONS,
 )
@@ -50,8 +55,7 @@ def labelled():
 LEARNERS = [
     KMeansAnchors(6, random_state=0),
     FixedAnchors(np.array([[0.0, 0.0], [6.0, 6.0], [3.0, 3.0]])),
-    MetricAnchors(6, max_epochs=2, n_pairs=100, random_state=0),
-    DictionaryAnchors(6, max_epochs=2, n_pairs=100, random_state=0),
+    *(make(6, max_epochs=2, n_pairs=100, random_state=0) for make in TRAINED),
 ]
 every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
 

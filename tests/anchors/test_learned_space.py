@@ -7,11 +7,13 @@ import zipfile
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import asot
 from asot import AnchorSpace, Distributions
 from asot.anchors.learned_space import LearnedSpace
 from asot.archive import load_arrays, save_arrays
+from asot.cli import cli
 from tests.anchors.test_codes import make
 
 
@@ -127,6 +129,13 @@ def test_a_forged_file_ends_in_one_sentence_that_names_it(case, tmp_path):
     with pytest.raises(ValueError, match=message) as caught:
         AnchorSpace.load(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_the_command_line_knows_learned_spaces(tmp_path):
+    space_of("dictionary").save(tmp_path / "space.npz")
+    answer = CliRunner().invoke(cli, ["info", str(tmp_path / "space.npz")])
+    assert answer.exit_code == 0
+    assert "LearnedSpace: 5 anchors in 3 dimensions, soft codes (dictionary)" in answer.output
 
 
 def test_a_truncated_file_is_refused(tmp_path):
