@@ -26,11 +26,7 @@ EXEMPTIONS: dict[str, str] = {}
         KMeansAnchors(),
         KMeansAnchors(3, batch_size=16),
         FixedAnchors(),
-        *(
-            [make(max_epochs=1, n_pairs=20, hidden=4) for make in (MetricAnchors, DictionaryAnchors)]
-            if WITH_TORCH
-            else []
-        ),
+        *(make(max_epochs=1, n_pairs=20, hidden=4) for make in TRAINED),
     ],
     expected_failed_checks=lambda _: EXEMPTIONS,
 )
