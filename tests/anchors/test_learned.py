@@ -141,6 +141,10 @@ def test_warm_start_goes_on_where_the_last_fit_ended(learner, collection):
     assert fitted.history_["error"][4] == pytest.approx(reached, rel=0.3)  # the held-out pairs are others
     with pytest.raises(ValueError, match="warm_start=True goes on in 3 dimensions, but the collection is in 2"):
         fitted.fit(clouds(20, d=2))
+    for change in ({"n_anchors": 9}, {"objective": "paper"}):
+        with pytest.raises(ValueError, match="goes on with n_anchors=8 and objective='distance'; set it to False"):
+            fitted.set_params(**change).fit(collection)
+        fitted.set_params(n_anchors=8, objective="distance")
 
 
 def test_new_distributions_never_change_the_space(collection):

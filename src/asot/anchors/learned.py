@@ -158,6 +158,7 @@ class LearnedAnchors(AnchorLearner):
             return train(error.outcome.state, rates, lesson.loss, lesson.error, device="cpu", **options)
 
     def _start(self, D: Distributions, rng: np.random.RandomState) -> tuple[SoftCodes, State]:
+        self._asked = (self.n_anchors, self.objective)
         learner = KMeansAnchors(self.n_anchors, random_state=int(rng.randint(2**31)), device=self.device or "auto")
         anchors = learner.fit(_sample(D, START_POINTS, rng)).space_.anchors
         centre, spread, unit = _standard(D)
@@ -171,6 +172,11 @@ class LearnedAnchors(AnchorLearner):
         centre, spread, unit = self._standard
         if len(centre) != D.dim:
             raise ValueError(f"warm_start=True goes on in {len(centre)} dimensions, but the collection is in {D.dim}")
+        if self._asked != (self.n_anchors, self.objective):
+            raise ValueError(
+                "warm_start=True goes on with n_anchors={!r} and objective={!r}; ".format(*self._asked)
+                + "set it to False to change them"
+            )
         return SoftCodes(self.kind, centre, spread, unit, _for_codes(self._state)), self._state
 
     def _space(self, codes: SoftCodes, state: State) -> LearnedSpace:
