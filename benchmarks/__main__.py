@@ -20,11 +20,14 @@ NAMES = (
     "startup",
     "neighbors",
     "errorbars",
+    "anchors",
     "gpu",
     "gpu_neighbors",
+    "anchors_zinc",
 )
-READ_GRAPHS = {"exact_points", "neighbors", "errorbars"}
-NEEDS_A_GPU = ("gpu", "gpu_neighbors")
+READ_GRAPHS = {"exact_points", "neighbors", "errorbars", "anchors"}
+READ_MOLECULES = {"gpu_neighbors", "anchors_zinc"}
+NEEDS_A_GPU = ("gpu", "gpu_neighbors", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -38,8 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     for name in sorted(READ_GRAPHS & set(names)):
         if not (asked.data and (asked.data / "tu").is_dir()):
             parser.error(f"{name} reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
-    if "gpu_neighbors" in names and not (asked.data and (asked.data / "zinc").is_dir()):
-        parser.error("gpu_neighbors reads molecules: give --data DIR (or set ASOT_DATA) with zinc/zinc_graphs.npz")
+    for name in sorted(READ_MOLECULES & set(names)):
+        if not (asked.data and (asked.data / "zinc").is_dir()):
+            parser.error(f"{name} reads molecules: give --data DIR (or set ASOT_DATA) with zinc/zinc_graphs.npz")
     options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
     folder = asked.results or (None if asked.quick else RESULTS)
     failed = [name for name in names if not _run(name, options, folder, _command(asked, names))]
@@ -82,7 +86,7 @@ def _command(asked: argparse.Namespace, names: Sequence[str]) -> str:
     """The command that made a table, without the folders of this machine."""
     parts = ["python -m benchmarks", *asked.names]
     parts += ["--quick"] if asked.quick else []
-    parts += ["--data DIR"] if (READ_GRAPHS | {"gpu_neighbors"}) & set(names) else []
+    parts += ["--data DIR"] if (READ_GRAPHS | READ_MOLECULES) & set(names) else []
     return " ".join(parts)
 
 

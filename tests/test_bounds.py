@@ -231,13 +231,13 @@ def test_entropic_distances_are_bounded_by_what_their_scalings_prove(reg):
 def test_a_given_cost_has_no_proven_bound(two_clouds):
     D, space = two_clouds
     given_cost = AnchorSpace(space.anchors, space.cost)
-    reason = "for a given cost no bound is proven, since it does not say how far a point is from its anchor"
+    reason = " needs nearest anchors and Euclidean anchor costs: for a given cost no bound is proven, since it does not"
     for options in ({"bounds": True}, {"bounds": True, "reg": 0.1}):
-        with pytest.raises(ValueError, match=re.escape("bounds=True needs Euclidean anchor costs: " + reason)):
+        with pytest.raises(ValueError, match=re.escape("bounds=True" + reason)):
             asot.pairwise(D, space=given_cost, **options)
-    with pytest.raises(ValueError, match=re.escape("max_error needs Euclidean anchor costs: " + reason)):
+    with pytest.raises(ValueError, match=re.escape("max_error" + reason)):
         asot.pairwise(D, space=given_cost, max_error=0.1)
-    with pytest.raises(ValueError, match=re.escape("estimate='calibrated' needs Euclidean anchor costs: " + reason)):
+    with pytest.raises(ValueError, match=re.escape("estimate='calibrated'" + reason)):
         asot.pairwise(D + D, space=given_cost, estimate="calibrated")
 
 

@@ -18,8 +18,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from asot import differentiable, sinks
+    from asot.anchors.dictionary import DictionaryAnchors
     from asot.anchors.fixed import FixedAnchors
     from asot.anchors.kmeans import KMeansAnchors
+    from asot.anchors.metric import MetricAnchors
     from asot.anchors.space import AnchorSpace
     from asot.distributions import Distributions
     from asot.learn.barycenter import Barycenter, barycenter
@@ -36,11 +38,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "AnchorSpace": "asot.anchors.space",
     "Barycenter": "asot.learn.barycenter",
+    "DictionaryAnchors": "asot.anchors.dictionary",
     "Distances": "asot.result",
     "Distributions": "asot.distributions",
     "FixedAnchors": "asot.anchors.fixed",
     "KMeansAnchors": "asot.anchors.kmeans",
     "Kernel": "asot.learn.kernel",
+    "MetricAnchors": "asot.anchors.metric",
     "Neighbors": "asot.result",
     "Plans": "asot.transports",
     "RadiusNeighbors": "asot.neighbors",
@@ -63,11 +67,13 @@ _HOMES = {
 __all__ = [
     "AnchorSpace",
     "Barycenter",
+    "DictionaryAnchors",
     "Distances",
     "Distributions",
     "FixedAnchors",
     "KMeansAnchors",
     "Kernel",
+    "MetricAnchors",
     "Neighbors",
     "Plans",
     "RadiusNeighbors",

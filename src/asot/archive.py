@@ -35,7 +35,12 @@ VERSION = 1
 PLAIN_KINDS = "fiubUS"
 """NumPy's letters for floats, integers, booleans and text: nothing that needs pickle."""
 
-_KINDS = {"anchor-space": "an anchor space", "distances": "distances", "distributions": "a collection"}
+_KINDS = {
+    "anchor-space": "an anchor space",
+    "learned-space": "a learned anchor space",
+    "distances": "distances",
+    "distributions": "a collection",
+}
 _LARGEST_NPY_HEADER = 2**16
 _LARGEST_JSON_HEADER = 2**24
 _BEST_DEFLATE_RATIO = 1032  # no deflate stream expands further

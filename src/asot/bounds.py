@@ -48,11 +48,8 @@ def means(points: Float, masses: Float, offsets: NDArray[np.int64]) -> Float:
 
 def check_proven(space: AnchorSpace, asked_by: str) -> None:
     """Refuse bounds where none is proven."""
-    if not space.is_euclidean:
-        raise ValueError(
-            f"{asked_by} needs Euclidean anchor costs: for a given cost no bound is proven, since it does not say how "
-            "far a point is from its anchor; use pairwise_exact, or a space without a cost of its own"
-        )
+    if space.why_no_bounds is not None:
+        raise ValueError(f"{asked_by} needs nearest anchors and Euclidean anchor costs: {space.why_no_bounds}")
 
 
 def warn_far_from_anchors(space: AnchorSpace, radii: Float) -> None:

@@ -259,6 +259,8 @@ def _describe(path: str) -> str:
     kind = (read_header(path) or {}).get("kind") if suffix == ".npz" else None
     if kind == "anchor-space":
         return _describe_space(load_space(path))
+    if kind == "learned-space":
+        return repr(load_space(path))
     if kind == "distances":
         return repr(load_distances(path))
     return repr(load_collection(path))

@@ -10,13 +10,13 @@ ProgressLike = bool | Callable[[int, int], object] | None
 
 
 class Progress:
-    """Counts finished pairs towards ``total`` and shows them.
+    """Counts finished pairs, or other units, towards ``total`` and shows them.
 
     ``show`` is True (a bar), False (nothing), None (a bar on a terminal or in a notebook, once a second has passed)
     or a function that is called with (done, total).
     """
 
-    def __init__(self, show: ProgressLike, total: int, label: str) -> None:
+    def __init__(self, show: ProgressLike, total: int, label: str, unit: str = "pair") -> None:
         if not (show is None or isinstance(show, bool) or callable(show)):
             raise ValueError(f"progress must be True, False, None or a function of (done, total); found {show!r}")
         self._callback = show if callable(show) else None
@@ -27,12 +27,15 @@ class Progress:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(
-                total=total, desc=label, unit="pair", unit_scale=True, delay=0.0 if show else 1.0, leave=bool(show)
+                total=total, desc=label, unit=unit, unit_scale=True, delay=0.0 if show else 1.0, leave=bool(show)
             )
 
-    def advance(self, count: int) -> None:
+    def advance(self, count: int, note: str | None = None) -> None:
+        """Count further ones; the note is shown behind the bar."""
         self._done += count
         if self._bar is not None:
+            if note is not None:
+                self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(count)
         if self._callback is not None:
             self._callback(self._done, self._total)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,16 +13,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from asot import Distributions, FixedAnchors, KMeansAnchors
+from asot import DictionaryAnchors, Distributions, FixedAnchors, KMeansAnchors, MetricAnchors
+
+TRAINED = [MetricAnchors, DictionaryAnchors] if importlib.util.find_spec("torch") is not None else []
 
 EXEMPTIONS: dict[str, str] = {}
 """Checks that ragged input makes impossible, with the reason. None: a plain table is read as scikit-learn reads it."""
 
 
 @parametrize_with_checks(
-    [KMeansAnchors(), KMeansAnchors(3, batch_size=16), FixedAnchors()], expected_failed_checks=lambda _: EXEMPTIONS
+    [
+        KMeansAnchors(),
+        KMeansAnchors(3, batch_size=16),
+        FixedAnchors(),
+        *(make(max_epochs=1, n_pairs=20, hidden=4) for make in TRAINED),
+    ],
+    expected_failed_checks=lambda _: EXEMPTIONS,
 )
-@pytest.mark.filterwarnings("ignore:.*distinct points:UserWarning")  # some checks fit one or two samples
+@pytest.mark.filterwarnings("ignore:.*(distinct points|to learn):UserWarning")  # some checks fit one or two samples
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
@@ -38,7 +48,11 @@ def labelled():
     return Distributions.from_list(clouds, [rng.random(n) for n in sizes]), y
 
 
-LEARNERS = [KMeansAnchors(6, random_state=0), FixedAnchors(np.array([[0.0, 0.0], [6.0, 6.0], [3.0, 3.0]]))]
+LEARNERS = [
+    KMeansAnchors(6, random_state=0),
+    FixedAnchors(np.array([[0.0, 0.0], [6.0, 6.0], [3.0, 3.0]])),
+    *(make(6, max_epochs=2, n_pairs=100, random_state=0) for make in TRAINED),
+]
 every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
 
 

@@ -51,6 +51,8 @@ class AnchorSpace:
     cost : (k, k) float64
     is_euclidean : bool
         Whether the cost is the Euclidean one, for which error bounds are proven.
+    why_no_bounds : str or None
+        What keeps error bounds from being proven here, if anything.
 
     Examples
     --------
@@ -78,6 +80,12 @@ class AnchorSpace:
             raise ValueError(f"anchor {u} is {array[u, c]} in coordinate {c}; anchors must be finite")
         self.anchors = array
         self.is_euclidean = cost is None
+        self.why_no_bounds: str | None = None
+        if cost is not None:
+            self.why_no_bounds = (
+                "for a given cost no bound is proven, since it does not say how far a point is from its anchor; use "
+                "pairwise_exact, or a space without a cost of its own"
+            )
         self.cost = euclidean_cost(array) if cost is None else np.array(as_cost(cost, square=True))
         if len(self.cost) != len(array):
             raise ValueError(f"cost is for {len(self.cost)} anchors, but there are {len(array)}")

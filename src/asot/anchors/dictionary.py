@@ -1,0 +1,157 @@
+"""ASOT-DL: a dictionary of anchors, and codes from a few unrolled steps of sparse coding (docs/method.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.anchors.codes import unrolled_codes
+from asot.anchors.learned import LearnedAnchors
+from asot.anchors.training import State, Tensors
+from asot.progress import ProgressLike
+from asot.validation import as_positive_int
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class DictionaryAnchors(LearnedAnchors):
+    """Learn anchors as a dictionary, with codes from unrolled sparse coding (ASOT-DL). Needs PyTorch.
+
+    A code is what ``n_layers`` proximal gradient steps make of the soft nearest anchor: weights ≥ 0 with which the
+    anchors rebuild the point. They are scaled to total 1, so that every point keeps its mass; a point whose code is all
+    zeros gives its mass to its (soft) nearest anchor. Costs are Euclidean distances of the anchors. Anchors may be
+    negative; they start at k-means.
+
+    Parameters
+    ----------
+    n_anchors : int, optional
+        Number of anchors. Default: the mean size of the distributions. A collection with fewer distinct points gets
+        these as its anchors.
+    n_layers : int
+        Proximal steps. All of them share the anchors and one learned step, which starts at a safe value.
+    objective : {"distance", "paper"}
+        "distance" makes the squared difference of W_AS and W_1 small, on pairs of distributions whose exact W_1 is
+        known. "paper" is the paper's: points are rebuilt by codes that are nearly one-hot.
+    loss_weights : (α, β, γ)
+        Weights of the paper's three losses: rebuilding, length 1, total 1.
+    hidden : int or sequence of int
+        Widths of the hidden layers of the network that chooses λ, the threshold of every point.
+    n_pairs : int
+        Pairs of distributions to learn from. Their exact W_1 is solved first.
+    batch_size : int
+        Distributions in a batch; a batch has twice as many pairs.
+    learning_rate : float
+        Its height. It rises shortly, then falls to 0 along a cosine until ``max_epochs`` or ``max_time``.
+    max_epochs : int
+        Passes over the pairs.
+    max_time : float, optional
+        Seconds after which training ends, preparations included.
+    patience : int
+        Epochs without a new best error on the held-out pairs after which training ends.
+    validation_fraction : float
+        Share of the distributions (of the pairs, in small collections) that is held out to judge by.
+    warm_start : bool
+        Go on from what an earlier ``fit`` learned. The schedule begins anew.
+    progress : bool, None or callable
+        True shows a bar with loss and error; a function gets (epochs done, max_epochs).
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        Where to learn and to encode. "auto" is a GPU where there is one and the collection is large.
+    random_state : int, RandomState or None
+        Seed. With an int, the space is the same on every run on one device.
+
+    Attributes
+    ----------
+    space_ : LearnedSpace
+        Soft codes and a cost that is a pseudo-metric. No error bounds are proven for it.
+    history_ : dict of lists
+        ``epoch``, ``loss``, ``error`` (root mean square error on the held-out pairs, as a share of the mean distance),
+        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, fits follow each other.
+    validation_error_ : float
+        The least error, which is that of ``space_``.
+    n_epochs_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> rng = np.random.default_rng(0)
+    >>> D = asot.Distributions.from_list([rng.normal(size=(30, 2)) + rng.normal(size=2) for _ in range(40)])
+    >>> learner = asot.DictionaryAnchors(8, max_epochs=20, random_state=0).fit(D)
+    >>> learner.transform(D).shape
+    (40, 8)
+    >>> bool(learner.validation_error_ < learner.history_["error"][0])
+    True
+    """
+
+    kind = "dictionary"
+
+    def __init__(
+        self,
+        n_anchors: int | None = None,
+        *,
+        n_layers: int = 8,
+        objective: str = "distance",
+        loss_weights: Sequence[float] = (1.0, 1.0, 1.0),
+        hidden: int | Sequence[int] = (64,),
+        n_pairs: int = 5000,
+        batch_size: int = 128,
+        learning_rate: float = 0.01,
+        max_epochs: int = 40,
+        max_time: float | None = None,
+        patience: int = 25,
+        validation_fraction: float = 0.15,
+        warm_start: bool = False,
+        progress: ProgressLike = False,
+        device: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.n_layers = n_layers
+        self.objective = objective
+        self.loss_weights = loss_weights
+        self.hidden = hidden
+        self.n_pairs = n_pairs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_epochs = max_epochs
+        self.max_time = max_time
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.progress = progress
+        self.device = device
+        self.random_state = random_state
+
+    def _begin(self, anchors: NDArray[np.float64], sharpness: float, rng: np.random.RandomState) -> State:
+        weights = np.asarray(self.loss_weights)
+        if weights.shape != (3,) or weights.dtype.kind not in "fiu" or not (weights >= 0).all():
+            raise ValueError(f"loss_weights must be three numbers ≥ 0; found {self.loss_weights!r}")
+        safe_step = float(np.linalg.norm(anchors, 2)) ** 2 or 1.0  # the largest curvature of ½‖Wᵀcode - u‖²
+        return {
+            "anchors": anchors,
+            "log_sharpness": np.log(sharpness),
+            "log_step": np.log(safe_step),
+            "n_layers": np.asarray(as_positive_int(self.n_layers, "n_layers")),
+            **self._network(anchors.shape[1], 1, rng),
+        }
+
+    def _cost_points(self, p: Any) -> Any:
+        return p["anchors"]
+
+    def _rates(self) -> dict[str, float]:
+        return {"anchors": 1.0, "log_sharpness": 1.0, "log_step": 1.0}
+
+    def _paper_loss(self, p: Tensors, u: Tensor, z: Tensor) -> Tensor:
+        """α L_rc + β L_l2 + γ L_sp: points are rebuilt, codes have length 1 and total 1, hence are near one-hot."""
+        import torch
+
+        code = unrolled_codes(p, u, z, torch)
+        rebuilt = 0.5 * (code @ p["anchors"] - u).square().sum(dim=1).mean()
+        length = ((code.square().sum(dim=1) + 1e-12).sqrt() - 1.0).square().mean()
+        total = (code.sum(dim=1) - 1.0).square().mean()
+        alpha, beta, gamma = self.loss_weights
+        return alpha * rebuilt + beta * length + gamma * total

@@ -1,0 +1,150 @@
+"""ASOT-ML: codes from a network, and a cost that is learned with them (docs/method.md §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.anchors.codes import metric_codes
+from asot.anchors.learned import LearnedAnchors, _distances
+from asot.anchors.training import State, Tensors
+from asot.progress import ProgressLike
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PAPER_WEIGHT = 100.0
+"""The constant C of the paper's pairs loss."""
+
+
+class MetricAnchors(LearnedAnchors):
+    """Learn soft codes and a cost between anchors (ASOT-ML). Needs PyTorch.
+
+    Codes are those of soft nearest anchors, corrected by a network. Costs are the Euclidean distances of an embedding
+    of the anchors. Both start at k-means, and are trained for what they are used for: on pairs of distributions whose
+    exact W_1 is known, the squared difference of W_AS and W_1 is made small.
+
+    Parameters
+    ----------
+    n_anchors : int, optional
+        Number of anchors. Default: the mean size of the distributions. A collection with fewer distinct points gets
+        these as its anchors.
+    objective : {"distance", "paper"}
+        "distance" is the above. "paper" is what the paper defines: codes are normalised non-negative outputs of a
+        network, the cost is ‖M w_u - M w_v‖ with a learned matrix M, and the loss compares pairs of *points*. It is
+        mostly worse than k-means, and here to compare with.
+    hidden : int or sequence of int
+        Widths of the hidden layers of the network that corrects the codes.
+    n_pairs : int
+        Pairs of distributions to learn from. Their exact W_1 is solved first.
+    batch_size : int
+        Distributions in a batch; a batch has twice as many pairs.
+    learning_rate : float
+        Its height. It rises shortly, then falls to 0 along a cosine until ``max_epochs`` or ``max_time``.
+    max_epochs : int
+        Passes over the pairs.
+    max_time : float, optional
+        Seconds after which training ends, preparations included.
+    patience : int
+        Epochs without a new best error on the held-out pairs after which training ends.
+    validation_fraction : float
+        Share of the distributions (of the pairs, in small collections) that is held out to judge by.
+    warm_start : bool
+        Go on from what an earlier ``fit`` learned. The schedule begins anew.
+    progress : bool, None or callable
+        True shows a bar with loss and error; a function gets (epochs done, max_epochs).
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        Where to learn and to encode. "auto" is a GPU where there is one and the collection is large.
+    random_state : int, RandomState or None
+        Seed. With an int, the space is the same on every run on one device.
+
+    Attributes
+    ----------
+    space_ : LearnedSpace
+        Soft codes and a cost that is a pseudo-metric. No error bounds are proven for it.
+    history_ : dict of lists
+        ``epoch``, ``loss``, ``error`` (root mean square error on the held-out pairs, as a share of the mean distance),
+        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, fits follow each other.
+    validation_error_ : float
+        The least error, which is that of ``space_``.
+    n_epochs_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> rng = np.random.default_rng(0)
+    >>> D = asot.Distributions.from_list([rng.normal(size=(30, 2)) + rng.normal(size=2) for _ in range(40)])
+    >>> learner = asot.MetricAnchors(8, max_epochs=20, random_state=0).fit(D)
+    >>> learner.space_
+    LearnedSpace: 8 anchors in 2 dimensions, soft codes (metric), learned cost up to ...
+    >>> start, end = learner.history_["error"][0], learner.validation_error_
+    >>> bool(end < 0.6 * start)
+    True
+    >>> asot.pairwise(D, space=learner).matrix().shape
+    (40, 40)
+    """
+
+    kind = "metric"
+
+    def __init__(
+        self,
+        n_anchors: int | None = None,
+        *,
+        objective: str = "distance",
+        hidden: int | Sequence[int] = (64,),
+        n_pairs: int = 5000,
+        batch_size: int = 128,
+        learning_rate: float = 0.02,
+        max_epochs: int = 40,
+        max_time: float | None = None,
+        patience: int = 25,
+        validation_fraction: float = 0.15,
+        warm_start: bool = False,
+        progress: ProgressLike = False,
+        device: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.objective = objective
+        self.hidden = hidden
+        self.n_pairs = n_pairs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_epochs = max_epochs
+        self.max_time = max_time
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.progress = progress
+        self.device = device
+        self.random_state = random_state
+
+    def _begin(self, anchors: NDArray[np.float64], sharpness: float, rng: np.random.RandomState) -> State:
+        k, d = anchors.shape
+        network = self._network(d, k, rng)
+        if self.objective == "distance":
+            return {"anchors": anchors, "log_sharpness": np.log(sharpness), "embedding": anchors, **network}
+        last = f"weight{len(network) // 2 - 1}"
+        network[last] = np.sqrt(2.0 / len(network[last])) * rng.normal(size=network[last].shape)
+        return {"fixed_anchors": anchors, "mahalanobis": np.eye(d), **network}
+
+    def _cost_points(self, p: Any) -> Any:
+        return p["embedding"] if self.objective == "distance" else p["fixed_anchors"] @ p["mahalanobis"].T
+
+    def _rates(self) -> dict[str, float]:
+        if self.objective == "distance":
+            return {"anchors": 1.0, "log_sharpness": 1.0, "embedding": 1.0}
+        return {"mahalanobis": 1.0}
+
+    def _paper_loss(self, p: Tensors, u: Tensor, z: Tensor) -> Tensor:
+        """C · mean (Ĉ - d)² over pairs of points of two halves of the batch, Ĉ = Z_x C_s Z_yᵀ."""
+        import torch
+
+        codes = metric_codes(p, u, z, torch)
+        half = len(u) // 2
+        found = codes[:half] @ _distances(self._cost_points(p)) @ codes[half:].T
+        return PAPER_WEIGHT * (found - torch.cdist(u[:half], u[half:])).square().mean()

@@ -1,0 +1,206 @@
+"""Gradient descent that ends well: the loop behind every learned space.
+
+It knows nothing of anchors. It gets arrays to start from, a loss for each batch and an error to be judged by, and gives
+back the arrays that had the least error. The start is one of the candidates, so training never makes things worse than
+what it began with. A loss that is not finite restores the best arrays and lowers the rate. Whatever is needed to go on
+is kept on the host, so a GPU that disappears takes nothing with it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.progress import Progress, ProgressLike
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+State = dict[str, NDArray[Any]]
+Tensors = Mapping[str, "Tensor"]
+
+WARM_UP = 0.05
+"""Share of the training in which the rate rises to its full height."""
+
+AFTER_A_FAILURE = 0.2
+"""What the rate is multiplied by when a loss was not finite."""
+
+MOST_FAILURES = 5
+NOTHING_TO_LEARN = 1e-6
+"""An error, as a share of the mean distance, at which training has nothing to add."""
+
+LONGEST_GRADIENT = 1.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train, and how fast."""
+
+    learning_rate: float
+    max_epochs: int
+    patience: int
+    max_time: float | None
+    started: float
+    """`time.monotonic()` when the learner began; its preparations count."""
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def out_of_time(self) -> bool:
+        return self.max_time is not None and self.elapsed() >= self.max_time
+
+    def rate(self, epochs: float) -> float:
+        """The rate after so many epochs: a short rise, then half a cosine towards 0, over epochs or time."""
+        progress = epochs / self.max_epochs
+        if self.max_time is not None:
+            progress = max(progress, self.elapsed() / self.max_time)
+        progress = min(progress, 1.0)
+        rise = min(1.0, (progress + 1e-3) / WARM_UP)
+        return self.learning_rate * rise * 0.5 * (1.0 + math.cos(math.pi * progress))
+
+
+@dataclass
+class Outcome:
+    """The best arrays and how they were found."""
+
+    state: State
+    error: float
+    history: dict[str, list[float]] = field(default_factory=dict)
+
+    def record(self, **values: float) -> None:
+        for name, value in values.items():
+            self.history.setdefault(name, []).append(value)
+
+
+class DeviceLostError(RuntimeError):
+    """A GPU failed while training; what was learned until then is in ``outcome``."""
+
+    def __init__(self, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+def train(
+    start: State,
+    rates: Mapping[str, float],
+    loss_of: Callable[[Tensors, int], Tensor],
+    error_of: Callable[[Tensors], float],
+    *,
+    n_batches: int,
+    schedule: Schedule,
+    rng: np.random.RandomState,
+    device: str = "cpu",
+    progress: ProgressLike = False,
+) -> Outcome:
+    """Minimise the mean of ``loss_of(tensors, batch)`` with Adam; keep the arrays with the least ``error_of(tensors)``.
+
+    Parameters
+    ----------
+    start : arrays by name
+    rates : for the arrays to be learned, their rate as a share of the schedule's; the others stay as they are
+    """
+    outcome = Outcome(dict(start), math.inf)
+    bar = Progress(progress, schedule.max_epochs, "learning anchors", unit="epoch")
+    try:
+        _train(outcome, rates, loss_of, error_of, n_batches, schedule, rng, device, bar)
+    except (RuntimeError, AssertionError) as error:  # torch has no common type for a device that is gone
+        if device == "cpu":
+            raise
+        raise DeviceLostError(f"device {device!r} failed ({error})", outcome) from error
+    finally:
+        bar.close()
+    return outcome
+
+
+def _train(
+    outcome: Outcome,
+    rates: Mapping[str, float],
+    loss_of: Callable[[Tensors, int], Tensor],
+    error_of: Callable[[Tensors], float],
+    n_batches: int,
+    schedule: Schedule,
+    rng: np.random.RandomState,
+    device: str,
+    bar: Progress,
+) -> None:
+    import torch
+
+    tensors = _upload(outcome.state, rates, device)
+    outcome.error = _finite(error_of(tensors))
+    outcome.record(epoch=0, loss=math.nan, error=outcome.error, learning_rate=0.0, seconds=schedule.elapsed())
+    caution, failures, best_epoch = 1.0, 0, 0
+    optimiser = _adam(tensors, rates)
+    for epoch in range(1, schedule.max_epochs + 1):
+        if outcome.error <= NOTHING_TO_LEARN or schedule.out_of_time():
+            break
+        total, count, rate = 0.0, 0, 0.0
+        for step, batch in enumerate(rng.permutation(n_batches)):
+            rate = caution * schedule.rate(epoch - 1 + step / n_batches)
+            for group in optimiser.param_groups:
+                group["lr"] = rate * group["share"]
+            loss = _step(tensors, rates, optimiser, loss_of, int(batch))
+            total, count = total + loss, count + 1
+            if not math.isfinite(loss) or schedule.out_of_time():
+                break
+        with torch.no_grad():
+            error = _finite(error_of(tensors)) if math.isfinite(total) else math.inf
+        outcome.record(epoch=epoch, loss=total / count, error=error, learning_rate=rate, seconds=schedule.elapsed())
+        if error < outcome.error:
+            outcome.error, best_epoch = error, epoch
+            outcome.state = {name: tensor.detach().cpu().numpy().copy() for name, tensor in tensors.items()}
+        bar.advance(1, f"loss {total / count:.3g}, error {100 * outcome.error:.2f} %")
+        if not math.isfinite(error):
+            failures += 1
+            caution *= AFTER_A_FAILURE
+            tensors = _upload(outcome.state, rates, device)
+            optimiser = _adam(tensors, rates)
+        if failures == MOST_FAILURES or epoch - best_epoch >= schedule.patience:
+            break
+
+
+def _step(
+    tensors: Tensors,
+    rates: Mapping[str, float],
+    optimiser: Any,
+    loss_of: Callable[[Tensors, int], Tensor],
+    batch: int,
+) -> float:
+    """One step of descent; its loss, or NaN where the loss or a gradient is not finite. Nothing has moved then."""
+    import torch
+
+    optimiser.zero_grad()
+    loss = loss_of(tensors, batch)
+    if not bool(torch.isfinite(loss)):
+        return math.nan
+    torch.autograd.backward(loss)
+    length = torch.nn.utils.clip_grad_norm_([tensors[name] for name in rates], LONGEST_GRADIENT)
+    if not bool(torch.isfinite(length)):
+        return math.nan
+    optimiser.step()
+    return float(loss.detach())
+
+
+def _adam(tensors: Tensors, rates: Mapping[str, float]) -> Any:
+    import torch
+
+    return torch.optim.Adam([{"params": [tensors[name]], "lr": 0.0, "share": share} for name, share in rates.items()])
+
+
+def _upload(state: State, rates: Mapping[str, float], device: str) -> dict[str, Tensor]:
+    import torch
+
+    tensors = {}
+    for name, array in state.items():
+        dtype = torch.float32 if array.dtype.kind == "f" else None
+        tensors[name] = torch.tensor(array, dtype=dtype, device=device, requires_grad=name in rates)
+    return tensors
+
+
+def _finite(error: float) -> float:
+    return error if math.isfinite(error) else math.inf
