@@ -148,7 +148,8 @@ class _Sorted(asot.sinks.TopK):
 
     def accept(self, tile: Any) -> None:
         super().accept(tile)
-        self._tiles.append((tile.rows.astype(np.int32), tile.columns.astype(np.int32), tile.solution.values))
+        rows, columns = tile.indices()
+        self._tiles.append((rows.astype(np.int32), columns.astype(np.int32), tile.solution.values))
 
     def close(self, info: dict[str, Any]) -> asot.Neighbors:
         return super().close({**info, "tiles": self._tiles})
