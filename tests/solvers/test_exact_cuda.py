@@ -14,7 +14,7 @@ from asot.pairs import make_pairs
 from asot.result import Status
 from asot.solvers.cuda import module
 from asot.solvers.cuda.tables import lanes_plan, node_cost, warp_plan
-from asot.solvers.exact_cuda import MAX_NODES, ExactCuda, Trees, fits
+from asot.solvers.exact_cuda import MAX_NODES, ExactCuda, Trees
 from asot.solvers.exact_shared import ExactSharedCost
 from tests.oracles import pot_values
 from tests.simt import host, numpy_as_cupy
@@ -245,13 +245,6 @@ def test_tiles_keep_within_memory(k):
     solver = ExactCuda(np.eye(k)[:2], None, 1.0 - np.eye(k), cancel=True)
     assert solver.pairs_per_tile(2**40) >= 4096
     assert 1 <= solver.pairs_per_tile(10_000) <= 500
-
-
-def test_what_fits():
-    assert fits(MAX_NODES, MAX_NODES, True)
-    assert not fits(MAX_NODES + 1, MAX_NODES + 1, True)
-    assert fits(MAX_NODES - 10, 10, False)
-    assert not fits(MAX_NODES, 1, False)
 
 
 @pytest.mark.parametrize("n", [23, 30, 60, 150, 400, 512])

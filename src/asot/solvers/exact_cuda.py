@@ -26,11 +26,6 @@ BYTES_PER_PAIR = 32  # value, status, pivots; and two indices where pairs are li
 MOST_PAIRS, LEAST_PAIRS = 2**24, 2**12
 
 
-def fits(k: int, l: int, cancel: bool) -> bool:
-    """Whether `ExactCuda` solves problems under a cost (k, l)."""
-    return (k if cancel else k + l) <= MAX_NODES
-
-
 class Trees(NamedTuple):
     """Optimal trees of the P pairs of a tile, one row per pair and one column per node; CuPy or NumPy arrays.
 
@@ -52,7 +47,7 @@ class ExactCuda:
     ----------
     A : (N, k) float64, rows of total 1
     B : (M, l) float64 or None for pairs within A
-    cost : (k, l) float64, finite and ≥ 0, such that `fits`
+    cost : (k, l) float64, finite and ≥ 0, of at most `MAX_NODES` nodes
     cancel : bool
         Cancel common mass. Only for a metric cost; see `asot.solvers.triangle`.
     """
