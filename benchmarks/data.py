@@ -1,24 +1,24 @@
 """What is solved: generated histograms, graphs as bags of node features, and images as bags of pixels.
 
 The histograms are those of the trials behind METHOD §8, drawn in the same order from the same seeds. The graphs are
-TU collections (Morris et al. 2020), read from the zip files as they are distributed. The images are MNIST's test set.
+TU collections (Morris et al. 2020) and ZINC's molecules. The images are MNIST's test set.
 """
 
 from __future__ import annotations
 
-import gzip
-import zipfile
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.cluster.vq import kmeans2
 from scipy.spatial.distance import cdist
 
 import asot
+from asot.datasets import graph_features, load_tu, load_zinc
+from asot.datasets.mnist import read_mnist
+from asot.datasets.smiles import ELEMENTS
+from asot.datasets.zinc import read_zinc
 
 Float = NDArray[np.float64]
 
@@ -93,60 +93,32 @@ def random_pairs(n: int, count: int, seed: int = 0) -> NDArray[np.int64]:
 # ---------------------------------------------------------------------------------------------------------- graphs
 
 
-def tu_collection(folder: Path, name: str, rounds: int = 4, shelf: str = "tu") -> asot.Distributions:
+def tu_collection(folder: Path, name: str, rounds: int = 4) -> asot.Distributions:
     """A TU collection: every graph is the bag of its nodes' features.
 
     Features are the one-hot node label and what it becomes in each of four rounds x ← x + Σ_neighbours x,
-    concatenated: 5 × labels dimensions, float64. ``shelf`` is the folder of the zip file.
+    concatenated: 5 × labels dimensions, float64.
     """
-    with zipfile.ZipFile(folder / shelf / f"{name}.zip") as archive:
-        graph = _integers(archive, f"{name}_graph_indicator.txt")
-        labels = _integers(archive, f"{name}_node_labels.txt")
-        edges = _integers(archive, f"{name}_A.txt").reshape(-1, 2) - 1
-    return asot.Distributions.from_groups(_aggregated(labels, edges, rounds, np.float64), graph)
-
-
-def zinc_collection(folder: Path, rounds: int = 4) -> asot.Distributions:
-    """All 249,456 molecules of ZINC-250k as bags of node features, made as those of `tu_collection`, in float32."""
-    with np.load(folder / "zinc" / "zinc_graphs.npz") as file:
-        node_ptr, edge_ptr = file["node_ptr"].astype(np.int64), file["edge_ptr"].astype(np.int64)
-        local = file["edges"].astype(np.int64)  # (bonds, 2) within a graph, each bond once
-        elements = file["atomic_number"]
-    bonds = local + np.repeat(node_ptr[:-1], np.diff(edge_ptr))[:, None]
-    both_ways = np.concatenate([bonds, bonds[:, ::-1]])
-    return asot.Distributions(_aggregated(elements, both_ways, rounds, np.float32), node_ptr)
-
-
-def _aggregated(labels: NDArray[Any], edges: NDArray[np.int64], rounds: int, dtype: Any) -> NDArray[Any]:
-    """(nodes, (rounds + 1) · labels): one-hot labels, and what x ← x + Σ_neighbours x makes of them."""
-    _, column = np.unique(labels, return_inverse=True)  # labels may be any integers
-    x = np.eye(column.max() + 1, dtype=dtype)[column]  # (nodes, labels)
-    adjacency = sparse.csr_array((np.ones(len(edges), dtype), edges.T), shape=(len(x), len(x)))
-    features = [x]
-    for _ in range(rounds):
-        x = x + adjacency @ x
-        features.append(x)
-    return np.hstack(features)
+    return load_tu(name, rounds=rounds, folder=folder, download=False).distributions
 
 
 def tu_labels(folder: Path, name: str) -> NDArray[np.int64]:
     """The class of every graph of a TU collection (N,)."""
-    with zipfile.ZipFile(folder / "tu" / f"{name}.zip") as archive:
-        return _integers(archive, f"{name}_graph_labels.txt")
+    labels = load_tu(name, rounds=0, folder=folder, download=False).labels
+    assert labels is not None
+    return labels
 
 
-def _integers(archive: zipfile.ZipFile, base_name: str) -> NDArray[np.int64]:
-    """All integers of the member with this base name; the folder part of member names varies."""
-    for member in archive.namelist():
-        if PurePosixPath(member).name == base_name:
-            text = archive.read(member).decode("ascii").replace(",", " ")
-            return np.array(text.split(), dtype=np.int64)
-    raise FileNotFoundError(f"{archive.filename} has no member {base_name}")
+def zinc_collection(folder: Path, rounds: int = 4) -> asot.Distributions:
+    """All 249,456 molecules of ZINC-250k as bags of node features, made as those of `tu_collection`, in float32."""
+    molecules, _ = read_zinc("all", atoms="elements", folder=folder, download=False)
+    elements = np.eye(len(ELEMENTS), dtype=np.float32)[molecules.atoms]
+    return asot.Distributions(graph_features(elements, molecules.bonds, rounds=rounds), molecules.offsets)
 
 
 def zinc_test_collection(folder: Path, n: int) -> asot.Distributions:
-    """The first n molecules of ZINC's test split, with the same features."""
-    return tu_collection(folder, "ZINC_test_from_smiles", shelf="zinc")[:n]
+    """The first n molecules of ZINC's test split, with the same features, in float64."""
+    return load_zinc("test", atoms="elements", folder=folder, download=False).distributions[:n]
 
 
 # ---------------------------------------------------------------------------------------------------------- images
@@ -154,6 +126,6 @@ def zinc_test_collection(folder: Path, n: int) -> asot.Distributions:
 
 def mnist_collection(folder: Path, n: int) -> asot.Distributions:
     """The first n images of MNIST's test set: every image is the bag of its pixels (row, column), ink as mass."""
-    raw = gzip.decompress((folder / "mnist" / "t10k-images-idx3-ubyte.gz").read_bytes())
-    images = np.frombuffer(raw, np.uint8, offset=16).reshape(-1, 28 * 28)[:n].astype(np.float64)
-    return asot.Distributions.from_weights(images, np.argwhere(np.ones((28, 28))).astype(np.float64))
+    images, _, _ = read_mnist("test", folder=folder, download=False)
+    weights = images[:n].reshape(-1, 28 * 28).astype(np.float64)
+    return asot.Distributions.from_weights(weights, np.argwhere(np.ones((28, 28))).astype(np.float64))

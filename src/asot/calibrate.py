@@ -40,9 +40,10 @@ CANDIDATES = 2048
 FOLDS = 8
 """The fit is judged in this many turns, each on an eighth of the pairs."""
 
-FEATURES = ("anchor", "radii", "stays", "moves", "dual", "means")
+FEATURES = ("anchor", "radii", "stays", "moves", "dual", "means", "learned")
+"""The last one only in a space with soft codes: its own distance beside those of the nearest anchors."""
 
-PRIOR = np.array([0.0, 0.0, 0.5, 0.5, 0.5, 0.0])
+PRIOR = np.array([0.0, 0.0, 0.5, 0.5, 0.5, 0.0, 0.0])
 """What to do without evidence: the middle between the price of the plan on local means and their dual."""
 
 RIDGE = 1e-4
@@ -50,14 +51,23 @@ RIDGE = 1e-4
 
 
 class Calibration:
-    """Made from a collection (or two) in a space; then corrects tiles of solved anchor problems.
+    """Made from a collection (or two) in a space of nearest anchors; then corrects tiles of solved anchor problems.
 
+    ``learned`` solves the same pairs in a space with soft codes; its distances are then one more thing to fit with.
     ``report`` says what was fitted and how well it did on held-out pairs; it becomes ``info["calibration"]``.
     """
 
     def __init__(
-        self, space: AnchorSpace, D: Distributions, E: Distributions | None, anchor: ExactSharedCost, pairs: PairSet
+        self,
+        space: AnchorSpace,
+        D: Distributions,
+        E: Distributions | None,
+        anchor: ExactSharedCost,
+        pairs: PairSet,
+        learned: ExactSharedCost | None = None,
     ) -> None:
+        self._learned = learned
+        self._names = FEATURES if learned is not None else FEATURES[:-1]
         both = D if E is None else D + E
         self._column_start = 0 if E is None else len(D)
         nearest, distance = space.assign(both.points)
@@ -77,12 +87,14 @@ class Calibration:
     # ------------------------------------------------------------------------------------------------ features
 
     def _features(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> Float:
-        """(P, 6), in the order of ``FEATURES`` and at the scale of 1: squares of distances may be out of range."""
+        """(P, 6 or 7), in the order of ``FEATURES`` and at the scale of 1: squares of distances may be out of range."""
+        features = np.empty((len(self._names), len(rows))).T  # column by column in memory, as they are used
+        if self._learned is not None:
+            features[:, 6] = scaled(self._learned.solve(rows, columns, stop).values, -self._short.exponent)
         columns = columns + self._column_start
-        features = np.empty((len(FEATURES), len(rows))).T  # column by column in memory, as they are used
         features[:, 0] = scaled(trees.values, -self._short.exponent)
         features[:, 1] = scaled(self.radii[rows] + self.radii[columns], -self._short.exponent)
-        reprice(self._means, trees, rows, columns, self._short.exponent, features[:, 2:], stop)
+        reprice(self._means, trees, rows, columns, self._short.exponent, features[:, 2:6], stop)
         return features
 
     def _predict(self, features: Float, coefficients: Float) -> Float:
@@ -110,13 +122,13 @@ class Calibration:
     # ------------------------------------------------------------------------------------------------ the fit
 
     def _fit(self, features: Float, exact: Float) -> None:
-        plain = np.eye(len(FEATURES))[0]
+        plain = np.eye(len(self._names))[0 if self._learned is None else 6]
         held_out = np.empty(len(exact))
         fold = np.arange(len(exact)) % min(FOLDS, len(exact))
         for turn in range(fold.max() + 1):
             seen, unseen = fold != turn, fold == turn
             held_out[unseen] = self._predict(features[unseen], _least_squares(features[seen], exact[seen]))
-        residual, plain_residual = held_out - exact, features[:, 0] - exact
+        residual, plain_residual = held_out - exact, features @ plain - exact
         helps = bool((residual**2).mean() < (plain_residual**2).mean())
         self.coefficients = _least_squares(features, exact) if helps else plain
         kept = residual if helps else plain_residual
@@ -124,7 +136,7 @@ class Calibration:
         self.report = {
             "used": helps,
             "n_exact": len(exact),
-            "coefficients": dict(zip(FEATURES, self.coefficients.tolist(), strict=True)),
+            "coefficients": dict(zip(self._names, self.coefficients.tolist(), strict=True)),
             "mean_distance": float(np.ldexp(exact.mean(), self._short.exponent)),
             **_summary("held_out", kept, exact, self._short.exponent),
             **_summary("anchor", plain_residual, exact, self._short.exponent),
@@ -144,8 +156,9 @@ def _least_squares(features: Float, exact: Float) -> Float:
     scale = np.sqrt((features**2).mean(axis=0))
     scale[scale == 0] = 1.0
     x = features / scale
+    prior = PRIOR[: len(scale)]
     normal = x.T @ x + RIDGE * len(x) * np.eye(len(scale))
-    return PRIOR + np.linalg.solve(normal, x.T @ (exact - features @ PRIOR)) / scale
+    return prior + np.linalg.solve(normal, x.T @ (exact - features @ prior)) / scale
 
 
 def _uncertainty(features: Float) -> Float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from asot import __version__
+from asot.paper.command import paper
 
 if TYPE_CHECKING:
     from asot.anchors.space import AnchorSpace
@@ -279,6 +280,9 @@ def _describe_matrix(path: str) -> str:
         raise ValueError(f"{path} holds {matrix.dtype} of shape {matrix.shape}, not a matrix of distances")
     spread = f", {matrix.min():.4g} to {matrix.max():.4g}" if matrix.size else ""
     return f"Matrix of distances: {matrix.shape[0]:,} × {matrix.shape[1]:,}, {matrix.dtype}{spread}"
+
+
+cli.add_command(paper)
 
 
 def main() -> None:

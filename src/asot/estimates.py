@@ -24,10 +24,20 @@ MOST_PAIRS = 2**14
 
 
 class Estimates:
-    """Exact anchor distances, bounded and corrected as far as ``bounds`` and ``calibration`` are given."""
+    """Exact anchor distances, bounded and corrected as far as ``bounds`` and ``calibration`` are given.
 
-    def __init__(self, anchor: ExactSharedCost, bounds: Bounds | None, calibration: Calibration | None) -> None:
+    Where the space has soft codes, ``learned`` gives its distances, and ``anchor`` is that of its nearest anchors.
+    """
+
+    def __init__(
+        self,
+        anchor: ExactSharedCost,
+        bounds: Bounds | None,
+        calibration: Calibration | None,
+        learned: ExactSharedCost | None = None,
+    ) -> None:
         self._anchor, self._bounds, self._calibration = anchor, bounds, calibration
+        self._learned = learned
         self.info: dict[str, Any] = dict(anchor.info)
         if bounds is not None:
             self.info["bounds"] = bounds.level
@@ -40,9 +50,11 @@ class Estimates:
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         trees = self._anchor.solve_trees(rows, columns, stop)
-        values, error = trees.values, None
+        error = None
         if self._calibration is not None:
             values, error = self._calibration.estimate(trees, rows, columns, stop)
+        else:
+            values = trees.values if self._learned is None else self._learned.solve(rows, columns, stop).values
         lower = upper = None
         if self._bounds is not None:
             lower, upper = self._bounds.of_trees(trees, rows, columns, stop)

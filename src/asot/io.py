@@ -70,6 +70,8 @@ def save_space(space: AnchorSpace, path: PathLike) -> None:
     codes = space.codes
     standard = {"centre": codes.centre, "spread": codes.spread, "unit": np.asarray(codes.unit)}
     arrays |= {f"codes_{name}": array for name, array in {**standard, **codes.parameters}.items()}
+    if space.nearest is not None:
+        arrays["nearest"] = space.nearest.anchors
     # A kind of its own: a version of asot without soft codes must not take it for a space of nearest anchors.
     save_arrays(path, {"kind": "learned-space", "codes": codes.kind, "parameters": sorted(codes.parameters)}, arrays)
 
@@ -89,20 +91,22 @@ def load_space(path: PathLike) -> AnchorSpace:
 def _load_learned_space(path: PathLike, header: dict[str, Any]) -> AnchorSpace:
     from asot.anchors.codes import SoftCodes
     from asot.anchors.learned_space import LearnedSpace
+    from asot.anchors.space import AnchorSpace
 
     names = header.get("parameters")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(names) > 1000:
         raise ValueError(f"{path}: the header does not name the parameters of the codes; the file is damaged")
     standard = ["centre", "spread", "unit"]
     wanted = [f"codes_{name}" for name in [*standard, *names]]
-    arrays = read_arrays(path, required=["anchors", "cost", *wanted])
+    arrays = read_arrays(path, required=["anchors", "cost", *wanted], optional=["nearest"])
     with naming(path):
         if arrays["codes_unit"].shape != () or arrays["codes_unit"].dtype.kind != "f":
             raise ValueError("the array 'codes_unit' must hold one number")
         centre, spread = arrays["codes_centre"], arrays["codes_spread"]
         parameters = {name: arrays[f"codes_{name}"] for name in names}
         codes = SoftCodes(str(header.get("codes")), centre, spread, float(arrays["codes_unit"]), parameters)
-        return LearnedSpace(arrays["anchors"], arrays["cost"], codes)
+        nearest = AnchorSpace(arrays["nearest"]) if "nearest" in arrays else None
+        return LearnedSpace(arrays["anchors"], arrays["cost"], codes, nearest)
 
 
 # --------------------------------------------------------------------------------------------------------- collections

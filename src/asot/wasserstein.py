@@ -29,6 +29,7 @@ from asot.solvers.base import Solver
 from asot.solvers.exact_points import ExactPoints
 from asot.solvers.exact_shared import ExactSharedCost
 from asot.solvers.sinkhorn_cpu import SinkhornSharedCost
+from asot.solvers.triangle import is_metric
 from asot.validation import as_choice, as_histograms, as_positive_int, as_reg
 
 
@@ -132,7 +133,7 @@ def pairwise(
         with one_thread_per_product():
             solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate)
             if given:
-                warn_far_from_anchors(anchor_space, radii)
+                warn_far_from_anchors(anchor_space.proven, radii)
             result = engine.run(pair_set, solver, sink, **options)
         if level is not None and len(pair_set) == 0:
             result = replace(result, lower=np.empty(0), upper=np.empty(0))
@@ -200,24 +201,36 @@ def _refined_solver(
     space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, level: str | None, estimate: str
 ) -> tuple[Solver, NDArray[np.float64]]:
     """The solver that gives bounds or calibrated values, and the radii of all distributions."""
-    A, B = (None if X is None else as_histograms(space.histograms(X), "A", space.n_anchors) for X in (D, E))
-    assert A is not None
-    bounds = None if level is None else make_bounds(space, D, E, level if reg is None else "radius")
+    proven = space.proven
+    bounds = None if level is None else make_bounds(proven, D, E, level if reg is None else "radius")
     if reg is not None:
+        if proven is not space:
+            raise ValueError("bounds on entropic distances need nearest anchors, not soft codes; use reg=None")
         assert bounds is not None
+        A, B = _histograms(space, D, E)
         entropic = SinkhornSharedCost(
             A, B, space.cost, reg=as_reg(reg, space.cost), max_iter=1000, tol=1e-9, regularised=False,
             start_at_target=False,
         )  # fmt: skip
         return BoundedSinkhorn(entropic, bounds), bounds.radii
-    anchor = ExactSharedCost(A, B, space.cost, cancel=True)
+    anchor = ExactSharedCost(*_histograms(proven, D, E), proven.cost, cancel=True)
+    learned = None
+    if proven is not space:
+        learned = ExactSharedCost(*_histograms(space, D, E), space.cost, cancel=is_metric(space.cost))
     calibration = None
     if estimate == "calibrated":
         everything = make_pairs(len(D), None if E is None else len(E))
-        calibration = Calibration(space, D, E, anchor, everything)
+        calibration = Calibration(proven, D, E, anchor, everything, learned)
     measured = bounds or calibration
     assert measured is not None
-    return Estimates(anchor, bounds, calibration), measured.radii
+    return Estimates(anchor, bounds, calibration, learned), measured.radii
+
+
+def _histograms(
+    space: AnchorSpace, D: Distributions, E: Distributions | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    A = as_histograms(space.histograms(D), "A", space.n_anchors)
+    return A, None if E is None else as_histograms(space.histograms(E), "B", space.n_anchors)
 
 
 def pairwise_exact(

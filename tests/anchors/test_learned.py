@@ -74,6 +74,19 @@ def test_the_cost_is_a_metric_so_that_the_fast_solver_applies(learner, objective
 
 
 @both
+def test_a_learned_space_keeps_the_anchors_where_it_began(learner, collection):
+    fitted = learner(8, **QUICK).fit(collection)
+    nearest = fitted.space_.nearest
+    assert nearest.anchors.shape == (8, collection.dim)
+    assert not np.array_equal(nearest.anchors, fitted.space_.anchors)
+    exact = asot.pairwise_exact(collection).values
+    bounded = asot.pairwise(collection, space=fitted, bounds=True)
+    assert ((bounded.lower <= exact) & (exact <= bounded.upper)).all()
+    again = fitted.set_params(warm_start=True).fit(collection)
+    np.testing.assert_array_equal(again.space_.nearest.anchors, nearest.anchors)
+
+
+@both
 @every_objective
 def test_histograms_keep_all_mass(learner, objective, collection):
     fitted = learner(8, objective=objective, **QUICK).fit(collection)

@@ -1,4 +1,4 @@
-"""Spaces with soft codes: used as any other, without bounds, and saved as plain arrays."""
+"""Spaces with soft codes: used as any other, bounded by the nearest anchors they keep, saved as plain arrays."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from asot.cli import cli
 from tests.anchors.test_codes import make
 
 
-def space_of(which):
+def space_of(which, nearest=None):
     soft = make(which)
     anchors = np.random.default_rng(5).normal(size=(5, 3))
-    return LearnedSpace(anchors, AnchorSpace(anchors).cost * 1.1, soft)
+    return LearnedSpace(anchors, AnchorSpace(anchors).cost * 1.1, soft, nearest)
 
 
 @pytest.fixture(params=["metric", "paper's metric", "dictionary"])
@@ -65,6 +65,51 @@ def test_bounds_are_refused_with_the_reason(space, collection):
         space.assign(collection.points)
 
 
+@pytest.fixture
+def anchored():
+    """A learned space that keeps nearest anchors, other ones than its own and another number of them."""
+    return space_of("metric", AnchorSpace(np.random.default_rng(6).normal(size=(7, 3))))
+
+
+@pytest.mark.parametrize("level", [True, "radius", "cells", "points"])
+def test_bounds_stand_on_the_nearest_anchors(anchored, collection, level):
+    exact = asot.pairwise_exact(collection).values
+    found = asot.pairwise(collection, space=anchored, bounds=level)
+    assert (found.lower <= exact).all()
+    assert (exact <= found.upper).all()
+    beside = asot.pairwise(collection, space=anchored.nearest, bounds=level)
+    np.testing.assert_array_equal(found.lower, beside.lower)
+    plain = asot.pairwise(collection, space=anchored).values
+    np.testing.assert_array_equal(found.values, np.clip(plain, found.lower, found.upper))
+    with pytest.raises(ValueError, match="bounds on entropic distances need nearest anchors"):
+        asot.pairwise(collection, space=anchored, bounds=level, reg=0.1)
+
+
+def test_calibration_fits_with_the_learned_distance_too(anchored):
+    rng = np.random.default_rng(2)
+    D = Distributions.from_list([rng.normal(size=(n, 3)) + rng.normal(size=3) for n in rng.integers(3, 20, size=30)])
+    found = asot.pairwise(D, space=anchored, estimate="calibrated")
+    report = found.info["calibration"]
+    assert set(report["coefficients"]) == {"anchor", "dual", "learned", "means", "moves", "radii", "stays"}
+    exact, plain = asot.pairwise_exact(D).values, asot.pairwise(D, space=anchored).values
+    assert np.square(found.values - exact).mean() < 0.2 * np.square(plain - exact).mean()
+    across = asot.pairwise_exact(D[:10], D[10:]).values
+    off = asot.pairwise(D[:10], D[10:], space=anchored, estimate="calibrated").values - across
+    assert np.sqrt(np.square(off).mean()) < 0.1 * across.mean()
+
+
+def test_where_points_are_anchors_the_interval_leaves_only_the_truth(collection):
+    nearest = AnchorSpace(np.unique(collection.points, axis=0))
+    exact = asot.pairwise_exact(collection).values
+    found = asot.pairwise(collection, space=space_of("dictionary", nearest), bounds="radius")
+    np.testing.assert_allclose(found.values, exact, rtol=1e-9)  # clipped to an interval of no width
+
+
+def test_nearest_anchors_of_another_dimension_are_refused():
+    with pytest.raises(ValueError, match="nearest anchors are in 2 dimensions, but the space is in 3"):
+        space_of("metric", AnchorSpace(np.zeros((4, 2))))
+
+
 def test_points_of_another_dimension_or_not_finite_are_refused(space, collection):
     with pytest.raises(ValueError, match=r"points must be \(n, 3\) in this anchor space"):
         space.encode(np.zeros((2, 4)))
@@ -90,6 +135,16 @@ def test_a_saved_space_comes_back_whole(space, collection, tmp_path):
     np.testing.assert_array_equal(back.anchors, space.anchors)
     np.testing.assert_array_equal(back.cost, space.cost)
     np.testing.assert_array_equal(back.histograms(collection), space.histograms(collection))
+
+
+def test_nearest_anchors_are_saved_too_and_a_file_without_them_has_no_bounds(anchored, collection, tmp_path):
+    anchored.save(tmp_path / "space.npz")
+    back = AnchorSpace.load(tmp_path / "space.npz")
+    np.testing.assert_array_equal(back.nearest.anchors, anchored.nearest.anchors)
+    bare = AnchorSpace.load(rewritten(tmp_path / "space.npz", drop=("nearest",)))
+    assert bare.nearest is None
+    with pytest.raises(ValueError, match="its codes are soft"):
+        asot.pairwise(collection, space=bare, estimate="calibrated")
 
 
 def test_a_file_holds_only_plain_arrays(space, tmp_path):

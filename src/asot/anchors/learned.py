@@ -161,6 +161,7 @@ class LearnedAnchors(AnchorLearner):
         self._asked = (self.n_anchors, self.objective)
         learner = KMeansAnchors(self.n_anchors, random_state=int(rng.randint(2**31)), device=self.device or "auto")
         anchors = learner.fit(_sample(D, START_POINTS, rng)).space_.anchors
+        self._nearest = AnchorSpace(anchors)
         centre, spread, unit = _standard(D)
         unit_anchors = (anchors - centre) / unit
         nearest = learner.inertia_ / unit**2  # mean squared distance to the nearest anchor
@@ -185,7 +186,7 @@ class LearnedAnchors(AnchorLearner):
         anchors = exact.get("anchors", exact.get("fixed_anchors"))
         assert anchors is not None
         cost = codes.unit * euclidean_cost(np.asarray(self._cost_points(exact), dtype=np.float64))
-        return LearnedSpace(codes.centre + codes.unit * anchors, cost, codes)
+        return LearnedSpace(codes.centre + codes.unit * anchors, cost, codes, self._nearest)
 
     def _all_rates(self, state: State) -> dict[str, float]:
         network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}

@@ -1,7 +1,8 @@
 """The space of a learner with soft codes: each point spreads its mass over several anchors.
 
-The rest of the package uses it as any other space. What it cannot have is an error bound: with soft codes, two
-different points may have equal codes, and then no inequality ties the anchor distance to W_1 (docs/method.md §1).
+The rest of the package uses it as any other space. What soft codes cannot have is an error bound: two different points
+may have equal codes, and then no inequality ties the anchor distance to W_1 (docs/method.md §1). Bounds and calibration
+stand on the nearest anchors where learning began, which the space keeps beside what it learned.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from asot.anchors.space import AnchorSpace
 from asot.distributions import Distributions
 from asot.validation import first_false, to_float_array
 
+WHY_NO_BOUNDS = (
+    "its codes are soft: two different points may have the same code, so no bound is proven for the anchor distance; use "
+    "a space of KMeansAnchors or FixedAnchors, or pairwise_exact"
+)
+
 
 class LearnedSpace(AnchorSpace):
     """Anchors with learned soft codes and a learned cost.
@@ -25,6 +31,8 @@ class LearnedSpace(AnchorSpace):
     anchors : array-like (k, d)
     cost : array-like (k, k)
     codes : SoftCodes
+    nearest : AnchorSpace, optional
+        Where learning began: nearest anchors with Euclidean costs, for bounds and calibration.
 
     Examples
     --------
@@ -39,24 +47,31 @@ class LearnedSpace(AnchorSpace):
            [0. , 1. ]])
     """
 
-    def __init__(self, anchors: ArrayLike, cost: ArrayLike, codes: SoftCodes) -> None:
+    def __init__(
+        self, anchors: ArrayLike, cost: ArrayLike, codes: SoftCodes, nearest: AnchorSpace | None = None
+    ) -> None:
         super().__init__(anchors, cost)
         if (codes.n_anchors, codes.dim) != (self.n_anchors, self.dim):
             raise ValueError(
                 f"the codes are for {codes.n_anchors} anchors in {codes.dim} dimensions, but the space has "
                 f"{self.n_anchors} in {self.dim}"
             )
+        if nearest is not None and nearest.dim != self.dim:
+            raise ValueError(f"the nearest anchors are in {nearest.dim} dimensions, but the space is in {self.dim}")
         self.codes = codes
-        self.why_no_bounds = (
-            "its codes are soft: two different points may have the same code, so no bound is proven for the anchor "
-            "distance; use a space of KMeansAnchors or FixedAnchors, or pairwise_exact"
-        )
+        self.nearest = nearest
+        self.why_no_bounds = WHY_NO_BOUNDS if nearest is None else nearest.why_no_bounds
 
     def __repr__(self) -> str:
         return (
             f"LearnedSpace: {self.n_anchors} anchors in {self.dim} dimensions, soft codes ({self.codes.kind}), "
             f"learned cost up to {self.cost.max():.4g}"
         )
+
+    @property
+    def proven(self) -> AnchorSpace:
+        """The nearest anchors where learning began: what holds for them holds for W_1."""
+        return self if self.nearest is None else self.nearest
 
     def encode(self, points: ArrayLike) -> NDArray[np.float64]:
         """Codes (n, k) of points (n, d): rows ≥ 0 that sum to 1."""
@@ -77,8 +92,8 @@ class LearnedSpace(AnchorSpace):
 
     def assign(self, points: ArrayLike, *, device: str | None = None) -> NoReturn:
         """Not there: a point of this space belongs to no single anchor."""
-        raise ValueError(f"this space has no nearest anchors: {self.why_no_bounds}")
+        raise ValueError(f"this space has no nearest anchors: {WHY_NO_BOUNDS}")
 
     def radii(self, D: Distributions, *, device: str | None = None) -> NoReturn:
         """Not there: the radius of §6 needs nearest anchors."""
-        raise ValueError(f"this space has no radii: {self.why_no_bounds}")
+        raise ValueError(f"this space has no radii: {WHY_NO_BOUNDS}")

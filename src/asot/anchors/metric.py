@@ -64,7 +64,7 @@ class MetricAnchors(LearnedAnchors):
     Attributes
     ----------
     space_ : LearnedSpace
-        Soft codes and a cost that is a pseudo-metric. No error bounds are proven for it.
+        Soft codes and a cost that is a pseudo-metric. Bounds and calibration use the k-means anchors it began with.
     history_ : dict of lists
         ``epoch``, ``loss``, ``error`` (root mean square error on the held-out pairs, as a share of the mean distance),
         ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, fits follow each other.

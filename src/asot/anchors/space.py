@@ -100,6 +100,11 @@ class AnchorSpace:
     def dim(self) -> int:
         return int(self.anchors.shape[1])
 
+    @property
+    def proven(self) -> AnchorSpace:
+        """The space that bounds and calibration stand on: this one, unless codes are soft."""
+        return self
+
     def __repr__(self) -> str:
         kind = "Euclidean" if self.is_euclidean else "given"
         return (
