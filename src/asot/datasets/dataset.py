@@ -1,0 +1,29 @@
+"""What every loader that reads files returns: the collection, what is known of its members, and where it came from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.distributions import Distributions
+
+
+class Dataset(NamedTuple):
+    """A collection with what is known of it.
+
+    Attributes
+    ----------
+    distributions : Distributions
+    labels : (N,) int64, or None
+        The class of every distribution, where the data have classes.
+    about : dict
+        ``name``; ``features``, what the coordinates of a point are; ``source``, the files that were read; ``home``,
+        where such files come from; ``verified``, by what the files were recognised: "sha256", "content" (other bytes
+        than the known ones, but the same graphs) or "no checksum is known".
+    """
+
+    distributions: Distributions
+    labels: NDArray[np.int64] | None
+    about: dict[str, Any]

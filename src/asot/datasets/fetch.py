@@ -1,0 +1,131 @@
+"""Getting a file of the data folder: it is there and right, or it is downloaded, or the error says what to do.
+
+A download goes to a hidden ``.part`` file. If it breaks off, the next try asks the server for the rest, and only if
+the server's file is still the same. The file gets its name when all of it is there and its checksum is right. Nothing
+is downloaded without a line on stderr that says what comes from where and goes where.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from asot.datasets.catalogue import KnownFile
+from asot.datasets.folder import VARIABLE, PathLike, data_folder
+from asot.datasets.locking import alone
+
+Check = Callable[[Path], object]
+
+
+class Found(NamedTuple):
+    """A file of the data folder, and how it was verified: "sha256", "content" or "no checksum is known"."""
+
+    path: Path
+    verified: str
+
+
+def obtain(
+    file: KnownFile,
+    folder: PathLike | None = None,
+    *,
+    download: bool = True,
+    same_content: Callable[[Path], bool] | None = None,
+    check: Check | None = None,
+) -> Found:
+    """The path of a file of the data folder, downloaded if it is not there.
+
+    ``same_content`` is asked whether a file with other bytes than the known ones holds the same data. ``check`` raises
+    ValueError for a download that cannot be what it should be; it matters where no checksum is known.
+    """
+    path = data_folder(folder) / file.place
+    if not path.is_file():
+        if not download or not file.urls:
+            raise FileNotFoundError(f"{path} is not there, and nothing was downloaded. {what_to_do(file, path)}")
+        _download(file, path, check)
+    return Found(path, _verify(file, path, same_content))
+
+
+def what_to_do(file: KnownFile, path: Path) -> str:
+    """How a person gets the file to its place without us."""
+    facts = [] if file.n_bytes is None else [f"{file.n_bytes:,} bytes"]
+    facts.append("no checksum is known" if file.sha256 is None else f"sha256 {file.sha256}")
+    where = f"get it from {' or '.join(file.urls)}" if file.urls else "get it"
+    return (
+        f"Put it there yourself: {where} ({', '.join(facts)}), and save it as {path}. "
+        f"The folder can be chosen with folder=… or the environment variable {VARIABLE}"
+    )
+
+
+def sha256_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while piece := stream.read(2**20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _verify(file: KnownFile, path: Path, same_content: Callable[[Path], bool] | None) -> str:
+    if file.sha256 is None:
+        return "no checksum is known"
+    found = sha256_of(path)
+    if found == file.sha256:
+        return "sha256"
+    if same_content is not None and same_content(path):
+        return "content"
+    size = path.stat().st_size
+    expected = "" if file.n_bytes in (None, size) else f" of {file.n_bytes:,} bytes"
+    again = "Delete it, and it is downloaded again" if file.urls else "Delete it"
+    raise ValueError(
+        f"{path} is not the known {file.name}: its sha256 is {found} ({size:,} bytes), "
+        f"expected {file.sha256}{expected}. {again}, or put the right file there"
+    )
+
+
+def _download(file: KnownFile, path: Path, check: Check | None) -> None:
+    """Get ``path`` from the first of the file's homes that has it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with alone(path.parent / f".{file.name}.lock", lambda: _say(f"another process downloads {path}; waiting")):
+            if not path.is_file():  # the process we waited for has brought it
+                _from_first_home(file, path, check)
+    except ConnectionError:
+        raise
+    except OSError as error:
+        raise type(error)(
+            f"cannot write {path}: {error.strerror or error}. Choose another folder with folder=… or {VARIABLE}"
+        ) from error
+
+
+def _from_first_home(file: KnownFile, path: Path, check: Check | None) -> None:
+    from asot.datasets.transfer import Refused, transfer  # here, because urllib takes long to import
+
+    part = path.parent / f".{file.name}.part"
+    reasons = []
+    for url in file.urls:
+        size = "" if file.n_bytes is None else f" ({file.n_bytes:,} bytes)"
+        _say(f"downloading {url}{size} to {path}")
+        try:
+            transfer(url, part, n_bytes=file.n_bytes, complete=lambda: _check_download(file, part, check), say=_say)
+        except Refused as error:
+            reasons.append(f"{url}: {error}")
+            continue
+        os.replace(part, path)
+        return
+    raise ConnectionError(f"cannot download {file.name}. {'; '.join(reasons)}. {what_to_do(file, path)}")
+
+
+def _check_download(file: KnownFile, part: Path, check: Check | None) -> None:
+    """Raise ValueError unless the finished ``part`` is the file."""
+    if file.sha256 is not None and (found := sha256_of(part)) != file.sha256:
+        raise ValueError(f"its sha256 is {found}, expected {file.sha256}")
+    if check is not None:
+        check(part)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"asot: {text}\n")
+    sys.stderr.flush()
