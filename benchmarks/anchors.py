@@ -8,7 +8,6 @@ published figures were computed under (METHOD §11): five copies of the one-hot 
 
 from __future__ import annotations
 
-import gzip
 import time
 import warnings
 from collections.abc import Callable
@@ -20,7 +19,7 @@ import numpy as np
 
 import asot
 from benchmarks.common import Options, Report, Table, below, ratio
-from benchmarks.data import random_pairs, tu_collection
+from benchmarks.data import mnist_collection, random_pairs, tu_collection
 
 GRAPHS = ("MUTAG", "PTC_MR", "BZR", "ENZYMES", "COX2", "NCI1")
 DIGITS = "MNIST"
@@ -108,16 +107,6 @@ def _query_seconds(space: asot.AnchorSpace, D: asot.Distributions) -> tuple[floa
         asot.emd_many(histograms, cost=space.cost, pairs=pairs, device="cpu")
         solve.append((time.perf_counter() - started) / len(pairs))
     return min(encode), min(solve)
-
-
-def mnist_collection(folder: Path, n: int) -> asot.Distributions:
-    """The first n test digits: inked pixels, weighted by their ink."""
-    with gzip.open(folder / "mnist" / "t10k-images-idx3-ubyte.gz") as file:
-        pixels = np.frombuffer(file.read(), dtype=np.uint8, offset=16).reshape(-1, 28, 28)[:n]
-    image, row, column = np.nonzero(pixels)
-    points = np.stack([row, column], axis=1).astype(np.float64)
-    offsets = np.searchsorted(image, np.arange(n + 1))
-    return asot.Distributions(points, offsets, pixels[image, row, column].astype(np.float64))
 
 
 # ------------------------------------------------------------------------------------------------------ as published
