@@ -1,0 +1,284 @@
+"""Sinkhorn's iteration for one pair at a time, compiled: U ← A ⊘ (K V), V ← B ⊘ (Kᵀ U) with K = exp(-C/ε).
+
+The iteration is one walk over the rows of K: a row gives its entry of U, and that at once its share of KᵀU, so K is
+read once per iteration. Four rows go together.
+
+**Range.** Nothing is trusted that may have lost digits to the range of float64: all entries of KV and KᵀU must lie in
+[1e-100, 1e100]. An iteration that breaks this is taken back and done with logarithms (log-sum-exp). What it found, φ
+and ψ, goes into the kernel, K ← exp(φ_i + ψ_j - C_ij/ε), which is the plan as it is now; V starts anew at 1. In exact
+arithmetic this changes nothing: the state of the iteration is V alone, and V is the product of the two. In float64 the
+entries of K that vanish are below 1e-307, and the scalings that could make up for it are at most 1e100.
+
+**Padding.** Blocks are padded with points that repeat the last one and have no mass, so their entries of KV and KᵀU
+are those of a real point, and their entries of U and V are 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.baselines.exponential import exponentials
+from asot.baselines.merged import LANES, ROWS, fill_pair, make_block_scratch, padded
+from asot.compiled import at, compiled, inlined, reordered, unordered
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Sums outside of this are not used."""
+
+KERNEL_RANGE = 690.0
+"""Largest max C/ε for which K is formed without potentials: none of its entries is below 1e-300."""
+
+LOOK_EVERY = 10
+"""Iterations between looks at the marginal error, where there is a tolerance."""
+
+STOP_EVERY = 100
+"""Iterations between looks at ``stop``."""
+
+
+class Workspace(NamedTuple):
+    """Memory of one thread for a pair of at most n × m points."""
+
+    distance: NDArray[np.float64]  # (rows, stride), flat
+    K: NDArray[np.float64]  # (rows, stride), flat
+    K_bits: NDArray[np.int64]  # the same memory
+    a: NDArray[np.float64]  # (rows,)
+    b: NDArray[np.float64]  # (stride,)
+    u: NDArray[np.float64]  # (rows,)
+    v: NDArray[np.float64]  # (stride,)
+    ku: NDArray[np.float64]  # (stride,) KᵀU
+    phi: NDArray[np.float64]  # (rows,)
+    psi: NDArray[np.float64]  # (stride,)
+    powers: NDArray[np.float64]  # (stride,)
+    power_bits: NDArray[np.int64]  # the same memory
+
+
+@inlined
+def _make_workspace(n, m):  # type: ignore[no-untyped-def]
+    rows = padded(n, ROWS)
+    stride = padded(m, LANES)
+    K = np.empty(rows * stride)
+    powers = np.empty(stride)
+    return Workspace(
+        np.empty(rows * stride), K, K.view(np.int64), np.empty(rows), np.empty(stride), np.empty(rows),
+        np.empty(stride), np.empty(stride), np.empty(rows), np.empty(stride), powers, powers.view(np.int64),
+    )  # fmt: skip
+
+
+@reordered
+def _row_sums(K, o, stride, v):  # type: ignore[no-untyped-def]
+    """⟨K_i, v⟩ of the four rows that begin at o."""
+    o1 = o + stride
+    o2 = o1 + stride
+    o3 = o2 + stride
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(stride):
+        s0 += K[at(o, j)] * v[at(j, 0)]
+        s1 += K[at(o1, j)] * v[at(j, 0)]
+        s2 += K[at(o2, j)] * v[at(j, 0)]
+        s3 += K[at(o3, j)] * v[at(j, 0)]
+    return s0, s1, s2, s3
+
+
+@reordered
+def _add_rows(K, o, stride, u0, u1, u2, u3, ku):  # type: ignore[no-untyped-def]
+    """KᵀU grows by the share of the four rows that begin at o."""
+    o1 = o + stride
+    o2 = o1 + stride
+    o3 = o2 + stride
+    for j in range(stride):
+        pair = u0 * K[at(o, j)] + u1 * K[at(o1, j)]
+        other = u2 * K[at(o2, j)] + u3 * K[at(o3, j)]
+        ku[at(j, 0)] += pair + other
+
+
+@inlined
+def _in_range(s):  # type: ignore[no-untyped-def]
+    return s >= SMALLEST and s <= LARGEST
+
+
+@inlined
+def _iterate(ws, rows, stride, count):  # type: ignore[no-untyped-def]
+    """At most ``count`` iterations; how many were done. V is that of the last one done."""
+    for iteration in range(count):
+        for j in range(stride):
+            ws.ku[j] = 0.0
+        good = True
+        for i in range(0, rows, ROWS):
+            o = i * stride
+            s0, s1, s2, s3 = _row_sums(ws.K, o, stride, ws.v)
+            good = good and _in_range(s0) and _in_range(s1) and _in_range(s2) and _in_range(s3)
+            u0, u1, u2, u3 = ws.a[i] / s0, ws.a[i + 1] / s1, ws.a[i + 2] / s2, ws.a[i + 3] / s3
+            ws.u[i], ws.u[i + 1], ws.u[i + 2], ws.u[i + 3] = u0, u1, u2, u3
+            _add_rows(ws.K, o, stride, u0, u1, u2, u3, ws.ku)
+        bad = 0
+        for j in range(stride):
+            bad += not _in_range(ws.ku[at(j, 0)])
+        if bad > 0 or not good:
+            return iteration
+        for j in range(stride):
+            ws.v[at(j, 0)] = ws.b[at(j, 0)] / ws.ku[at(j, 0)]
+    return count
+
+
+@inlined
+def _fill_kernel(ws, rows, stride, scale):  # type: ignore[no-untyped-def]
+    """K ← exp(φ_i + ψ_j - scale · distance_ij)."""
+    for i in range(rows):
+        o = i * stride
+        phi = ws.phi[i]
+        for j in range(stride):
+            ws.K[at(o, j)] = phi + ws.psi[at(j, 0)] - scale * ws.distance[at(o, j)]
+        exponentials(ws.K, ws.K_bits, ws.powers, ws.power_bits, o, stride)
+
+
+@inlined
+def _iterate_in_logarithms(ws, n, m, scale):  # type: ignore[no-untyped-def]
+    """One iteration from log V = ψ: φ ← log a - log Σ_j exp(ψ_j - M_ij), ψ ← log b - log Σ_i exp(φ_i - M_ij).
+
+    Then the kernel with these potentials, U = 1 and V = 1 (0 in the padding).
+    """
+    rows = padded(n, ROWS)
+    stride = padded(m, LANES)
+    for i in range(n):
+        o = i * stride
+        top = -np.inf
+        for j in range(m):
+            top = max(top, ws.psi[j] - scale * ws.distance[at(o, j)])
+        for j in range(stride):
+            ws.K[at(o, j)] = ws.psi[at(j, 0)] - scale * ws.distance[at(o, j)] - top
+        exponentials(ws.K, ws.K_bits, ws.powers, ws.power_bits, o, stride)
+        total = 0.0
+        for j in range(m):
+            total += ws.K[at(o, j)]
+        ws.phi[i] = np.log(ws.a[i]) - top - np.log(total)
+    for i in range(n, rows):
+        ws.phi[i] = ws.phi[n - 1]
+    for j in range(stride):
+        ws.psi[j] = -np.inf
+        ws.ku[j] = 0.0
+    for i in range(n):
+        for j in range(stride):
+            ws.psi[j] = max(ws.psi[j], ws.phi[i] - scale * ws.distance[at(i * stride, j)])
+    for i in range(n):
+        o = i * stride
+        for j in range(stride):
+            ws.K[at(o, j)] = ws.phi[i] - scale * ws.distance[at(o, j)] - ws.psi[j]
+        exponentials(ws.K, ws.K_bits, ws.powers, ws.power_bits, o, stride)
+        for j in range(stride):
+            ws.ku[j] += ws.K[at(o, j)]
+    for j in range(m):
+        ws.psi[j] = np.log(ws.b[j]) - ws.psi[j] - np.log(ws.ku[j])
+        ws.v[j] = 1.0
+    for j in range(m, stride):
+        ws.psi[j] = ws.psi[m - 1]
+        ws.v[j] = 0.0
+    for i in range(rows):
+        ws.u[i] = 1.0 if i < n else 0.0
+    _fill_kernel(ws, rows, stride, scale)
+
+
+@inlined
+def _advance(ws, n, m, scale, count, stop):  # type: ignore[no-untyped-def]
+    """Exactly ``count`` further iterations, in the kernel where its range allows and in logarithms where not."""
+    rows = padded(n, ROWS)
+    stride = padded(m, LANES)
+    done = 0
+    while done < count and stop[0] == 0:
+        asked = min(count - done, STOP_EVERY)
+        got = _iterate(ws, rows, stride, asked)
+        done += got
+        if got < asked:
+            for j in range(m):
+                ws.psi[j] += np.log(ws.v[j])
+            for j in range(m, stride):
+                ws.psi[j] = ws.psi[m - 1]
+            _iterate_in_logarithms(ws, n, m, scale)
+            done += 1
+
+
+@reordered
+def _measure_row(K, distance, v, o, stride):  # type: ignore[no-untyped-def]
+    """Σ_j K_ij v_j and Σ_j K_ij v_j distance_ij of the row that begins at o."""
+    mass = 0.0
+    price = 0.0
+    for j in range(stride):
+        flow = K[at(o, j)] * v[at(j, 0)]
+        mass += flow
+        price += flow * distance[at(o, j)]
+    return mass, price
+
+
+@inlined
+def _measure(ws, n, m):  # type: ignore[no-untyped-def]
+    """⟨T, distance⟩ and the marginal error Σ|T1 - a| of the plan T = diag(u) K diag(v)."""
+    stride = padded(m, LANES)
+    value = 0.0
+    error = 0.0
+    for i in range(n):
+        mass, price = _measure_row(ws.K, ws.distance, ws.v, i * stride, stride)
+        value += ws.u[i] * price
+        error += abs(ws.u[i] * mass - ws.a[i])
+    return value, error
+
+
+@unordered
+def _largest(distance, count):  # type: ignore[no-untyped-def]
+    largest = 0.0
+    for t in range(count):
+        largest = max(largest, distance[at(t, 0)])
+    return largest
+
+
+@inlined
+def _begin(ws, points, a, b, at_target, scale):  # type: ignore[no-untyped-def]
+    """Masses, the first V and the kernel; how many iterations this took: one where it took logarithms."""
+    n = points.offsets[a + 1] - points.offsets[a]
+    m = points.offsets[b + 1] - points.offsets[b]
+    rows = padded(n, ROWS)
+    stride = padded(m, LANES)
+    for i in range(rows):
+        ws.a[i] = points.masses[points.offsets[a] + i] if i < n else 0.0
+        ws.phi[i] = 0.0
+    start = points.masses if at_target else points.counts
+    for j in range(stride):
+        ws.b[j] = points.masses[points.offsets[b] + j] if j < m else 0.0
+        ws.v[j] = start[points.offsets[b] + j] if j < m else 0.0
+        ws.psi[j] = 0.0
+    if _largest(ws.distance, rows * stride) * scale <= KERNEL_RANGE:
+        _fill_kernel(ws, rows, stride, scale)
+        return 0
+    for j in range(stride):
+        ws.psi[j] = np.log(ws.v[min(j, m - 1)])
+    _iterate_in_logarithms(ws, n, m, scale)
+    return 1
+
+
+@compiled
+def solve_tile(  # type: ignore[no-untyped-def]
+    points, rows, columns, most_rows, most_columns, scale, at_target, max_iter, tol, values, n_iter, error, stop
+):  # fmt: skip
+    """⟨T, distance⟩ (in units of ``points.unit``), iterations and marginal error of every pair.
+
+    ``scale`` turns distances into C/ε. ``tol`` < 0: exactly ``max_iter`` iterations.
+    """
+    scratch = make_block_scratch(most_rows, most_columns, points.dim)
+    ws = _make_workspace(most_rows, most_columns)
+    for t in range(len(rows)):
+        a = rows[t]
+        b = columns[t]
+        n = points.offsets[a + 1] - points.offsets[a]
+        m = points.offsets[b + 1] - points.offsets[b]
+        fill_pair(scratch, points, a, b, ws.distance)
+        done = _begin(ws, points, a, b, at_target, scale)
+        while stop[0] == 0:
+            more = max_iter - done if tol < 0.0 else min(max_iter - done, LOOK_EVERY)
+            _advance(ws, n, m, scale, more, stop)
+            done += more
+            values[t], error[t] = _measure(ws, n, m)
+            if done == max_iter or error[t] <= tol:
+                break
+        if stop[0] != 0:
+            return
+        n_iter[t] = done

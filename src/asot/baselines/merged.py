@@ -1,0 +1,121 @@
+"""Distributions with their repeated points merged, packed so that a compiled loop gets at the distances of a pair.
+
+A point that occurs twice in a distribution is one point with the mass of both. Points without mass are no part of a
+distribution and are left out. How often a point occurs is kept: an iteration that starts at V = 1 has to know.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.compiled import at, inlined
+from asot.distinct import distinct_rows
+from asot.distributions import Distributions
+from asot.metrics import EUCLIDEAN, fill_distances, prepare_metric
+from asot.solvers.exact_points import _merge_used, _pack_points, _used_coordinates
+
+LANES = 8
+"""Rows of a block of distances are padded to a multiple of this."""
+
+ROWS = 4
+"""And the number of its rows to a multiple of this."""
+
+
+class MergedPoints(NamedTuple):
+    """A collection of distributions over distinct points, each in the coordinates in which it is not all zero."""
+
+    offsets: NDArray[np.int64]  # (N + 1,) into masses and counts
+    masses: NDArray[np.float64]  # (nnz,) > 0, total 1 within a distribution
+    counts: NDArray[np.float64]  # (nnz,) how many points of the distribution were merged into this one
+    used_offsets: NDArray[np.int64]  # (N + 1,) into used
+    used: NDArray[np.int32]  # coordinates, ascending within a distribution
+    packed_offsets: NDArray[np.int64]  # (N + 1,) into packed
+    packed: NDArray[np.float64]  # points of a distribution in its used coordinates, one matrix after the other
+    distinct: NDArray[np.float64]  # (V, d) the distinct points of the whole collection
+    point: NDArray[np.int64]  # (nnz,) which of them
+    unit: float  # distances are this times those of the packed points
+    largest: float  # no distance of two points exceeds this
+    dim: int
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of distinct points of every distribution (N,)."""
+        return np.diff(self.offsets)
+
+
+def merged_points(D: Distributions) -> MergedPoints:
+    """Merge and pack a collection."""
+    has_mass = D.masses > 0
+    points, index = distinct_rows(D.points[has_mass])
+    owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
+    cells, place, counts = np.unique(owner * len(points) + index, return_inverse=True, return_counts=True)
+    masses = np.asarray(np.bincount(place, weights=D.masses[has_mass]), dtype=np.float64)
+    rows, index = np.divmod(cells, len(points))
+    offsets = np.searchsorted(rows, np.arange(len(D) + 1))
+    ground = prepare_metric(points, "euclidean")
+    used, used_offsets = _used_coordinates(ground.points, offsets, index)
+    packed, packed_offsets = _pack_points(ground.points, offsets, index, used_offsets, used)
+    unit = float(np.ldexp(1.0, ground.exponent))
+    extent = ground.points.max(axis=0) - ground.points.min(axis=0)
+    return MergedPoints(
+        offsets, masses, counts.astype(np.float64), used_offsets, used, packed_offsets, packed,
+        ground.points, index, unit, unit * float(np.linalg.norm(extent)), D.dim,
+    )  # fmt: skip
+
+
+class BlockScratch(NamedTuple):
+    """Memory of one thread for the distances of a pair."""
+
+    x: NDArray[np.float64]  # (rows, width), flat
+    y: NDArray[np.float64]  # (width, stride), flat
+    place_a: NDArray[np.int32]  # (dim,) place of each used coordinate of the first distribution in the union
+    place_b: NDArray[np.int32]  # (dim,) and of the second
+
+
+@inlined
+def make_block_scratch(most_rows, most_columns, dim):  # type: ignore[no-untyped-def]
+    """For blocks of at most this many points."""
+    return BlockScratch(
+        np.empty(padded(most_rows, ROWS) * (dim + 3)),
+        np.empty((dim + 3) * padded(most_columns, LANES)),
+        np.empty(dim, np.int32),
+        np.empty(dim, np.int32),
+    )
+
+
+@inlined
+def padded(n, step):  # type: ignore[no-untyped-def]
+    """n, rounded up to a multiple of ``step``, which is a power of two."""
+    return (n + step - 1) & ~(step - 1)
+
+
+@inlined
+def fill_pair(scratch, points, a, b, distance):  # type: ignore[no-untyped-def]
+    """Distances of the points of a to those of b, into (rows, stride), flat, in units of ``points.unit``.
+
+    The padding repeats the last point, so that all entries are distances of real points.
+    """
+    width = _merge_used(points.used_offsets, points.used, a, b, scratch.place_a, scratch.place_b)
+    width = padded(width, 4)
+    n = points.offsets[a + 1] - points.offsets[a]
+    m = points.offsets[b + 1] - points.offsets[b]
+    rows = padded(n, ROWS)
+    stride = padded(m, LANES)
+    used = points.used_offsets[a + 1] - points.used_offsets[a]
+    for t in range(rows * width):
+        scratch.x[t] = 0.0
+    for i in range(rows):
+        o = points.packed_offsets[a] + min(i, n - 1) * used
+        for c in range(used):
+            scratch.x[at(i * width, scratch.place_a[c])] = points.packed[at(o, c)]
+    used = points.used_offsets[b + 1] - points.used_offsets[b]
+    for t in range(width * stride):
+        scratch.y[t] = 0.0
+    for j in range(stride):
+        o = points.packed_offsets[b] + min(j, m - 1) * used
+        for c in range(used):
+            scratch.y[at(scratch.place_b[c] * stride, j)] = points.packed[at(o, c)]
+    fill_distances(EUCLIDEAN, 2.0, scratch.x, scratch.y, rows, stride, width, distance)

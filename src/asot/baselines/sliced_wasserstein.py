@@ -1,0 +1,189 @@
+"""Sliced Wasserstein (SW): the mean of one-dimensional W_1 over random directions.
+
+With shared directions every distribution is projected and sorted once, and a pair only walks through sorted lists. With
+fresh directions, as in a loop over pairs that calls a library, every pair draws, projects and sorts for itself. The
+errors of different pairs are then independent of each other, and it takes much longer.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot.baselines.arguments import as_truth, read, run
+from asot.baselines.merged import MergedPoints, merged_points
+from asot.baselines.sliced_fresh import solve_fresh
+from asot.baselines.sliced_shared import solve_uniform, solve_weighted, sort_uniform, sort_weighted
+from asot.distributions import Distributions
+from asot.lanes import LANES
+from asot.progress import ProgressLike
+from asot.result import Distances, Status
+from asot.solvers.base import TILE_SECONDS, Solution, Solver
+from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
+
+Float = NDArray[np.float64]
+
+
+def sliced(
+    D: Distributions,
+    E: Distributions | None = None,
+    *,
+    pairs: ArrayLike | None = None,
+    n_projections: int | None = None,
+    shared: bool = True,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = None,
+) -> Distances:
+    """Sliced Wasserstein distances: W_1 along random directions, in the mean.
+
+    Parameters
+    ----------
+    D, E, pairs, n_jobs, memory, progress
+        As in `ot_emd`.
+    n_projections : int, optional
+        Number of directions. Default: the dimension of the points.
+    shared : bool
+        One set of directions for all pairs: every distribution is projected and sorted once. False draws fresh
+        directions for every pair; they depend on `random_state` and on the two indices of the pair, and on nothing
+        else.
+    random_state : int, RandomState or None
+        Seed of the directions. Shared ones are those that ``ot.sliced_wasserstein_distance`` draws from the same seed.
+
+    Returns
+    -------
+    Distances
+        The status is ``Status.OPTIMAL``: the one-dimensional problems are solved exactly.
+
+    Examples
+    --------
+    >>> from asot.baselines import sliced
+    >>> sliced([[[0.0], [1.0]], [[1.0], [3.0]], [[2.0]]], random_state=0).values
+    array([1.5, 1.5, 1. ])
+    """
+    asked = read(D, E, pairs)
+    count = asked.D.dim if n_projections is None else as_positive_int(n_projections, "n_projections")
+    rng = _random_state(random_state)
+    solver: Solver
+    if as_truth(shared, "shared"):
+        directions = random_directions(asked.D.dim, count, rng)
+        solver = SharedDirections(asked.both, directions, asked.column_start, n_jobs=as_n_jobs(n_jobs))
+    else:
+        solver = FreshDirections(merged_points(asked.both), count, int(rng.randint(2**31)), asked.column_start)
+    return run(asked, solver, "SW", n_jobs=n_jobs, memory=memory, progress=progress)
+
+
+def _random_state(random_state: Any) -> np.random.RandomState:
+    from sklearn.utils import check_random_state
+
+    rng: np.random.RandomState = check_random_state(random_state)
+    return rng
+
+
+def random_directions(dim: int, count: int, rng: np.random.RandomState) -> Float:
+    """Unit vectors (dim, count), uniform on the sphere."""
+    normal = rng.standard_normal((dim, count))
+    return np.asarray(normal / np.linalg.norm(normal, axis=0), dtype=np.float64)
+
+
+class SharedDirections:
+    """Prepared once: every distribution projected on all directions (d, L) and sorted; then solves tiles of pairs.
+
+    ``column_start`` is added to column indices; ``n_jobs`` threads sort.
+    """
+
+    def __init__(self, D: Distributions, directions: Float, column_start: int = 0, n_jobs: int = 1) -> None:
+        self._column_start, self._count = column_start, directions.shape[1]
+        has_mass = D.masses > 0
+        owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
+        self._offsets = np.searchsorted(owner, np.arange(len(D) + 1))
+        points = np.asarray(D.points[has_mass], dtype=np.float64)
+        exponent = int(np.frexp(np.abs(points).max())[1])  # so that no product overflows
+        self._unit = np.ldexp(1.0, exponent)
+        masses = D.masses[has_mass]
+        starts = self._offsets[:-1]
+        self._uniform = bool((np.maximum.reduceat(masses, starts) == np.minimum.reduceat(masses, starts)).all())
+        self._sort(np.ldexp(points, -exponent), masses, directions, n_jobs)
+        self.info: dict[str, Any] = _info("sliced, shared directions", self._count)
+
+    def _sort(self, points: Float, masses: Float, directions: Float, n_jobs: int) -> None:
+        """Sorted points as (points, directions) where all masses are equal, else as (directions, points)."""
+        self._width = -(-self._count // LANES) * LANES
+        refuse_what_cannot_fit(
+            8 * len(points) * (self._width if self._uniform else 3 * self._width),
+            f"{len(points):,} points along {self._count:,} shared directions",
+            "use fewer directions (n_projections), or fresh ones (shared=False)",
+        )
+        projected = np.zeros((len(points), self._width))
+        np.matmul(points, directions, out=projected[:, : self._count])
+        flat = projected.reshape(-1)
+        if self._uniform:
+            self._sorted = flat
+            arguments: tuple[Any, ...] = (flat.view(np.int64), self._width, self._offsets)
+            more: tuple[Any, ...] = ()
+        else:
+            self._sorted, self._cumulative = np.empty((2, self._count, len(points)))
+            arguments, more = (flat, self._width, masses, self._offsets), (self._sorted, self._cumulative)
+        sort = sort_uniform if self._uniform else sort_weighted
+        cuts = np.linspace(0, len(self._offsets) - 1, n_jobs + 1).astype(np.int64)
+        with ThreadPoolExecutor(n_jobs) as pool:
+            list(pool.map(lambda begin, end: sort(*arguments, begin, end, *more), cuts[:-1], cuts[1:]))
+
+    def pairs_per_tile(self, memory: int) -> int:
+        steps = 2.0 * float(np.diff(self._offsets).mean()) * self._width
+        seconds = 1e-7 + steps * (1e-10 if self._uniform else 4e-9)
+        return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**15))
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        # Rows of a tile are few and columns many: column by column, each one is fetched from memory once.
+        order = np.argsort(columns, kind="stable")
+        rows, columns = rows[order], columns[order] + self._column_start
+        totals = np.zeros(len(rows))
+        if self._uniform:
+            solve_uniform(self._sorted, self._width, self._offsets, rows, columns, totals, stop)
+        else:
+            solve_weighted(self._sorted, self._cumulative, self._offsets, rows, columns, totals, stop)
+        values = np.empty_like(totals)
+        values[order] = totals * (self._unit / self._count)
+        return _solution(values)
+
+
+class FreshDirections:
+    """Prepared once from merged points; then solves tiles of pairs, each along directions of its own."""
+
+    def __init__(self, points: MergedPoints, n_projections: int, seed: int, column_start: int = 0) -> None:
+        self._points, self._count, self._seed, self._column_start = points, n_projections, seed, column_start
+        self._sizes = points.sizes
+        self.info: dict[str, Any] = _info("sliced, fresh directions for every pair", n_projections)
+
+    def pairs_per_tile(self, memory: int) -> int:
+        n = 2.0 * float(self._sizes.mean())
+        used = 2.0 * float(np.diff(self._points.used_offsets).mean())
+        seconds = 1e-6 + self._count * (1e-8 * used + 1e-10 * n * used + 1e-9 * n * np.log2(n))
+        return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**14))
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        columns = columns + self._column_start
+        values = np.zeros(len(rows))
+        most = int(self._sizes[rows].max() + self._sizes[columns].max())
+        solve_fresh(self._points, rows, columns, self._count, self._seed, most, values, stop)
+        return _solution(values * (self._points.unit / self._count))
+
+
+def _info(solver: str, n_projections: int) -> dict[str, Any]:
+    return {
+        "solver": solver,
+        "device": "cpu",
+        "precision": "float64",
+        "reg": None,
+        "n_projections": n_projections,
+    }
+
+
+def _solution(values: Float) -> Solution:
+    size = len(values)
+    return Solution(values, np.full(size, Status.OPTIMAL, dtype=np.int8), np.zeros(size, dtype=np.int32))

@@ -1,0 +1,153 @@
+"""What follows from the results: ours against the paper's, method against method, with a rule and without it.
+
+Times are compared only within one place, that is, one device of one machine with one number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from asot.paper.names import DESCRIBED, METHODS, PUBLISHED, SETS
+from asot.paper.published import Published
+from asot.paper.report_data import EXACT, LOOP, Place, Record, ReportData
+from asot.paper.tables import Summary
+
+AGREEMENT = 0.0005
+"""Errors that differ by no more than this agree; so do those within two standard errors."""
+
+
+class Comparison(NamedTuple):
+    """A number of ours beside the paper's. ``place`` is where a time of ours was measured."""
+
+    set: str
+    method: str
+    ours: Summary
+    paper: Published
+    agrees: bool
+    quick: bool
+    place: Place | None
+
+
+class Effect(NamedTuple):
+    """An error with the row-0 rule and without it."""
+
+    set: str
+    method: str
+    ruled: Summary
+    unruled: Summary
+
+
+class Timed(NamedTuple):
+    """Seconds of several methods for all pairs of one set, at one place."""
+
+    set: str
+    n_pairs: int
+    seconds: list[float]
+
+
+class LoopRatio(NamedTuple):
+    """How many times as long as ours a loop over POT takes, and what that was measured on."""
+
+    set: str
+    n: int
+    ratio: float
+    sampled: bool
+    threads: int | None
+
+
+def with_paper(data: ReportData, table: str) -> list[Comparison]:
+    """Every cell of the paper that we have a number for, as published: ``"rmse"`` or ``"seconds"``."""
+    found = []
+    for (which, name, method), paper in data.published.items():
+        places: list[Place | None] = [None] if table == "rmse" else [*data.places]
+        for place in places if which == table else []:
+            runs = data.runs(PUBLISHED, name, method, place=place)
+            ours = None if runs is None else runs.summary(table)
+            if runs is not None and ours is not None:
+                found.append(Comparison(name, method, ours, paper, _agrees(ours, paper), runs.quick, place))
+    order = {name: rank for rank, name in enumerate((*SETS, *METHODS))}
+    return sorted(found, key=lambda one: (order.get(one.set, 99), order.get(one.method, 99)))
+
+
+def _agrees(ours: Summary, paper: Published) -> bool:
+    error = ours.standard_error if ours.n > 1 else 0.0
+    return abs(ours.mean - paper.value) <= max(AGREEMENT, 2.0 * error)
+
+
+def error_ratios(data: ReportData, over: str, under: str, *, trained: bool = False) -> dict[str, float]:
+    """By set, as described: the error of method ``over`` divided by that of ``under``.
+
+    With ``trained=True`` quick runs do not count: they say nothing about what training can do.
+    """
+    found: dict[str, float] = {}
+    for name in data.sets(DESCRIBED):
+        first, second = (data.runs(DESCRIBED, name, method) for method in (over, under))
+        if first is None or second is None or (trained and (first.quick or second.quick)):
+            continue
+        above, below = first.mean("relative"), second.mean("relative")
+        if above is not None and below:
+            found[name] = above / below
+    return found
+
+
+def timed(data: ReportData, *methods: str) -> Timed | None:
+    """Total times of methods on the set with the most pairs, as described, all on one CPU."""
+    found = []
+    for place in data.places:
+        for name in data.sets(DESCRIBED) if place.device == "cpu" else []:
+            runs = [data.runs(DESCRIBED, name, method, place=place) for method in methods]
+            known = [one for one in runs if one is not None]
+            seconds = [total for one in known if (total := one.total_seconds()) is not None]
+            if len(seconds) == len(methods):
+                found.append(Timed(name, int(known[0].mean("n_pairs") or 0), seconds))
+    return max(found, key=lambda one: one.n_pairs, default=None)
+
+
+def loop_ratio(data: ReportData) -> LoopRatio | None:
+    """A loop over POT's exact solver against ours, for the most distributions that one machine timed both on."""
+    found = []
+    for place, cells in data.timed_of_kind("scaling").items():
+        at: dict[tuple[str, str, int], dict[str, Record]] = {}
+        for cell in cells if place.device == "cpu" else []:
+            at.setdefault((cell["condition"], cell["set"], int(cell["n_distributions"])), {})[cell["method"]] = cell
+        for (_, name, n), both in at.items():
+            if EXACT in both and LOOP in both and both[EXACT]["seconds"]:
+                ratio = both[LOOP]["seconds"] / both[EXACT]["seconds"]
+                sampled = bool(both[LOOP]["settings"].get("extrapolated"))
+                found.append(LoopRatio(name, n, ratio, sampled, both[EXACT]["machine"].get("threads")))
+    return max(found, key=lambda one: one.n, default=None)
+
+
+def same_anchors(data: ReportData, methods: Sequence[str]) -> bool:
+    """Whether, on every set as described, methods that were run had the same number of anchors."""
+    for name in data.sets(DESCRIBED):
+        runs = [data.runs(DESCRIBED, name, method) for method in methods]
+        if len({cell.get("k") for one in runs if one is not None for cell in one.cells}) > 1:
+            return False
+    return True
+
+
+def row_zero_effects(data: ReportData) -> list[Effect]:
+    """Errors with and without the row-0 rule, where both were run."""
+    found = []
+    for name in data.sets(PUBLISHED):
+        for method in data.methods(PUBLISHED):
+            both = [data.runs(PUBLISHED, name, method, row_zero=rule) for rule in (True, False)]
+            ruled, unruled = (None if runs is None else runs.summary("rmse") for runs in both)
+            if ruled is not None and unruled is not None and all(one.row_zero is not None for one in both if one):
+                found.append(Effect(name, method, ruled, unruled))
+    return found
+
+
+def open_shares(data: ReportData, condition: str) -> dict[tuple[str, str], float]:
+    """By set and method: the share of pairs whose iterations had not converged, where there are such pairs."""
+    found: dict[tuple[str, str], float] = {}
+    for name in data.sets(condition):
+        for method in data.methods(condition):
+            runs = data.runs(condition, name, method)
+            cells = [] if runs is None else [cell for cell in runs.cells if cell.get("not_converged")]
+            if cells:
+                n_pairs = sum(cell["n_pairs"] for cell in cells)
+                found[name, method] = sum(cell["not_converged"] for cell in cells) / max(1, n_pairs)
+    return found
