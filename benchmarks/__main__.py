@@ -21,11 +21,12 @@ NAMES = (
     "neighbors",
     "errorbars",
     "anchors",
+    "baselines",
     "gpu",
     "gpu_neighbors",
     "anchors_zinc",
 )
-READ_GRAPHS = {"exact_points", "neighbors", "errorbars", "anchors"}
+READ_GRAPHS = {"exact_points", "neighbors", "errorbars", "anchors", "baselines"}
 READ_MOLECULES = {"gpu_neighbors", "anchors_zinc"}
 NEEDS_A_GPU = ("gpu", "gpu_neighbors", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"

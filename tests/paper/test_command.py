@@ -149,7 +149,7 @@ def test_results_of_other_machines_are_merged(tmp_path):
     assert "cannot read none.json" in fail("merge", "none.json", "--results", "a.json")
 
 
-# ----------------------------------------------------------------------------------------------------------- wrong calls
+# ---------------------------------------------------------------------------------------------------------- wrong calls
 
 
 @pytest.mark.parametrize(

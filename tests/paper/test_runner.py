@@ -156,8 +156,8 @@ def test_as_published_the_row_zero_rule_matters_for_sinkhorn(path, workshop):
 
 @pytest.mark.parametrize("method", ["eOT", "BDS-eOT"])
 def test_as_published_entropic_errors_are_those_of_fifty_textbook_iterations(path, workshop, method):
-    """The whole matrix by textbook iterations on label histograms, its diagonal included, against an exact one whose row
-    and column 0 are empty."""
+    """The whole matrix by textbook iterations on label histograms, with its diagonal, against an exact one without row
+    and column 0."""
     if method == "BDS-eOT":
         pytest.importorskip("torch")
     assert run(cells_of(method, conditions=[PUBLISHED]), path, workshop).failed == ()
@@ -212,7 +212,7 @@ def test_digits_and_molecules_run_too(path, workshop):
     assert ("ZINC", "ASOT-k", 1) not in folds
 
 
-# -------------------------------------------------------------------------------------------------------------- progress
+# ------------------------------------------------------------------------------------------------------------- progress
 
 
 def test_without_a_terminal_there_is_a_line_per_cell(path, workshop, capsys):

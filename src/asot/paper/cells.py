@@ -114,6 +114,7 @@ def record_of(cell: Cell, hardware: Hardware, outcome: Mapping[str, Any]) -> dic
         "key": cell.key,
         **identity,
         **found,
+        "timed": hardware.alone,
         "settings": settings,
         "machine": machine(hardware.threads),
         "versions": versions(),

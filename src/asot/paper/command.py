@@ -80,7 +80,7 @@ def _scale(options: dict[str, Any]) -> Scale:
     scale = QUICK if options["quick"] else FULL
     changes = {name: options[name] for name in ("folds", "zinc_graphs", "zinc_runs") if options[name] is not None}
     if options["epochs"] is not None:
-        changes |= dict.fromkeys(("published_epochs", "zinc_epochs", "mnist_epochs"), options["epochs"])
+        changes |= dict.fromkeys(("published_epochs", "zinc_epochs"), options["epochs"])
     return replace(scale, **changes)
 
 
@@ -92,7 +92,8 @@ def _hardware(options: dict[str, Any]) -> Hardware:
 
     device = options["device"]
     devices.parse(device)
-    hardware = Hardware("cpu" if device == "auto" and gpu_name() is None else device, options["jobs"])
+    found = "cpu" if device == "auto" and gpu_name() is None else device
+    hardware = Hardware(found, options["jobs"], alone=not options["untimed"])
     if hardware.threads < 1:
         raise ValueError(f"--jobs must be a number of threads or -1 for every core; found {options['jobs']}")
     return hardware
@@ -124,6 +125,7 @@ _OPTIONS = (
     click.option("--epochs", type=click.IntRange(min=1), help="Of the authors' models.  [default: 500; ZINC: 50]"),
     click.option("--zinc-graphs", type=click.IntRange(min=100), help="Molecules to learn from.  [default: 10000]"),
     click.option("--zinc-runs", type=click.IntRange(min=1), help="How often ZINC is learned.  [default: 1]"),
+    click.option("--untimed", is_flag=True, help="Other work runs beside this: keep errors, show no times."),
     click.option("--dry-run", is_flag=True, help="List the cells, which are finished, and how long the rest may take."),
     _RESULTS,
 )
@@ -205,12 +207,19 @@ def report(results: str, published: str | None, markdown: str | None, html: str 
 @click.argument("others", nargs=-1, required=True, type=click.Path())
 @_RESULTS
 def merge(results: str, others: tuple[str, ...]) -> None:
-    """Add the finished cells of OTHERS, results files from other machines, to one results file."""
+    """Add the finished cells of OTHERS, results files from other machines, to one results file.
+
+    Cells that are there stay, but for untimed ones of which a timed one comes.
+    """
     from asot.paper.store import open_results, read_cells
 
     found = [record for other in others for record in read_cells(other) if "error" not in record]
     with open_results(results) as kept:
-        new = {record["key"]: record for record in found if kept.finished(record["key"]) is None}
+        new: dict[str, Any] = {}
+        for record in found:
+            rival = new.get(record["key"]) or kept.finished(record["key"])
+            if rival is None or (rival.get("timed") is False and record.get("timed") is not False):
+                new[record["key"]] = record
         kept.add_all(new.values())
     click.echo(f"{results}: {len(new)} cells added, {len(kept)} in all")
 

@@ -30,9 +30,6 @@ SIZES = {
 LEARNING = {PUBLISHED: {"ML": 0.1, "DL": 0.15, "ours": 0.1}, DESCRIBED: {"ML": 0.3, "DL": 0.4, "ours": 0.6}}
 """Seconds to learn a space at full scale, for each anchor. As published there are few distinct points to learn from."""
 
-PUBLISHED_DIGITS = {"ML": 5000.0, "DL": 3000.0}
-"""The same for the authors' models on digits, which are not a few distinct points: 500 epochs on 500 digits."""
-
 BEYOND_KERNELS = ("ENZYMES", "NCI1")
 """Where the costs that ASOT-ML learns, as described, are too large against ε for a kernel: logarithms take longer."""
 
@@ -65,8 +62,6 @@ def _learning(cell: Cell, n: int, k: int) -> float:
     if space.endswith("k"):
         return 1e-7 * n * k * SIZES[cell.set][1] + 0.1
     epochs = int(cell.settings.get("epochs", 1))
-    if cell.set == "MNIST" and cell.condition == PUBLISHED and space in PUBLISHED_DIGITS:
-        return PUBLISHED_DIGITS[space] * epochs / FULL.mnist_epochs * n / FULL.digits
     full = FULL.epochs(str(cell.settings.get("learner")).endswith("as published"), cell.set)
     return LEARNING[cell.condition][space] * k * epochs / full
 

@@ -22,7 +22,6 @@ class Scale:
     folds: int = 10
     published_epochs: int = 500
     zinc_epochs: int = 50
-    mnist_epochs: int = 500
     described_epochs: int = 40
     n_pairs: int = 5000
     digits: int = 500
@@ -35,12 +34,11 @@ class Scale:
     scaling_sizes: tuple[int, ...] = (125, 250, 500, 1000, 2000, 4110)
     scaling_sample: int = 2000
 
-    def epochs(self, condition_is_published: bool, name: str) -> int:
+    def epochs(self, authors: bool, name: str) -> int:
         """Passes over the training data of a learned space."""
-        if not condition_is_published:
+        if not authors:
             return self.described_epochs
-        limits = {"ZINC": self.zinc_epochs, "MNIST": self.mnist_epochs}
-        return min(self.published_epochs, limits.get(name, self.published_epochs))
+        return min(self.published_epochs, self.zinc_epochs) if name == "ZINC" else self.published_epochs
 
 
 FULL = Scale()
@@ -49,7 +47,6 @@ QUICK = Scale(
     sets=tuple(name for name in SETS if name not in LARGE_SETS),
     folds=1,
     published_epochs=100,
-    mnist_epochs=10,
     described_epochs=10,
     n_pairs=2000,
     digits=60,

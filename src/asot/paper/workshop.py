@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class Workshop:
         return cls(scale, hardware, Problems(scale, folder, download), references)
 
     def hardware_of(self, cell: Cell) -> Hardware:
-        return Hardware(cell.device, self.hardware.jobs)
+        return replace(self.hardware, device=cell.device)
 
     def problem(self, cell: Cell, *, whole: bool = False) -> Problem:
         return self.problems.problem(cell.condition, cell.set, cell.fold, cell.seed, whole=whole)
@@ -94,7 +94,7 @@ class Workshop:
         how: dict[str, Any] = {"space": space, "name": cell.set, "reg": reg, "seed": model_seed(cell)}
         for device in self._rehearsal_devices(cell):
             with contextlib.suppress(Exception):  # as above
-                hardware = Hardware(device, self.hardware.jobs)
+                hardware = replace(self.hardware, device=device)
                 distances(cell.method, cell.condition, D[:FEW], max_iter=2, hardware=hardware, **how)
         return distances(cell.method, cell.condition, D, max_iter=max_iter, hardware=self.hardware_of(cell), **how)
 
