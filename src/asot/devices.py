@@ -6,10 +6,11 @@ sends the work to the CPU, and is kept in ``info``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,3 +162,16 @@ def _torch_obstacle() -> str | None:
     if not torch.cuda.is_available():
         return "PyTorch finds no usable GPU: there is none, or its driver is too old"
     return None
+
+
+@contextlib.contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """PyTorch computes with so many threads while the block lasts: one, where tiles or batches are small."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

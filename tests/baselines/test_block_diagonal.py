@@ -112,20 +112,6 @@ def test_a_device_without_memory_gets_an_error_that_helps(monkeypatch):
         on_cpu(clouds(), reg=1.0, memory=250_000)
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU")
-@pytest.mark.parametrize("init", ["ones", "target"])
-@pytest.mark.parametrize("reg", REGS)
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_a_gpu_makes_the_same_iterations(precision, reg, init):
-    rtol = {"float32": 2e-6, "float64": 1e-10}[precision]
-    for D in (clouds(), lattice(), clouds(sizes=tuple(range(1, 60)), weighted=True)):
-        how = {"reg": reg, "pairs": with_diagonal(len(D)), "init": init}
-        r = block_diagonal(D, device="cuda", precision=precision, **how)
-        assert_allclose(r.values, entropic(D, **how).values, rtol=rtol, atol=0.1 * rtol * extent(D.points))
-        assert r.info["device"] == "cuda"
-
-
 # ------------------------------------------------------------------------------------------- the parts
 
 

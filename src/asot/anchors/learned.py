@@ -8,13 +8,11 @@ of our own, which trains W_AS ≈ W_1 itself (docs/method.md §5).
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import itertools
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +102,7 @@ class LearnedAnchors(AnchorLearner):
         rng = check_random_state(self.random_state)
         warm = self.warm_start is True and hasattr(self, "_state")
         codes, state = self._resume(D) if warm else self._start(D, rng)
-        with torch.random.fork_rng(devices=[]), _one_thread():
+        with torch.random.fork_rng(devices=[]), devices.torch_threads(1):  # batches are too small for more
             torch.manual_seed(int(rng.randint(2**31)))
             outcome = self._trained(D, codes, state, schedule, rng, device)
         self._state, self._standard = outcome.state, (codes.centre, codes.spread, codes.unit)
@@ -292,19 +290,6 @@ def _distances(points: Tensor) -> Tensor:
 def _jobs(cost: Any) -> int:
     """Threads for the pairs of a batch: small problems are solved before a second thread has begun."""
     return 1 if len(cost) < 64 else -1
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Batches are too small for more: threads of torch would mostly wait for each other."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _for_codes(state: State) -> State:

@@ -18,8 +18,8 @@ from asot.distributions import Distributions
 from asot.validation import first_false, to_float_array
 
 WHY_NO_BOUNDS = (
-    "its codes are soft: two different points may have the same code, so no bound is proven for the anchor distance; use "
-    "a space of KMeansAnchors or FixedAnchors, or pairwise_exact"
+    "its codes are soft: two different points may have the same code, so no bound is proven for the anchor distance; "
+    "use a space of KMeansAnchors or FixedAnchors, or pairwise_exact"
 )
 
 

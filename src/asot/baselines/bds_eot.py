@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot import engine
 from asot.baselines.arguments import as_reg_of_points, read, run
 from asot.baselines.merged import MergedPoints, merged_points
-from asot.devices import torch_device
+from asot.devices import torch_device, torch_threads
 from asot.distributions import Distributions
 from asot.progress import ProgressLike
 from asot.result import Distances, Status
@@ -101,7 +101,7 @@ def block_diagonal(
         n_pairs=len(asked.pair_set),
         column_start=asked.column_start,
     )
-    with one_torch_thread():
+    with torch_threads(1):  # threads work on different tiles, not inside a product
         return run(asked, solver, "BDS-eOT", n_jobs=jobs, memory=budget, progress=progress)
 
 
@@ -118,19 +118,6 @@ def _default_memory(device: str) -> int:
     import torch
 
     return int(torch.cuda.mem_get_info(torch.device(device))[0] // 4)
-
-
-@contextlib.contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Threads work on different tiles, not inside a product."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class BlockDiagonal:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import asot
+from asot import devices
 from asot.anchors.space import AnchorSpace
 from asot.distinct import distinct_rows
 from asot.distributions import Distributions
@@ -239,21 +240,12 @@ def _noting_warnings() -> Iterator[list[str]]:
     notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
 
 
-@contextlib.contextmanager
-def _torch_threads(hardware: Hardware, D: Distributions, published: bool) -> Iterator[None]:
+def _torch_threads(hardware: Hardware, D: Distributions, published: bool) -> contextlib.AbstractContextManager[None]:
     """Threads of PyTorch for the authors' models; this library's learners choose themselves."""
     if not published or find_spec("torch") is None:
-        yield
-        return
-    import torch
-
+        return contextlib.nullcontext()
     few = len(distinct_rows(D.points)[0]) < WORTH_THREADS
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if few else hardware.threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return devices.torch_threads(1 if few else hardware.threads)
 
 
 # ----------------------------------------------------------------------------------------------------------- distances
