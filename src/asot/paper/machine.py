@@ -9,13 +9,15 @@ import os
 import platform
 from pathlib import Path
 
-PACKAGES = ("asot", "numpy", "scipy", "scikit-learn", "numba", "torch", "POT")
+import asot
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "POT")
 
 
 @functools.cache
 def versions() -> dict[str, str | None]:
     """Version of Python and of every package that takes part; None for one that is not installed."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    found: dict[str, str | None] = {"python": platform.python_version(), "asot": asot.__version__}
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

@@ -30,7 +30,8 @@ def cards(data: ReportData) -> list[Card]:
 def made(data: ReportData) -> str:
     """Where the numbers are from, in a line."""
     days = sorted({str(cell["date"])[:10] for cell in data.finished if cell.get("date")})
-    versions = dict.fromkeys(str(cell["versions"].get("asot")) for cell in data.finished)
+    known = (cell["versions"].get("asot") for cell in data.finished)
+    versions = dict.fromkeys(str(version) for version in known if version is not None)
     when = "" if not days else f", {days[0]}" + (f" to {days[-1]}" if days[-1] != days[0] else "")
     return quote(f"{len(data.finished):,} results of asot {', '.join(versions)}{when}")
 
