@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from asot import differentiable, sinks
+    from asot import baselines, datasets, differentiable, sinks
     from asot.anchors.dictionary import DictionaryAnchors
     from asot.anchors.fixed import FixedAnchors
     from asot.anchors.kmeans import KMeansAnchors
@@ -82,6 +82,8 @@ __all__ = [
     "WassersteinKMeans",
     "WassersteinNeighbors",
     "barycenter",
+    "baselines",
+    "datasets",
     "differentiable",
     "emd",
     "emd_many",
@@ -97,7 +99,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("differentiable", "sinks"):
+    if name in ("baselines", "datasets", "differentiable", "sinks"):
         return importlib.import_module(f"asot.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'asot' has no attribute {name!r}")

@@ -129,9 +129,10 @@ class Calibration:
             seen, unseen = fold != turn, fold == turn
             held_out[unseen] = self._predict(features[unseen], _least_squares(features[seen], exact[seen]))
         residual, plain_residual = held_out - exact, features @ plain - exact
-        helps = bool((residual**2).mean() < (plain_residual**2).mean())
+        without = self._predict(features, plain) - exact  # of what is returned if the fit is not used
+        helps = bool((residual**2).mean() < (without**2).mean())
         self.coefficients = _least_squares(features, exact) if helps else plain
-        kept = residual if helps else plain_residual
+        kept = residual if helps else without
         self._error_weights = _error_model(features, kept)
         self.report = {
             "used": helps,
@@ -148,7 +149,8 @@ def _note(helps: bool, exact: Float) -> str:
     if helps:
         return "fitted; the held-out error is that of pairs the fit did not see"
     equal = "all sampled distances are equal; " if np.ptp(exact) <= 1e-12 * exact.max() else ""
-    return equal + "the fit did not help on held-out pairs: values are the plain distances on the anchors"
+    plain = "values are the plain distances on the anchors, within what radii and means prove"
+    return f"{equal}the fit did not help on held-out pairs: {plain}"
 
 
 def _least_squares(features: Float, exact: Float) -> Float:

@@ -64,7 +64,8 @@ def kneighbors(
     n_neighbors : int
     space : AnchorSpace or anchor learner, optional
         Anchors that carry further lower bounds (see ``bounds="potentials"``). A learner that is not fitted is fitted (a
-        copy of it) on the collection. Euclidean metric only. The answer does not depend on it.
+        copy of it) on the collection. A learned space lends the nearest anchors it began with. Euclidean metric only.
+        The answer does not depend on it.
     metric, metric_params
         Ground metric, as in `pairwise_exact`.
     bounds : {"auto", "projections", "potentials", "all"}

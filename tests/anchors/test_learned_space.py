@@ -85,6 +85,28 @@ def test_bounds_stand_on_the_nearest_anchors(anchored, collection, level):
         asot.pairwise(collection, space=anchored, bounds=level, reg=0.1)
 
 
+def test_neighbours_are_found_through_the_nearest_anchors(anchored, collection):
+    found = asot.kneighbors(collection, None, 2, space=anchored)
+    expected = asot.kneighbors(collection, None, 2)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.distances, expected.distances)
+    assert found.info["n_anchors"] == 7
+    with pytest.raises(ValueError, match="no radii: its codes are soft"):
+        asot.kneighbors(collection, None, 2, space=space_of("metric"))
+
+
+def test_a_fit_is_compared_with_what_would_be_returned_without_it(collection):
+    """Points are anchors: the interval leaves only the truth, and a fit cannot do better."""
+    space = space_of("dictionary", AnchorSpace(np.unique(collection.points, axis=0)))
+    found = asot.pairwise(collection, space=space, estimate="calibrated")
+    report = found.info["calibration"]
+    np.testing.assert_allclose(found.values, asot.pairwise_exact(collection).values, rtol=1e-9)
+    assert not report["used"]
+    assert report["anchor_rmse"] > 0.1 * report["mean_distance"]
+    assert report["held_out_rmse"] < 1e-9 * report["mean_distance"]
+    assert found.error.max() < 1e-9 * report["mean_distance"]
+
+
 def test_calibration_fits_with_the_learned_distance_too(anchored):
     rng = np.random.default_rng(2)
     D = Distributions.from_list([rng.normal(size=(n, 3)) + rng.normal(size=3) for n in rng.integers(3, 20, size=30)])
@@ -108,6 +130,13 @@ def test_where_points_are_anchors_the_interval_leaves_only_the_truth(collection)
 def test_nearest_anchors_of_another_dimension_are_refused():
     with pytest.raises(ValueError, match="nearest anchors are in 2 dimensions, but the space is in 3"):
         space_of("metric", AnchorSpace(np.zeros((4, 2))))
+
+
+def test_nearest_anchors_must_be_able_to_carry_bounds(anchored):
+    anchors = anchored.nearest.anchors
+    for nearest in (anchored, AnchorSpace(anchors, 2.0 * anchored.nearest.cost), anchors):
+        with pytest.raises(ValueError, match="nearest must be a space of nearest anchors with Euclidean costs; found"):
+            space_of("metric", nearest)
 
 
 def test_points_of_another_dimension_or_not_finite_are_refused(space, collection):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -51,6 +52,7 @@ def test_pot_sinkhorn_stops_at_a_tolerance_or_says_that_it_did_not():
     for failed in (
         baselines.pot_sinkhorn(D, reg=0.5, tol=1e-9, max_iter=5),
         baselines.pot_sinkhorn(D, reg=1e-4),  # exp(-C/ε) is 0
+        baselines.pot_sinkhorn(D, reg=1e-4, max_iter=1),
     ):
         assert asot.Status(failed.status[0]) is asot.Status.MAX_ITER
         assert failed.info["n_not_converged"] == 1
@@ -70,6 +72,30 @@ def test_low_rank_plans_cost_at_least_the_distance():
     assert r.marginal_error.max() < 1e-3
     exact = baselines.ot_emd(D).values
     assert exact[0] - 1e-3 < r.values[0] < 2 * exact[0]
+
+
+def test_low_rank_says_where_pot_found_no_number():
+    D = asot.Distributions.from_list([[[1.0, 1.0]] * 2, [[1.0, 1.0]] * 3])  # POT divides by the largest cost, 0
+    r = baselines.low_rank(D, max_iter=20)
+    assert np.isnan(r.values[0])
+    assert asot.Status(r.status[0]) is asot.Status.MAX_ITER
+    assert r.info["n_not_converged"] == 1
+
+
+def test_low_rank_solves_one_pair_at_a_time(monkeypatch):
+    """POT's random starts come from one generator: a second thread would seed it anew in between."""
+    inside, most = [], []
+
+    def solve(x, y, a, b, **options):
+        inside.append(1)
+        time.sleep(0.001)
+        most.append(len(inside))
+        inside.pop()
+        return a[:, None], b[:, None], np.ones(1)
+
+    monkeypatch.setattr("ot.lowrank_sinkhorn", solve)
+    baselines.low_rank(clouds(sizes=(3,) * 12), n_jobs=4)
+    assert most == [1] * 66
 
 
 @pytest.mark.parametrize("name", LOOPS)

@@ -48,6 +48,15 @@ def test_float32_is_right_to_a_millionth(reg):
     assert r.info["precision"] == "float32"
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-46, 1e42, 1e300])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_values_scale_with_the_points(scale, precision):
+    D = clouds()
+    scaled = asot.Distributions(scale * D.points, D.offsets)
+    expected = scale * entropic(D, reg=0.3).values
+    assert_allclose(on_cpu(scaled, reg=scale * 0.3, precision=precision).values / expected, 1.0, rtol=2e-6)
+
+
 def test_pairs_within_and_out_of_reach_of_the_kernel_share_a_tile():
     near, far = clouds(), clouds(seed=1, shift=300.0)
     how = {"reg": 1.0, "max_iter": 10}

@@ -126,6 +126,10 @@ def test_values_scale_with_the_points(shared):
         assert_allclose(sliced(larger, shared=shared, random_state=0).values, scale * values, rtol=1e-12)
 
 
+def test_shared_directions_go_to_the_end_of_the_range_of_floats():
+    assert_allclose(sliced([[[0.0]], [[1.7e308]]], random_state=0).values / 1.7e308, [1.0])
+
+
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_answers_do_not_depend_on_threads_tiles_or_other_pairs(shared, weighted):

@@ -238,6 +238,16 @@ def test_the_next_home_is_asked_when_one_fails(tmp_path):
     assert (len(bad.requests), len(good.requests)) == (1, 1)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_home_that_refuses_does_not_cost_what_another_one_gave(tmp_path, order):
+    with serving() as bad, serving(cuts=[1000] * 4, files={"some.bin": CONTENT}) as slow:
+        file = known("shelf/some.bin", CONTENT, *[f"{site.url}/some.bin" for site in (bad, slow)][::order])
+        with pytest.raises(ConnectionError, match="answers 404"):
+            fetch.obtain(file, tmp_path)
+        assert fetch.obtain(file, tmp_path).path.read_bytes() == CONTENT
+    assert slow.bytes_asked()[-1] == "bytes=4000-"
+
+
 def test_redirects_are_followed_but_not_out_of_encryption(tmp_path):
     with serving(redirect="/elsewhere/some.bin") as site:
         assert fetch.obtain(served(site), tmp_path).path.read_bytes() == CONTENT

@@ -193,6 +193,10 @@ def test_known_labels_fix_the_columns(nx):
     np.testing.assert_array_equal(D.points, [[0, 1, 0]])
     with pytest.raises(ValueError, match="the label 'b' occurs, but it is not among the 2 known ones"):
         from_networkx([graph], "kind", known=["c", "a"])
+    with pytest.raises(ValueError, match="known lists the label 'c' more than once"):
+        from_networkx([graph], "kind", known=["c", "b", "c"])
+    with pytest.raises(ValueError, match="known lists labels, but no label is read"):
+        from_networkx([graph], known=["b"])
 
 
 def test_labels_of_several_kinds_get_a_column_each(nx):
@@ -206,11 +210,27 @@ def test_parallel_edges_count_once_and_loops_make_a_node_its_own_neighbour(nx):
     np.testing.assert_array_equal(from_networkx([graph], rounds=1).points, [[1, 2], [1, 3]])
 
 
+class Tensor:
+    """As those of PyTorch: it can be a key, but an equal one is another key."""
+
+    shape = ()
+
+
+def test_more_labels_than_fit_are_refused(nx, monkeypatch):
+    graph = nx.Graph()
+    graph.add_nodes_from((i, {"kind": i}) for i in range(100))
+    monkeypatch.setattr("asot.validation.physical_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match="one-hot labels of 100 kinds"):
+        from_networkx([graph], "kind")
+
+
 def test_wrong_networkx_graphs_are_told(nx):
     labelled = nx.Graph()
     labelled.add_nodes_from([(0, {"kind": "a"}), ("b", {"sort": 1})])
-    vectors = nx.Graph()
+    vectors, arrays, tensors = nx.Graph(), nx.Graph(), nx.Graph()
     vectors.add_node(0, kind=[1.0, 2.0])
+    arrays.add_node(0, kind=np.array([1.0, 2.0]))
+    tensors.add_node(0, kind=Tensor())
     missing = nx.Graph()
     missing.add_node(0, kind=float("nan"))
     for graphs, label, message in [
@@ -222,6 +242,8 @@ def test_wrong_networkx_graphs_are_told(nx):
         ([labelled], "kind", "graph 0: node 'b' has no label 'kind'; its attributes are: 'sort'"),
         ([missing], "kind", "graph 0: node 0 has no label 'kind'"),
         ([vectors], "kind", "is a list, not a label; for vectors of features use from_pyg"),
+        ([arrays], "kind", "is a ndarray, not a label"),
+        ([tensors], "kind", "is a Tensor, not a label"),
     ]:
         with pytest.raises(ValueError, match=message):
             from_networkx(graphs, label)

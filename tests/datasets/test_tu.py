@@ -138,9 +138,12 @@ def test_a_known_archive_must_have_the_known_bytes_or_the_known_graphs(tmp_path,
     assert load_tu("TINY", folder=tmp_path, download=False).about["verified"] == "sha256"
     path.write_bytes(tu_zip(folder="elsewhere/", A=TABLES["A"].replace("\n", "\r\n").replace(", ", ",")))
     assert load_tu("TINY", folder=tmp_path, download=False).about["verified"] == "content"
-    path.write_bytes(tu_zip(node_labels="5\n7\n5\n7\n7\n7\n"))
-    with pytest.raises(ValueError, match=r"is not the known TINY\.zip"):
-        load_tu("TINY", folder=tmp_path, download=False)
+    with_attributes = load_tu("TINY", attributes=True, folder=tmp_path, download=False)
+    assert with_attributes.about["verified"] == "content, without the attributes"
+    for content in (tu_zip(node_labels="5\n7\n5\n7\n7\n7\n"), tu_zip()[:300], b"<html>"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"is not the known TINY\.zip.* Delete it, and it is downloaded again"):
+            load_tu("TINY", folder=tmp_path, download=False)
 
 
 def test_any_other_set_is_downloaded_from_its_home(tmp_path, monkeypatch, capsys):

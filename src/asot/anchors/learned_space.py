@@ -56,11 +56,11 @@ class LearnedSpace(AnchorSpace):
                 f"the codes are for {codes.n_anchors} anchors in {codes.dim} dimensions, but the space has "
                 f"{self.n_anchors} in {self.dim}"
             )
-        if nearest is not None and nearest.dim != self.dim:
-            raise ValueError(f"the nearest anchors are in {nearest.dim} dimensions, but the space is in {self.dim}")
+        if nearest is not None:
+            _check_nearest(nearest, self.dim)
         self.codes = codes
         self.nearest = nearest
-        self.why_no_bounds = WHY_NO_BOUNDS if nearest is None else nearest.why_no_bounds
+        self.why_no_bounds = WHY_NO_BOUNDS if nearest is None else None
 
     def __repr__(self) -> str:
         return (
@@ -97,3 +97,11 @@ class LearnedSpace(AnchorSpace):
     def radii(self, D: Distributions, *, device: str | None = None) -> NoReturn:
         """Not there: the radius of §6 needs nearest anchors."""
         raise ValueError(f"this space has no radii: {WHY_NO_BOUNDS}")
+
+
+def _check_nearest(nearest: AnchorSpace, dim: int) -> None:
+    """Refuse a space on which no bound stands."""
+    if not isinstance(nearest, AnchorSpace) or isinstance(nearest, LearnedSpace) or nearest.why_no_bounds is not None:
+        raise ValueError(f"nearest must be a space of nearest anchors with Euclidean costs; found {nearest!r}")
+    if nearest.dim != dim:
+        raise ValueError(f"the nearest anchors are in {nearest.dim} dimensions, but the space is in {dim}")

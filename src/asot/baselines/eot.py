@@ -45,7 +45,8 @@ def entropic(
     """Entropic transport (eOT) of every pair, by Sinkhorn's iteration on its own points, Euclidean cost.
 
     The value is ⟨T, C⟩ of the plan T that the iteration ends with. For every ε it is a number: where exp(-C/ε) or the
-    scalings would leave the range of float64, a pair goes on in logarithms, with the same number of iterations.
+    scalings would leave the range of float64, a pair goes on in logarithms, with the same number of iterations. An ε
+    that float64 cannot resolve beside the distances, below 1e-8 of the largest, is refused.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import threading
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,8 @@ def pot_sinkhorn(
             warmstart=start,
         )  # fmt: skip
         if threshold is None:
-            fine, status = log["niter"] + 1 == limit, Status.FIXED_ITERATIONS
+            # An error is noted in the first iteration, unless POT ended in it.
+            fine, status = bool(log["err"]) and log["niter"] + 1 == limit, Status.FIXED_ITERATIONS
         else:
             fine, status = bool(log["err"]) and log["err"][-1] < threshold, Status.CONVERGED
         return Answer(float(value), status if fine and np.isfinite(value) else Status.MAX_ITER, log["niter"] + 1)
@@ -178,7 +180,7 @@ def low_rank(
 
     Parameters
     ----------
-    D, E, pairs, n_jobs, progress
+    D, E, pairs, progress
         As in `ot_emd`.
     rank : int
         Of the plan; at most the smaller number of points of the pair.
@@ -188,25 +190,31 @@ def low_rank(
         Limit on the inner (Dykstra) iterations. POT makes 100 outer ones.
     random_state : int
         Seed of POT's random start.
+    n_jobs : int, optional
+        Threads wait for each other: POT draws all its random starts from one generator.
 
     Returns
     -------
     Distances
-        ``marginal_error`` is per pair.
+        ``marginal_error`` is per pair. Where POT's iteration ended in NaN, as it does where all points of a pair
+        are equal, the status is ``Status.MAX_ITER`` and the value is NaN.
     """
     ot = _pot()
     asked = read(D, E, pairs)
     wanted, limit = as_positive_int(rank, "rank"), as_positive_int(max_iter, "max_iter")
     epsilon = as_weight(reg)
+    one_at_a_time = threading.Lock()  # POT seeds a generator that all threads share
 
     def solve(pair: Pair) -> Answer:
-        Q, R, g = ot.lowrank_sinkhorn(
-            pair.x, pair.y, pair.a, pair.b, reg=epsilon, rank=wanted, seed_init=random_state, numItermax=limit,
-            warn=False,
-        )  # fmt: skip
+        with one_at_a_time:
+            Q, R, g = ot.lowrank_sinkhorn(
+                pair.x, pair.y, pair.a, pair.b, reg=epsilon, rank=wanted, seed_init=random_state, numItermax=limit,
+                warn=False,
+            )  # fmt: skip
         plan = (Q / g) @ R.T
         value = float((plan * ot.dist(pair.x, pair.y, metric="euclidean")).sum())
-        return Answer(value, Status.FIXED_ITERATIONS, 100, float(np.abs(plan.sum(axis=1) - pair.a).sum()))
+        status = Status.FIXED_ITERATIONS if np.isfinite(value) else Status.MAX_ITER
+        return Answer(value, status, 100, float(np.abs(plan.sum(axis=1) - pair.a).sum()))
 
     info = {"solver": "POT, ot.lowrank_sinkhorn", "reg": epsilon, "rank": wanted, "max_iter": limit}
     return run_loop(asked, solve, "low-rank Sinkhorn (POT)", info, n_jobs=n_jobs, progress=progress)

@@ -49,8 +49,8 @@ def sliced(
         Number of directions. Default: the dimension of the points.
     shared : bool
         One set of directions for all pairs: every distribution is projected and sorted once. False draws fresh
-        directions for every pair; they depend on `random_state` and on the two indices of the pair, and on nothing
-        else.
+        directions for every pair. They depend on `random_state`, on the two indices of the pair (those of E are counted
+        on from D) and on the coordinates in which it is 0, not on other pairs.
     random_state : int, RandomState or None
         Seed of the directions. Shared ones are those that ``ot.sliced_wasserstein_distance`` draws from the same seed.
 
@@ -102,8 +102,7 @@ class SharedDirections:
         owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
         self._offsets = np.searchsorted(owner, np.arange(len(D) + 1))
         points = np.asarray(D.points[has_mass], dtype=np.float64)
-        exponent = int(np.frexp(np.abs(points).max())[1])  # so that no product overflows
-        self._unit = np.ldexp(1.0, exponent)
+        exponent = self._exponent = int(np.frexp(np.abs(points).max())[1])  # so that no product overflows
         masses = D.masses[has_mass]
         starts = self._offsets[:-1]
         self._uniform = bool((np.maximum.reduceat(masses, starts) == np.minimum.reduceat(masses, starts)).all())
@@ -148,7 +147,7 @@ class SharedDirections:
         else:
             solve_weighted(self._sorted, self._cumulative, self._offsets, rows, columns, totals, stop)
         values = np.empty_like(totals)
-        values[order] = totals * (self._unit / self._count)
+        values[order] = np.ldexp(totals / self._count, self._exponent)
         return _solution(values)
 
 

@@ -54,8 +54,9 @@ def out_of_reach(problem: Problem, dtype: torch.dtype) -> NDArray[np.bool_]:
 def in_kernel(problem: Problem, dtype: torch.dtype, stop: NDArray[np.int64]) -> tuple[Float, Float, NDArray[np.bool_]]:
     """Values and marginal errors (P,), and which pairs left the range of the type: their answers mean nothing."""
     stack, limits = problem.stack, LIMITS[dtype]
-    K = torch.exp(problem.cost / -problem.reg)
-    KC = (K * problem.cost).to(dtype)
+    KM = problem.cost / problem.reg  # costs in units of ε: in those of the points they may be out of range
+    K = torch.exp(-KM)
+    KM = KM.mul_(K).to(dtype)
     K = K.to(dtype)
     by_row, by_column = stack.by_row.matrix(K), stack.by_column.matrix(stack.transposed(K))
     a, b, v = (x.to(dtype) for x in (problem.a, problem.b, problem.start))
@@ -73,7 +74,8 @@ def in_kernel(problem: Problem, dtype: torch.dtype, stop: NDArray[np.int64]) -> 
             torch.minimum(low[side], sums, out=low[side])
             torch.maximum(high[side], sums, out=high[side])
     lost = [~((x >= limits.smallest) & (y <= limits.largest)) for x, y in zip(low, high, strict=True)]
-    return *_answer(stack, K, KC, u, v, a), stack.any_of(*lost).cpu().numpy()
+    values, error = _answer(stack, K, KM, u, v, a)
+    return problem.reg * values, error, stack.any_of(*lost).cpu().numpy()
 
 
 def in_logarithms(problem: Problem, stop: NDArray[np.int64]) -> tuple[Float, Float]:

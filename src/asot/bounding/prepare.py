@@ -97,7 +97,7 @@ def _read_space(space: Any, pooled: Distributions, ground: Ground, random_state:
             f"space= works with metric='euclidean': anchors are assigned in it, and {ground.name!r} has no proven "
             "bound through them; leave out the space"
         )
-    anchors = _fitted_space(space, pooled, random_state)
+    anchors = _fitted_space(space, pooled, random_state).proven
     radius = float(anchors.radii(pooled).mean())
     spread = float(anchors.cost.mean()) if anchors.is_euclidean else 0.0
     if radius > spread > 0:

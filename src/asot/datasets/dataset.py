@@ -21,7 +21,8 @@ class Dataset(NamedTuple):
     about : dict
         ``name``; ``features``, what the coordinates of a point are; ``source``, the files that were read; ``home``,
         where such files come from; ``verified``, by what the files were recognised: "sha256", "content" (other bytes
-        than the known ones, but the same graphs) or "no checksum is known".
+        than the known ones, but the same graphs, labels and classes; node attributes are not compared, and it says so
+        where they were asked for) or "no checksum is known".
     """
 
     distributions: Distributions

@@ -74,7 +74,7 @@ def _verify(file: KnownFile, path: Path, same_content: Callable[[Path], bool] | 
     found = sha256_of(path)
     if found == file.sha256:
         return "sha256"
-    if same_content is not None and same_content(path):
+    if same_content is not None and _holds_the_same(path, same_content):
         return "content"
     size = path.stat().st_size
     expected = "" if file.n_bytes in (None, size) else f" of {file.n_bytes:,} bytes"
@@ -83,6 +83,13 @@ def _verify(file: KnownFile, path: Path, same_content: Callable[[Path], bool] | 
         f"{path} is not the known {file.name}: its sha256 is {found} ({size:,} bytes), "
         f"expected {file.sha256}{expected}. {again}, or put the right file there"
     )
+
+
+def _holds_the_same(path: Path, same_content: Callable[[Path], bool]) -> bool:
+    try:
+        return same_content(path)
+    except ValueError:  # it is damaged, or something else altogether
+        return False
 
 
 def _download(file: KnownFile, path: Path, check: Check | None) -> None:

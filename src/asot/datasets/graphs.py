@@ -110,8 +110,8 @@ def from_networkx(
         The node attribute that holds a node's label; nodes start with their one-hot label. By default all nodes start
         alike, with the number 1, and only the structure tells.
     known : sequence, optional
-        All labels, in the order of their columns. By default those that occur, sorted. Give it to make collections
-        that are compared with each other.
+        All labels, each once, in the order of their columns. By default those that occur, sorted. Give it to make
+        collections that are compared with each other.
     rounds, eps : int, float
         See `graph_features`.
 
@@ -123,6 +123,8 @@ def from_networkx(
     """
     if hasattr(graphs, "nodes"):
         raise ValueError("graphs must be a list of networkx graphs; for a single graph pass [graph]")
+    if known is not None and label is None:
+        raise ValueError("known lists labels, but no label is read; name the node attribute that holds it")
     labels: list[Any] = []
     edges: list[tuple[int, int]] = []
     sizes: list[int] = []
@@ -145,9 +147,14 @@ def from_networkx(
 def one_hot(labels: NDArray[Any]) -> NDArray[np.float64]:
     """(n, number of labels that occur): 1 in the column of a node's label; columns in the order of the labels."""
     names, column = np.unique(labels, return_inverse=True)
-    refuse_what_cannot_fit(8 * len(labels) * len(names), f"one-hot labels of {len(names):,} kinds", "merge rare ones")
-    hot = np.zeros((len(labels), len(names)))
-    hot[np.arange(len(labels)), column] = 1.0
+    return _hot(column, len(names))
+
+
+def _hot(column: NDArray[Any], width: int) -> NDArray[np.float64]:
+    """(n, width): 1 in the column (n,) of each row."""
+    refuse_what_cannot_fit(8 * len(column) * width, f"one-hot labels of {width:,} kinds", "merge rare ones")
+    hot = np.zeros((len(column), width))
+    hot[np.arange(len(column)), column] = 1.0
     return hot
 
 
@@ -289,24 +296,29 @@ def _check_networkx(graph: Any, number: int) -> None:
 def _label_of(graph: Any, node: Any, label: str, number: int) -> Any:
     attributes = graph.nodes[node]
     value = attributes.get(label)
-    if value is None or value != value:
-        others = ", ".join(sorted(map(repr, attributes))) or "none"
-        raise ValueError(f"graph {number}: node {node!r} has no label {label!r}; its attributes are: {others}")
-    if not isinstance(value, Hashable):
+    is_tensor = hasattr(value, "shape") and not isinstance(value, np.generic)  # equal tensors are different keys
+    if is_tensor or not isinstance(value, Hashable):
         raise ValueError(
             f"graph {number}: the {label!r} of node {node!r} is a {type(value).__name__}, not a label; "
             "for vectors of features use from_pyg or graph_features"
         )
+    if value is None or value != value:
+        others = ", ".join(sorted(map(repr, attributes))) or "none"
+        raise ValueError(f"graph {number}: node {node!r} has no label {label!r}; its attributes are: {others}")
     return value
 
 
 def _one_hot_of_any(labels: list[Any], known: Sequence[Hashable] | None) -> NDArray[np.float64]:
     """(n, labels) for labels of any kind that can be compared for equality."""
-    column = {name: i for i, name in enumerate(_sorted(set(labels)) if known is None else known)}
+    names = _sorted(set(labels)) if known is None else list(known)
+    column = {name: i for i, name in enumerate(names)}
+    if len(column) < len(names):
+        twice = next(name for i, name in enumerate(names) if column[name] != i)
+        raise ValueError(f"known lists the label {twice!r} more than once; every label has one column")
     unknown = next((name for name in labels if name not in column), None)
     if unknown is not None:
         raise ValueError(f"the label {unknown!r} occurs, but it is not among the {len(column)} known ones")
-    return np.eye(len(column))[[column[name] for name in labels]]
+    return _hot(np.array([column[name] for name in labels]), len(column))
 
 
 def _sorted(names: set[Any]) -> list[Any]:

@@ -69,7 +69,8 @@ def transfer(
             time.sleep(pause)
             pause *= 2
         except Refused:
-            _forget(part)
+            if _noted(part).get("url") == url:  # what another home gave may still be continued
+                _forget(part)
             raise
         else:
             _notes(part).unlink(missing_ok=True)
@@ -218,12 +219,21 @@ def _note(part: Path, url: str, response: Any) -> None:
 
 def _kept(part: Path, url: str) -> tuple[int, str]:
     """How many bytes of ``url`` are there to continue from, and the server's mark; 0 bytes if there is no mark."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        note = json.loads(_notes(part).read_text(encoding="utf-8"))
-        mark = note["mark"]
-        if note["url"] == url and isinstance(mark, str) and mark and "\n" not in mark and "\r" not in mark:
+    note = _noted(part)
+    mark = note.get("mark")
+    if note.get("url") == url and isinstance(mark, str) and mark and "\n" not in mark and "\r" not in mark:
+        with contextlib.suppress(OSError):
             return part.stat().st_size, mark
     return 0, ""
+
+
+def _noted(part: Path) -> dict[str, Any]:
+    """What the note says; nothing if there is none that can be read."""
+    with contextlib.suppress(OSError, ValueError):
+        note = json.loads(_notes(part).read_text(encoding="utf-8"))
+        if isinstance(note, dict):
+            return note
+    return {}
 
 
 def _forget(part: Path) -> None:

@@ -78,7 +78,7 @@ def load_tu(
         "features": describe_rounds(described, start.shape[1], rounds, eps),
         "source": str(found.path),
         "home": catalogue.tu_archive(name).urls[0],
-        "verified": found.verified,
+        "verified": "content, without the attributes" if attributes and found.verified == "content" else found.verified,
     }
     return Dataset(group_nodes(points, graphs.graph, graphs.n_graphs), graphs.classes, about)
 

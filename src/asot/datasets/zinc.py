@@ -52,7 +52,7 @@ def load_zinc(
         elements where RDKit is missing, or where only the derived file ``zinc_graphs.npz`` is in the folder;
         ``about["atoms"]`` says which.
     graphs : (n,) int, optional
-        Which molecules of the split, in which order. Only these are read; by default all.
+        Which molecules of the split, in which order. Only these become graphs; by default all.
     folder : path, optional
         The data folder; files are in ``zinc/`` of it. By default the folder that the environment variable ``ASOT_DATA``
         names, or else the user's cache.
