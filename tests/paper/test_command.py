@@ -159,6 +159,8 @@ def test_results_of_other_machines_are_merged(tmp_path):
         (("table1", "--methods", "SW,EMD"), "unknown method 'EMD'; choose from OT-EMD, SW"),
         (("table1", "--sets", ","), "no set is named; choose from MUTAG"),
         (("fig4", "--sets", "BZR"), "unknown set 'BZR'; choose from MUTAG, MNIST"),
+        (("table1", "--sets", "MUTAG", "--zinc-runs", "2"), "--zinc-runs are for ZINC"),
+        (("table1", "--condition", "described", "--epochs", "3"), "--epochs are for --condition published or both"),
         (("table1", "--jobs", "0"), "n_jobs must be"),
         (("table1", "--device", "gpu"), "unknown device 'gpu'"),
         (("table1", "--published", "none.csv"), "cannot read none.csv"),
@@ -175,7 +177,14 @@ def test_wrong_values_are_one_line(arguments, message):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("table1", "--folds", "11"), ("table1", "--seeds", "0"), ("table1", "--condition", "mixed"), ("table3",)],
+    [
+        ("table1", "--folds", "11"),
+        ("table1", "--seeds", "0"),
+        ("table1", "--condition", "mixed"),
+        ("table3",),
+        ("fig3", "--folds", "2"),  # it has nothing to do there
+        ("fig4", "--seeds", "2"),
+    ],
 )
 def test_wrong_calls_end_with_2(arguments):
     assert "see --help" in fail(*arguments, code=2)

@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 
 from asot.paper.names import CALIBRATED, DESCRIBED, METHODS, OURS, PUBLISHED, SETS
-from asot.paper.published import Published, read_published
+from asot.paper.published import read_published
 from asot.paper.report import make_document, write_report
-from asot.paper.report_comparisons import loop_ratio, timed, with_paper
 from asot.paper.report_data import ReportData
 from asot.paper.report_document import quote, with_error
 from asot.paper.report_figures import anchor_errors
 from asot.paper.report_html import inline
-from asot.paper.report_statements import cards
 from asot.paper.tables import summarise
 from tests.paper.made_results import Maker, make_cells, write_cells
 from tests.paper.page_reader import Page
@@ -196,86 +194,6 @@ def test_the_papers_numbers_stand_only_in_columns_named_paper(cells, tmp_path):
     assert page.words.count("0.765432") == len(places)
 
 
-def test_differences_are_judged_and_explained():
-    make = Maker()
-    cells = [make.run(PUBLISHED, "MUTAG", "SW", fold=fold, rmse=0.5 + 0.001 * fold) for fold in range(4)]
-    cells += [make.run(PUBLISHED, "MUTAG", "eOT", rmse=0.1)]
-    paper = {("rmse", "MUTAG", "SW"): Published(0.5018, None, "x"), ("rmse", "MUTAG", "eOT"): Published(0.2, None, "x")}
-    near, far = with_paper(data_of(cells, paper), "rmse")
-    assert (near.method, near.agrees, far.method, far.agrees) == ("SW", True, "eOT", False)
-
-
-def test_quick_runs_are_not_held_against_the_paper():
-    make = Maker(quick=True)
-    cells = [make.run(DESCRIBED, "MUTAG", method) for method in METHODS]
-    data = data_of([make.run(PUBLISHED, "MUTAG", "ASOT-ML", rmse=0.5), *cells])
-    assert with_paper(data, "rmse")[0].quick
-    _, holds, better = cards(data)
-    assert "come back" not in holds.headline
-    assert "worse" not in holds.words
-    assert "trained on distances" not in better.words
-
-
-# ----------------------------------------------------------------------------------------------------- the statements
-
-
-def test_the_first_screen_states_what_the_results_say(cells):
-    claimed, holds, better = cards(data_of(cells))
-    assert not re.search(r"\d(?!024)", claimed.words.replace("2024", ""))
-    ratios = [
-        np.mean(numbers_of(cells, "relative", DESCRIBED, name, "ASOT-k"))
-        / np.mean(numbers_of(cells, "relative", DESCRIBED, name, CALIBRATED))
-        for name in SETS
-    ]
-    assert better.headline.startswith(f"{np.median(ratios):.1f} times less error")
-    assert "12 million exact distances" in better.headline
-    assert "ASOT-ML on 8 of 8 sets" in holds.words
-    assert "all 12 million pairs of ZINC in 5\xa0min." in better.words
-    assert "For 4,110 distributions of NCI1, POT's exact solver" in better.words  # not of ZINC: it was timed on NCI1
-    assert "takes 46 times as long as ours on 2 threads (scaled up from a sample)." in better.words
-
-
-def test_statements_without_their_cells_are_left_out():
-    data = data_of([Maker().run(DESCRIBED, "MUTAG", "SW")])
-    _, holds, better = cards(data)
-    assert "asot paper all" in holds.words
-    assert better.headline == "Not run yet"
-
-
-def test_times_of_different_machines_or_devices_are_never_compared():
-    make = Maker()
-    cells = [make.run(DESCRIBED, "MUTAG", method) for method in ("eOT", "ASOT-k")]
-    cells += [make.scaling(method, 100) for method in ("OT-EMD", "POT loop")]
-    assert timed(data_of(cells), "eOT", "ASOT-k").set == "MUTAG"
-    assert loop_ratio(data_of(cells)).n == 100
-    for place in (1, 3):
-        cells[place]["machine"] = {**cells[place]["machine"], "threads": 64}
-    assert timed(data_of(cells), "eOT", "ASOT-k") is None
-    assert loop_ratio(data_of(cells)) is None
-    on_gpu = [make.run(DESCRIBED, "MUTAG", "eOT"), make.run(DESCRIBED, "MUTAG", "ASOT-k", device="cuda")]
-    assert timed(data_of(on_gpu), "eOT", "ASOT-k") is None
-
-
-def test_equal_numbers_of_anchors_are_claimed_only_where_they_are_equal(tmp_path):
-    make = Maker()
-    cells = [make.run(DESCRIBED, "MUTAG", "ASOT-k", k=k, fold=fold) for fold, k in enumerate((18, 18))]
-    claim = "same number of anchors"
-    assert claim in written(tmp_path, cells)[1].words
-    cells[1]["k"] = 17
-    assert claim not in written(tmp_path, cells)[1].words
-
-
-def test_statements_turn_when_the_numbers_do():
-    make = Maker()
-    cells = [make.run(DESCRIBED, "MUTAG", method) for method in ("eOT", "ASOT-k", "ASOT-ML", "ASOT-DL")]
-    cells[0] |= {"seconds": 1e-6}
-    cells[2] |= {"relative": 0.001}
-    cells[3] |= {"relative": 0.001}
-    words = cards(data_of(cells))[1].words
-    assert "do not save time" in words
-    assert "worse" not in words
-
-
 # ------------------------------------------------------------------------------------------- what is missing or strange
 
 
@@ -356,43 +274,6 @@ def test_quick_numbers_are_marked_beside_full_ones_and_announced_when_there_are_
     assert not page.row("described-relative", "SW")[0].endswith("†")
 
 
-def test_times_of_different_places_are_different_rows(tmp_path):
-    make = Maker()
-    cells = [make.run(DESCRIBED, "MUTAG", "SW", seconds=seconds, train_seconds=0.0) for seconds in (1.0, 2.0, 4.0)]
-    cells[1]["device"] = "cuda"
-    cells[2]["machine"] = {**cells[2]["machine"], "threads": 16, "cores": 16}
-    cells.append(make.run(DESCRIBED, "MUTAG", "SW", fold=1, seconds=1.0, train_seconds=0.0))  # the most cells: cpu A
-    _, page = written(tmp_path, cells)
-    rows = {row[0]: row[1] for row in page.tables["times-described-1"][1:]}
-    assert rows == {"SW (cpu A)": "1.0", "SW (cpu B)": "4.0", "SW (cuda)": "2.0"}
-    assert "cpu B: Made Processor 9000, 16 of 16 cores" in page.words
-
-
-def test_errors_count_once_for_each_fold_wherever_they_were_computed():
-    make = Maker()
-    cells = [make.run(DESCRIBED, "MUTAG", "ASOT-k", fold=fold, rmse=1.0 + fold) for fold in (0, 1)]
-    cells += [make.run(DESCRIBED, "MUTAG", "ASOT-k", fold=fold, rmse=9.0, device="cuda") for fold in (1, 2)]
-    runs = data_of(cells).runs(DESCRIBED, "MUTAG", "ASOT-k")
-    assert [cell["rmse"] for cell in runs.cells] == [1.0, 2.0, 9.0]
-
-
-def test_cells_that_ran_beside_other_work_have_errors_but_no_times(tmp_path):
-    make = Maker()
-    cells = [make.run(DESCRIBED, "MUTAG", method, timed=False) for method in ("OT-EMD", "SW", "ASOT-k")]
-    cells += [{**make.scaling(method, 100), "timed": False} for method in ("OT-EMD", "POT loop")]
-    cells += [{**make.ablation(DESCRIBED, "MUTAG", "ASOT-k", k, 0), "timed": False} for k in (5, 10)]
-    markdown, page = written(tmp_path, cells)
-    assert page.row("described-rmse", "SW") != ["not run"]
-    assert "times-described-1" not in page.tables
-    assert "7 cells ran beside other work" in page.words
-    assert "figure-scaling" not in [attributes.get("id") for attributes in page.all("figure")]
-    assert "figure-fig4-error" in [attributes.get("id") for attributes in page.all("figure")]
-    assert "figure-fig4-time" not in [attributes.get("id") for attributes in page.all("figure")]
-    assert "exact distances in" not in markdown
-    _, page = written(tmp_path, [*cells, make.run(DESCRIBED, "MUTAG", "eOT")])
-    assert [row[0] for row in page.tables["times-described-1"]] == ["method", "eOT"]
-
-
 def test_bounds_are_said_to_be_missing_only_where_they_are(tmp_path):
     make = Maker()
     _, page = written(tmp_path, [make.scatter("MUTAG", method, 5) for method in ("ASOT-k", OURS)])
@@ -411,12 +292,12 @@ def test_who_trained_is_told_with_the_sets_where_it_differs(tmp_path):
     assert "Who trained: ASOT-ML: the authors' (MUTAG, BZR), ours (MNIST)." in page.words
 
 
-def test_of_cells_that_were_run_again_with_other_settings_the_last_counts():
-    make = Maker()
-    old, new = make.run(DESCRIBED, "MUTAG", "ASOT-k", rmse=1.0), make.run(DESCRIBED, "MUTAG", "ASOT-k", rmse=2.0)
-    old["date"], new["date"] = "2025-01-01", "2025-02-01"
-    runs = data_of([new, old]).runs(DESCRIBED, "MUTAG", "ASOT-k")
-    assert [cell["rmse"] for cell in runs.cells] == [2.0]
+def test_a_report_never_replaces_its_results(tmp_path):
+    results = write_cells(tmp_path / "results.md", [Maker().run(DESCRIBED, "MUTAG", "SW")])
+    before = results.read_bytes()
+    with pytest.raises(ValueError, match="is the results file"):
+        write_report(results, tmp_path / "results.md")
+    assert results.read_bytes() == before
 
 
 def test_errors_that_are_rounding_do_not_stretch_a_figure():

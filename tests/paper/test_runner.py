@@ -220,6 +220,8 @@ def test_without_a_terminal_there_is_a_line_per_cell(path, workshop, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("1/3 MUTAG OT-EMD (as described, fold 0, seed 0): error 0, ")
+    assert lines[0].endswith(" left")
+    assert not lines[2].endswith(" left")
 
 
 def test_on_a_terminal_a_bar_names_the_cell_and_the_time_left(path, workshop, capsys, monkeypatch):

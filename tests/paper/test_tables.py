@@ -95,3 +95,10 @@ def test_times_are_training_plus_distances():
     assert "2 + 0.5" in text
     assert "paper" not in text
     assert tables.table_text("seconds", [], {}) == "no finished cells"
+
+
+def test_times_of_cells_that_ran_beside_other_work_are_not_shown():
+    records = [record("SW", seconds=3.0), {**record("ASOT-k", train_seconds=2.0, seconds=0.5), "timed": False}]
+    text = tables.table_text("seconds", records, {})
+    assert "untimed" in text
+    assert "2 + 0.5" not in text

@@ -41,9 +41,17 @@ class Wanted:
         self.conditions = _CONDITIONS[options["condition"]]
         self.results = Path(options["results"])
         self.row_zero = not options["no_row_zero_rule"]
-        self.seeds = int(options["seeds"])
+        self.seeds = int(options.get("seeds", 1))
         self.hardware = _hardware(options)
         self.sets = self.pick_sets(self.scale.sets)
+        self._refuse_idle_options()
+
+    def _refuse_idle_options(self) -> None:
+        """No option is taken and then has nothing to do."""
+        if "ZINC" not in self.sets and (self.options.get("zinc_graphs") or self.options.get("zinc_runs")):
+            raise ValueError("--zinc-graphs and --zinc-runs are for ZINC, which is not among the sets; drop them")
+        if PUBLISHED not in self.conditions and (not self.row_zero or self.options.get("epochs")):
+            raise ValueError("--no-row-zero-rule and --epochs are for --condition published or both; drop them")
 
     def pick_sets(self, default: Sequence[str]) -> tuple[str, ...]:
         """The sets asked for, or a figure's own that this scale has; a set that the quick scale leaves out is told."""
@@ -78,8 +86,9 @@ def _scale(options: dict[str, Any]) -> Scale:
     from asot.paper.scale import FULL, QUICK
 
     scale = QUICK if options["quick"] else FULL
-    changes = {name: options[name] for name in ("folds", "zinc_graphs", "zinc_runs") if options[name] is not None}
-    if options["epochs"] is not None:
+    names = ("folds", "zinc_graphs", "zinc_runs")
+    changes = {name: options[name] for name in names if options.get(name) is not None}
+    if options.get("epochs") is not None:
         changes |= dict.fromkeys(("published_epochs", "zinc_epochs"), options["epochs"])
     return replace(scale, **changes)
 
@@ -110,36 +119,49 @@ _PUBLISHED = click.option(
     type=click.Path(),
     help="CSV with more of the paper's numbers: table,set,method,value,spread,source.",
 )
+_FOLDS = click.option(
+    "--folds", type=click.IntRange(1, 10), help="How many of the ten are run.  [default: 10; quick: 1]"
+)
+_SEEDS = click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds 0, 1, … to run.")
+_EPOCHS = click.option("--epochs", type=click.IntRange(min=1), help="Of the authors' models.  [default: 500; ZINC: 50]")
+_ZINC_GRAPHS = click.option(
+    "--zinc-graphs", type=click.IntRange(min=100), help="Molecules to learn from.  [default: 10000]"
+)
+_ZINC_RUNS = click.option(
+    "--zinc-runs", type=click.IntRange(1, 10), help="How often ZINC is learned, up to --folds.  [default: 1]"
+)
 _OPTIONS = (
     click.option("--sets", help="Such as MUTAG,BZR.  [default: all that the table or figure has]"),
     click.option("--methods", help="Such as SW,ASOT-k.  [default: all that the table or figure has]"),
     click.option("--condition", type=click.Choice(list(_CONDITIONS)), default="both", show_default=True),
-    click.option("--folds", type=click.IntRange(1, 10), help="How many of the ten are run.  [default: 10; quick: 1]"),
-    click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds 0, 1, … to run."),
+    _FOLDS,
+    _SEEDS,
     click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
     click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 means every core."),
     click.option("--data", type=click.Path(), help="Folder of the data sets.  [default: $ASOT_DATA, or the cache]"),
     click.option("--download/--no-download", default=True, show_default=True, help="Fetch data sets that are missing."),
     click.option("--quick", is_flag=True, help="All but NCI1 and ZINC, one fold, few epochs: minutes, not hours."),
     click.option("--no-row-zero-rule", is_flag=True, help="As published, but row 0 counts in every matrix."),
-    click.option("--epochs", type=click.IntRange(min=1), help="Of the authors' models.  [default: 500; ZINC: 50]"),
-    click.option("--zinc-graphs", type=click.IntRange(min=100), help="Molecules to learn from.  [default: 10000]"),
-    click.option("--zinc-runs", type=click.IntRange(min=1), help="How often ZINC is learned.  [default: 1]"),
+    _EPOCHS,
+    _ZINC_GRAPHS,
+    _ZINC_RUNS,
     click.option("--untimed", is_flag=True, help="Other work runs beside this: keep errors, show no times."),
     click.option("--dry-run", is_flag=True, help="List the cells, which are finished, and how long the rest may take."),
     _RESULTS,
 )
 
 
-def _with_options(command: Callable[..., None]) -> Callable[..., None]:
-    return functools.reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
+def _with_options(*without: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options of all commands but those that have nothing to do in this one."""
+    options = [option for option in _OPTIONS if option not in without]
+    return lambda command: functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
 # ------------------------------------------------------------------------------------------------------------ commands
 
 
 @paper.command()
-@_with_options
+@_with_options()
 @_PUBLISHED
 def table1(published: str | None, **options: Any) -> None:
     """Table I: errors of all methods on all sets."""
@@ -147,7 +169,7 @@ def table1(published: str | None, **options: Any) -> None:
 
 
 @paper.command()
-@_with_options
+@_with_options()
 @_PUBLISHED
 def table2(published: str | None, **options: Any) -> None:
     """Table II: seconds, training + distances. It shares its cells with table1."""
@@ -155,14 +177,14 @@ def table2(published: str | None, **options: Any) -> None:
 
 
 @paper.command()
-@_with_options
+@_with_options(_FOLDS, _ZINC_RUNS)
 def fig3(**options: Any) -> None:
     """Figure 3: error against epoch, for three sets."""
     _figure(_fig3_cells, options)
 
 
 @paper.command()
-@_with_options
+@_with_options(_FOLDS, _SEEDS, _EPOCHS, _ZINC_GRAPHS, _ZINC_RUNS)
 def fig4(**options: Any) -> None:
     """Figure 4: error and time against the number of anchors, MUTAG and MNIST."""
     _figure(_fig4_cells, options)
@@ -180,10 +202,13 @@ def _with_report(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @paper.command("all")
-@_with_options
+@_with_options()
 @_with_report
 def everything(published: str | None, markdown: str | None, html: str | None, **options: Any) -> None:
-    """Both tables, all figures, and the report."""
+    """Both tables, all figures, and the report.
+
+    Time against N is always measured with its own four methods.
+    """
     known = _read_published(published)
     wanted = Wanted(options)
     outcome = _run(wanted, _all_cells(wanted))

@@ -5,14 +5,15 @@ Both show the same document. It is put together here, section by section, and wr
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from asot.archive import PathLike, atomic_write, naming
 from asot.paper import report_figures, report_statements
 from asot.paper.names import DESCRIBED
-from asot.paper.pictures import Sheet, standalone
+from asot.paper.pictures import Sheet, make_axis, standalone
 from asot.paper.published import read_published
-from asot.paper.report_about import gaps, how_it_was_made
+from asot.paper.report_about import QUICK_WORDS, gaps, how_it_was_made
 from asot.paper.report_comparisons import same_anchors
 from asot.paper.report_data import LOOP, ReportData
 from asot.paper.report_document import Block, Document, Figure, Section, Text, listed, quote
@@ -47,6 +48,9 @@ def write_report(
     """
     if markdown_path is None and html_path is None:
         raise ValueError("nothing to write: give a name for the Markdown text, for the page, or for both")
+    for path in (markdown_path, html_path):
+        if path is not None and os.path.realpath(path) == os.path.realpath(results_path):
+            raise ValueError(f"{path} is the results file; give the report another name")
     document = make_document(results_path, published)
     if markdown_path is not None:
         _write_markdown(document, Path(markdown_path))
@@ -91,10 +95,7 @@ def _numbered(sections: list[Section]) -> list[Section]:
 
 def _notice(data: ReportData) -> str | None:
     if data.all_quick:
-        return (
-            "All numbers on this page are from a quick run, with one fold and fewer epochs. It shows that everything "
-            "works, not how well."
-        )
+        return f"All numbers on this page are {QUICK_WORDS[0].lower()}{QUICK_WORDS[1:]}"
     return None
 
 
@@ -103,6 +104,7 @@ def _notice(data: ReportData) -> str | None:
 _LEAST_WORDS = (
     f" Errors below {report_figures.LEAST_RMSE:g} ({report_figures.LEAST_PERCENT:g} percent) are drawn as that."
 )
+_AXES_WORDS = " Axes are logarithmic where numbers span much."
 
 
 def _sections(data: ReportData) -> list[Section | None]:
@@ -128,6 +130,8 @@ def _overview(data: ReportData) -> Figure | None:
     )
     if same_anchors(data, report_figures.OVERVIEW_METHODS):
         caption += " All methods of a set have the same number of anchors."
+    if sheet is not None and make_axis([x for one in sheet.panels[0].series for x in one.x], 0, 1, None).logarithmic:
+        caption += " The axis is logarithmic."
     return None if sheet is None else Figure("overview", "Errors at a glance", caption, sheet)
 
 
@@ -145,7 +149,7 @@ def _training(data: ReportData) -> Section | None:
     )
     words += _pairs_words(data)
     caption = "Error against epoch. Where several seeds were run: their mean, and bars from the lowest to the highest."
-    caption += _LEAST_WORDS
+    caption += _LEAST_WORDS + _AXES_WORDS
     return _one_figure(
         "fig3", "Figure 3, error against epoch", words, [("", caption, report_figures.training_curves(data))]
     )
@@ -168,10 +172,14 @@ def _anchors(data: ReportData) -> Section | None:
         "from the lowest to the highest of them."
     )
     figures = [
-        ("-error", "Error against the number of anchors." + _LEAST_WORDS, report_figures.anchor_errors(data)),
+        (
+            "-error",
+            f"Error against the number of anchors.{_LEAST_WORDS}{_AXES_WORDS}",
+            report_figures.anchor_errors(data),
+        ),
         (
             "-time",
-            "Seconds for training and all distances against the number of anchors.",
+            f"Seconds for training and all distances against the number of anchors.{_AXES_WORDS}",
             report_figures.anchor_times(data),
         ),
     ]
@@ -200,7 +208,8 @@ def _scaling(data: ReportData) -> Section | None:
     words = "The number of pairs grows with the square of the number of distributions N."
     threads = sorted({int(cell["machine"]["threads"]) for cell in cells if cell["machine"].get("threads")})
     if threads and LOOP in {cell["method"] for cell in cells}:
-        words += f" POT is called pair after pair; the others use {listed([f'{n}' for n in threads])} threads."
+        many = "1 thread" if threads == [1] else f"{listed([f'{n}' for n in threads])} threads"
+        words += f" POT is called pair after pair; the others use {many}."
     if dashed:
         which = ", ".join(dict.fromkeys(quote(method) for method in dashed))
         words += f" Dashed: {which} was measured on a sample of the pairs, and scaled up to all of them."

@@ -31,6 +31,9 @@ SETTING_NAMES = {
     "n_pairs": "exact pairs to learn from",
     "pairs": "pairs of the error",
 }
+QUICK_WORDS = (
+    "From a quick run, with few folds, few epochs and few digits. It shows that everything works, not how well."
+)
 _SHOWN_VALUES = 6  # of one setting; more numbers than that are shown as a range
 _SHOWN_FAILURES = 50
 
@@ -39,8 +42,9 @@ def how_it_was_made(data: ReportData) -> Section:
     """Everything that produced the numbers, and which are not there."""
     blocks: list[Block] = [
         Text(
-            "Every number of ours on this page was computed by these commands and is stored in the results file with "
-            "its settings, seed, versions, machine and date. Finished cells are not computed again."
+            "Every number of ours on this page was computed by `asot paper` and is stored in the results file with its "
+            "settings, seed, versions, machine and date. These commands compute such numbers; finished cells are not "
+            f"computed again.{_merged_words(data)}"
         ),
         Code(commands(data)),
         Text(_amount(data.finished)),
@@ -51,10 +55,17 @@ def how_it_was_made(data: ReportData) -> Section:
     return Section("how", "How it was made", blocks)
 
 
+def _merged_words(data: ReportData) -> str:
+    machines = {json.dumps(cell["machine"], sort_keys=True) for cell in data.finished}
+    if len(machines) < 2:
+        return ""
+    return " Cells are of several machines or numbers of threads, listed below; `asot paper merge` puts them together."
+
+
 def commands(data: ReportData) -> list[str]:
     """What to type to get these cells and this report."""
     quick = " --quick" if data.all_quick else ""
-    lines = ["pip install 'asot[torch,bench]'", f"asot paper all{quick} --results results.json"]
+    lines = ["pip install 'asot[torch,bench,chem]'", f"asot paper all{quick} --results results.json"]
     if any(row_zero_of(cell) is False for cell in data.finished):
         lines.append(f"asot paper table1{quick} --condition published --no-row-zero-rule --results results.json")
     return [*lines, "asot paper report --results results.json --markdown paper.md --html paper.html"]
@@ -72,7 +83,7 @@ def gaps(data: ReportData) -> Section:
     else:
         blocks.append(Text("No cell failed."))
     items = [words for condition in CONDITIONS if (words := _missing_words(data, condition))]
-    blocks.append(Bullets(items) if items else Text("No cell of the tables is missing."))
+    blocks.append(Bullets(items) if items else Text("Every method was run on every set, in both conditions."))
     for condition, count in data.unknown_conditions.items():
         blocks.append(
             Text(
@@ -80,10 +91,15 @@ def gaps(data: ReportData) -> Section:
                 "no table for."
             )
         )
-    if data.some_quick:
+    if data.n_other_settings:
         blocks.append(
-            Text("† From a quick run: one fold and fewer epochs. It shows that everything works, not how well.")
+            Text(
+                f"Not shown: {counted(data.n_other_settings, 'run')} with other settings than those that most runs of "
+                "the same method on the same set have."
+            )
         )
+    if data.some_quick and not data.all_quick:
+        blocks.append(Text(f"† {QUICK_WORDS}"))
     return Section("gaps", "What failed or is missing", blocks)
 
 
@@ -98,8 +114,7 @@ def _settings_table(data: ReportData, condition: str) -> Table | None:
         having = [cell for cell in cells if cell["settings"].get(name) is not None]
         title = quote(SETTING_NAMES.get(name, name.replace("_", " ")))
         for words, some in _by_value(having, name):
-            where = _where(some, cells) or ("everywhere" if len(some) == len(having) else "elsewhere")
-            rows.append([Entry(title), Entry(quote(words)), Entry(where)])
+            rows += [[Entry(title), Entry(quote(words)), Entry(where)] for where in _places(some, cells)]
     if not rows:
         return None
     caption = f"Settings, {condition}."
@@ -111,7 +126,8 @@ def _by_value(cells: Sequence[Record], name: str) -> list[tuple[str, list[Record
     values = [cell["settings"][name] for cell in cells]
     numbers = [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
     if len(numbers) == len(values) and len(set(numbers)) > _SHOWN_VALUES:
-        return [(f"{number(min(numbers))} to {number(max(numbers))}", list(cells))]
+        low, high = (f"{one:,}" if isinstance(one, int) else number(one) for one in (min(numbers), max(numbers)))
+        return [(f"{low} to {high}", list(cells))]
     groups: dict[str, list[Record]] = {}
     for cell, value in zip(cells, values, strict=True):
         groups.setdefault(_value_words(value), []).append(cell)
@@ -126,16 +142,31 @@ def _value_words(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _where(some: Sequence[Record], all_cells: Sequence[Record]) -> str:
-    """The kinds, sets and methods that a setting holds for, as far as they are not all of them."""
-    parts = []
+def _places(some: Sequence[Record], cells: Sequence[Record]) -> list[str]:
+    """Where a setting has a value: in one line, or in some for methods that have it on different sets."""
+    where, exact = _where(some, cells)
+    if exact:
+        return [where]
+    groups: dict[str, list[Record]] = {}
+    for cell in some:
+        groups.setdefault(cell["method"], []).append(cell)
+    alike: dict[tuple[tuple[str, str], ...], list[Record]] = {}
+    for mine in groups.values():
+        alike.setdefault(tuple(sorted({(cell["kind"], cell["set"]) for cell in mine})), []).extend(mine)
+    return [_where(mine, cells)[0] for mine in alike.values()]
+
+
+def _where(some: Sequence[Record], cells: Sequence[Record]) -> tuple[str, bool]:
+    """The kinds, sets and methods of some cells, as far as they are not all; and whether that describes no others."""
+    parts, rest = [], list(cells)
     for field, order in (("kind", tuple(KIND_NAMES)), ("set", SETS), ("method", METHODS)):
         found = ordered((cell[field] for cell in some), order)
-        others = ordered({cell[field] for cell in all_cells}.difference(found), order)
+        others = ordered({cell[field] for cell in rest}.difference(found), order)
+        rest = [cell for cell in rest if cell[field] in found]
         if others:
-            names = [quote(KIND_NAMES.get(name, name)) for name in (others if len(others) < len(found) else found)]
-            parts.append(f"all but {listed(names)}" if len(others) < len(found) else ", ".join(names))
-    return "; ".join(parts)
+            names = [[quote(KIND_NAMES.get(name, name)) for name in some_names] for some_names in (found, others)]
+            parts.append(", ".join(names[0]) if len(found) <= len(others) + 2 else f"all but {listed(names[1])}")
+    return "; ".join(parts) or "everywhere", len(rest) == len(some)
 
 
 def _amount(cells: Sequence[Record]) -> str:

@@ -5,26 +5,37 @@ Times are compared only within one place, that is, one device of one machine wit
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from asot.paper import methods as registry
 from asot.paper.names import DESCRIBED, METHODS, PUBLISHED, SETS
 from asot.paper.published import Published
-from asot.paper.report_data import EXACT, LOOP, Place, Record, ReportData
+from asot.paper.report_data import EXACT, LOOP, Place, Record, ReportData, Runs
+from asot.paper.scale import FULL
 from asot.paper.tables import Summary
 
 AGREEMENT = 0.0005
 """Errors that differ by no more than this agree; so do those within two standard errors."""
 
+LEAST_RUNS = 5
+"""With fewer runs, the standard error of a number that chance has a part in says too little."""
+
 
 class Comparison(NamedTuple):
-    """A number of ours beside the paper's. ``place`` is where a time of ours was measured."""
+    """A number of ours beside the paper's.
+
+    ``agrees`` is None where there are too few runs to tell. ``faithful`` says whether ours was run as the public code
+    runs. ``place`` is where a time of ours was measured.
+    """
 
     set: str
     method: str
     ours: Summary
     paper: Published
-    agrees: bool
+    agrees: bool | None
+    faithful: bool
     quick: bool
     place: Place | None
 
@@ -44,6 +55,7 @@ class Timed(NamedTuple):
     set: str
     n_pairs: int
     seconds: list[float]
+    threads: int | None
 
 
 class LoopRatio(NamedTuple):
@@ -65,14 +77,36 @@ def with_paper(data: ReportData, table: str) -> list[Comparison]:
             runs = data.runs(PUBLISHED, name, method, place=place)
             ours = None if runs is None else runs.summary(table)
             if runs is not None and ours is not None:
-                found.append(Comparison(name, method, ours, paper, _agrees(ours, paper), runs.quick, place))
+                agrees = _agrees(ours, paper, _has_chance(name, method))
+                found.append(Comparison(name, method, ours, paper, agrees, _is_faithful(runs), runs.quick, place))
     order = {name: rank for rank, name in enumerate((*SETS, *METHODS))}
     return sorted(found, key=lambda one: (order.get(one.set, 99), order.get(one.method, 99)))
 
 
-def _agrees(ours: Summary, paper: Published) -> bool:
-    error = ours.standard_error if ours.n > 1 else 0.0
-    return abs(ours.mean - paper.value) <= max(AGREEMENT, 2.0 * error)
+def _agrees(ours: Summary, paper: Published, chance: bool) -> bool | None:
+    """By `AGREEMENT`, or by two standard errors; of a number that chance has a part in, only after some runs."""
+    gap = abs(ours.mean - paper.value)
+    if gap <= AGREEMENT:
+        return True
+    if chance and ours.n < LEAST_RUNS:
+        return None
+    return gap <= 2.0 * ours.standard_error
+
+
+def _has_chance(name: str, method: str) -> bool:
+    """Whether another run gives another number: by its seed or its fold, or since other digits are drawn."""
+    return name == "MNIST" or (method in registry.METHODS and registry.METHODS[method].repeats)
+
+
+def _is_faithful(runs: Runs) -> bool:
+    """Whether runs are what the public code computes: its rule, its models, all their epochs."""
+    if runs.quick or runs.row_zero is False:
+        return False
+    for cell in runs.cells:
+        learner, epochs = str(cell["settings"].get("learner", "")), cell["settings"].get("epochs")
+        if "objective" in learner or epochs not in (None, FULL.epochs(True, cell["set"])):
+            return False
+    return True
 
 
 def error_ratios(data: ReportData, over: str, under: str, *, trained: bool = False) -> dict[str, float]:
@@ -83,7 +117,7 @@ def error_ratios(data: ReportData, over: str, under: str, *, trained: bool = Fal
     found: dict[str, float] = {}
     for name in data.sets(DESCRIBED):
         first, second = (data.runs(DESCRIBED, name, method) for method in (over, under))
-        if first is None or second is None or (trained and (first.quick or second.quick)):
+        if first is None or second is None or first.quick != second.quick or (trained and first.quick):
             continue
         above, below = first.mean("relative"), second.mean("relative")
         if above is not None and below:
@@ -99,8 +133,9 @@ def timed(data: ReportData, *methods: str) -> Timed | None:
             runs = [data.runs(DESCRIBED, name, method, place=place) for method in methods]
             known = [one for one in runs if one is not None]
             seconds = [total for one in known if (total := one.total_seconds()) is not None]
-            if len(seconds) == len(methods):
-                found.append(Timed(name, int(known[0].mean("n_pairs") or 0), seconds))
+            if len(seconds) == len(methods) and len({one.quick for one in known}) == 1:
+                threads = json.loads(place.machine).get("threads")
+                found.append(Timed(name, int(known[0].mean("n_pairs") or 0), seconds, threads))
     return max(found, key=lambda one: one.n_pairs, default=None)
 
 
@@ -141,13 +176,13 @@ def row_zero_effects(data: ReportData) -> list[Effect]:
 
 
 def open_shares(data: ReportData, condition: str) -> dict[tuple[str, str], float]:
-    """By set and method: the share of pairs whose iterations had not converged, where there are such pairs."""
+    """By set and method, of methods with iterations: the share of pairs whose iterations had not converged."""
     found: dict[tuple[str, str], float] = {}
     for name in data.sets(condition):
         for method in data.methods(condition):
             runs = data.runs(condition, name, method)
-            cells = [] if runs is None else [cell for cell in runs.cells if cell.get("not_converged")]
-            if cells:
-                n_pairs = sum(cell["n_pairs"] for cell in cells)
-                found[name, method] = sum(cell["not_converged"] for cell in cells) / max(1, n_pairs)
+            cells = [] if runs is None else [cell for cell in runs.cells if cell["settings"].get("max_iter")]
+            n_pairs = sum(cell.get("n_pairs") or 0 for cell in cells)
+            if n_pairs:
+                found[name, method] = sum(cell.get("not_converged") or 0 for cell in cells) / n_pairs
     return found

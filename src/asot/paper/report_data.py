@@ -1,9 +1,9 @@
 """From the cells of a results file to what the report shows: which runs count, and their means.
 
-Only runs that belong together are averaged: the same condition, set, method and rule, and never quick ones with full
-ones. Errors do not depend on where they were computed, so cells of all machines count, one for each fold and seed.
-Times do: they are averaged only over cells of one `Place`, and cells that ran beside other work have none. Nothing here
-is text; what cannot be computed because cells are missing is None or left out.
+Only runs that belong together are averaged: the same condition, set, method, rule and settings, and never quick ones
+with full ones. Errors do not depend on where they were computed, so cells of all machines count, one for each fold and
+seed. Times do: they are averaged only over cells of one `Place`, and cells that ran beside other work have none.
+Nothing here is text; what cannot be computed because cells are missing is None or left out.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ Record = dict[str, Any]
 
 EXACT = "OT-EMD"
 LOOP = "POT loop"
+
+FOUND = ("dimension", "timing", "reg", "k_asked", "n_train", "notes", "sample_pairs", "sample_seconds")
+"""Settings that are found while running: they may differ between folds of one method."""
 
 
 class Place(NamedTuple):
@@ -96,8 +99,8 @@ class ReportData:
         return ordered((where[2] for where in self._runs if where[0] == condition), METHODS)
 
     def missing(self, condition: str) -> dict[str, list[str]]:
-        """Methods without a finished run, by set; all sets and methods of the paper, and ours, are expected."""
-        gaps = {name: [method for method in METHODS if (condition, name, method) not in self._runs] for name in SETS}
+        """Methods without a run to show, by set; all sets and methods of the paper, and ours, are expected."""
+        gaps = {name: [one for one in METHODS if self.runs(condition, name, one) is None] for name in SETS}
         return {name: methods for name, methods in gaps.items() if methods}
 
     def mark(self, runs: Runs) -> str:
@@ -120,9 +123,10 @@ class ReportData:
         """
         rule = self.rule_is_on(condition) if row_zero is None else row_zero
         cells = [cell for cell in self._runs.get((condition, name, method), ()) if row_zero_of(cell) in (None, rule)]
+        cells = _of_one_recipe(_full_before_quick(cells))
         if place is not None:
             cells = [cell for cell in cells if is_timed(cell) and place_of(cell) == place]
-        chosen = _latest(_full_before_quick(cells))
+        chosen = _latest(cells)
         return Runs(chosen, bool(chosen[0].get("quick")), row_zero_of(chosen[0])) if chosen else None
 
     def rule_is_on(self, condition: str) -> bool:
@@ -131,13 +135,20 @@ class ReportData:
         return False not in rules or True in rules
 
     def best(self, condition: str, name: str, field: str) -> float | None:
-        """The smallest mean error of a set, over all methods but the exact one."""
-        means = [
-            runs.mean(field)
-            for method in self.methods(condition)
-            if method != EXACT and (runs := self.runs(condition, name, method)) is not None
-        ]
-        return min((mean for mean in means if mean is not None), default=None)
+        """The smallest mean error of a set, over all methods but the exact one; of full runs, where there are any."""
+        runs = [self.runs(condition, name, method) for method in self.methods(condition) if method != EXACT]
+        known = [(one.quick, mean) for one in runs if one is not None and (mean := one.mean(field)) is not None]
+        return min(known, default=(False, None))[1]
+
+    @property
+    def n_other_settings(self) -> int:
+        """How many finished runs are not shown, since more were made of the same method with other settings."""
+        left_out = 0
+        for cells in self._runs.values():
+            for rule in {row_zero_of(cell) for cell in cells}:
+                alike = _full_before_quick([cell for cell in cells if row_zero_of(cell) == rule])
+                left_out += len(alike) - len(_of_one_recipe(alike))
+        return left_out
 
     # ------------------------------------------------------------------------------------------------------ figures
 
@@ -165,7 +176,7 @@ class ReportData:
             ruled = [cell for cell in full if row_zero_of(cell) is not False]
             for cell in ruled or full:
                 found.setdefault((condition, name, cell["method"]), []).append(cell)
-        return found
+        return {where: _of_one_recipe(cells) for where, cells in found.items()}
 
     # ------------------------------------------------------------------------------------------------------- places
 
@@ -215,10 +226,23 @@ def _full_before_quick(cells: Sequence[Record]) -> list[Record]:
     return [cell for cell in cells if not cell.get("quick")] or list(cells)
 
 
+def _of_one_recipe(cells: Sequence[Record]) -> list[Record]:
+    """Cells with the same settings: those that most folds, seeds and sizes have, and of these the last made."""
+    recipes: dict[str, list[Record]] = {}
+    for cell in cells:
+        settings = {name: value for name, value in cell["settings"].items() if name not in FOUND}
+        recipes.setdefault(json.dumps(settings, sort_keys=True), []).append(cell)
+    return max(recipes.values(), key=lambda some: (len(_latest(some)), max(map(_date, some))), default=[])
+
+
+def _date(cell: Record) -> str:
+    return str(cell.get("date", ""))
+
+
 def _latest(cells: Sequence[Record]) -> list[Record]:
     """One cell for each fold, seed and size: of the CPU before others, then the one that was made last."""
     chosen: dict[tuple[int, int, int], Record] = {}
-    for cell in sorted(cells, key=lambda cell: (cell.get("device", "cpu") == "cpu", str(cell.get("date", "")))):
+    for cell in sorted(cells, key=lambda cell: (cell.get("device", "cpu") == "cpu", _date(cell))):
         chosen[cell["fold"], cell["seed"], int(cell.get("size") or 0)] = cell
     return [chosen[which] for which in sorted(chosen)]
 

@@ -15,6 +15,8 @@ from asot.paper.report_data import Place, ReportData, Runs
 from asot.paper.report_document import Block, Entry, Section, Table, Text, counted, listed, number, quote, times
 from asot.paper.report_sections import NOT_AT_HAND, gap, in_parts, paired_table, paper_number, quoted
 
+NOT_TIMED = "not timed"
+
 Row = tuple[str, Place]
 
 
@@ -24,16 +26,20 @@ def run_times(data: ReportData) -> Section | None:
     if not blocks and not data.n_untimed:
         return None
     if not blocks:
-        return Section("times", "Table 2, times", [Text(_untimed_words(data))])
+        return Section("times", "Table 2, times", [Text(_untimed_words(data).strip())])
     intro = (
         "Seconds for all pairs of a set: training + distances (encoding included); methods without training have one "
-        "number. A mean over runs; the smallest total of each set is in bold. The paper's times are of other machines "
-        "and are shown for orientation only."
+        "number, and methods that share a space show the same training. A mean over runs; the smallest total of each "
+        f"set{_each_place(data)} is in bold. The paper's times are of other machines and are for orientation only."
     )
     start: list[Block] = [Text(intro), Text(_places_words(data) + _untimed_words(data))]
-    compared = with_paper(data, "seconds")
+    compared = [one for one in with_paper(data, "seconds") if not one.quick]
     end: list[Block] = [_differences(data, compared)] if compared else []
     return Section("times", "Table 2, times", [*start, *blocks, *end])
+
+
+def _each_place(data: ReportData) -> str:
+    return ", on each machine and device," if len(data.places) > 1 else ""
 
 
 def _places_words(data: ReportData) -> str:
@@ -66,13 +72,15 @@ def _tables(data: ReportData, condition: str) -> list[Block]:
 
 def _table(data: ReportData, condition: str, part: int, names: Sequence[str], rows: Sequence[Row]) -> Table:
     beside_paper = condition == PUBLISHED
-    fastest = {name: _fastest(data, condition, name, rows) for name in names}
+    fastest = {(name, place): _fastest(data, condition, name, rows, place) for name in names for _, place in rows}
     lines = []
     for method, place in rows:
         where = data.place_name(place)
         line = [Entry(quote(f"{method} ({where})" if where else method))]
         for name in names:
-            line.append(_entry(data, _runs(data, condition, name, (method, place)), fastest[name]))
+            runs = _runs(data, condition, name, (method, place))
+            empty = gap() if data.runs(condition, name, method) is None else Entry(NOT_TIMED, quiet=True)
+            line.append(empty if runs is None else _entry(data, runs, fastest[name, place]))
             if beside_paper:
                 paper = data.paper("seconds", name, method)
                 line.append(Entry(NOT_AT_HAND, quiet=True) if paper is None else Entry(paper_number(paper)))
@@ -86,19 +94,21 @@ def _runs(data: ReportData, condition: str, name: str, row: Row) -> Runs | None:
     return data.runs(condition, name, row[0], place=row[1])
 
 
-def _fastest(data: ReportData, condition: str, name: str, rows: Sequence[Row]) -> float | None:
-    runs = [_runs(data, condition, name, row) for row in rows]
-    totals = [total for one in runs if one is not None and (total := one.total_seconds()) is not None]
-    return min(totals, default=None)
+def _fastest(data: ReportData, condition: str, name: str, rows: Sequence[Row], place: Place) -> float | None:
+    """The smallest total of a set at a place; of full runs, where there are any."""
+    runs = [_runs(data, condition, name, row) for row in rows if row[1] == place]
+    totals = [(one.quick, total) for one in runs if one is not None and (total := one.total_seconds()) is not None]
+    return min(totals, default=(False, None))[1]
 
 
-def _entry(data: ReportData, runs: Runs | None, fastest: float | None) -> Entry:
-    total = None if runs is None else runs.total_seconds()
-    if runs is None or total is None:
+def _entry(data: ReportData, runs: Runs, fastest: float | None) -> Entry:
+    total = runs.total_seconds()
+    if total is None:
         return gap()
     training, distances = runs.mean("train_seconds"), runs.mean("seconds") or 0.0
     words = f"{number(training, 2)} + {number(distances, 2)}" if training else number(distances, 2)
-    return Entry(words + data.mark(runs), best=fastest is not None and total <= fastest)
+    mark = data.mark(runs)
+    return Entry(words + mark, best=fastest is not None and not mark and total <= fastest)
 
 
 def _differences(data: ReportData, compared: Sequence[Comparison]) -> Table:

@@ -56,12 +56,12 @@ def run_cells(cells: Sequence[Cell], results: Results, workshop: Workshop) -> Ou
                 failed.append((cell, str(record["error"])))
             else:
                 forecast.took(cell, time.perf_counter() - start)
-            bar.ends(cell, record)
+            bar.ends(cell, record, sum(map(forecast.seconds, todo[place + 1 :])))
     return Outcome(len(cells) - len(todo), len(todo), tuple(failed))
 
 
 class _Bar:
-    """Progress over cells: a bar on a terminal, a line per cell elsewhere."""
+    """Progress over cells, with the time left: a bar on a terminal, a line per cell elsewhere."""
 
     def __init__(self, total: int, done: int) -> None:
         self._total, self._done = total, done
@@ -84,12 +84,13 @@ class _Bar:
         if self._bar is not None:
             self._bar.set_postfix_str(f"about {words(left)} left, now {cell}")
 
-    def ends(self, cell: Cell, record: dict[str, Any]) -> None:
+    def ends(self, cell: Cell, record: dict[str, Any], left: float) -> None:
         self._done += 1
         if self._bar is not None:
             self._bar.update()
             return
-        sys.stderr.write(f"{self._done}/{self._total} {cell}: {self._result(record)}\n")
+        more = f"; about {words(left)} left" if left else ""
+        sys.stderr.write(f"{self._done}/{self._total} {cell}: {self._result(record)}{more}\n")
         sys.stderr.flush()
 
     def _result(self, record: dict[str, Any]) -> str:

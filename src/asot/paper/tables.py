@@ -157,6 +157,9 @@ def _entry(table: str, cells: Sequence[Mapping[str, Any]]) -> str:
     if not cells:
         return "-"
     if table == "seconds":
+        cells = [cell for cell in cells if cell.get("timed") is not False]
+        if not cells:
+            return "untimed"
         training, solving = (summarise(cell[name] for cell in cells).mean for name in ("train_seconds", "seconds"))
         return f"{training:.3g} + {solving:.3g}" if training else f"{solving:.3g}"
     error = summarise(cell["rmse"] for cell in cells)
