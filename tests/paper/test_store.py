@@ -28,6 +28,17 @@ def test_what_is_added_is_on_disk_at_once(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["r.json"]
 
 
+def test_a_packed_file_holds_the_same_cells(tmp_path):
+    path = tmp_path / "r.json.gz"
+    with open_results(path) as results:
+        results.add_all(record(str(k), rmse=0.5, note="the same words again") for k in range(100))
+    assert read_cells(path) == [record(str(k), rmse=0.5, note="the same words again") for k in range(100)]
+    assert path.stat().st_size < 0.1 * len(json.dumps(read_cells(path)))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"r\.json\.gz"):
+        read_cells(path)
+
+
 def test_a_failure_is_replaced_and_never_replaces(tmp_path):
     results = Results(tmp_path / "r.json", [])
     results.add(record("a", error="no torch"))

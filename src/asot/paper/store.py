@@ -2,12 +2,14 @@
 
 ``results.json`` holds one record per cell. It is written anew, whole, after every finished cell, under a temporary name
 that then takes the final one; so a crash loses at most the cell that was running. A file that this version does not
-understand is refused and left alone. While a run writes to it, the file is locked: a second run would lose cells.
+understand is refused and left alone. While a run writes to it, the file is locked: a second run would lose cells. A
+file whose name ends in ``.gz`` is packed: records repeat their settings, so that a tenth of the bytes is left.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import math
 import os
@@ -17,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from asot.archive import PathLike, atomic_write, reading
+from asot.archive import PathLike, atomic_write
+from asot.datasets.archives import unpack
 
 FORMAT = "asot-paper"
 VERSION = 1
@@ -65,8 +68,9 @@ class Results:
 
     def _write(self) -> None:
         lines = ",\n".join(json.dumps(cell, ensure_ascii=False, allow_nan=False) for cell in self.records)
+        text = f'{{"format": "{FORMAT}", "version": {VERSION}, "cells": [\n{lines}\n]}}\n'.encode()
         with atomic_write(self.path) as stream:
-            stream.write(f'{{"format": "{FORMAT}", "version": {VERSION}, "cells": [\n{lines}\n]}}\n'.encode())
+            stream.write(gzip.compress(text, mtime=0) if self.path.suffix == ".gz" else text)
 
 
 @contextlib.contextmanager
@@ -82,8 +86,7 @@ def read_cells(path: PathLike) -> list[Record]:
     A file that is not a results file, is damaged or comes from a newer version is refused with the reason. Reading
     never changes it.
     """
-    with reading(path) as stream:
-        raw = stream.read()
+    raw = unpack(Path(path))
     if not raw.strip():
         return []
     try:
