@@ -164,9 +164,12 @@ def test_calls_may_run_inside_each_other():
 # ------------------------------------------------------------------------------------------- Ctrl-C
 
 JOB = """
+import signal
 import threading
 import numpy as np
 import asot
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell inherits deaf ears
 
 rng = np.random.default_rng(0)
 points = rng.random((30, 2))

@@ -195,7 +195,8 @@ def _linear_ticks(low: float, high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = power * min((1, 2, 2.5, 5, 10), key=lambda factor: abs(factor * power - rough))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [float(f"{count * step:.12g}") for count in range(first, last + 1)]
+    rounded = [float(f"{count * step:.12g}") for count in range(first, last + 1)]
+    return [tick for tick in rounded if low <= tick <= high]
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
