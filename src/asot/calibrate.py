@@ -46,6 +46,9 @@ FEATURES = ("anchor", "radii", "stays", "moves", "dual", "means", "learned")
 PRIOR = np.array([0.0, 0.0, 0.5, 0.5, 0.5, 0.0, 0.0])
 """What to do without evidence: the middle between the price of the plan on local means and their dual."""
 
+MOST = 1e100
+"""Features are at most this, in units of the collection's size."""
+
 RIDGE = 1e-4
 """Weight of the prior against one exact pair. Keeps fits defined where features coincide or pairs are few."""
 
@@ -90,12 +93,17 @@ class Calibration:
         """(P, 6 or 7), in the order of ``FEATURES`` and at the scale of 1: squares of distances may be out of range."""
         features = np.empty((len(self._names), len(rows))).T  # column by column in memory, as they are used
         if self._learned is not None:
-            features[:, 6] = scaled(self._learned.solve(rows, columns, stop).values, -self._short.exponent)
+            features[:, 6] = self._at_unit(self._learned.solve(rows, columns, stop).values)
         columns = columns + self._column_start
-        features[:, 0] = scaled(trees.values, -self._short.exponent)
-        features[:, 1] = scaled(self.radii[rows] + self.radii[columns], -self._short.exponent)
+        features[:, 0] = self._at_unit(trees.values)
+        features[:, 1] = self._at_unit(self.radii[rows] + self.radii[columns])
         reprice(self._means, trees, rows, columns, self._short.exponent, features[:, 2:6], stop)
         return features
+
+    def _at_unit(self, values: Float) -> Float:
+        """At the scale of 1; a space of quite another scale than the collection must not make squares overflow."""
+        with np.errstate(over="ignore"):
+            return np.minimum(scaled(values, -self._short.exponent), MOST)
 
     def _predict(self, features: Float, coefficients: Float) -> Float:
         """The combination, within what radii and means prove about the distance."""

@@ -120,6 +120,18 @@ def test_calibration_fits_with_the_learned_distance_too(anchored):
     assert np.sqrt(np.square(off).mean()) < 0.1 * across.mean()
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
+@pytest.mark.filterwarnings("ignore:.*farther from their anchors")
+def test_calibration_survives_a_space_of_quite_another_scale(anchored, scale):
+    rng = np.random.default_rng(3)
+    D = Distributions.from_list([scale * rng.normal(size=(n, 3)) for n in rng.integers(3, 20, size=12)])
+    exact = asot.pairwise_exact(D).values
+    for space in (anchored, anchored.nearest):
+        found = asot.pairwise(D, space=space, estimate="calibrated").values
+        assert np.isfinite(found).all()
+        assert np.abs(found - exact).max() < exact.max()
+
+
 def test_where_points_are_anchors_the_interval_leaves_only_the_truth(collection):
     nearest = AnchorSpace(np.unique(collection.points, axis=0))
     exact = asot.pairwise_exact(collection).values
