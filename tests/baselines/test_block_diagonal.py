@@ -16,7 +16,7 @@ from tests.strategies import extent
 
 torch = pytest.importorskip("torch")
 
-from asot.baselines import bds_eot, stacked  # noqa: E402
+from asot.baselines import bds_eot, stacked, stacked_sinkhorn  # noqa: E402
 from asot.baselines.stacked_costs import HostCosts, SummedCosts, TableOfCosts, make_costs  # noqa: E402
 
 REGS = (30.0, 1.0, 0.1, 0.03, 0.01, 1e-3, 1e-6)
@@ -64,6 +64,14 @@ def test_pairs_within_and_out_of_reach_of_the_kernel_share_a_tile():
     for precision in ("float32", "float64"):
         r = on_cpu(near, far, precision=precision, **how)
         assert_allclose(r.values, expected.values, rtol=2e-6 if precision == "float32" else 1e-11)
+
+
+def test_what_float32_cannot_hold_is_left_to_float64_before_logarithms(monkeypatch):
+    monkeypatch.setattr(stacked_sinkhorn, "in_logarithms", lambda *_: pytest.fail("float64 was enough"))
+    near, far = clouds(), clouds(seed=1, shift=150.0)
+    how = {"reg": 1.0, "max_iter": 10}
+    assert 80.0 < entropic(near, far, **how).values.min()
+    assert_allclose(on_cpu(near, far, precision="float32", **how).values, entropic(near, far, **how).values, rtol=1e-11)
 
 
 def test_pairs_that_leave_the_range_are_solved_again():

@@ -25,6 +25,8 @@ from asot.solvers.base import Solution
 from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int
 
 if TYPE_CHECKING:
+    import torch
+
     from asot.baselines.stacked_sinkhorn import Problem
 
 BYTES_PER_ENTRY = 80
@@ -54,7 +56,8 @@ def block_diagonal(
     """Entropic transport of many pairs at once (BDS-eOT), through PyTorch: on a GPU, or on the CPU.
 
     Exactly `max_iter` of the iterations of `entropic`, for a stack of pairs whose kernels are the diagonal blocks of
-    one sparse matrix. Pairs whose kernel the arithmetic cannot hold are solved in logarithms, in float64.
+    one sparse matrix. Pairs whose kernel float32 cannot hold are solved in float64, and where that cannot, in
+    logarithms.
 
     Parameters
     ----------
@@ -185,7 +188,9 @@ class BlockDiagonal:
             before = ends[start - 1] if start else 0
             end = max(start + 1, int(np.searchsorted(ends, before + self._entries, side="right")))
             with self._memory_errors():
-                values[start:end], error[start:end] = self._solve_stack(rows[start:end], columns[start:end], stop)
+                values[start:end], error[start:end] = self._solve_stack(
+                    rows[start:end], columns[start:end], self._dtype, stop
+                )
             start = end
         status = np.full(size, Status.FIXED_ITERATIONS, dtype=np.int8)
         return Solution(values, status, np.full(size, self._max_iter, dtype=np.int32), error)
@@ -202,22 +207,35 @@ class BlockDiagonal:
                 "such as memory='1G'"
             ) from error
 
-    def _solve_stack(self, rows: Indices, columns: Indices, stop: Indices) -> tuple[Float, Float]:
-        """Values and marginal errors: in the kernel where it can be formed and stays in range, else in logarithms."""
+    def _solve_stack(
+        self, rows: Indices, columns: Indices, dtype: torch.dtype | None, stop: Indices
+    ) -> tuple[Float, Float]:
+        """Values and marginal errors in the kernel of a type, or in logarithms (``None``).
+
+        Pairs whose kernel the type cannot form, or whose sums leave its range, are solved in the next finer arithmetic.
+        """
+        import torch
+
         from asot.baselines.stacked_sinkhorn import in_kernel, in_logarithms, out_of_reach
 
         problem = self._problem(rows, columns)
-        far = out_of_reach(problem, self._dtype)
-        if far.all():
+        if dtype is None:
             return in_logarithms(problem, stop)
+        finer = torch.float64 if dtype == torch.float32 else None
+        far = out_of_reach(problem, dtype)
+        if far.all():
+            del problem  # the finer one is as large
+            return self._solve_stack(rows, columns, finer, stop)
         if far.any():
+            del problem
             values, error = np.empty(len(rows)), np.empty(len(rows))
-            for part in (far, ~far):
-                values[part], error[part] = self._solve_stack(rows[part], columns[part], stop)
+            for part, arithmetic in ((far, finer), (~far, dtype)):
+                values[part], error[part] = self._solve_stack(rows[part], columns[part], arithmetic, stop)
             return values, error
-        values, error, lost = in_kernel(problem, self._dtype, stop)
+        values, error, lost = in_kernel(problem, dtype, stop)
         if lost.any() and stop[0] == 0:
-            values[lost], error[lost] = in_logarithms(self._problem(rows[lost], columns[lost]), stop)
+            del problem
+            values[lost], error[lost] = self._solve_stack(rows[lost], columns[lost], finer, stop)
         return values, error
 
     def _problem(self, rows: Indices, columns: Indices) -> Problem:

@@ -1,7 +1,7 @@
 """Sinkhorn's iteration for a stack of pairs: in the kernel where float32 or float64 can hold it, else in logarithms.
 
 It is the iteration of `asot.baselines.entropic_kernels`, with all pairs in step. Sums outside of a range that is safe
-for their type are noted, and the pairs they belong to are solved again, in float64 and with logarithms.
+for their type are noted, and the pairs they belong to are solved again in a finer one, in the end with logarithms.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ class SinkhornSharedCost:
         self._M = cost / reg  # (k, l)
         self._range = float(self._M.max())
         self._rounding = 1e-15 * (1.0 + self._range)  # exponents are this uncertain, and with them every mass
+        self._log_sums = logsumexp(-self._M, axis=1)  # (k,)
         self._in_kernel = self._range <= KERNEL_RANGE
         if self._in_kernel:
             self._K = np.exp(-self._M)  # (k, l)
@@ -98,7 +99,7 @@ class SinkhornSharedCost:
         k, l = self._M.shape
         row_bytes = 8 * 4 * (k + l)
         if not self._in_kernel:
-            seconds = 4e-7 * k * l + 1e-8 * k**3
+            seconds = 1e-9 * k * l * (self._max_iter + 20) if self._tol is None else 4e-7 * k * l + 1e-8 * k**3
             return int(np.clip(min(TILE_SECONDS / seconds, memory / row_bytes), 1, 2**12))
         return int(np.clip(min(CACHE_BYTES, memory) / row_bytes, 1, 2**14))
 
@@ -119,8 +120,7 @@ class SinkhornSharedCost:
         if self._in_kernel:
             self._iterate(tile, stop)
         else:
-            for t in range(len(tile.a)):
-                self._solve_in_log_domain(tile, t, stop)
+            self._solve_in_log_domain(tile, np.arange(len(tile.a)), stop)
         return Solution(self._reg * tile.values, tile.status, tile.n_iter, tile.error)
 
     # ------------------------------------------------------------------------------------------------ kernel domain
@@ -186,7 +186,7 @@ class SinkhornSharedCost:
         tile.values[which] = self._regularise(transported, U, V, row_sums, tile.b[which])
         tile.error[which] = np.abs(row_sums - tile.a[which]).sum(axis=1)
         tile.n_iter[which] = iteration
-        tile.keep(which, U, V)
+        tile.keep_scalings(which, U, V)
         lost = ~(np.isfinite(tile.values[which]) & np.isfinite(tile.error[which]))
         if self._tol is None:
             tile.status[which] = Status.FIXED_ITERATIONS
@@ -196,8 +196,8 @@ class SinkhornSharedCost:
             converged_last = open_pairs & (tile.error[which] <= 1e-2 * self._goal(transported))
             tile.status[which[converged_last]] = Status.CONVERGED
             again = lost | (open_pairs & ~converged_last & (iteration < self._max_iter))
-        for t in which[again]:
-            self._solve_in_log_domain(tile, t, stop)
+        if again.any():
+            self._solve_in_log_domain(tile, which[again], stop)
 
     def _regularise(self, transported: Float, U: Float, V: Float, row_sums: Float, b: Float) -> Float:
         if not self._regularised:
@@ -209,29 +209,22 @@ class SinkhornSharedCost:
 
     # ------------------------------------------------------------------------------------------------ log domain
 
-    def _solve_in_log_domain(self, tile: _Tile, t: int, stop: NDArray[np.int64]) -> None:
-        """One pair, from the start, on the anchors that carry mass."""
-        rows, columns = np.flatnonzero(tile.a[t]), np.flatnonzero(tile.b[t])
-        a, b = tile.a[t, rows], tile.b[t, columns]
-        M = np.ascontiguousarray(self._M[np.ix_(rows, columns)])
-        phi, psi = np.zeros(len(rows)), np.zeros(len(columns))
+    def _solve_in_log_domain(self, tile: _Tile, which: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+        """Pairs from the start, on the anchors that carry mass."""
+        answers = np.zeros((len(which), 2))
+        phi, psi = (np.full((len(which), x.shape[1]), -np.inf) for x in (tile.a, tile.b))
+        found = (answers, tile.error, phi, psi, stop)
         if self._tol is None:
-            # V = 1 counts every column in the first update, also those without mass.
-            first = np.log(b) - M if self._start_at_target else -self._M[rows]
-            phi = np.log(a) - logsumexp(first, axis=1)
-            tile.error[t] = sinkhorn_log.sweeps(a, b, M, phi, psi, self._max_iter, stop)
-            tile.n_iter[t], tile.status[t] = self._max_iter, Status.FIXED_ITERATIONS
+            how = (self._log_sums, self._start_at_target, self._max_iter)
+            sinkhorn_log.sweep_pairs(which, tile.a, tile.b, self._M, *how, *found)
+            tile.n_iter[which], tile.status[which] = self._max_iter, Status.FIXED_ITERATIONS
         else:
             goal = max(1e-4 * self._tol, self._rounding)  # Newton's last step overshoots any goal: take the tightest
-            budget = self._max_iter - int(tile.n_iter[t])
-            steps, tile.error[t] = sinkhorn_log.anneal(a, b, M, phi, psi, goal, budget, stop)
-            tile.n_iter[t] += steps
-            tile.status[t] = Status.CONVERGED
-        cost, regularised = sinkhorn_log.plan_values(M, phi, psi)
-        tile.keep_logs(t, rows, columns, phi, psi)
-        tile.values[t] = regularised if self._regularised else cost
-        if self._tol is not None and tile.error[t] > self._goal(cost):
-            tile.status[t] = Status.MAX_ITER
+            sinkhorn_log.anneal_pairs(which, tile.a, tile.b, self._M, goal, self._max_iter, tile.n_iter, *found)
+            done = tile.error[which] <= self._goal(answers[:, 0])
+            tile.status[which] = np.where(done, Status.CONVERGED, Status.MAX_ITER)
+        tile.values[which] = answers[:, int(self._regularised)]
+        tile.keep_potentials(which, phi, psi)
 
 
 class _Tile:
@@ -246,14 +239,13 @@ class _Tile:
         self.n_iter = np.zeros(len(a), dtype=np.int32)
         self.status = np.full(len(a), Status.MAX_ITER, dtype=np.int8)
 
-    def keep(self, which: Any, U: Float, V: Float) -> None:
+    def keep_scalings(self, which: Any, U: Float, V: Float) -> None:
         """Remember the scalings of some pairs, if that was asked for."""
-        if self.phi is not None and self.psi is not None:
+        if self.phi is not None:
             with np.errstate(divide="ignore"):
-                self.phi[which], self.psi[which] = np.log(U), np.log(V)
+                self.keep_potentials(which, np.log(U), np.log(V))
 
-    def keep_logs(self, t: int, rows: Any, columns: Any, phi: Float, psi: Float) -> None:
-        """The same for one pair, from logarithms on the anchors with mass."""
+    def keep_potentials(self, which: Any, phi: Float, psi: Float) -> None:
+        """The same, from their logarithms."""
         if self.phi is not None and self.psi is not None:
-            self.phi[t], self.psi[t] = -np.inf, -np.inf
-            self.phi[t, rows], self.psi[t, columns] = phi, psi
+            self.phi[which], self.psi[which] = phi, psi

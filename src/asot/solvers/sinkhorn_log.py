@@ -2,12 +2,14 @@
 
 Everything is in units of ε: potentials φ, ψ and costs M = C/ε, with the plan T = exp(φ_i + ψ_j - M_ij). Three pieces:
 
-* a *sweep* is Sinkhorn's iteration with log-sum-exp, so nothing can overflow or vanish;
+* a *sweep* is Sinkhorn's iteration with log-sum-exp, so nothing can overflow or vanish. Many of them in a row go on
+  as scalings of the plan itself, T ← diag(u) T diag(v), as long as these stay in the range of float64;
 * a *Newton step* climbs the semi-dual J(φ) = ⟨a, φ⟩ + ⟨b, ψ(φ)⟩, where ψ(φ) makes the column sums exact. Its gradient
   is a - T1 and its Hessian -(diag(T1) - T diag(1/b) Tᵀ). Where Sinkhorn needs 10⁵ sweeps (small ε), it needs a few;
 * *annealing* starts at a large ε and lowers it, each level from the last one's potentials.
 
-Only the anchors that carry mass take part. A Newton step counts as one iteration.
+Only the anchors that carry mass take part. A Newton step counts as one iteration. The pairs of a tile are solved one
+after the other inside compiled code, so that threads do not wait for each other.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ ANNEALING_FACTOR = 4.0
 
 COARSE_TOLERANCE = 1e-2
 """Marginal error at which an annealing level is left for the next."""
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Sums of a scaled plan outside of this are not used. Entries of a plan that vanish in float64 are below 1e-307, and no
+scaling within these bounds brings them back."""
 
 STALLED = 50
 """Steps without a smaller marginal error after which rounding has won."""
@@ -137,8 +143,8 @@ def _semidual(a, b, phi, psi):  # type: ignore[no-untyped-def]
     return _dot(a, phi, len(a)) + _dot(b, psi, len(b))
 
 
-@compiled
-def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
+@inlined
+def _climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
     """From φ, sweep and Newton in turn until the marginal error is at most ``tol``; φ and ψ are updated in place.
 
     A Newton step is kept where it raises the semi-dual or lowers the marginal error, by halving if need be; one that
@@ -189,8 +195,8 @@ def climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-d
     return steps, error
 
 
-@compiled
-def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
+@inlined
+def _anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
     """Solve from nothing at any ε: levels of falling ε, coarse but for the last. Returns (steps, marginal error)."""
     largest = M.max()
     level = 1.0
@@ -202,7 +208,7 @@ def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-
         # At `level` times ε the potentials in units of that ε are φ / level.
         phi /= level
         goal = tol if level == 1.0 else COARSE_TOLERANCE
-        used, error = climb(a, b, M / level, phi, psi, goal, max_steps - steps, stop)
+        used, error = _climb(a, b, M / level, phi, psi, goal, max_steps - steps, stop)
         steps += used
         if level == 1.0:
             return steps, error
@@ -210,22 +216,72 @@ def anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-
         level /= ANNEALING_FACTOR
 
 
-@compiled
-def sweeps(a, b, M, phi, psi, count, stop):  # type: ignore[no-untyped-def]
+@reordered
+def _add_row(T, i, factor, total):  # type: ignore[no-untyped-def]
+    """total ← total + factor · T_i."""
+    for j in range(len(total)):
+        total[j] += factor * T[i, j]
+
+
+@inlined
+def _in_range(x):  # type: ignore[no-untyped-def]
+    return x >= SMALLEST and x <= LARGEST
+
+
+@inlined
+def _scale(a, b, T, u, v, trial, column_sum):  # type: ignore[no-untyped-def]
+    """One iteration u ← a / Tv, v ← b / Tᵀu. False, with u and v as they were, where a sum leaves the range."""
+    p, q = T.shape
+    column_sum[:] = 0.0
+    good = True
+    for i in range(p):
+        total = _dot(T[i], v, q)
+        good = good and _in_range(total)
+        trial[i] = a[i] / total
+        _add_row(T, i, trial[i], column_sum)
+    for j in range(q):
+        good = good and _in_range(column_sum[j])
+    if good:
+        u[:] = trial
+        for j in range(q):
+            v[j] = b[j] / column_sum[j]
+    return good
+
+
+@inlined
+def _sweeps(a, b, M, phi, psi, count, stop):  # type: ignore[no-untyped-def]
     """Exactly ``count`` Sinkhorn iterations, rows first; φ is the first row update. Returns the marginal error."""
-    T = np.empty(M.shape)
-    row_sum = np.empty(M.shape[0])
+    p, q = M.shape
+    T = np.empty((p, q))
+    u = np.empty(p)
+    v = np.empty(q)
+    row_sum = np.empty(p)
+    trial = np.empty(p)
+    column_sum = np.empty(q)
     error = _fit_columns(a, b, M, phi, psi, T, row_sum)
-    for _ in range(count - 1):
-        if stop[0] != 0:
-            break
-        _fit_rows(a, M, phi, psi, row_sum)
-        error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+    done = 1
+    while done < count and stop[0] == 0:
+        u[:] = 1.0
+        v[:] = 1.0
+        before = done
+        while done < count and _scale(a, b, T, u, v, trial, column_sum):
+            done += 1
+        if done > before:
+            error = 0.0
+            for i in range(p):
+                row_sum[i] = u[i] * _dot(T[i], v, q)
+                error += abs(row_sum[i] - a[i])
+            phi += np.log(u)
+            psi += np.log(v)
+        if done < count:
+            _fit_rows(a, M, phi, psi, row_sum)
+            error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+            done += 1
     return error
 
 
-@compiled
-def plan_values(M, phi, psi):  # type: ignore[no-untyped-def]
+@inlined
+def _plan_values(M, phi, psi):  # type: ignore[no-untyped-def]
     """In units of ε: the transport cost ⟨T, M⟩ and the regularised value ⟨T, M⟩ - H(T), H(T) = -Σ T (log T - 1)."""
     cost = 0.0
     regularised = 0.0
@@ -236,3 +292,72 @@ def plan_values(M, phi, psi):  # type: ignore[no-untyped-def]
             cost += mass * M[i, j]
             regularised += mass * (M[i, j] + log_mass - 1.0)
     return cost, regularised
+
+
+# ------------------------------------------------------------------------------------------------- the pairs of a tile
+
+
+@inlined
+def _block(M, rows, columns):  # type: ignore[no-untyped-def]
+    block = np.empty((len(rows), len(columns)))
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            block[i, j] = M[rows[i], columns[j]]
+    return block
+
+
+@compiled
+def sweep_pairs(which, A, B, M, first, start_at_target, count, answers, error, phi, psi, stop):  # type: ignore[no-untyped-def]
+    """Exactly ``count`` iterations of some pairs.
+
+    Parameters
+    ----------
+    which : (n,) int64
+        Pairs to solve: rows of A (P, k), B (P, l) and error (P,).
+    M : (k, l)
+    first : (k,)
+        log Σ_j exp(-M_ij), which the first update of φ needs if it starts at V = 1: that counts every column, also
+        those without mass.
+    start_at_target : bool
+        Start at V = B.
+    answers : (n, 2)
+        Receives ⟨T, M⟩ and ⟨T, M⟩ - H(T).
+    phi : (n, k), psi : (n, l)
+        Receive the potentials of the anchors with mass.
+    """
+    for o in range(len(which)):
+        if stop[0] != 0:
+            break
+        t = which[o]
+        rows, columns = np.flatnonzero(A[t]), np.flatnonzero(B[t])
+        a, b, block = A[t][rows], B[t][columns], _block(M, rows, columns)
+        own_phi, own_psi = np.empty(len(rows)), np.log(b)
+        for i in range(len(rows)):
+            if start_at_target:
+                _fit_row(i, a, block, own_phi, own_psi)
+            else:
+                own_phi[i] = np.log(a[i]) - first[rows[i]]
+        error[t] = _sweeps(a, b, block, own_phi, own_psi, count, stop)
+        answers[o] = _plan_values(block, own_phi, own_psi)
+        phi[o][rows] = own_phi
+        psi[o][columns] = own_psi
+
+
+@compiled
+def anneal_pairs(which, A, B, M, tol, max_steps, n_steps, answers, error, phi, psi, stop):  # type: ignore[no-untyped-def]
+    """Solve some pairs until their marginal error is at most ``tol``, or ``n_steps`` (P,) is ``max_steps``.
+
+    The other parameters are those of `sweep_pairs`.
+    """
+    for o in range(len(which)):
+        if stop[0] != 0:
+            break
+        t = which[o]
+        rows, columns = np.flatnonzero(A[t]), np.flatnonzero(B[t])
+        a, b, block = A[t][rows], B[t][columns], _block(M, rows, columns)
+        own_phi, own_psi = np.zeros(len(rows)), np.zeros(len(columns))
+        steps, error[t] = _anneal(a, b, block, own_phi, own_psi, tol, max_steps - n_steps[t], stop)
+        n_steps[t] += steps
+        answers[o] = _plan_values(block, own_phi, own_psi)
+        phi[o][rows] = own_phi
+        psi[o][columns] = own_psi
