@@ -68,9 +68,9 @@ def test_pairs_within_and_out_of_reach_of_the_kernel_share_a_tile():
 
 def test_what_float32_cannot_hold_is_left_to_float64_before_logarithms(monkeypatch):
     monkeypatch.setattr(stacked_sinkhorn, "in_logarithms", lambda *_: pytest.fail("float64 was enough"))
-    near, far = clouds(), clouds(seed=1, shift=150.0)
+    near, far = clouds(), clouds(seed=1, shift=100.0)
     how = {"reg": 1.0, "max_iter": 10}
-    assert 80.0 < entropic(near, far, **how).values.min()
+    assert entropic(near, far, **how).values.min() > 80.0
     assert_allclose(on_cpu(near, far, precision="float32", **how).values, entropic(near, far, **how).values, rtol=1e-11)
 
 
