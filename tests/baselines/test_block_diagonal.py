@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 
 from asot.baselines import bds_eot, stacked, stacked_sinkhorn  # noqa: E402
 from asot.baselines.stacked_costs import HostCosts, SummedCosts, TableOfCosts, make_costs  # noqa: E402
+from asot.baselines.stacked_sinkhorn import LIMITS  # noqa: E402
 
 REGS = (30.0, 1.0, 0.1, 0.03, 0.01, 1e-3, 1e-6)
 
@@ -68,10 +69,12 @@ def test_pairs_within_and_out_of_reach_of_the_kernel_share_a_tile():
 
 def test_what_float32_cannot_hold_is_left_to_float64_before_logarithms(monkeypatch):
     monkeypatch.setattr(stacked_sinkhorn, "in_logarithms", lambda *_: pytest.fail("float64 was enough"))
-    near, far = clouds(), clouds(seed=1, shift=100.0)
+    D = clouds()
+    far = asot.Distributions(D.points + 70.0, D.offsets)
     how = {"reg": 1.0, "max_iter": 10}
-    assert entropic(near, far, **how).values.min() > 80.0
-    assert_allclose(on_cpu(near, far, precision="float32", **how).values, entropic(near, far, **how).values, rtol=1e-11)
+    expected = entropic(D, far, **how).values  # 120 ε and more
+    assert expected.min() > LIMITS[torch.float32].exponent
+    assert_allclose(on_cpu(D, far, precision="float32", **how).values, expected, rtol=1e-11)
 
 
 def test_pairs_that_leave_the_range_are_solved_again():
