@@ -22,11 +22,12 @@ NAMES = (
     "errorbars",
     "anchors",
     "baselines",
+    "published",
     "gpu",
     "gpu_neighbors",
     "anchors_zinc",
 )
-READ_GRAPHS = {"exact_points", "neighbors", "errorbars", "anchors", "baselines"}
+READ_GRAPHS = {"exact_points", "neighbors", "errorbars", "anchors", "baselines", "published"}
 READ_MOLECULES = {"gpu_neighbors", "anchors_zinc"}
 NEEDS_A_GPU = ("gpu", "gpu_neighbors", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"
