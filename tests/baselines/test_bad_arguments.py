@@ -55,6 +55,20 @@ def test_a_reg_that_float64_cannot_resolve(baseline):
         baseline(D, reg=1e-9)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("baseline", "how"),
+    [
+        (baselines.entropic, {"reg": 1.0}),
+        (baselines.block_diagonal, {"reg": 1.0}),
+        (baselines.sliced, {"shared": False}),
+    ],
+)
+def test_points_whose_distances_float64_cannot_hold(baseline, how):
+    with raises_saying("distances between points exceed the range of float64; scale the points down"):
+        baseline([[[1.7e308], [0.0]], [[-1.7e308]]], **how)
+
+
 @pytest.mark.parametrize("baseline", REGULARISED)
 def test_iterations(baseline):
     with raises_saying("max_iter must be a whole number ≥ 1; found 0"):

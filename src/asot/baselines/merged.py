@@ -47,7 +47,7 @@ class MergedPoints(NamedTuple):
 
 
 def merged_points(D: Distributions) -> MergedPoints:
-    """Merge and pack a collection."""
+    """Merge and pack a collection. ValueError where float64 cannot hold the distances of its points."""
     has_mass = D.masses > 0
     points, index = distinct_rows(D.points[has_mass])
     owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
@@ -58,11 +58,15 @@ def merged_points(D: Distributions) -> MergedPoints:
     ground = prepare_metric(points, "euclidean")
     used, used_offsets = _used_coordinates(ground.points, offsets, index)
     packed, packed_offsets = _pack_points(ground.points, offsets, index, used_offsets, used)
-    unit = float(np.ldexp(1.0, ground.exponent))
     extent = ground.points.max(axis=0) - ground.points.min(axis=0)
+    with np.errstate(over="ignore"):
+        unit = float(np.ldexp(1.0, ground.exponent))
+        largest = unit * float(np.linalg.norm(extent))
+    if not np.isfinite(largest):
+        raise ValueError("distances between points exceed the range of float64; scale the points down")
     return MergedPoints(
         offsets, masses, counts.astype(np.float64), used_offsets, used, packed_offsets, packed,
-        ground.points, index, unit, unit * float(np.linalg.norm(extent)), D.dim,
+        ground.points, index, unit, largest, D.dim,
     )  # fmt: skip
 
 
