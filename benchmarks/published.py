@@ -1,12 +1,13 @@
 """The errors of `asot paper` as published, beside plain loops that were written for nothing else.
 
 The loops do what the paper's public program does, step by step and pair by pair, with POT, NumPy and scikit-learn: they
-read the archives themselves, leave row 0 out where that program does, and iterate in float32. Nothing of this package
-is in them. If both sides agree, an error of the report is that of the procedure and not of our fast code.
+read the files themselves, leave row 0 out where that program does, and iterate in float32. Nothing of this package is
+in them. If both sides agree, an error of the report is that of the procedure and not of our fast code.
 """
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 
 from asot.paper.methods import Hardware
 from asot.paper.names import PUBLISHED
-from asot.paper.problems import Problems
 from asot.paper.runner import run_cells
 from asot.paper.scale import FULL, Scale
 from asot.paper.store import open_results
@@ -31,20 +31,23 @@ from benchmarks.peers import pot
 Float = NDArray[np.float64]
 Clouds = list[NDArray[np.float32]]
 
-TOLERANCE = 0.0005
-"""Largest difference of two errors. Where directions are drawn at random: beyond three standard errors."""
+TOLERANCE = 1e-5
+"""Largest difference of two errors of one run. SW draws at random: means may differ by three standard errors more."""
 
-GRAPHS = ("MUTAG", "PTC_MR", "BZR", "COX2")
+GRAPHS = ("MUTAG", "PTC_MR", "ENZYMES", "BZR", "COX2")
 DIGITS = "MNIST"
-N_DIGITS = 100
-EPSILON, ITERATIONS, BLOCK = 0.1, 50, 2048
+N_DIGITS, N_IMAGES = 100, 10_000
+EPSILON, ITERATIONS = 0.1, 50
+GRAPHS_AT_A_TIME, BLOCK = 500, 2048
 METHODS = ("SW", "eOT", "BDS-eOT", "ASOT-k", "eASOT-k")
+SEEDS = 5
+"""Of SW on graphs, on our side; the loops are slower and run as often as there are folds."""
 
 
 def run(options: Options) -> Report:
     """Run the loops and `asot paper` on the same sets, and compare."""
     assert options.data is not None
-    runs = 2 if options.quick else 5
+    runs = 2 if options.quick else 3
     scale = replace(FULL, folds=runs, digits=20 if options.quick else N_DIGITS)
     rows = []
     for name in (*(GRAPHS[:1] if options.quick else GRAPHS), DIGITS):
@@ -56,12 +59,13 @@ def run(options: Options) -> Report:
         "The errors as published, twice",
         "Root mean square errors as published, row-0 rule on: by plain loops over pairs (POT's `emd2` and "
         "`sliced_wasserstein_distance`, Sinkhorn's iteration in NumPy and float32, scikit-learn's `MiniBatchKMeans`), "
-        f"and by `asot paper`. Agreement means {TOLERANCE} or less, for SW beyond three standard errors.",
+        f"and by `asot paper`. Every run of both sides agrees within {TOLERANCE:.0e}; for SW, whose directions are "
+        "drawn at random, the means do within three standard errors more.",
         [_table(rows)],
         (
-            f"Means of {runs} folds (digits: subsets) where something is learned or drawn, ± their standard error. "
-            "Both sides learn from the same folds with the same seeds. SW draws its own directions for every pair on "
-            "each side.",
+            f"Means of {runs} folds (digits: subsets) where something is learned; of SW on graphs, of {SEEDS} seeds "
+            f"and {runs} of the loops. Both sides learn from the same folds with the same seeds. The difference is the "
+            "largest of all runs, for SW that of the means.",
             "The loops read the TU archives themselves: a one-hot column for every number from the least label to the "
             "greatest, written five times.",
             f"MNIST: {scale.digits} digits in place of 500, since the loops take milliseconds a pair.",
@@ -77,7 +81,7 @@ def _ours(name: str, scale: Scale, folder: Path) -> dict[str, list[float]]:
     hardware = Hardware("cpu", -1)
     cells = plan((PUBLISHED,), (name,), METHODS, scale, hardware)
     if name != DIGITS:  # there, every fold is another subset; on graphs, SW changes with its seed alone
-        cells += plan((PUBLISHED,), (name,), ("SW",), scale, hardware, seeds=scale.folds)[1:]
+        cells += plan((PUBLISHED,), (name,), ("SW",), scale, hardware, seeds=SEEDS)[1:]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "results.json"
         with open_results(path) as results:
@@ -95,10 +99,10 @@ def _plain(name: str, scale: Scale, folder: Path) -> dict[str, list[float]]:
     """The same errors by plain loops."""
     found: dict[str, list[float]] = {method: [] for method in METHODS}
     if name == DIGITS:
-        problems = Problems(scale, str(folder), download=False)
+        images = _read_images(folder / "mnist" / "t10k-images-idx3-ubyte.gz")
         for subset in range(scale.folds):
-            D = problems.problem(PUBLISHED, DIGITS, subset, 0).D
-            clouds = [np.asarray(D[i][0], dtype=np.float32) for i in range(len(D))]
+            chosen = np.sort(np.random.default_rng(subset).choice(N_IMAGES, scale.digits, replace=False))
+            clouds = [_pixels(image) for image in images[chosen]]
             k = round(float(np.mean([len(cloud) for cloud in clouds])))
             exact = _matrix(clouds, _emd)
             _add_errors(found, clouds, exact, projections=clouds[0].shape[1], seed=subset)
@@ -134,9 +138,10 @@ def _add_anchor_errors(
     from sklearn.cluster import MiniBatchKMeans
 
     learner = MiniBatchKMeans(k, batch_size=BLOCK, random_state=seed)
-    points = np.concatenate(training)
-    for start in range(0, len(points), BLOCK):
-        learner.partial_fit(points[start : start + BLOCK])
+    for first in range(0, len(training), GRAPHS_AT_A_TIME):
+        points = np.concatenate(training[first : first + GRAPHS_AT_A_TIME])
+        for start in range(0, len(points), BLOCK):
+            learner.partial_fit(points[start : start + BLOCK])
     centres = np.asarray(learner.cluster_centers_, dtype=np.float64)
     cost = np.linalg.norm(centres[:, None] - centres[None], axis=2)
     shares = [np.bincount(learner.predict(cloud), minlength=k) / len(cloud) for cloud in clouds]
@@ -158,6 +163,17 @@ def _read_archive(path: Path) -> tuple[Clouds, NDArray[np.int64]]:
     one_hot = np.eye(label.max() - label.min() + 1, dtype=np.float32)[label - label.min()]
     features = np.tile(one_hot, 5)
     return [features[graph == g] for g in range(1, graph.max() + 1)], classes
+
+
+def _read_images(path: Path) -> NDArray[np.uint8]:
+    with gzip.open(path) as file:
+        return np.frombuffer(file.read(), dtype=np.uint8, offset=16).reshape(N_IMAGES, 28, 28)
+
+
+def _pixels(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """[row/28, column/28, ink/256] of the pixels with ink."""
+    row, column = np.nonzero(image)
+    return np.stack([row / 28, column / 28, image[row, column] / 256], axis=1).astype(np.float32)
 
 
 def _matrix(items: Sequence[Any], distance: Callable[[Any, Any], float], *, whole: bool = False) -> Float:
@@ -210,38 +226,32 @@ def _iterate(a: Any, b: Any, cost: NDArray[np.float32]) -> float:
 class Compared:
     name: str
     method: str
-    plain: tuple[float, float]  # mean, standard error
-    ours: tuple[float, float]
-
-    @property
-    def difference(self) -> float:
-        return self.ours[0] - self.plain[0]
-
-    @property
-    def chance(self) -> float:
-        """Three standard errors of the difference, where each side draws for itself."""
-        return 3.0 * float(np.hypot(self.plain[1], self.ours[1])) if self.method == "SW" else 0.0
+    plain: list[float]
+    ours: list[float]
+    difference: float
 
 
 def _compare(name: str, method: str, plain: list[float], ours: list[float]) -> Compared:
-    compared = Compared(name, method, _summary(plain), _summary(ours))
-    if not abs(compared.difference) <= TOLERANCE + compared.chance:
+    """Run by run; of SW the means. On digits both sides share the subsets, which then make no difference."""
+    x, y = np.asarray(plain), np.asarray(ours)
+    if method != "SW":
+        difference, allowed = float(np.abs(x - y).max()), TOLERANCE
+    else:
+        difference = float(abs(y.mean() - x.mean()))
+        paired = name == DIGITS
+        variance = (y - x).std(ddof=1) ** 2 / len(x) if paired else y.std(ddof=1) ** 2 * (1 / len(x) + 1 / len(y))
+        allowed = TOLERANCE + 3.0 * float(np.sqrt(variance))
+    if not difference <= allowed:
         raise DisagreementError(f"{name} {method}: plain loops give {plain}, asot paper {ours}")
-    return compared
-
-
-def _summary(numbers: list[float]) -> tuple[float, float]:
-    values = np.asarray(numbers)
-    spread = float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return float(values.mean()), float(spread)
+    return Compared(name, method, plain, ours, difference)
 
 
 def _table(rows: list[Compared]) -> Table:
-    def shown(summary: tuple[float, float]) -> str:
-        return f"{summary[0]:.5f} ± {summary[1]:.5f}" if summary[1] > 0 else f"{summary[0]:.5f}"
+    def mean(numbers: list[float]) -> str:
+        return f"{np.mean(numbers):.6f}"
 
     return Table(
         "Errors as published.",
         ("set", "method", "plain loops", "asot paper", "difference"),
-        [(row.name, row.method, shown(row.plain), shown(row.ours), f"{row.difference:+.1e}") for row in rows],
+        [(row.name, row.method, mean(row.plain), mean(row.ours), f"{row.difference:.1e}") for row in rows],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import numpy as np
 import ot
@@ -13,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot import Status
-from asot.solvers.sinkhorn_cpu import KERNEL_RANGE
+from asot.solvers.sinkhorn_cpu import KERNEL_RANGE, SinkhornSharedCost
 from tests.oracles import entropic_values, sinkhorn_sweeps
 from tests.strategies import METRICS, histograms_of_every_kind, metric_cost, rectangular_problems
 
@@ -224,6 +225,26 @@ def test_fifty_iterations_are_the_same_where_the_kernel_underflows(fifty, reg, i
     result = run_fifty(A, B, cost, reg, init=init)
     assert ("log domain" in result.info["solver"]) == (cost.max() / reg > KERNEL_RANGE)
     np.testing.assert_allclose(result.values, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 50])
+def test_a_mass_whose_scaling_vanishes_has_a_value(count):
+    """Half of the mass moves by 897 ε; u of the first anchor is below the range of float64."""
+    how = {"cost": [[0.0, 897.0], [897.0, 0.0]], "reg": 1.0, "tol": None, "max_iter": count, "device": "cpu"}
+    for value, expected in (("transport", 448.5), ("regularised", 448.5 - 1.0 - np.log(2.0))):
+        values = asot.sinkhorn_many([[1e-300, 1.0]], [[0.5, 0.5]], value=value, **how).values
+        np.testing.assert_allclose(values, expected, rtol=1e-12)
+
+
+def test_a_raised_stop_ends_a_long_run_at_small_reg(fifty):
+    A, B, cost = fifty
+    stop = np.zeros(1, dtype=np.int64)
+    how = {"reg": 1e-3 * cost.max(), "max_iter": 2**31 - 1, "tol": None}  # an hour and more
+    solver = SinkhornSharedCost(A, B, cost, regularised=False, start_at_target=False, **how)
+    timer = threading.Timer(0.2, stop.fill, [1])
+    timer.start()
+    solver.solve(np.array([0]), np.array([1]), stop)
+    assert stop[0] == 1
 
 
 def test_fifty_iterations_work_with_anchors_that_carry_nothing():

@@ -65,8 +65,11 @@ def test_a_reg_that_float64_cannot_resolve(baseline):
     ],
 )
 def test_points_whose_distances_float64_cannot_hold(baseline, how):
-    with raises_saying("distances between points exceed the range of float64; scale the points down"):
+    with raises_saying("the box around all points is larger than the range of float64; scale the points down"):
         baseline([[[1.7e308], [0.0]], [[-1.7e308]]], **how)
+    huge = {**how, "reg": 1e306} if "reg" in how else how
+    near = baseline([[[1.5e308], [1.5e308]], [[1.5e308]], [[1.4e308]]], **huge)
+    np.testing.assert_allclose(near.values, [0.0, 1e307, 1e307], rtol=1e-6)
 
 
 @pytest.mark.parametrize("baseline", REGULARISED)

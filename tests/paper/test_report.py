@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import statistics
@@ -94,7 +95,7 @@ def test_both_formats_show_the_same_tables(whole):
     for lines, rows in zip(in_text, in_page, strict=True):
         heads = 1 if len(rows) > len(lines) else 0  # tables whose rows are not methods
         for line, row in zip(lines, rows[heads:], strict=True):
-            fields = [field.strip("* ") for field in line.strip("|").split(" | ")]
+            fields = [html.unescape(field.strip("* ")) for field in line.strip("|").split(" | ")]
             assert [f for f in fields if f != "not at hand"] == [f for f in row if f != "not at hand"]
 
 

@@ -167,7 +167,7 @@ class BlockDiagonal:
         self._per_tile = max(1, int(self._entries / entries_per_pair))
         self.info: dict[str, Any] = {
             "solver": "Sinkhorn, a block-diagonal kernel",
-            "device": device,
+            "device": str(self._offsets.device),
             "precision": precision,
             "reg": reg,
             "max_iter": max_iter,

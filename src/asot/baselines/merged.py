@@ -23,6 +23,9 @@ LANES = 8
 ROWS = 4
 """And the number of its rows to a multiple of this."""
 
+LARGEST_EXPONENT = 1023
+"""Of a power of two in float64."""
+
 
 class MergedPoints(NamedTuple):
     """A collection of distributions over distinct points, each in the coordinates in which it is not all zero."""
@@ -47,7 +50,7 @@ class MergedPoints(NamedTuple):
 
 
 def merged_points(D: Distributions) -> MergedPoints:
-    """Merge and pack a collection. ValueError where float64 cannot hold the distances of its points."""
+    """Merge and pack a collection. ValueError where float64 may not hold the distances of its points."""
     has_mass = D.masses > 0
     points, index = distinct_rows(D.points[has_mass])
     owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
@@ -56,17 +59,18 @@ def merged_points(D: Distributions) -> MergedPoints:
     rows, index = np.divmod(cells, len(points))
     offsets = np.searchsorted(rows, np.arange(len(D) + 1))
     ground = prepare_metric(points, "euclidean")
-    used, used_offsets = _used_coordinates(ground.points, offsets, index)
-    packed, packed_offsets = _pack_points(ground.points, offsets, index, used_offsets, used)
-    extent = ground.points.max(axis=0) - ground.points.min(axis=0)
+    exponent = min(ground.exponent, LARGEST_EXPONENT)
+    scaled = np.ldexp(ground.points, ground.exponent - exponent)
+    used, used_offsets = _used_coordinates(scaled, offsets, index)
+    packed, packed_offsets = _pack_points(scaled, offsets, index, used_offsets, used)
+    unit = float(np.ldexp(1.0, exponent))
     with np.errstate(over="ignore"):
-        unit = float(np.ldexp(1.0, ground.exponent))
-        largest = unit * float(np.linalg.norm(extent))
+        largest = unit * float(np.linalg.norm(scaled.max(axis=0) - scaled.min(axis=0)))
     if not np.isfinite(largest):
-        raise ValueError("distances between points exceed the range of float64; scale the points down")
+        raise ValueError("the box around all points is larger than the range of float64; scale the points down")
     return MergedPoints(
         offsets, masses, counts.astype(np.float64), used_offsets, used, packed_offsets, packed,
-        ground.points, index, unit, largest, D.dim,
+        scaled, index, unit, largest, D.dim,
     )  # fmt: skip
 
 

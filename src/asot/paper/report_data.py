@@ -218,8 +218,9 @@ def is_timed(cell: Record) -> bool:
 
 
 def place_of(cell: Record) -> Place:
-    """Where a cell's times were measured."""
-    return Place(str(cell.get("device", "cpu")), json.dumps(cell["machine"], sort_keys=True))
+    """Where a cell's times were measured. PyTorch's "cuda" is the first GPU, which others call "cuda:0"."""
+    device = str(cell.get("device", "cpu"))
+    return Place("cuda:0" if device == "cuda" else device, json.dumps(cell["machine"], sort_keys=True))
 
 
 def _full_before_quick(cells: Sequence[Record]) -> list[Record]:

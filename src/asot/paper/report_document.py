@@ -163,16 +163,29 @@ def number(value: float, significant: int = 3) -> str:
 
 
 def with_error(summary: Summary, *, decimals: int | None = None, factor: float = 1.0) -> str:
-    """Mean ± standard error, with the same decimals; the mean alone where there was one run or no spread."""
+    r"""Mean ± standard error, with the same decimals; the mean alone where there was one run or no spread.
+
+    Small spreads get more decimals; one more, if ``decimals`` is given.
+
+    >>> with_error(Summary(0.1267, 0.035, 0.011, 10), decimals=4)
+    '0.1267 ± 0.0110'
+    >>> with_error(Summary(0.33055, 6e-6, 2e-6, 10), decimals=4)
+    '0.33055 ± \\<0.00001'
+    """
     mean, error = factor * summary.mean, factor * summary.standard_error
-    places = min(decimals_for(mean, 3), 6) if decimals is None else decimals
-    while summary.n > 1 and 0.0 < error < 0.5 * 10.0**-places and places < 6:
+    places, most = (min(decimals_for(mean, 3), 6), 6) if decimals is None else (decimals, decimals + 1)
+    while summary.n > 1 and 0.0 < error < 0.5 * 10.0**-places and places < most:
         places += 1
     if decimals is not None and 0 < abs(mean) < 0.5 * 10.0**-decimals:
-        return f"<{10.0**-decimals:.{decimals}f}".replace("<", "\\<")
+        return _less_than(decimals)
     shown = f"{mean:,.{places}f}" if mean else "0"
-    spread = f"{error:.{places}f}" if math.isfinite(error) else ""
-    return shown if summary.n < 2 or not spread or not error else f"{shown} ± {spread}"
+    if summary.n < 2 or not error or not math.isfinite(error):
+        return shown
+    return f"{shown} ± {_less_than(places) if error < 0.5 * 10.0**-places else f'{error:.{places}f}'}"
+
+
+def _less_than(places: int) -> str:
+    return f"\\<{10.0**-places:.{places}f}"
 
 
 def percent(share: float) -> str:

@@ -97,7 +97,8 @@ def _unmatched(data: ReportData) -> list[Block]:
     return [
         Text(
             "Two cells of the paper, SW on ENZYMES and eOT on NCI1, are known not to come out of its public code. Here "
-            f"{listed(parts)}. Without the paper's tables, no cause could be looked for."
+            f"{listed(parts)}. `python -m benchmarks published` computes the first a second time, by plain loops over "
+            "pairs. To look for the cause, the paper's tables would be needed."
         )
     ]
 

@@ -238,6 +238,7 @@ def _scale(a, b, T, u, v, trial, column_sum):  # type: ignore[no-untyped-def]
         total = _dot(T[i], v, q)
         good = good and _in_range(total)
         trial[i] = a[i] / total
+        good = good and trial[i] > 1e-290  # its logarithm is needed, and a tiny mass has one
         _add_row(T, i, trial[i], column_sum)
     for j in range(q):
         good = good and _in_range(column_sum[j])
@@ -264,7 +265,7 @@ def _sweeps(a, b, M, phi, psi, count, stop):  # type: ignore[no-untyped-def]
         u[:] = 1.0
         v[:] = 1.0
         before = done
-        while done < count and _scale(a, b, T, u, v, trial, column_sum):
+        while done < count and stop[0] == 0 and _scale(a, b, T, u, v, trial, column_sum):
             done += 1
         if done > before:
             error = 0.0
@@ -273,7 +274,7 @@ def _sweeps(a, b, M, phi, psi, count, stop):  # type: ignore[no-untyped-def]
                 error += abs(row_sum[i] - a[i])
             phi += np.log(u)
             psi += np.log(v)
-        if done < count:
+        if done < count and stop[0] == 0:
             _fit_rows(a, M, phi, psi, row_sum)
             error = _fit_columns(a, b, M, phi, psi, T, row_sum)
             done += 1
