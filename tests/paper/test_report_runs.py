@@ -15,8 +15,15 @@ def test_times_of_different_places_are_different_rows(tmp_path):
     cells.append(make.run(DESCRIBED, "MUTAG", "SW", fold=1, seconds=1.0, train_seconds=0.0))  # the most cells: cpu A
     _, page = written(tmp_path, cells)
     rows = {row[0]: row[1] for row in page.tables["times-described-1"][1:]}
-    assert rows == {"SW (cpu A)": "1.0", "SW (cpu B)": "4.0", "SW (cuda)": "2.0"}
+    assert rows == {"SW (cpu A)": "1.0", "SW (cpu B)": "4.0", "SW (cuda:0)": "2.0"}
     assert "cpu B: Made Processor 9000, 16 of 16 cores" in page.words
+
+
+def test_both_names_of_the_first_gpu_are_one_place(tmp_path):
+    make = Maker()
+    cells = [make.run(DESCRIBED, "MUTAG", method, device=name) for method, name in (("eOT", "cuda"), ("SW", "cuda:0"))]
+    _, page = written(tmp_path, cells)
+    assert [row[0] for row in page.tables["times-described-1"][1:]] == ["SW (cuda:0)", "eOT (cuda:0)"]
 
 
 def test_errors_count_once_for_each_fold_wherever_they_were_computed():
@@ -82,7 +89,7 @@ def test_the_fastest_is_sought_on_each_machine_by_itself(tmp_path):
     cells[1]["device"] = "cuda"
     markdown, page = written(tmp_path, cells)
     assert "| SW | **1.0** |" in markdown
-    assert "| SW (cuda) | **2.0** |" in markdown
+    assert "| SW (cuda:0) | **2.0** |" in markdown
     assert "on each machine and device," in page.words
 
 
