@@ -26,4 +26,4 @@ def test_the_iterations_are_those_of_the_cpu(precision, reg, init):
         how = {"reg": reg, "pairs": np.stack([rows, columns], axis=1), "init": init}
         r = block_diagonal(D, device="cuda", precision=precision, **how)
         assert_allclose(r.values, entropic(D, **how).values, rtol=rtol, atol=rtol * np.ptp(D.points))
-        assert r.info["device"] == "cuda"
+        assert r.info["device"] == "cuda:0"
