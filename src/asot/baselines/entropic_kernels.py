@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from asot.baselines.exponential import exponentials
 from asot.baselines.merged import LANES, ROWS, fill_pair, make_block_scratch, padded
 from asot.compiled import at, compiled, inlined, reordered, unordered
-
-SMALLEST, LARGEST = 1e-100, 1e100
-"""Sums outside of this are not used."""
+from asot.solvers.sinkhorn_log import LARGEST, SMALLEST
 
 KERNEL_RANGE = 690.0
 """Largest max C/ε for which K is formed without potentials: none of its entries is below 1e-300."""

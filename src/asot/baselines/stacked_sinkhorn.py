@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from asot.baselines.entropic_kernels import KERNEL_RANGE, LARGEST, SMALLEST
+from asot.baselines.entropic_kernels import KERNEL_RANGE
 from asot.baselines.stacked import Stack
+from asot.solvers.sinkhorn_log import LARGEST, SMALLEST
 
 Float = NDArray[np.float64]
 

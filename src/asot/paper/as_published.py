@@ -27,7 +27,7 @@ ONE_HOT_COLUMNS = {"BZR": 53, "COX2": 35}
 the least label to the greatest, used or not. The numbers of the other sets have no gaps."""
 
 DISTRIBUTIONS_PER_BATCH = 500
-"""Graphs that the paper's code reads at a time, in order, while it learns."""
+"""Graphs of a batch while anchors are learned, in order: by the paper's text; its public code has an option for it."""
 
 POINTS_PER_STEP = 2048
 """Points of one step of its k-means."""

@@ -299,12 +299,14 @@ def _plan_values(M, phi, psi):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _block(M, rows, columns):  # type: ignore[no-untyped-def]
+def _with_mass(t, A, B, M):  # type: ignore[no-untyped-def]
+    """Anchors with mass of both histograms of pair t (p,), (q,), their masses, and the costs between them (p, q)."""
+    rows, columns = np.flatnonzero(A[t]), np.flatnonzero(B[t])
     block = np.empty((len(rows), len(columns)))
     for i in range(len(rows)):
         for j in range(len(columns)):
             block[i, j] = M[rows[i], columns[j]]
-    return block
+    return rows, columns, A[t][rows], B[t][columns], block
 
 
 @compiled
@@ -330,8 +332,7 @@ def sweep_pairs(which, A, B, M, first, start_at_target, count, answers, error, p
         if stop[0] != 0:
             break
         t = which[o]
-        rows, columns = np.flatnonzero(A[t]), np.flatnonzero(B[t])
-        a, b, block = A[t][rows], B[t][columns], _block(M, rows, columns)
+        rows, columns, a, b, block = _with_mass(t, A, B, M)
         own_phi, own_psi = np.empty(len(rows)), np.log(b)
         for i in range(len(rows)):
             if start_at_target:
@@ -354,8 +355,7 @@ def anneal_pairs(which, A, B, M, tol, max_steps, n_steps, answers, error, phi, p
         if stop[0] != 0:
             break
         t = which[o]
-        rows, columns = np.flatnonzero(A[t]), np.flatnonzero(B[t])
-        a, b, block = A[t][rows], B[t][columns], _block(M, rows, columns)
+        rows, columns, a, b, block = _with_mass(t, A, B, M)
         own_phi, own_psi = np.zeros(len(rows)), np.zeros(len(columns))
         steps, error[t] = _anneal(a, b, block, own_phi, own_psi, tol, max_steps - n_steps[t], stop)
         n_steps[t] += steps
