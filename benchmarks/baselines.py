@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from asot_paper import baselines
 from numpy.typing import NDArray
 
 import asot
-from asot import baselines
 from asot.baselines.sliced_fresh import directions_of_pair
 from asot.datasets import load_mnist
 from benchmarks.common import (

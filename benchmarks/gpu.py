@@ -84,7 +84,7 @@ def kernel_seconds(solver: Any, n: int, repeats: int) -> float:
     """The median time of the device for all pairs of one set, without preparation and transfers."""
     import cupy
 
-    from asot.pairs import AllPairs
+    from asot.run.pairs import AllPairs
 
     pairs = AllPairs(n)
     per_tile = min(len(pairs), solver.pairs_per_tile(2**33))
@@ -111,7 +111,7 @@ def _ms(seconds: float) -> str:
 
 
 def _exact(quick: bool) -> Table:
-    from asot.solvers.exact_cuda import ExactCuda
+    from asot.exact.cuda.solver import ExactCuda
 
     rows = []
     for name, (k, n, target) in EXACT.items():
@@ -164,7 +164,7 @@ def _entropic(quick: bool) -> Table:
 
 
 def _condensed_pairs(n: int, positions: Any) -> tuple[Any, Any]:
-    from asot.pairs import AllPairs
+    from asot.run.pairs import AllPairs
 
     starts = AllPairs(n).row_start(np.arange(n))
     rows = np.searchsorted(starts, positions, side="right") - 1
@@ -266,7 +266,7 @@ def _ceiling(name: str, size: int) -> float:
 
 
 def _fused(h: Histograms, precision: str) -> Any:
-    from asot.solvers.sinkhorn_cuda import SinkhornCuda
+    from asot.entropic.cuda import SinkhornCuda
 
     how = {"reg": REG, "max_iter": 50, "tol": None, "regularised": False, "start_at_target": False}
     return SinkhornCuda(h.masses, None, h.cost, precision=precision, **how)

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from asot_paper.methods import Hardware
+from asot_paper.names import PUBLISHED
+from asot_paper.runner import run_cells
+from asot_paper.scale import FULL, Scale
+from asot_paper.store import open_results
+from asot_paper.tables import plan
+from asot_paper.workshop import Workshop
 from numpy.typing import NDArray
 
-from asot.paper.methods import Hardware
-from asot.paper.names import PUBLISHED
-from asot.paper.runner import run_cells
-from asot.paper.scale import FULL, Scale
-from asot.paper.store import open_results
-from asot.paper.tables import plan
-from asot.paper.workshop import Workshop
 from benchmarks.common import DisagreementError, Options, Report, Table
 from benchmarks.peers import pot
 

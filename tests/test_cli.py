@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import asot
 from asot.cli import cli
-from asot.io import load_collection, load_distances, load_space
+from asot.data.files import load_collection, load_distances, load_space
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_wrong_inputs_are_one_line_that_names_the_file(tmp_path, collection):
 
 
 def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, collection, monkeypatch):
-    monkeypatch.setattr("asot.io.load_collection", lambda path: pytest.fail("began to work"))
+    monkeypatch.setattr("asot.data.files.load_collection", lambda path: pytest.fail("began to work"))
     gone = tmp_path / "gone"
     assert "gone does not exist" in fail("exact", collection, "-o", gone / "d.npy")
     assert "gone does not exist" in fail("pairwise", collection, "-o", gone / "d.npy")
@@ -169,7 +169,7 @@ def test_a_failure_in_the_middle_keeps_the_old_output(tmp_path, collection, monk
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("asot.archive.os.fsync", full)
+    monkeypatch.setattr("asot.data.npz.os.fsync", full)
     assert "d.npz: No space left on device" in fail("exact", collection, "-o", out)
     assert out.read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["c.csv", "d.npz"]

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.stats import wasserstein_distance
 
 import asot
-from asot.solvers.exact_shared import ExactSharedCost
+from asot.exact.shared_cost import ExactSharedCost
 from tests.oracles import highs_values, pot_values
 from tests.strategies import (
     METRICS,

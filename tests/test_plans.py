@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot import AnchorSpace, Distributions, FixedAnchors, KMeansAnchors
-from tests.test_bounds import any_anchors, lattice_lists
+from tests.bounds.test_error_bars import any_anchors, lattice_lists
 
 
 def assert_is_plan(T, D, i, j):

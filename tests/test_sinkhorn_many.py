@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot import Status
-from asot.solvers.sinkhorn_cpu import KERNEL_RANGE, SinkhornSharedCost
+from asot.entropic.kernel import KERNEL_RANGE, SinkhornSharedCost
 from tests.oracles import entropic_values, sinkhorn_sweeps
 from tests.strategies import METRICS, histograms_of_every_kind, metric_cost, rectangular_problems
 
@@ -505,7 +505,7 @@ def test_all_pairs_are_a_symmetric_matrix_with_zero_diagonal(fifty):
 def test_sinks_take_entropic_values_too(fifty):
     A, _, cost = fifty
     values = asot.sinkhorn_many(A, cost=cost, reg="auto").matrix()
-    nearest = asot.sinkhorn_many(A, cost=cost, reg="auto", sink=asot.sinks.TopK(2))
+    nearest = asot.sinkhorn_many(A, cost=cost, reg="auto", sink=asot.run.sinks.TopK(2))
     np.fill_diagonal(values, np.inf)
     np.testing.assert_array_equal(nearest.indices, values.argsort(axis=1)[:, :2])
 

@@ -17,51 +17,51 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from asot import baselines, datasets, differentiable, sinks
+    from asot import baselines, datasets, gradients, sinks
     from asot.anchors.dictionary import DictionaryAnchors
     from asot.anchors.fixed import FixedAnchors
     from asot.anchors.kmeans import KMeansAnchors
     from asot.anchors.metric import MetricAnchors
     from asot.anchors.space import AnchorSpace
-    from asot.distributions import Distributions
+    from asot.data.distributions import Distributions
+    from asot.distances import pairwise, pairwise_exact
+    from asot.exact.with_plans import Plans
+    from asot.histograms import emd, emd_many, sinkhorn_many
     from asot.learn.barycenter import Barycenter, barycenter
     from asot.learn.kernel import Kernel, kernel
     from asot.learn.kmeans import WassersteinKMeans
     from asot.learn.neighbors_estimator import WassersteinNeighbors
     from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
     from asot.plans import TransportPlan, plan
-    from asot.result import Distances, Neighbors, Status
-    from asot.shared_cost import emd, emd_many, sinkhorn_many
-    from asot.transports import Plans
-    from asot.wasserstein import pairwise, pairwise_exact
+    from asot.run.result import Distances, Neighbors, Status
 
 _HOMES = {
     "AnchorSpace": "asot.anchors.space",
     "Barycenter": "asot.learn.barycenter",
     "DictionaryAnchors": "asot.anchors.dictionary",
-    "Distances": "asot.result",
-    "Distributions": "asot.distributions",
+    "Distances": "asot.run.result",
+    "Distributions": "asot.data.distributions",
     "FixedAnchors": "asot.anchors.fixed",
     "KMeansAnchors": "asot.anchors.kmeans",
     "Kernel": "asot.learn.kernel",
     "MetricAnchors": "asot.anchors.metric",
-    "Neighbors": "asot.result",
-    "Plans": "asot.transports",
+    "Neighbors": "asot.run.result",
+    "Plans": "asot.exact.with_plans",
     "RadiusNeighbors": "asot.neighbors",
-    "Status": "asot.result",
+    "Status": "asot.run.result",
     "TransportPlan": "asot.plans",
     "WassersteinKMeans": "asot.learn.kmeans",
     "WassersteinNeighbors": "asot.learn.neighbors_estimator",
     "barycenter": "asot.learn.barycenter",
-    "emd": "asot.shared_cost",
-    "emd_many": "asot.shared_cost",
+    "emd": "asot.histograms",
+    "emd_many": "asot.histograms",
     "kernel": "asot.learn.kernel",
     "kneighbors": "asot.neighbors",
-    "pairwise": "asot.wasserstein",
-    "pairwise_exact": "asot.wasserstein",
+    "pairwise": "asot.distances",
+    "pairwise_exact": "asot.distances",
     "plan": "asot.plans",
     "radius_neighbors": "asot.neighbors",
-    "sinkhorn_many": "asot.shared_cost",
+    "sinkhorn_many": "asot.histograms",
 }
 
 __all__ = [
@@ -84,9 +84,9 @@ __all__ = [
     "barycenter",
     "baselines",
     "datasets",
-    "differentiable",
     "emd",
     "emd_many",
+    "gradients",
     "kernel",
     "kneighbors",
     "pairwise",
@@ -99,7 +99,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("baselines", "datasets", "differentiable", "sinks"):
+    if name in ("baselines", "datasets", "gradients", "sinks"):
         return importlib.import_module(f"asot.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'asot' has no attribute {name!r}")

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from asot import __version__
-from asot.paper.command import paper
 
 if TYPE_CHECKING:
     from asot.anchors.space import AnchorSpace
-    from asot.distributions import Distributions
+    from asot.data.distributions import Distributions
 
 
 class _Stopped(click.ClickException):
@@ -115,7 +114,7 @@ def cli(debug: bool) -> None:
 @_seed
 def demo(out: str, n: int | None, n_anchors: int | None, jobs: int, seed: int) -> None:
     """Distances between all of scikit-learn's digits: a table and a picture."""
-    from asot.archive import check_writable
+    from asot.data.npz import check_writable
     from asot.demo import run_demo
     from asot.demo_picture import check_suffix, draw
 
@@ -145,8 +144,8 @@ def _has_matplotlib() -> bool:
 def fit(collection: str, output: str, n_anchors: int | None, device: str, seed: int) -> None:
     """Learn an anchor space on a COLLECTION."""
     import asot
-    from asot.archive import check_writable
-    from asot.io import load_collection, save_space
+    from asot.data.files import load_collection, save_space
+    from asot.data.npz import check_writable
 
     if Path(output).suffix.lower() != ".npz":
         raise ValueError(f"cannot write an anchor space to {output}: its name must end in .npz")
@@ -193,7 +192,7 @@ def pairwise(
 ) -> None:
     """Distances on anchors: all pairs of a COLLECTION, or every pair with an OTHER one."""
     import asot
-    from asot.io import load_collection, load_space
+    from asot.data.files import load_collection, load_space
 
     _check_output(output)
     if space is not None and n_anchors is not None:
@@ -218,7 +217,7 @@ def pairwise(
 def exact(collection: str, other: str | None, output: str, metric: str, jobs: int, memory: str | None) -> None:
     """Exact W1 on the original points: all pairs of a COLLECTION, or every pair with an OTHER one."""
     import asot
-    from asot.io import load_collection
+    from asot.data.files import load_collection
 
     _check_output(output)
     first = load_collection(collection)
@@ -234,27 +233,27 @@ def info(file: str) -> None:
 
 
 def _check_output(output: str) -> None:
-    from asot.io import check_distances_suffix, check_writable
+    from asot.data.files import check_distances_suffix, check_writable
 
     check_distances_suffix(output)
     check_writable(output)
 
 
 def _finish(output: str, result: Any, first: Distributions, second: Distributions | None) -> None:
-    from asot.io import save_distances
+    from asot.data.files import save_distances
 
     save_distances(output, result, first.ids, None if second is None else second.ids)
     click.echo(f"{output}: {result!r}")
 
 
 def _describe(path: str) -> str:
-    from asot.io import load_collection, load_distances, load_space, read_header
+    from asot.data.files import load_collection, load_distances, load_space, read_header
 
     suffix = Path(path).suffix.lower()
     if suffix == ".npy":
         return _describe_matrix(path)
     if suffix == ".csv":
-        from asot.tables import summarise_distances
+        from asot.data.tabular import summarise_distances
 
         return summarise_distances(path) or repr(load_collection(path))
     kind = (read_header(path) or {}).get("kind") if suffix == ".npz" else None
@@ -273,7 +272,7 @@ def _describe_space(space: AnchorSpace) -> str:
 
 
 def _describe_matrix(path: str) -> str:
-    from asot.archive import read_array
+    from asot.data.npz import read_array
 
     matrix = read_array(path)
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
@@ -282,7 +281,17 @@ def _describe_matrix(path: str) -> str:
     return f"Matrix of distances: {matrix.shape[0]:,} × {matrix.shape[1]:,}, {matrix.dtype}{spread}"
 
 
-cli.add_command(paper)
+@cli.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def paper(arguments: tuple[str, ...]) -> None:
+    """The paper's tables and figures, run again (from the package asot-paper)."""
+    from importlib.metadata import entry_points
+
+    found = list(entry_points(group="asot.commands", name="paper"))
+    if not found:
+        raise click.ClickException("`asot paper` is a package of its own: pip install ./reproduction in asot's source")
+    command: click.Command = found[0].load()
+    command.main(list(arguments), prog_name="asot paper", standalone_mode=False)
 
 
 def main() -> None:

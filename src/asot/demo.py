@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.distributions import Distributions
 from asot.datasets import load_digits
-from asot.distributions import Distributions
-from asot.progress import ProgressLike
-from asot.result import Distances
+from asot.run.progress import ProgressLike
+from asot.run.result import Distances
 from asot.validation import as_n_jobs, as_positive_int
 
 

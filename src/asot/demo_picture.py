@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.archive import PathLike, atomic_write
+from asot.data.npz import PathLike, atomic_write
 from asot.demo import Demo
 
 SUFFIXES = (".png", ".pdf", ".svg")

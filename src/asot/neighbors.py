@@ -1,9 +1,9 @@
 """Nearest neighbours under the exact W_1, certain, while only a small share of the pairs is solved (docs/method.md §9).
 
 A pair whose lower bound exceeds the K-th best distance of a query cannot be among its K nearest. So: look at all pairs
-through bounds that cost a hundredth of a solve (`asot.bounding`), solve those that look nearest to have a first K-th
-best distance for every query, and then solve every pair that a bound does not exclude. The answer equals brute force
-over `pairwise_exact`, ties included; only the number of solves depends on how good the bounds are.
+through bounds that cost a hundredth of a solve (`asot.bounds.search`), solve those that look nearest to have a first
+K-th best distance for every query, and then solve every pair that a bound does not exclude. The answer equals
+brute force over `pairwise_exact`, ties included; only the number of solves depends on how good the bounds are.
 
 Work proceeds in rounds of rows whose size depends on the collection alone, so that the pairs that are solved, and not
 only the answer, are the same for any number of threads.
@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot import engine
-from asot.bounding.cascade import Cascade
-from asot.bounding.prepare import prepare_cascade
-from asot.distinct import sparse_histograms
-from asot.distributions import Distributions, as_distributions
-from asot.metrics import prepare_metric
-from asot.pairs import ListedPairs
-from asot.progress import Progress, ProgressLike
-from asot.result import Neighbors, neighbor_graph
-from asot.sinks import Tile, keep_nearest
-from asot.solvers.exact_points import ExactPoints
+from asot.bounds.search.cascade import Cascade
+from asot.bounds.search.choose import prepare_cascade
+from asot.data.distinct import sparse_histograms
+from asot.data.distributions import Distributions, as_distributions
+from asot.exact.points import ExactPoints
+from asot.jit.metrics import prepare_metric
+from asot.run import engine
+from asot.run.pairs import ListedPairs
+from asot.run.progress import Progress, ProgressLike
+from asot.run.result import Neighbors, neighbor_graph
+from asot.run.sinks import Tile, keep_nearest
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
 
 Limits = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -92,7 +92,7 @@ def kneighbors(
     >>> found = asot.kneighbors(digits, n_neighbors=3)
     >>> found.indices[0], found.distances[0].round(4)
     (array([160,  36, 140]), array([0.0304, 0.032 , 0.0326]))
-    >>> brute = asot.pairwise_exact(digits, sink=asot.sinks.TopK(3))
+    >>> brute = asot.pairwise_exact(digits, sink=asot.run.sinks.TopK(3))
     >>> bool((found.indices == brute.indices).all()), found.n_exact < 0.3 * 200 * 199 / 2
     (True, True)
     """

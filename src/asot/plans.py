@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from asot.anchors.space import AnchorSpace
-from asot.coordinates import short_coordinates
-from asot.distinct import SparseHistograms, distinct_rows, sparse_histograms
-from asot.distributions import Distributions, as_distributions
-from asot.solvers.exact_shared import ExactSharedCost, Trees, solve_one
-from asot.solvers.lifted import lift
-from asot.solvers.point_table import point_table
-from asot.solvers.triangle import is_metric
-from asot.solvers.workspace import MASS_BITS
+from asot.bounds.point_bracket import lift
+from asot.bounds.point_table import point_table
+from asot.bounds.short_vectors import short_coordinates
+from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
+from asot.data.distributions import Distributions, as_distributions
+from asot.distances import _fitted_space
+from asot.exact.metric_check import is_metric
+from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
+from asot.exact.workspace import MASS_BITS
 from asot.validation import FloatArray, as_histograms, as_index
-from asot.wasserstein import _fitted_space
 
 Float = NDArray[np.float64]
 

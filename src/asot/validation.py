@@ -22,7 +22,7 @@ def to_array(values: Any, name: str) -> NDArray[Any]:
     if hasattr(values, "detach"):  # a torch tensor
         if values.requires_grad:
             raise ValueError(
-                f"{name} requires gradients, and this call has none; use asot.differentiable, or pass {name}.detach()"
+                f"{name} requires gradients, and this call has none; use asot.gradients, or pass {name}.detach()"
             )
         values = values.cpu()
     elif hasattr(values, "__cuda_array_interface__") and hasattr(values, "get"):  # a CuPy array

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from asot_paper.baselines import entropic, ot_emd, pot_sinkhorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.baselines import entropic, ot_emd, pot_sinkhorn
 from asot.baselines.eot import Entropic
 from asot.baselines.merged import merged_points
 from tests.baselines.problems import clouds, lattice, swept, with_diagonal

@@ -11,7 +11,7 @@ import asot
 from asot.baselines.exponential import LOWEST, exponentials
 from asot.baselines.lane_sort import bits_for, make_keys, ordered_bits, sort_lanes
 from asot.baselines.merged import LANES, ROWS, fill_pair, make_block_scratch, merged_points, padded
-from asot.compiled import compiled
+from asot.jit.compiled import compiled
 from tests.baselines.problems import clouds, lattice
 
 

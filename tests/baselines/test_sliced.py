@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import ot
 import pytest
+from asot_paper.baselines import pot_sliced, sliced
 from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special, stats
 
 import asot
-from asot.baselines import pot_sliced, sliced
 from asot.baselines.merged import merged_points
 from asot.baselines.sliced_fresh import directions_of_pair
 from asot.baselines.sliced_wasserstein import FreshDirections, SharedDirections, random_directions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asot import devices
+from asot.run import devices
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import asot
-from asot import device_engine
-from asot.devices import Choice
-from asot.pairs import AllPairs
-from asot.sinks import Callback, Condensed, Dense, Histogram, Radius, TopK
-from asot.solvers.exact_cuda import ExactCuda
-from asot.solvers.exact_shared import ExactSharedCost
+from asot.exact.cuda.solver import ExactCuda
+from asot.exact.shared_cost import ExactSharedCost
+from asot.run import gpu_engine as device_engine
+from asot.run.devices import Choice
+from asot.run.pairs import AllPairs
+from asot.run.sinks import Callback, Condensed, Dense, Histogram, Radius, TopK
 from tests.gpu.problems import cost_of, histograms
 
 K, N = 23, 700
@@ -137,18 +137,18 @@ def test_cuda_tensors_are_read(values):
 def test_gradients_on_a_gpu():
     import torch
 
-    from asot import differentiable
+    from asot import gradients
 
     a, c = (
         torch.tensor(A[:20], device="cuda", requires_grad=True),
         torch.tensor(COST, device="cuda", requires_grad=True),
     )
-    out = differentiable.sinkhorn(a, cost=c, reg=0.05 * COST.max(), value="regularised")
+    out = gradients.sinkhorn_many(a, cost=c, reg=0.05 * COST.max(), value="regularised")
     out.sum().backward()
     assert torch.isfinite(a.grad).all()
     assert torch.isfinite(c.grad).all()
     cpu_a, cpu_c = torch.tensor(A[:20], requires_grad=True), torch.tensor(COST, requires_grad=True)
-    differentiable.sinkhorn(cpu_a, cost=cpu_c, reg=0.05 * COST.max(), value="regularised").sum().backward()
+    gradients.sinkhorn_many(cpu_a, cost=cpu_c, reg=0.05 * COST.max(), value="regularised").sum().backward()
     assert torch.allclose(a.grad.cpu(), cpu_a.grad, rtol=1e-6, atol=1e-9)
     assert torch.allclose(c.grad.cpu(), cpu_c.grad, rtol=1e-6, atol=1e-9)
 
@@ -156,7 +156,7 @@ def test_gradients_on_a_gpu():
 def test_gradients_of_tensors_on_different_devices():
     import torch
 
-    from asot import differentiable
+    from asot import gradients
 
     with pytest.raises(ValueError, match=r"cuda.*cpu|cpu.*cuda"):
-        differentiable.sinkhorn(torch.tensor(A[:3], device="cuda"), cost=torch.tensor(COST), reg=1.0)
+        gradients.sinkhorn_many(torch.tensor(A[:3], device="cuda"), cost=torch.tensor(COST), reg=1.0)

@@ -1,4 +1,4 @@
-"""Run the CUDA kernels of `asot.solvers.cuda` on the CPU, from Python, with NumPy arrays.
+"""Run the CUDA kernels of asot on the CPU, from Python, with NumPy arrays.
 
 The text that CuPy would compile for a GPU is compiled by g++ behind `simt.hpp`, which gives CUDA's words a meaning on
 the host. Every array stands between guards that must survive, so that a store outside of it is found too.
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asot.solvers.cuda.module import source
+from asot.jit.cuda import source
 
 FORWARD, REVERSE = 0, -1
 """Orders of the threads between two barriers; a positive number is the seed of a random order."""
@@ -48,7 +48,7 @@ class SimtError(RuntimeError):
 
 
 def build(name: str, defines: Mapping[str, object], launcher: str = "") -> ctypes.CDLL:
-    """Compile ``src/asot/solvers/cuda/<name>.cu`` with preprocessor ``defines``.
+    """Compile ``src/asot/**/<name>.cu`` with preprocessor ``defines``.
 
     ``launcher`` names the kernels that `launch` will be asked for, with spaces between them: all, if it is empty.
     """
@@ -57,7 +57,7 @@ def build(name: str, defines: Mapping[str, object], launcher: str = "") -> ctype
 
 def compile_text(text: str, defines: Mapping[str, object]) -> ctypes.CDLL:
     """Compile kernels given as text, behind ``common.cuh``."""
-    common = (resources.files("asot.solvers.cuda") / "common.cuh").read_text(encoding="utf-8")
+    common = (resources.files("asot") / "jit" / "common.cuh").read_text(encoding="utf-8")
     return compile_source(common + text, [f"-D{key}={value}" for key, value in sorted(defines.items())])
 
 

@@ -159,7 +159,7 @@ def install(
 
     The machine has ``gpus`` GPUs, which refuse any array beyond ``memory`` bytes.
     """
-    from asot import devices
+    from asot.run import devices
 
     cupy = ModuleType("cupy")
     cupy.__spec__ = ModuleSpec("cupy", None)

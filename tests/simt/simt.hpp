@@ -1,4 +1,4 @@
-// CUDA's words for a CPU, so that the kernels of src/asot/solvers/cuda run where there is no GPU. This is the machine;
+// CUDA's words for a CPU, so that the kernels of src/asot run where there is no GPU. This is the machine;
 // words.hpp, which follows it, gives it CUDA's names.
 //
 // Every thread of a block is a fiber with a stack of its own, and runs until it reaches a barrier or a collective of its

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asot.pairs import AllPairs, CrossPairs, ListedPairs
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from tests.simt import host
 
 pytestmark = host.needs_compiler

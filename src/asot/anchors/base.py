@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from asot.anchors.space import AnchorSpace
-from asot.distributions import Distributions, as_distributions
+from asot.data.distributions import Distributions, as_distributions
 
 
 class ReadsCollections:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.codes import unrolled_codes
-from asot.anchors.learned import LearnedAnchors
+from asot.anchors.soft_codes import unrolled_codes
+from asot.anchors.trainable import LearnedAnchors
 from asot.anchors.training import State, Tensors
-from asot.progress import ProgressLike
+from asot.run.progress import ProgressLike
 from asot.validation import as_positive_int
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from numpy.typing import ArrayLike
 
 from asot.anchors.base import AnchorLearner
 from asot.anchors.space import AnchorSpace
-from asot.distinct import distinct_rows
-from asot.distributions import Distributions
+from asot.data.distinct import distinct_rows
+from asot.data.distributions import Distributions
 from asot.validation import refuse_what_cannot_fit
 
 

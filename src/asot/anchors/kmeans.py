@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from asot import devices
 from asot.anchors.base import AnchorLearner
 from asot.anchors.space import AnchorSpace
-from asot.distinct import distinct_rows, sparse_histograms
-from asot.distributions import Distributions
+from asot.data.distinct import distinct_rows, sparse_histograms
+from asot.data.distributions import Distributions
+from asot.run import devices
 from asot.validation import FloatArray, as_positive_int
 
 LARGE_POOL = 500_000
@@ -98,7 +98,7 @@ class KMeansAnchors(AnchorLearner):
 
     def _learn_on_device(self, D: Distributions, k: int, device: str) -> AnchorSpace:
         """Equal points stay apart here: to merge them on the CPU would take longer than the k-means."""
-        from asot.anchors.kmeans_on_device import kmeans
+        from asot.anchors.kmeans_torch import kmeans
 
         n_init = as_positive_int(self.n_init, "n_init")
         found = kmeans(D.points, D.masses / len(D), k, device=device, n_init=n_init, random_state=self.random_state)

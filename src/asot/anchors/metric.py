@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.codes import metric_codes
-from asot.anchors.learned import LearnedAnchors, _distances
+from asot.anchors.soft_codes import metric_codes
+from asot.anchors.trainable import LearnedAnchors, _distances
 from asot.anchors.training import State, Tensors
-from asot.progress import ProgressLike
+from asot.run.progress import ProgressLike
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot import devices
-from asot.compiled import compiled
-from asot.distributions import Distributions
-from asot.metrics import EUCLIDEAN, fill_distances
-from asot.solvers.workspace import stride_of
+from asot.data.distributions import Distributions
+from asot.exact.workspace import stride_of
+from asot.jit.compiled import compiled
+from asot.jit.metrics import EUCLIDEAN, fill_distances
+from asot.run import devices
 from asot.validation import FloatArray, as_cost, first_false, to_float_array
 
 WORTH_A_DEVICE = 10**10
@@ -204,7 +204,7 @@ class AnchorSpace:
         torch_device = None if device is None else devices.torch_device(device, worth_it=worth_it)
         if torch_device is None:
             return None
-        from asot.anchors.on_device import nearest
+        from asot.anchors.nearest_torch import nearest
 
         try:
             return nearest(points, unit_anchors, exponent, torch_device)
@@ -217,14 +217,14 @@ class AnchorSpace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file (arrays and a JSON header); an existing one is replaced only by a complete one."""
-        from asot.io import save_space
+        from asot.data.files import save_space
 
         save_space(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> AnchorSpace:
         """Read what `save` wrote. Safe on files from strangers: nothing in them is executed."""
-        from asot.io import load_space
+        from asot.data.files import load_space
 
         return load_space(path)
 

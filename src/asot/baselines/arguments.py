@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot import engine
-from asot.distributions import Distributions
-from asot.pairs import AllPairs, ListedPairs, PairSet, make_pairs
-from asot.progress import ProgressLike
-from asot.result import Distances
-from asot.solvers.base import Solver
+from asot.data.distributions import Distributions
+from asot.distances import _read_both
+from asot.run import engine
+from asot.run.pairs import AllPairs, ListedPairs, PairSet, make_pairs
+from asot.run.progress import ProgressLike
+from asot.run.result import Distances
+from asot.run.solver import Solver
 from asot.validation import refuse_what_cannot_fit
-from asot.wasserstein import _read_both
 
 
 class Asked(NamedTuple):

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from asot.baselines.exponential import exponentials
 from asot.baselines.merged import LANES, ROWS, fill_pair, make_block_scratch, padded
-from asot.compiled import at, compiled, inlined, reordered, unordered
-from asot.solvers.sinkhorn_log import LARGEST, SMALLEST
+from asot.entropic.log_newton import LARGEST, SMALLEST
+from asot.jit.compiled import at, compiled, inlined, reordered, unordered
 
 KERNEL_RANGE = 690.0
 """Largest max C/ε for which K is formed without potentials: none of its entries is below 1e-300."""

@@ -21,10 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from asot.baselines.arguments import as_reg_of_points, read, run
 from asot.baselines.entropic_kernels import solve_tile
 from asot.baselines.merged import MergedPoints, merged_points
-from asot.distributions import Distributions
-from asot.progress import ProgressLike
-from asot.result import Distances, Status
-from asot.solvers.base import TILE_SECONDS, Solution
+from asot.data.distributions import Distributions
+from asot.run.progress import ProgressLike
+from asot.run.result import Distances, Status
+from asot.run.solver import TILE_SECONDS, Solution
 from asot.validation import as_choice, as_n_jobs, as_positive_int, as_tol
 
 

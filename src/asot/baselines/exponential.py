@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from asot.compiled import at, fused
+from asot.jit.compiled import at, fused
 
 LOWEST = -707.0
 """Below this, exp(x) counts as exp(LOWEST), about 1e-307: the last number with all its digits."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from asot.compiled import at, inlined, unordered
-from asot.lanes import LANES, larger, lesser, load, store
+from asot.jit.compiled import at, inlined, unordered
+from asot.jit.lanes import LANES, larger, lesser, load, store
 
 GRID_BITS = 51
 """Of a key, where the places leave room for them."""

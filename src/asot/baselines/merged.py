@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.compiled import at, inlined
-from asot.distinct import distinct_rows
-from asot.distributions import Distributions
-from asot.metrics import EUCLIDEAN, fill_distances, prepare_metric
-from asot.solvers.exact_points import _merge_used, _pack_points, _used_coordinates
+from asot.data.distinct import distinct_rows
+from asot.data.distributions import Distributions
+from asot.exact.points import _merge_used, _pack_points, _used_coordinates
+from asot.jit.compiled import at, inlined
+from asot.jit.metrics import EUCLIDEAN, fill_distances, prepare_metric
 
 LANES = 8
 """Rows of a block of distances are padded to a multiple of this."""

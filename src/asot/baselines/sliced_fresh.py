@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from asot.baselines.lane_sort import bits_for, make_keys, sort_lanes
 from asot.baselines.merged import padded
-from asot.compiled import at, compiled, inlined, reordered
-from asot.lanes import LANES
-from asot.solvers.exact_points import _merge_used
+from asot.exact.points import _merge_used
+from asot.jit.compiled import at, compiled, inlined, reordered
+from asot.jit.lanes import LANES
 
 
 @inlined

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from asot.baselines.lane_sort import bits_for, make_keys, ordered_bits, sort_lanes
-from asot.compiled import at, compiled, reordered
-from asot.lanes import LANES
+from asot.jit.compiled import at, compiled, reordered
+from asot.jit.lanes import LANES
 
 
 @compiled

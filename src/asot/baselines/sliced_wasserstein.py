@@ -17,11 +17,11 @@ from asot.baselines.arguments import as_truth, read, run
 from asot.baselines.merged import MergedPoints, merged_points
 from asot.baselines.sliced_fresh import solve_fresh
 from asot.baselines.sliced_shared import solve_uniform, solve_weighted, sort_uniform, sort_weighted
-from asot.distributions import Distributions
-from asot.lanes import LANES
-from asot.progress import ProgressLike
-from asot.result import Distances, Status
-from asot.solvers.base import TILE_SECONDS, Solution, Solver
+from asot.data.distributions import Distributions
+from asot.jit.lanes import LANES
+from asot.run.progress import ProgressLike
+from asot.run.result import Distances, Status
+from asot.run.solver import TILE_SECONDS, Solution, Solver
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 
 Float = NDArray[np.float64]

@@ -1,8 +1,8 @@
 """Collections to try things on. A loader never downloads anything without saying so."""
 
+from asot.data.adapters.graphs import from_networkx, from_pyg, graph_features
 from asot.datasets.dataset import Dataset
 from asot.datasets.digits import load_digits
-from asot.datasets.graphs import from_networkx, from_pyg, graph_features
 from asot.datasets.mnist import load_mnist
 from asot.datasets.tu import load_tu
 from asot.datasets.zinc import load_zinc

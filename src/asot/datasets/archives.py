@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from asot.archive import reading
+from asot.data.npz import reading
 
 LARGEST_MEMBER = 2**30
 """Bytes that a file may have when it is unpacked."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.distributions import Distributions
+from asot.data.distributions import Distributions
 
 
 class Dataset(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.distributions import Distributions
+from asot.data.distributions import Distributions
 from asot.validation import as_positive_int
 
 

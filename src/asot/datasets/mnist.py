@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.distributions import Distributions
 from asot.datasets import catalogue
 from asot.datasets.archives import unpack
 from asot.datasets.dataset import Dataset
 from asot.datasets.fetch import obtain
 from asot.datasets.folder import PathLike
-from asot.distributions import Distributions
 from asot.validation import as_choice
 
 _IMAGES, _LABELS = 2051, 2049  # the numbers that idx files begin with

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from asot import __version__
-from asot.progress import Progress
+from asot.run.progress import Progress
 
 TIMEOUT = 30.0
 """Seconds to wait for a connection, and for further bytes."""

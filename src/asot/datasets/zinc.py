@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.archive import read_arrays
+from asot.data.adapters.graphs import describe_rounds, graph_features
+from asot.data.distributions import Distributions
+from asot.data.npz import read_arrays
 from asot.datasets import catalogue
 from asot.datasets.archives import unpack
 from asot.datasets.dataset import Dataset
 from asot.datasets.fetch import Found, obtain
 from asot.datasets.folder import PathLike, data_folder
-from asot.datasets.graphs import describe_rounds, graph_features
 from asot.datasets.smiles import ATOM_TYPES, ELEMENTS, Molecules, parse_smiles, rdkit_is_here
-from asot.distributions import Distributions
 from asot.validation import as_choice, to_array
 
 SPLITS = {"train": 220_011, "val": 24_445, "test": 5_000}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.shared_cost import emd_many
+from asot.histograms import emd_many
 from asot.validation import as_cost, as_histograms, as_positive_int, as_reg, as_tol, to_float_array
 
 LARGEST_PROGRAM = 300_000

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.result import Distances
+from asot.run.result import Distances
 from asot.validation import as_choice, first_false, to_float_array
 
 

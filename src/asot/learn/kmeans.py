@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from asot.anchors.base import ReadsCollections
 from asot.anchors.space import AnchorSpace
+from asot.distances import _fitted_space
+from asot.histograms import emd_many
 from asot.learn.barycenter import barycenter
-from asot.shared_cost import emd_many
-from asot.sinks import Dense
+from asot.run.sinks import Dense
 from asot.validation import as_choice, as_positive_int
-from asot.wasserstein import _fitted_space
 
 Float = NDArray[np.float64]
 

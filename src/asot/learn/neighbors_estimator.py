@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from asot.anchors.base import ReadsCollections
-from asot.distributions import Distributions
+from asot.data.distributions import Distributions
 from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
-from asot.result import Neighbors
+from asot.run.result import Neighbors
 from asot.validation import as_choice, as_positive_int
 
 

@@ -1,0 +1,1 @@
+"""So that the tests here and those of asot have different names."""

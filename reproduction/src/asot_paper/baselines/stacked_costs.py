@@ -1,0 +1,99 @@
+"""Distances of the points of a stack of pairs, where the stack is: on the host, or on a GPU.
+
+On the host they come from the compiled loop of `asot.baselines.merged`. On a GPU, distances between all distinct points
+of the collection are computed once and looked up, if they fit and are fewer than those of all pairs; otherwise each is
+summed up, coordinate by coordinate. None of them takes the short cut x² + y² - 2xy, which loses the digits of small
+distances.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from asot.baselines.merged import LANES, ROWS, MergedPoints, fill_pair, make_block_scratch, padded
+from asot.jit.compiled import compiled
+from asot_paper.baselines.stacked import Stack
+
+Indices = NDArray[np.int64]
+
+
+class Costs(Protocol):
+    def __call__(self, stack: Stack, row: Tensor, column: Tensor, rows: Indices, columns: Indices) -> Tensor:
+        """Distances (E,) float64, row by row, of a stack of the pairs (rows[t], columns[t]).
+
+        ``row`` (R,) and ``column`` (Q,) are the places of its rows and columns among the points of all distributions.
+        """
+        ...
+
+
+def make_costs(points: MergedPoints, device: str, memory: int, n_entries: float) -> Costs:
+    """``memory`` bounds the bytes of a table of all distances; ``n_entries`` is how many distances all pairs need."""
+    if torch.device(device).type == "cpu":
+        return HostCosts(points)
+    n_distinct = len(points.distinct)
+    table = n_distinct**2 <= n_entries and 8 * n_distinct**2 <= memory
+    return TableOfCosts(points, device) if table else SummedCosts(points, device)
+
+
+class HostCosts:
+    """On the CPU, pair by pair."""
+
+    def __init__(self, points: MergedPoints) -> None:
+        self._points = points
+
+    def __call__(self, stack: Stack, row: Tensor, column: Tensor, rows: Indices, columns: Indices) -> Tensor:
+        sizes = self._points.sizes
+        cost = np.empty(stack.n_entries)
+        _fill_stack(self._points, rows, columns, sizes[rows].max(), sizes[columns].max(), cost)
+        return torch.from_numpy(cost)
+
+
+@compiled
+def _fill_stack(points, rows, columns, most_rows, most_columns, cost):  # type: ignore[no-untyped-def]
+    scratch = make_block_scratch(most_rows, most_columns, points.dim)
+    block = np.empty(padded(most_rows, ROWS) * padded(most_columns, LANES))
+    place = 0
+    for t in range(len(rows)):
+        fill_pair(scratch, points, rows[t], columns[t], block)
+        n = points.offsets[rows[t] + 1] - points.offsets[rows[t]]
+        m = points.offsets[columns[t] + 1] - points.offsets[columns[t]]
+        for i in range(n):
+            for j in range(m):
+                cost[place] = points.unit * block[i * padded(m, LANES) + j]
+                place += 1
+
+
+class TableOfCosts:
+    """All distances between distinct points (V, V), computed once on the device."""
+
+    def __init__(self, points: MergedPoints, device: str) -> None:
+        distinct = torch.from_numpy(points.distinct).to(device)  # (V, d)
+        self._index = torch.from_numpy(points.point).to(device)  # (nnz,)
+        table = torch.cdist(distinct, distinct, compute_mode="donot_use_mm_for_euclid_dist")
+        self._n_distinct = len(table)
+        self._table = table.mul_(points.unit).view(-1)
+
+    def __call__(self, stack: Stack, row: Tensor, column: Tensor, rows: Indices, columns: Indices) -> Tensor:
+        first = stack.by_row.spread(self._index[row] * self._n_distinct)
+        return self._table[first + self._index[column][stack.by_row.column]]
+
+
+class SummedCosts:
+    """Sums of squares over the coordinates, on the device."""
+
+    def __init__(self, points: MergedPoints, device: str) -> None:
+        self._coordinates = torch.from_numpy(np.ascontiguousarray(points.distinct.T)).to(device)  # (d, V)
+        self._index = torch.from_numpy(points.point).to(device)  # (nnz,)
+        self._unit = points.unit
+
+    def __call__(self, stack: Stack, row: Tensor, column: Tensor, rows: Indices, columns: Indices) -> Tensor:
+        x, y = self._index[row], self._index[column]
+        squares = torch.zeros(stack.n_entries, dtype=torch.float64, device=x.device)
+        for coordinate in self._coordinates:
+            squares += (stack.by_row.spread(coordinate[x]) - coordinate[y][stack.by_row.column]).square_()
+        return squares.sqrt_().mul_(self._unit)

@@ -1,0 +1,351 @@
+"""What learners with soft codes share: from a collection to a trained space.
+
+Both of the paper's learned spaces are a map from points to codes and a set of k points whose Euclidean distances are
+the cost, so that the cost is a pseudo-metric whatever is learned. They differ in the map and in what the paper trains
+them for. Everything else is here: the start from k-means, standardised inputs, the pairs to judge by, and the objective
+of our own, which trains W_AS ≈ W_1 itself (docs/method.md §5).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import time
+import warnings
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.anchors.base import AnchorLearner
+from asot.anchors.kmeans import KMeansAnchors
+from asot.anchors.soft_codes import MAPS, SoftCodes
+from asot.anchors.soft_space import LearnedSpace
+from asot.anchors.space import AnchorSpace, euclidean_cost
+from asot.anchors.training import DeviceLostError, Outcome, Schedule, State, Tensors, train
+from asot.anchors.training_pairs import Batch, PairExamples, draw_examples
+from asot.data.distributions import Distributions
+from asot.histograms import emd_many
+from asot.run import devices
+from asot.run.progress import ProgressLike
+from asot.validation import as_choice, as_positive_int
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WORTH_A_DEVICE = 10**6
+"""Points of a collection from which ``device="auto"`` learns on a GPU."""
+
+NETWORK_RATE = {"distance": 0.05, "paper": 0.3}
+"""Learning rate of networks, as a share of that of anchors. A network that only corrects codes must not run ahead of
+the anchors: with 0.3 the error on unseen graphs of PTC_MR was 14 percent in place of 9."""
+
+START_POINTS = 500_000
+"""Points that the k-means of the start looks at, at most: those of distributions drawn at random."""
+
+POINTS_PER_BATCH = 512
+"""Points of a batch that the paper's losses look at; its pairs loss is quadratic in them."""
+
+
+class LearnedAnchors(AnchorLearner):
+    """Base of `MetricAnchors` and `DictionaryAnchors`, which document the parameters."""
+
+    kind: str
+    """Which of `asot.anchors.soft_codes.MAPS` is learned."""
+
+    n_anchors: int | None
+    objective: str
+    hidden: Any
+    n_pairs: int
+    batch_size: int
+    learning_rate: float
+    max_epochs: int
+    max_time: float | None
+    patience: int
+    validation_fraction: float
+    warm_start: bool
+    progress: ProgressLike
+    random_state: Any
+
+    history_: dict[str, list[float]]
+    validation_error_: float
+    n_epochs_: int
+
+    # ------------------------------------------------------------------------------------------------ what differs
+
+    @abstractmethod
+    def _begin(self, anchors: NDArray[np.float64], sharpness: float, rng: np.random.RandomState) -> State:
+        """Arrays to start from, given k-means anchors (k, d) in the learner's unit."""
+
+    @abstractmethod
+    def _cost_points(self, p: Any) -> Any:
+        """The k points (k, e) whose Euclidean distances are the cost, in the learner's unit."""
+
+    @abstractmethod
+    def _paper_loss(self, p: Tensors, u: Tensor, z: Tensor) -> Tensor:
+        """What the paper minimises, for standardised points u and z (n, d)."""
+
+    @abstractmethod
+    def _rates(self) -> dict[str, float]:
+        """What to learn besides the network, and how fast, as shares of the learning rate."""
+
+    # ------------------------------------------------------------------------------------------------------ learning
+
+    def _learn(self, D: Distributions) -> AnchorSpace:
+        schedule = self._schedule()
+        _require_torch(type(self).__name__)
+        import torch
+        from sklearn.utils import check_random_state
+
+        device = devices.torch_device(self.device, worth_it=len(D.points) >= WORTH_A_DEVICE) or "cpu"
+        rng = check_random_state(self.random_state)
+        warm = self.warm_start is True and hasattr(self, "_state")
+        codes, state = self._resume(D) if warm else self._start(D, rng)
+        with torch.random.fork_rng(devices=[]), devices.torch_threads(1):  # batches are too small for more
+            torch.manual_seed(int(rng.randint(2**31)))
+            outcome = self._trained(D, codes, state, schedule, rng, device)
+        self._state, self._standard = outcome.state, (codes.centre, codes.spread, codes.unit)
+        before: dict[str, list[float]] = self.history_ if warm else {}
+        self.history_ = {name: [*before.get(name, []), *values] for name, values in outcome.history.items()}
+        self.n_epochs_ = len(outcome.history.get("epoch", [0])) - 1
+        self.validation_error_ = outcome.error
+        return self._space(codes, outcome.state)
+
+    def _trained(
+        self,
+        D: Distributions,
+        codes: SoftCodes,
+        state: State,
+        schedule: Schedule,
+        rng: np.random.RandomState,
+        device: str,
+    ) -> Outcome:
+        if len(D) < 2:
+            warnings.warn(
+                "a single distribution has no distances to learn from: the anchors are those of k-means", stacklevel=5
+            )
+            return Outcome(state, 0.0)
+        examples = draw_examples(
+            D,
+            n_pairs=as_positive_int(self.n_pairs, "n_pairs"),
+            batch_size=max(2, as_positive_int(self.batch_size, "batch_size")),
+            fraction=_as_share(self.validation_fraction, "validation_fraction"),
+            rng=rng,
+        )
+        if examples.mean_distance == 0.0:
+            warnings.warn(
+                "all distances are 0, so there is nothing to learn: the anchors are those of k-means", stacklevel=5
+            )
+            return Outcome(state, 0.0)
+        lesson = _Lesson(self, D, codes, examples)
+        rates = self._all_rates(state)
+        options: dict[str, Any] = {"n_batches": len(examples.batches), "schedule": schedule, "rng": rng}
+        options["progress"] = self.progress
+        try:
+            return train(state, rates, lesson.loss, lesson.error, device=device, **options)
+        except DeviceLostError as error:
+            if self.device != "auto":
+                self._state, self._standard = error.outcome.state, (codes.centre, codes.spread, codes.unit)
+                self.history_ = error.outcome.history
+                raise RuntimeError(
+                    f"{error} while training. What was learned is kept: fit again with device='cpu' and "
+                    "warm_start=True to go on from there"
+                ) from error
+            warnings.warn(f"{error} while training, which goes on with the CPU", stacklevel=5)
+            return train(error.outcome.state, rates, lesson.loss, lesson.error, device="cpu", **options)
+
+    def _start(self, D: Distributions, rng: np.random.RandomState) -> tuple[SoftCodes, State]:
+        self._asked = (self.n_anchors, self.objective)
+        learner = KMeansAnchors(self.n_anchors, random_state=int(rng.randint(2**31)), device=self.device or "auto")
+        anchors = learner.fit(_sample(D, START_POINTS, rng)).space_.anchors
+        self._nearest = AnchorSpace(anchors)
+        centre, spread, unit = _standard(D)
+        unit_anchors = (anchors - centre) / unit
+        nearest = learner.inertia_ / unit**2  # mean squared distance to the nearest anchor
+        state = self._begin(unit_anchors, _sharpness(unit_anchors, nearest), rng)
+        state = {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in state.items()}
+        return SoftCodes(self.kind, centre, spread, unit, _for_codes(state)), state
+
+    def _resume(self, D: Distributions) -> tuple[SoftCodes, State]:
+        centre, spread, unit = self._standard
+        if len(centre) != D.dim:
+            raise ValueError(f"warm_start=True goes on in {len(centre)} dimensions, but the collection is in {D.dim}")
+        if self._asked != (self.n_anchors, self.objective):
+            raise ValueError(
+                "warm_start=True goes on with n_anchors={!r} and objective={!r}; ".format(*self._asked)
+                + "set it to False to change them"
+            )
+        return SoftCodes(self.kind, centre, spread, unit, _for_codes(self._state)), self._state
+
+    def _space(self, codes: SoftCodes, state: State) -> LearnedSpace:
+        exact = {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in state.items()}
+        codes = SoftCodes(codes.kind, codes.centre, codes.spread, codes.unit, _for_codes(exact))
+        anchors = exact.get("anchors", exact.get("fixed_anchors"))
+        assert anchors is not None
+        cost = codes.unit * euclidean_cost(np.asarray(self._cost_points(exact), dtype=np.float64))
+        return LearnedSpace(codes.centre + codes.unit * anchors, cost, codes, self._nearest)
+
+    def _all_rates(self, state: State) -> dict[str, float]:
+        network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
+        return {**self._rates(), **network}
+
+    def _schedule(self) -> Schedule:
+        as_choice(self.objective, "objective", ("distance", "paper"))
+        max_time = self.max_time
+        if max_time is not None and not (isinstance(max_time, (int, float)) and max_time > 0):
+            raise ValueError(f"max_time must be None or a number of seconds > 0; found {max_time!r}")
+        rate = self.learning_rate
+        if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0 < rate < np.inf:
+            raise ValueError(f"learning_rate must be a number > 0; found {rate!r}")
+        epochs, patience = as_positive_int(self.max_epochs, "max_epochs"), as_positive_int(self.patience, "patience")
+        return Schedule(float(rate), epochs, patience, max_time, time.monotonic())
+
+    def _network(self, d: int, outputs: int, rng: np.random.RandomState) -> State:
+        """Weights of a perceptron whose last layer is 0: it starts by saying nothing."""
+        sizes = [self.hidden] if hasattr(self.hidden, "__index__") else list(self.hidden)
+        widths = [d, *(as_positive_int(size, "hidden") for size in sizes), outputs]
+        state: State = {}
+        for layer, (before, after) in enumerate(itertools.pairwise(widths)):
+            scale = np.sqrt(2.0 / before) if layer < len(widths) - 2 else 0.0
+            state[f"weight{layer}"] = scale * rng.normal(size=(before, after))
+            state[f"bias{layer}"] = np.zeros(after)
+        return state
+
+
+class _Lesson:
+    """A learner's loss and error on the examples of a collection, as functions of its tensors."""
+
+    def __init__(self, learner: LearnedAnchors, D: Distributions, codes: SoftCodes, examples: PairExamples) -> None:
+        self._learner, self._D, self._codes, self._examples = learner, D, codes, examples
+        self._by_distance = learner.objective == "distance"
+
+    def loss(self, p: Tensors, batch: int) -> Tensor:
+        chosen = self._examples.batches[batch]
+        if not self._by_distance:
+            return self._learner._paper_loss(p, *self._some_points(chosen, p))
+        import torch
+
+        from asot import gradients
+
+        histograms, cost = self._histograms(p, chosen), _distances(self._learner._cost_points(p))
+        found = gradients.emd_many(
+            histograms.double().cpu(), cost=cost.double().cpu(), pairs=chosen.pairs, n_jobs=_jobs(cost)
+        )
+        wanted = torch.as_tensor(chosen.distances)
+        return ((self._codes.unit * found - wanted) / self._examples.mean_distance).square().mean()
+
+    def error(self, p: Tensors) -> float:
+        """Root mean square of W_AS - W_1 on held-out pairs, as a share of the mean distance; inf where undefined."""
+        import torch
+
+        held_out = self._examples.held_out
+        with torch.no_grad():
+            histograms = self._histograms(p, held_out).double().cpu().numpy()
+            cost = euclidean_cost(self._learner._cost_points(p).double().cpu().numpy())
+        if not (np.isfinite(histograms).all() and np.isfinite(cost).all()):
+            return float("inf")
+        found = (
+            self._codes.unit
+            * emd_many(histograms, cost=cost, pairs=held_out.pairs, device="cpu", n_jobs=_jobs(cost)).values
+        )
+        return float(np.sqrt(np.mean((found - held_out.distances) ** 2)) / self._examples.mean_distance)
+
+    def _histograms(self, p: Tensors, batch: Batch) -> Tensor:
+        """(B, k) histograms of the distributions of a batch; sums in the same order on every run."""
+        import torch
+
+        D = self._D[batch.members]
+        u, z = self._tensors(D.points, p)
+        masses = torch.tensor(D.masses, dtype=u.dtype, device=u.device)
+        codes = MAPS[self._codes.kind](p, u, z, torch) * masses[:, None]
+        return torch.segment_reduce(codes, "sum", lengths=torch.as_tensor(D.sizes, device=u.device))
+
+    def _some_points(self, batch: Batch, p: Tensors) -> tuple[Tensor, Tensor]:
+        """Points of a batch, evenly taken from all of its distributions; torch's generator chooses."""
+        import torch
+
+        points = self._D[batch.members].points
+        chosen = torch.randperm(len(points))[: 2 * POINTS_PER_BATCH].numpy()
+        return self._tensors(points[chosen], p)
+
+    def _tensors(self, points: NDArray[Any], p: Tensors) -> tuple[Tensor, Tensor]:
+        import torch
+
+        like = p["weight0"]
+        u, z = self._codes.standardise(points)
+        return (
+            torch.as_tensor(u, dtype=like.dtype, device=like.device),
+            torch.as_tensor(z, dtype=like.dtype, device=like.device),
+        )
+
+
+def _distances(points: Tensor) -> Tensor:
+    """Euclidean distances (k, k); the gradient of a distance 0 is 0."""
+    import torch
+
+    return torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _jobs(cost: Any) -> int:
+    """Threads for the pairs of a batch: small problems are solved before a second thread has begun."""
+    return 1 if len(cost) < 64 else -1
+
+
+def _for_codes(state: State) -> State:
+    """The arrays that the map from points to codes reads."""
+    ours = ("weight", "bias", "anchors", "log_", "n_layers")
+    return {name: array for name, array in state.items() if name.startswith(ours)}
+
+
+def _standard(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Mean (d,), standard deviations (d,) and their root of summed squares. What does not vary has the deviation 1."""
+    points = D.points
+    centre = np.asarray(points.mean(axis=0, dtype=np.float64))
+    variance = np.zeros(D.dim)
+    rows = max(1, 2**17 // D.dim)
+    for start in range(0, len(points), rows):
+        variance += ((points[start : start + rows] - centre) ** 2).sum(axis=0)
+    spread = np.sqrt(variance / len(points))
+    unit = float(np.sqrt((spread**2).sum()))
+    rounding = 1e-12 * np.abs(centre).max()
+    if not unit > rounding:
+        return centre, np.ones(D.dim), 1.0
+    return centre, np.where(spread > 1e-12 * np.abs(centre), spread, 1.0), unit
+
+
+def _sample(D: Distributions, n_points: int, rng: np.random.RandomState) -> Distributions:
+    """The collection, or as many of its distributions, at random, as have about so many points."""
+    if len(D.points) <= n_points:
+        return D
+    count = max(1, int(len(D) * n_points / len(D.points)))
+    return D[np.sort(rng.choice(len(D), count, replace=False))]
+
+
+def _sharpness(anchors: NDArray[np.float64], nearest: float) -> float:
+    """How sharp codes are at the start: near one-hot, but soft enough for gradients to find their way.
+
+    ``nearest`` is the mean squared distance of points to their anchors. Where points are anchors it is 0; codes are
+    then as good as one-hot.
+    """
+    if len(anchors) == 1:
+        return 1.0
+    gaps = euclidean_cost(anchors)
+    closest = float(gaps[gaps > 0].min()) ** 2 if (gaps > 0).any() else 1.0
+    if nearest <= 1e-9 * closest:
+        return 60.0 / closest
+    return min(10.0 / nearest, 1e6)
+
+
+def _require_torch(name: str) -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError(
+            f"{name} is learned with PyTorch, which is not installed; pip install 'asot[torch]', or use KMeansAnchors "
+            "(saved spaces of this kind can be loaded and used without it)"
+        )
+
+
+def _as_share(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1:
+        raise ValueError(f"{name} must be a number between 0 and 1; found {value!r}")
+    return float(value)

@@ -1,0 +1,1 @@
+"""How far an answer is from W₁: brackets, calibration, guarantees."""

@@ -1,0 +1,161 @@
+"""Error bars that hold: lower ≤ W_1 ≤ upper for every pair, proven for the space at hand (docs/method.md §6).
+
+Every bound here needs nearest-anchor codes and anchors that are compared by the points' own Euclidean metric. For
+other spaces no bound is proven, and none is given: `check_proven` says why. Bounds are combined (the largest lower one
+and the smallest upper one are as true as each) and rounded outwards.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.anchors.space import AnchorSpace
+from asot.bounds.cell_bracket import cell_bracket, cell_table
+from asot.bounds.point_bracket import bracket
+from asot.bounds.point_table import point_table
+from asot.bounds.short_vectors import Coordinates, short_coordinates
+from asot.data.distinct import sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact.shared_cost import Trees
+
+Float = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+LARGE = 4
+"""Distributions of more than this many points per anchor are bounded by their cells, not by their points."""
+
+
+def radius_bounds(values: Float, row_radii: Float, column_radii: Float) -> tuple[Float, Float]:
+    """|W_AS - W_1| ≤ r_x + r_y, where r is the mean distance of a distribution's points to their anchors. All (P,)."""
+    slack = row_radii + column_radii
+    return values - slack, values + slack
+
+
+def centroid_bound(row_means: Float, column_means: Float) -> Float:
+    """W_1 ≥ ‖mean_x - mean_y‖: no plan moves the mean by more than it moves the mass. Means (P, d), bound (P,)."""
+    gap = row_means - column_means
+    return np.sqrt(np.einsum("pc,pc->p", gap, gap))
+
+
+def means(points: Float, masses: Float, offsets: NDArray[np.int64]) -> Float:
+    """Mean (N, w) of every distribution, from points (n, w) and masses (n,)."""
+    return np.asarray(np.add.reduceat(points * masses[:, None], offsets[:-1], axis=0), dtype=np.float64)
+
+
+def check_proven(space: AnchorSpace, asked_by: str) -> None:
+    """Refuse bounds where none is proven."""
+    if space.why_no_bounds is not None:
+        raise ValueError(f"{asked_by} needs nearest anchors and Euclidean anchor costs: {space.why_no_bounds}")
+
+
+def warn_far_from_anchors(space: AnchorSpace, radii: Float) -> None:
+    """Tell when a space was made for other points: then bounds are wide and anchor distances mean little."""
+    spacing = float(space.cost.max())
+    far = int(np.count_nonzero(radii > spacing))
+    if far > 0 and space.n_anchors > 1:
+        warnings.warn(
+            f"{far:,} of {len(radii):,} distributions are farther from their anchors (up to {radii.max():.3g} in the "
+            f"mean) than the anchors are from each other (at most {spacing:.3g}): error bars are at least this wide. "
+            "Was the space learned on another collection, or at another scale?",
+            stacklevel=3,
+        )
+
+
+class Bounds:
+    """Bounds on the pairs of one or two collections in a space: radii and centroids, O(1) per pair.
+
+    Subclasses add what an anchor plan tells. All are safe to call from several threads.
+
+    Parameters
+    ----------
+    space : AnchorSpace, Euclidean
+    D : Distributions
+        Both collections, one after the other.
+    column_start : int
+        Where the second collection begins in D; 0 for pairs within one.
+    """
+
+    level = "radius"
+
+    def __init__(self, space: AnchorSpace, D: Distributions, column_start: int) -> None:
+        self.radii = space.radii(D)
+        self._column_start = column_start
+        self._prepare(space, D)
+
+    def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
+        self._short: Coordinates = short_coordinates(D.points, D.masses)
+        self._means = means(self._short.points, D.masses, D.offsets)
+
+    def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
+        """Bounds (P,) of a tile of exactly solved anchor problems."""
+        return self.of_values(trees.values, trees.values, rows, columns)
+
+    def of_values(self, low: Float, high: Float, rows: Indices, columns: Indices) -> tuple[Float, Float]:
+        """Bounds (P,) where the distance on the anchors is known to be between ``low`` and ``high``."""
+        columns = columns + self._column_start
+        lower, _ = radius_bounds(low, self.radii[rows], self.radii[columns])
+        _, upper = radius_bounds(high, self.radii[rows], self.radii[columns])
+        by_means = np.ldexp(centroid_bound(self._means[rows], self._means[columns]), self._short.exponent)
+        slack = self._short.slack
+        return np.maximum(np.maximum(lower, by_means) - slack, 0.0), upper + slack
+
+
+class PointBounds(Bounds):
+    """Also lifted plans and c-transformed potentials on the original points: tight, O(n²) per pair."""
+
+    level = "points"
+
+    def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
+        histograms = sparse_histograms(D)
+        cell, _ = space.assign(histograms.points)
+        self._short = short_coordinates(histograms.points, histograms.pooled_masses())
+        self._means = means(self._short.points[histograms.index], histograms.masses, histograms.offsets)
+        self._table = point_table(histograms, cell, self._short, space.n_anchors)
+
+    def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
+        lower, upper = super().of_trees(trees, rows, columns, stop)
+        more = bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
+        return combine((lower, upper), more)
+
+
+class CellBounds(Bounds):
+    """Also the McShane extension and the mean-and-spread price: O(n·k) per pair, for distributions larger than k."""
+
+    level = "cells"
+
+    def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
+        n, k = len(D.points), space.n_anchors
+        both = np.concatenate([D.points, space.anchors])
+        short = short_coordinates(both, np.concatenate([D.masses, np.zeros(k)]))
+        self._short = short
+        self._means = means(short.points[:n], D.masses, D.offsets)
+        self._table = cell_table(space, D, short)
+
+    def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
+        own = super().of_trees(trees, rows, columns, stop)
+        lower, upper = cell_bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
+        return combine(own, (lower - self._short.slack, upper + self._short.slack))
+
+
+def combine(first: tuple[Float, Float], second: tuple[Float, Float]) -> tuple[Float, Float]:
+    """The tighter of two intervals at each end; both hold, so that one does."""
+    lower, upper = np.maximum(first[0], second[0]), np.minimum(first[1], second[1])
+    return np.minimum(lower, upper), upper
+
+
+def make_bounds(space: AnchorSpace, D: Distributions, E: Distributions | None, level: str = "auto") -> Bounds:
+    """The bounds for pairs within D, or between D and E; "auto" chooses by the size of the distributions."""
+    both = D if E is None else D + E
+    if level == "auto":
+        level = "points" if both.sizes.mean() <= LARGE * space.n_anchors else "cells"
+    kind = {"radius": Bounds, "points": PointBounds, "cells": CellBounds}[level]
+    return kind(space, both, 0 if E is None else len(D))
+
+
+def clip(values: Float, lower: Float, upper: Float) -> Float:
+    """Estimates moved to the nearest end of their interval where they are outside."""
+    return np.minimum(np.maximum(values, lower), upper)

@@ -1,0 +1,132 @@
+"""Pricing an anchor plan with each distribution's own points: by cell, so that its cost is that of the plan itself.
+
+A distribution keeps, for every anchor it has mass at, the mean of its own points there. A pair's anchor plan is priced
+with these means instead of the anchors (docs/method.md §7), and the anchor potentials are improved by c-transforms with
+the distances between the means. The two bracket the optimum of the transport between means, which is much nearer to W_1
+than the distance on the anchors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.anchors.space import Cells
+from asot.bounds.blocks import BARRED, block_stride, column_transform, dot, fill_block, row_transform
+from asot.exact.shared_cost import Trees
+from asot.exact.workspace import MASS_BITS
+from asot.jit.compiled import compiled, unordered
+
+FAR = np.float32(1e15)
+"""Coordinate of a column that is only padding: far from everything, and its square is still a float32."""
+
+
+class LocalMeans(NamedTuple):
+    """Local means of every distribution, ready to be compared: as rows, and transposed with padding."""
+
+    offsets: NDArray[np.int64]  # (N + 1,)
+    anchor: NDArray[np.int32]  # (cells,)
+    mass: NDArray[np.float32]  # flat: (stride,) for each distribution, zeros behind its cells
+    mass_offsets: NDArray[np.int64]  # (N + 1,)
+    place: NDArray[np.int32]  # (N, k) where the cell of an anchor stands among those of its distribution, or -1
+    rows: NDArray[np.float32]  # flat: (cells + 3, w), the last three are padding
+    column_offsets: NDArray[np.int64]  # (N + 1,)
+    columns: NDArray[np.float32]  # flat: (w, stride) for each distribution, stride a multiple of 16
+    centres: NDArray[np.float64]  # (N, w) mean of each distribution
+
+
+def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
+    """From means whose coordinates are at most about 1 in size."""
+    sizes = np.diff(cells.offsets)
+    strides = (sizes + 15) & ~15
+    width = cells.mean.shape[1]
+    column_offsets = np.concatenate([[0], np.cumsum(strides * width)])
+    mass_offsets = np.concatenate([[0], np.cumsum(strides)])
+    place = np.full((len(sizes), n_anchors), -1, dtype=np.int32)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    within = np.arange(len(owner)) - cells.offsets[owner]
+    place[owner, cells.anchor] = within
+    mass = np.zeros(mass_offsets[-1], dtype=np.float32)
+    mass[mass_offsets[owner] + within] = cells.mass
+    rows = np.zeros((len(owner) + 3, width), dtype=np.float32)
+    rows[: len(owner)] = cells.mean
+    columns = np.full(column_offsets[-1], FAR, dtype=np.float32)
+    for c in range(width):
+        columns[column_offsets[owner] + c * strides[owner] + within] = rows[: len(owner), c]
+    centres = np.add.reduceat(cells.mean * cells.mass[:, None], cells.offsets[:-1], axis=0)
+    return LocalMeans(
+        cells.offsets, cells.anchor, mass, mass_offsets, place, rows.ravel(), column_offsets, columns, centres
+    )
+
+
+def reprice(
+    table: LocalMeans, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int,
+    prices: NDArray[np.float64], stop: Any,
+) -> None:  # fmt: skip
+    """Fill ``prices`` (P, 4), columns contiguous, with what the anchor plans of a tile cost between local means.
+
+    The price of mass that stays in its cell, of mass that moves, the dual of the transport between local means, and
+    the distance between the means of the whole distributions. Means and prices are in units of 2^exponent.
+    """
+    most_rows, most_columns = (int((table.offsets[own + 1] - table.offsets[own]).max()) for own in (rows, columns))
+    half = -exponent // 2  # 2^-exponent itself may be out of range
+    _reprice_tile(
+        *table, rows, columns, most_rows, most_columns, trees.start, trees.source, trees.sink, trees.mass,
+        trees.potential, 2.0**-MASS_BITS, 2.0**half, 2.0 ** (-exponent - half), prices, stop,
+    )  # fmt: skip
+
+
+@unordered
+def _apart(x, y):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for c in range(len(x)):
+        gap = x[c] - y[c]
+        total += gap * gap
+    return np.sqrt(total)
+
+
+@compiled
+def _reprice_tile(  # type: ignore[no-untyped-def]
+    offsets, anchor, mass, mass_offsets, place, means, column_offsets, transposed, centres,
+    rows, columns, most_rows, most_columns, start, source, sink, flow, potential, unit, scale, more_scale, prices, stop,
+):  # fmt: skip
+    width = centres.shape[1]
+    most_stride = block_stride(most_columns)
+    distance = np.empty((most_rows + 3) * most_stride, np.float32)
+    f = np.zeros(block_stride(most_rows), np.float32)
+    g = np.empty(most_stride, np.float32)
+    for t in range(len(rows)):
+        if stop[0] != 0:
+            return
+        a, b = rows[t], columns[t]
+        i0, j0 = offsets[a], offsets[b]
+        n, m = offsets[a + 1] - i0, offsets[b + 1] - j0
+        a0, b0 = mass_offsets[a], mass_offsets[b]
+        stride = block_stride(m)
+        fill_block(means, i0 * width, transposed, column_offsets[b], distance, n, width, stride)
+        moves = 0.0
+        for e in range(start[t], start[t + 1]):
+            moves += flow[e] * distance[place[a, source[e]] * stride + place[b, sink[e]]]
+        stays = 0.0
+        for i in range(n):
+            u = anchor[i0 + i]
+            f[i] = potential[t, u] * scale * more_scale
+            j = place[b, u]
+            there = j if j >= 0 else 0  # without a branch, which would often be guessed wrong
+            least = min(mass[a0 + i], mass[b0 + there]) if j >= 0 else np.float32(0.0)
+            stays += least * distance[i * stride + there]
+        column_transform(distance, f, g, n, m, stride)
+        row_transform(distance, g, f, n, stride)
+        dual = dot(mass, a0, f, n) + dot(mass, b0, g, m)
+        for j in range(m):
+            g[j] = -potential[t, anchor[j0 + j]] * scale * more_scale
+        for j in range(m, stride):
+            g[j] = BARRED
+        row_transform(distance, g, f, n, stride)
+        column_transform(distance, f, g, n, m, stride)
+        prices[t, 0] = stays
+        prices[t, 1] = moves * unit
+        prices[t, 2] = max(dual, dot(mass, a0, f, n) + dot(mass, b0, g, m))
+        prices[t, 3] = _apart(centres[a], centres[b])

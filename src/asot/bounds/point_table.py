@@ -1,0 +1,48 @@
+"""The points of a collection as bounds see them: distinct, in few coordinates, numbered cell by cell.
+
+With points numbered by their anchor, the points of a distribution near one anchor are neighbours in its sorted list,
+and merging two sorted lists both cancels common mass and keeps the cells together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.bounds.short_vectors import Coordinates
+from asot.data.distinct import SparseHistograms
+from asot.exact.points import quantise_sparse
+
+
+class PointTable(NamedTuple):
+    """Distributions as sparse histograms over distinct points that are numbered cell by cell."""
+
+    offsets: NDArray[np.int64]  # (N + 1,)
+    point: NDArray[np.int64]  # (nnz,) ascending within a distribution
+    masses: NDArray[np.int64]  # (nnz,) sum to 2^60 within a distribution
+    cell: NDArray[np.int32]  # (V,) ascending
+    points: NDArray[np.float64]  # (V, w)
+    rest: NDArray[np.float64]  # (V,)
+    height: NDArray[np.float64]  # (k,) mean first coordinate of the points of each cell
+    original: NDArray[np.int64]  # (V,) the number each point had before
+
+    def largest(self, rows: NDArray[np.int64]) -> int:
+        return int((self.offsets[rows + 1] - self.offsets[rows]).max())
+
+
+def point_table(histograms: SparseHistograms, cell: NDArray[np.int64], coordinates: Coordinates, k: int) -> PointTable:
+    """Number the distinct points anew, cell by cell. ``cell`` (V,) is the anchor of each, of ``k``."""
+    first = coordinates.points[:, 0]
+    order = np.lexsort((first, cell))
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    owner = np.repeat(np.arange(len(histograms.offsets) - 1), np.diff(histograms.offsets))
+    index = number[histograms.index]
+    sort = np.lexsort((index, owner))
+    masses = quantise_sparse(histograms.offsets, histograms.masses)[sort]
+    points, rest = np.ascontiguousarray(coordinates.points[order]), coordinates.rest[order]
+    height = np.bincount(cell, weights=first, minlength=k) / np.maximum(np.bincount(cell, minlength=k), 1)
+    cells = cell[order].astype(np.int32)
+    return PointTable(histograms.offsets, index[sort], masses, cells, points, rest, height, order)

@@ -1,0 +1,1 @@
+"""Lower bounds that spare a search most of its solves."""

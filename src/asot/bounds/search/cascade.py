@@ -1,0 +1,100 @@
+"""The cascade: bounds from cheap to dear, each looked at only while the ones before leave a pair in question.
+
+Two questions are asked of it. Which columns look nearest to a row (`nearest_by_bound`)? And which pairs can still be
+within a limit (`pairs_within`)? Both are compiled loops over all pairs of some rows, in threads, and neither keeps a
+number per pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.bounds.search.dual_pool import DualPool
+from asot.bounds.search.kernels import nearest, within_limits
+from asot.bounds.search.projections import Projections
+from asot.jit.metrics import Ground
+
+_ROWS = 16  # of a piece of work of one thread
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Everything that bounds the pairs of a collection from below; rows are the first, columns from ``column_start``.
+
+    ``within``: rows and columns are one set, in which nobody is his own neighbour and (i, j) is (j, i).
+    """
+
+    ground: Ground
+    projections: Projections
+    pool: DualPool
+    n_rows: int
+    n_columns: int
+    column_start: int
+    within: bool
+
+    @property
+    def unit(self) -> float:
+        """Bounds are computed in this unit, so that no square leaves the range of its type."""
+        return float(2.0**self.ground.exponent)
+
+    def _arrays(self) -> tuple[Any, ...]:
+        p = self.projections
+        tables = p.coarse, p.fine, p.mixed, p.tail, self.pool.values
+        sizes = p.fine.size > 0, len(p.mixed), p.n_mixed, p.tail.shape[1], self.pool.values.shape[1]
+        slack = p.relative, p.absolute, self.pool.relative, self.pool.absolute
+        flat = (table.reshape(-1) for table in tables)  # a view of a row would cost as much as its bound
+        return *flat, (len(p.fine), *sizes), (self.ground.code, self.ground.order), slack
+
+    def nearest_by_bound(self, count: int, n_jobs: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds."""
+        columns = np.full((self.n_rows, count), -1)
+        bounds = np.full((self.n_rows, count), np.inf)
+        shape = self.n_columns, self.column_start, self.within
+
+        def piece(start: int, stop: int) -> None:
+            nearest(*self._arrays(), *shape, start, stop, columns, bounds)
+
+        _over_rows(piece, 0, self.n_rows, n_jobs)
+        return columns, self.unit * bounds
+
+    def pairs_within(
+        self,
+        start: int,
+        stop: int,
+        limits: NDArray[np.float64],
+        settled: NDArray[np.int64],
+        n_jobs: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
+
+        ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of question for a row
+        whose limit is 0: it cannot be nearer than the neighbours that are known.
+        """
+        scaled = limits / self.unit
+        first = start + 1 if self.within else 0
+        possible = np.empty((stop - start, max(0, self.n_columns - first)), dtype=np.bool_)
+        shape = first, self.column_start, self.within
+
+        def piece(low: int, high: int) -> None:
+            within_limits(*self._arrays(), *shape, start, low, high, scaled, settled, possible)
+
+        _over_rows(piece, start, stop, n_jobs)
+        rows, columns = np.nonzero(possible)
+        return rows + start, columns + first
+
+
+def _over_rows(piece: Callable[[int, int], None], start: int, stop: int, n_jobs: int) -> None:
+    with ThreadPoolExecutor(n_jobs) as pool:
+        work = [pool.submit(piece, low, min(low + _ROWS, stop)) for low in range(start, stop, _ROWS)]
+        try:
+            for part in work:
+                part.result()
+        finally:
+            for part in work:
+                part.cancel()

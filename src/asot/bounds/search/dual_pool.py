@@ -1,0 +1,135 @@
+"""A lower bound on W_1 from a pool of dual potentials, for every ground metric (docs/method.md §8, §9).
+
+Feasible potentials do not depend on the pair: any 1-Lipschitz f gives W_1(x, y) ≥ |E f(x) - E f(y)| for *all* pairs.
+So solve some pairs, keep their optimal potentials, and extend each to all points by f(z) = min_j g_j + d(z, y_j), after
+McShane, which is 1-Lipschitz whatever the heights g are. Every distribution becomes M numbers, its means of M
+potentials, and a bound on any pair is the largest difference. Nothing is lost to the radii of anchors, since the
+potentials are evaluated at the original points.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distinct import SparseHistograms
+from asot.exact.points import ExactPoints, SinkPotentials
+from asot.exact.workspace import stride_of
+from asot.jit.compiled import compiled
+from asot.jit.metrics import JENSENSHANNON, Ground, fill_distances
+
+SOURCES = 32
+"""Distributions whose pairs give the potentials; 32 of them have 496 pairs."""
+
+_ROUNDING = float(np.finfo(np.float32).eps)
+_POINTS = 256  # points at which a thread evaluates potentials at a time
+
+
+@dataclass(frozen=True)
+class DualPool:
+    """Means of M potentials under every distribution, in the units of ``ground.points``.
+
+    A bound computed from them in float32 is certain after ``bound · (1 - relative) - absolute``.
+    """
+
+    values: NDArray[np.float32]  # (N, M)
+    relative: float
+    absolute: float
+
+
+def no_pool(n: int) -> DualPool:
+    return DualPool(np.empty((n, 0), dtype=np.float32), 0.0, 0.0)
+
+
+def sampled_pairs(n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All pairs of `SOURCES` random distributions of n."""
+    chosen = np.sort(np.random.default_rng(seed).permutation(n)[:SOURCES])
+    first, second = np.triu_indices(len(chosen), 1)
+    return chosen[first], chosen[second]
+
+
+def dual_pool(
+    histograms: SparseHistograms,
+    ground: Ground,
+    source: ExactPoints,
+    support: NDArray[np.float64],
+    seed: int,
+    n_jobs: int = 1,
+    memory: int = 2**30,
+) -> tuple[DualPool, int]:
+    """The pool of a collection, and how many pairs were solved for it.
+
+    ``source`` solves the pairs that the potentials come from; ``support`` (L, d) are the points over which it is
+    written, prepared for the same metric as ``ground``: those of the collection, or anchors.
+    """
+    n = len(histograms.offsets) - 1
+    rows, columns = sampled_pairs(n, seed)
+    count = min(len(rows), memory // (8 * (len(ground.points) + n)))  # of potentials that fit
+    order = np.random.default_rng(seed).permutation(len(rows))[:count]
+    if count == 0:
+        return no_pool(n), 0
+    potentials = source.potentials(rows[order], columns[order])
+    if len(potentials.points) == 0:
+        return no_pool(n), count
+    extended = _extended(potentials, support, ground, n_jobs)
+    values = _means(histograms, extended)
+    values -= values.mean(axis=0)  # a constant changes no difference, and small numbers lose less as float32
+    # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
+    exactness = 1e-6 if ground.code == JENSENSHANNON else 1e-11
+    absolute = 4.0 * _ROUNDING * float(np.abs(values).max()) + exactness * float(np.abs(extended).max())
+    padded = np.zeros((n, -(-values.shape[1] // 16) * 16), dtype=np.float32)
+    padded[:, : values.shape[1]] = values
+    return DualPool(padded, 4.0 * _ROUNDING, absolute), count
+
+
+def _extended(
+    potentials: SinkPotentials, support: NDArray[np.float64], ground: Ground, n_jobs: int
+) -> NDArray[np.float64]:
+    """Every potential at every distinct point of the collection (V, M)."""
+    used, place = np.unique(potentials.points, return_inverse=True)
+    nonempty = np.flatnonzero(np.diff(potentials.starts))
+    starts = np.append(potentials.starts[nonempty], potentials.starts[-1])
+    d = support.shape[1]
+    transposed = np.zeros(((d + 3) & ~3, int(stride_of(len(used)))))
+    transposed[:d, : len(used)] = support[used].T
+    out = np.empty((len(ground.points), len(nonempty)))
+
+    def piece(low: int) -> None:
+        points = ground.points[low : low + _POINTS]
+        _extend(points, transposed, ground.code, ground.order, starts, place, potentials.heights, out[low:])
+
+    with ThreadPoolExecutor(n_jobs) as pool:
+        list(pool.map(piece, range(0, len(out), _POINTS)))
+    return out
+
+
+def _means(histograms: SparseHistograms, potentials: NDArray[np.float64]) -> NDArray[np.float64]:
+    """E f under every distribution (N, M)."""
+    from scipy import sparse
+
+    shape = (len(histograms.offsets) - 1, len(potentials))
+    table = sparse.csr_array((histograms.masses, histograms.index, histograms.offsets), shape=shape)
+    return np.asarray(table @ potentials)
+
+
+@compiled
+def _extend(points, transposed, code, order, starts, place, heights, out):  # type: ignore[no-untyped-def]
+    n, d = points.shape
+    width, stride = transposed.shape
+    x = np.zeros((n + 1) * width)
+    for i in range(n):
+        for c in range(d):
+            x[i * width + c] = points[i, c]
+    distance = np.empty((n + 1) * stride)
+    fill_distances(code, order, x, transposed.reshape(-1), n, stride, width, distance)
+    for i in range(n):
+        row = distance[i * stride : (i + 1) * stride]
+        for m in range(len(starts) - 1):
+            least = np.inf
+            for s in range(starts[m], starts[m + 1]):
+                reached = heights[s] + row[place[s]]
+                least = reached if reached < least else least
+            out[i, m] = least

@@ -1,0 +1,178 @@
+"""A lower bound on W_1 from sorted projections, for ground metrics that are norms (docs/method.md §9).
+
+Let Φ(z) = (φ_1(z_1), …, φ_d(z_d)) with every φ_c 1-Lipschitz. Then ‖Φ(z) - Φ(z')‖_p ≤ ‖z - z'‖_p, and taking means over
+any transport plan,
+
+    W_1(x, y) ≥ ‖E Φ(x) - E Φ(y)‖_p.
+
+The best φ_c are the potentials of the one-dimensional problems, so W_1 ≥ ‖(W_1(x_c, y_c))_c‖_p, where x_c is
+coordinate c of x. A one-dimensional W_1 is the distance ∫|Q_x - Q_y| of two quantile functions, and means over equal
+shares of the mass can only make it smaller. So each distribution becomes a few hundred numbers, the means of its sorted
+coordinates, and a bound on any pair is a sum of differences. With one share it is the distance of the centroids. For
+the Euclidean metric every rotation of the coordinates gives another such bound, and the largest holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distinct import SparseHistograms
+from asot.jit.compiled import compiled
+from asot.jit.float_lanes import WIDTH
+from asot.jit.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground
+
+SHARES = 32
+"""Equal shares of the mass whose means are kept of every sorted coordinate."""
+
+COARSE = 8
+"""Shares of the first, coarse look; divides `SHARES`."""
+
+SORTED = WIDTH
+"""Coordinates that are sorted, as many as go side by side; of the others the mean is kept."""
+
+MIXED = 4
+"""Leading coordinates that the rotations mix: with more, each rotation costs more and adds less."""
+
+GROUPS = 3
+"""Groups of rotations beside the principal axes; each group fills the 16 places side by side."""
+
+TAIL = 112
+"""Most coordinates of which only the mean is kept."""
+
+_MOST_AXES = 512  # coordinates of largest variance that the principal axes are made from
+_NORMS = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI)
+_ROUNDING = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Means of sorted coordinates, in the units of ``ground.points`` (distances are 2^exponent larger).
+
+    A bound computed from them in float32 is certain after ``bound · (1 - relative) - absolute``.
+    """
+
+    coarse: NDArray[np.float32]  # (N, COARSE, WIDTH) along the axes; unused places are 0
+    fine: NDArray[np.float32]  # (N, SHARES, WIDTH)
+    mixed: NDArray[np.float32]  # (groups, N, SHARES, WIDTH) the first n_mixed axes in several rotations
+    n_mixed: int
+    tail: NDArray[np.float32]  # (N, t) means along further axes
+    relative: float
+    absolute: float
+
+
+def has_norm(ground: Ground) -> bool:
+    """Whether the metric is a norm of the difference of two points, which this bound needs."""
+    return ground.code in _NORMS
+
+
+def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memory: int = 2**30) -> Projections:
+    """Project every distribution of a collection. ``memory`` limits the number of rotations."""
+    n = len(histograms.offsets) - 1
+    weights = histograms.pooled_masses() / n
+    x, leading = _leading_axes(ground, weights)  # (V, C + t), C
+    columns = _by_point(histograms)
+
+    def binned(y: NDArray[np.float64], shares: int = SHARES) -> NDArray[np.float32]:
+        """Integrals (N, shares, WIDTH or more) of the sorted columns of y (V, columns)."""
+        out = np.zeros((n, shares, max(WIDTH, y.shape[1])), dtype=np.float32)
+
+        def one(c: int) -> None:
+            bins = np.zeros((n, shares))
+            _fill_shares(np.argsort(y[:, c]), y[:, c].copy(), *columns, np.zeros(n), bins)
+            out[:, :, c] = bins
+
+        _in_threads(one, y.shape[1], n_jobs)
+        return out
+
+    fine = binned(x[:, :leading])
+    n_mixed = min(MIXED, leading) if ground.code == EUCLIDEAN else 0
+    groups = [binned(x[:, :n_mixed] @ turns) for turns in _rotations(n_mixed, n, memory)]
+    coarse = fine.reshape(n, COARSE, SHARES // COARSE, WIDTH).sum(axis=2, dtype=np.float64).astype(np.float32)
+    extent = float(np.linalg.norm(np.abs(x).max(axis=0), 1 if ground.code == CITYBLOCK else 2))
+    return Projections(
+        coarse=coarse,
+        fine=fine,
+        mixed=np.stack(groups) if groups else np.empty((0, n, SHARES, WIDTH), dtype=np.float32),
+        n_mixed=n_mixed,
+        tail=np.ascontiguousarray(binned(x[:, leading:], 1)[:, 0, : x.shape[1] - leading]),
+        # one rounding for each addition of float32, and for each number that became one
+        relative=2.0 * _ROUNDING * (SHARES + leading + x.shape[1] + 16),
+        absolute=8.0 * _ROUNDING * extent,
+    )
+
+
+def _leading_axes(ground: Ground, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Points (V, C + t) in the coordinates of largest spread, and how many of them (C) are to be sorted."""
+    centre = weights @ ground.points
+    x = ground.points - centre
+    spread = np.einsum("vd,vd,v->d", x, x, weights)
+    widest = np.argsort(-spread, kind="stable")[:_MOST_AXES]
+    if len(widest) < x.shape[1] or ground.code != EUCLIDEAN:
+        x, spread = x[:, widest], spread[widest]
+    axes = None
+    if ground.code == EUCLIDEAN:
+        spread, axes = np.linalg.eigh((x * weights[:, None]).T @ x)
+        spread, axes = np.maximum(spread[::-1], 0.0), axes[:, ::-1]
+    leading = min(SORTED, x.shape[1])
+    share = np.cumsum(spread) / max(spread.sum(), np.finfo(float).tiny)
+    kept = int(np.clip(1 + np.searchsorted(share, 0.999), leading, min(x.shape[1], leading + TAIL)))
+    return np.ascontiguousarray(x[:, :kept] if axes is None else x @ axes[:, :kept]), leading
+
+
+def _rotations(size: int, n: int, memory: int) -> list[NDArray[np.float64]]:
+    """Groups of orthogonal matrices side by side (size, R·size), over all directions; always the same ones."""
+    groups = int(min(GROUPS, memory // (4 * WIDTH * SHARES * n)))
+    if size < 2 or groups == 0:
+        return []
+    each = WIDTH // size
+    if size == 2:
+        angles = np.arange(1, each * groups + 1) * (np.pi / 2 / (each * groups + 1))  # a quarter turn renames the axes
+        angles = angles.reshape(each, groups).T.ravel()  # the first group looks everywhere
+        turns = [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
+    else:
+        rng = np.random.default_rng(0)
+        turns = [np.linalg.qr(rng.normal(size=(size, size)))[0] for _ in range(each * groups)]
+    return [np.hstack(turns[start : start + each]) for start in range(0, len(turns), each)]
+
+
+def _by_point(histograms: SparseHistograms) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """The table of masses (N, V) by columns: for every distinct point, who has it and with what mass."""
+    n = len(histograms.offsets) - 1
+    owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
+    order = np.argsort(histograms.index, kind="stable")
+    starts = np.searchsorted(histograms.index[order], np.arange(len(histograms.points) + 1))
+    return starts, owner[order], histograms.masses[order]
+
+
+def _in_threads(function: Callable[[int], None], count: int, n_jobs: int) -> None:
+    with ThreadPoolExecutor(n_jobs) as pool:
+        list(pool.map(function, range(count)))
+
+
+@compiled
+def _fill_shares(order, y, starts, owners, masses, filled, bins):  # type: ignore[no-untyped-def]
+    """Integrals of every distribution's quantile function over equal shares of mass, into bins (N, shares).
+
+    Points come in ascending order of y; ``filled`` (N,) is the mass that each distribution has met so far.
+    """
+    shares = bins.shape[1]
+    for v in order:
+        for s in range(starts[v], starts[v + 1]):
+            i = owners[s]
+            mass = masses[s]
+            position = filled[i]
+            share = min(int(position * shares), shares - 1)
+            while share < shares - 1 and mass > (share + 1) / shares - position:
+                room = (share + 1) / shares - position
+                bins[i, share] += room * y[v]
+                mass -= room
+                share += 1
+                position = share / shares
+            bins[i, share] += mass * y[v]
+            filled[i] = position + mass

@@ -1,0 +1,1 @@
+"""Collections of distributions: how they come in, are kept, and are written."""

@@ -1,0 +1,1 @@
+"""Other people's data as collections, one file per ecosystem."""

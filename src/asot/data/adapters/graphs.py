@@ -1,0 +1,328 @@
+"""Graphs as distributions: a graph is the bag of its nodes, and a node is what its neighbourhood looks like.
+
+A node starts with features x, most often its one-hot label. Then x ← (1 + ε) x + Σ_neighbours x is repeated, and the
+results of all rounds are put side by side. After r rounds, two nodes with equal features have seen equal neighbourhoods
+up to r steps away, as far as sums can tell. There is nothing to learn in this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distributions import Distributions
+from asot.validation import FloatArray, first_false, refuse_what_cannot_fit, to_array, to_float_array
+
+
+def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> FloatArray:
+    """Features of nodes that tell what is around them.
+
+    Parameters
+    ----------
+    x : (n, d) float
+        What every node starts with. float32 stays float32, everything else becomes float64.
+    edges : (m, 2) int
+        Pairs of nodes, counted from 0. Edges have no direction and no weight: one that is listed twice, in the same or
+        in the other direction, counts once. A node with an edge to itself is one of its own neighbours.
+    rounds : int
+        How often x ← (1 + eps) x + Σ_neighbours x is applied.
+    eps : float
+        Extra weight of a node against its neighbours.
+
+    Returns
+    -------
+    (n, (rounds + 1) d) float
+        The start and the result of every round, side by side.
+
+    Examples
+    --------
+    A path of three nodes:
+
+    >>> from asot.datasets import graph_features
+    >>> graph_features([[1.0], [0.0], [0.0]], [[0, 1], [1, 2]], rounds=2)
+    array([[1., 1., 2.],
+           [0., 1., 2.],
+           [0., 0., 1.]])
+    """
+    start = _as_start(x)
+    listed = _as_edges(to_array(edges, "edges"), len(start), "edges")
+    return _aggregate(start, listed, _as_rounds(rounds), _as_eps(eps))
+
+
+def from_pyg(x: Any, edge_index: Any, batch: Any = None, *, rounds: int = 4, eps: float = 0.0) -> Distributions:
+    """A collection from the arrays of a PyTorch Geometric batch: every graph is the bag of its nodes' features.
+
+    NumPy arrays do as well as tensors, on any device. PyTorch Geometric itself is not needed.
+
+    Parameters
+    ----------
+    x : (n, d) float
+        What every node starts with.
+    edge_index : (2, m) int
+        The two ends of every edge. Direction does not count, see `graph_features`.
+    batch : (n,) int, optional
+        The graph of every node, 0 to N - 1; by default there is one graph. If it is not sorted, the graphs come in the
+        order of their numbers all the same, and nodes stay in order within a graph.
+    rounds, eps : int, float
+        See `graph_features`.
+
+    Examples
+    --------
+    A path of three nodes, and a single edge:
+
+    >>> import numpy as np
+    >>> from asot.datasets import from_pyg
+    >>> x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    >>> edge_index = np.array([[0, 1, 3], [1, 2, 4]])
+    >>> from_pyg(x, edge_index, batch=np.array([0, 0, 0, 1, 1]))
+    Distributions: 2 distributions of 2 to 3 points (mean 2.5, 5 in all) in 10 dimensions, float64
+    """
+    start = _as_start(x)
+    ends = to_array(edge_index, "edge_index")
+    if ends.size and (ends.ndim != 2 or ends.shape[0] != 2):
+        raise ValueError(f"edge_index must be (2, m): the ends of the edges in two rows; found shape {ends.shape}")
+    edges = _as_edges(ends.T, len(start), "edge_index")
+    graph = np.zeros(len(start), np.int64) if batch is None else _as_batch(batch, len(start))
+    check_edges_stay_inside(edges, graph, "edge_index")
+    points = _aggregate(start, edges, _as_rounds(rounds), _as_eps(eps))
+    return group_nodes(points, graph, int(graph.max()) + 1)
+
+
+def from_networkx(
+    graphs: Iterable[Any],
+    label: str | None = None,
+    *,
+    known: Sequence[Hashable] | None = None,
+    rounds: int = 4,
+    eps: float = 0.0,
+) -> Distributions:
+    """A collection from networkx graphs: every graph is the bag of its nodes' features.
+
+    Parameters
+    ----------
+    graphs : iterable of networkx graphs
+        Nodes may be anything. Directed graphs are refused, because neighbours here have no direction. Parallel edges
+        count once, weights do not count, and a node with an edge to itself is one of its own neighbours.
+    label : str, optional
+        The node attribute that holds a node's label; nodes start with their one-hot label. By default all nodes start
+        alike, with the number 1, and only the structure tells.
+    known : sequence, optional
+        All labels, each once, in the order of their columns. By default those that occur, sorted. Give it to make
+        collections that are compared with each other.
+    rounds, eps : int, float
+        See `graph_features`.
+
+    Examples
+    --------
+    >>> import networkx as nx                                             # doctest: +SKIP
+    >>> from_networkx([nx.path_graph(4), nx.cycle_graph(5)], rounds=2)    # doctest: +SKIP
+    Distributions: 2 distributions of 4 to 5 points (mean 4.5, 9 in all) in 3 dimensions, float64
+    """
+    if hasattr(graphs, "nodes"):
+        raise ValueError("graphs must be a list of networkx graphs; for a single graph pass [graph]")
+    if known is not None and label is None:
+        raise ValueError("known lists labels, but no label is read; name the node attribute that holds it")
+    labels: list[Any] = []
+    edges: list[tuple[int, int]] = []
+    sizes: list[int] = []
+    for number, graph in enumerate(graphs):
+        _check_networkx(graph, number)
+        place = {node: len(labels) + i for i, node in enumerate(graph.nodes)}
+        edges.extend((place[a], place[b]) for a, b in graph.edges())
+        labels.extend(1 if label is None else _label_of(graph, node, label, number) for node in place)
+        sizes.append(len(place))
+    if not sizes:
+        raise ValueError("graphs is empty: a collection needs at least one graph")
+    start = np.ones((len(labels), 1)) if label is None else _one_hot_of_any(labels, known)
+    points = graph_features(start, np.array(edges, dtype=np.int64).reshape(-1, 2), rounds=rounds, eps=eps)
+    return Distributions(points, np.concatenate([[0], np.cumsum(sizes)]))
+
+
+# ------------------------------------------------------------------------------------------- what the loaders share
+
+
+def one_hot(labels: NDArray[Any]) -> NDArray[np.float64]:
+    """(n, number of labels that occur): 1 in the column of a node's label; columns in the order of the labels."""
+    names, column = np.unique(labels, return_inverse=True)
+    return _hot(column, len(names))
+
+
+def _hot(column: NDArray[Any], width: int) -> NDArray[np.float64]:
+    """(n, width): 1 in the column (n,) of each row."""
+    refuse_what_cannot_fit(8 * len(column) * width, f"one-hot labels of {width:,} kinds", "merge rare ones")
+    hot = np.zeros((len(column), width))
+    hot[np.arange(len(column)), column] = 1.0
+    return hot
+
+
+def group_nodes(points: FloatArray, graph: NDArray[np.int64], n_graphs: int) -> Distributions:
+    """A collection from nodes and the graph of each, 0 to N - 1."""
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=n_graphs))])
+    if np.any(graph[1:] < graph[:-1]):
+        points = points[np.argsort(graph, kind="stable")]
+    return Distributions(points, offsets)
+
+
+def check_edges_stay_inside(edges: NDArray[np.int64], graph: NDArray[np.int64], what: str, first: int = 0) -> None:
+    """Raise ValueError for an edge (m, 2) that ends at no node or in another graph; ``first`` is where counting begins.
+
+    Messages count edges, nodes and graphs as the source does.
+    """
+    inside = ((edges >= 0) & (edges < len(graph))).all(axis=1)
+    if not inside.all():
+        row = int(np.argmin(inside))
+        a, b = edges[row] + first
+        raise ValueError(
+            f"{what}: edge {row + first:,} is ({a}, {b}), but nodes are numbered {first} to {len(graph) - 1 + first:,}"
+        )
+    crossing = graph[edges[:, 0]] != graph[edges[:, 1]]
+    if crossing.any():
+        row = int(np.argmax(crossing))
+        a, b = edges[row]
+        raise ValueError(
+            f"{what}: edge {row + first:,} joins node {a + first} of graph {graph[a] + first} with node {b + first} of "
+            f"graph {graph[b] + first}; edges must stay within a graph"
+        )
+
+
+def describe_rounds(start: str, d: int, rounds: int, eps: float) -> str:
+    """What the coordinates of a point are, in words."""
+    if rounds == 0:
+        return f"{start}, {d} dimensions"
+    own = "x" if eps == 0 else f"{1 + eps:g} x"
+    return f"{start}, and {rounds} rounds of x ← {own} + Σ_neighbours x: {d * (rounds + 1)} dimensions"
+
+
+# -------------------------------------------------------------------------------------------------- rounds of sums
+
+
+def _aggregate(x: FloatArray, edges: NDArray[np.int64], rounds: int, eps: float) -> FloatArray:
+    """(n, (rounds + 1) d) from x (n, d) and edges (m, 2) that were checked."""
+    from scipy import sparse
+
+    n, d = x.shape
+    size = n * (rounds + 1) * d * x.itemsize
+    refuse_what_cannot_fit(size, f"features of {n:,} nodes", "use fewer rounds, fewer graphs or float32")
+    features = np.empty((n, (rounds + 1) * d), x.dtype)
+    features[:, :d] = x
+    both = np.concatenate([edges, edges[:, ::-1]])
+    neighbours = sparse.csr_array((np.ones(len(both), x.dtype), (both[:, 0], both[:, 1])), shape=(n, n))
+    neighbours.data[:] = 1.0  # SciPy has added up what was listed twice
+    own = x.dtype.type(1.0 + eps)
+    for r in range(1, rounds + 1):
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = own * x + neighbours @ x
+        if not np.isfinite(x).all():
+            raise ValueError(f"features overflow {x.dtype} in round {r} of {rounds}; use fewer rounds")
+        features[:, r * d : (r + 1) * d] = x
+    return features
+
+
+def _as_start(x: Any) -> FloatArray:
+    start = to_float_array(x, "x", keep_float32=True)
+    if start.ndim != 2 or 0 in start.shape:
+        raise ValueError(f"x must be (n, d): a row of features for every node; found shape {start.shape}")
+    finite = np.isfinite(start)
+    if not finite.all():
+        node, column = first_false(finite)
+        raise ValueError(f"x[{node}, {column}] is {start[node, column]}; features must be finite: drop or impute it")
+    return start
+
+
+def _as_rounds(rounds: Any) -> int:
+    if isinstance(rounds, bool) or not hasattr(rounds, "__index__") or int(rounds) < 0:
+        raise ValueError(f"rounds must be a whole number ≥ 0; found {rounds!r}")
+    return int(rounds)
+
+
+def _as_eps(eps: Any) -> float:
+    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)) or not np.isfinite(eps):
+        raise ValueError(f"eps must be a finite number; found {eps!r}")
+    return float(eps)
+
+
+def _as_edges(edges: NDArray[Any], n_nodes: int, name: str) -> NDArray[np.int64]:
+    """Edges (m, 2) whose ends are nodes."""
+    if edges.size == 0:
+        return np.empty((0, 2), np.int64)
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        hint = "; pass its transpose" if edges.ndim == 2 and edges.shape[0] == 2 else ""
+        raise ValueError(f"{name} must be (m, 2): two nodes in every row; found shape {edges.shape}{hint}")
+    if edges.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers, not {edges.dtype}")
+    inside = (edges >= 0) & (edges < n_nodes)
+    if not inside.all():
+        row = first_false(inside)[0]
+        a, b = edges[row]
+        raise ValueError(f"{name}: edge {row} is ({a}, {b}), but nodes are numbered 0 to {n_nodes - 1:,}")
+    return edges.astype(np.int64, copy=False)
+
+
+def _as_batch(batch: Any, n_nodes: int) -> NDArray[np.int64]:
+    graph = to_array(batch, "batch")
+    if graph.shape != (n_nodes,) or graph.dtype.kind not in "iu":
+        raise ValueError(
+            f"batch must hold the graph of each of the {n_nodes} nodes, as integers; "
+            f"found {graph.dtype} of shape {graph.shape}"
+        )
+    graph = graph.astype(np.int64, copy=False)
+    if graph.min() < 0:
+        raise ValueError(f"batch[{int(np.argmin(graph))}] is {graph.min()}; graphs are numbered from 0")
+    present = np.unique(graph)
+    if len(present) != present[-1] + 1:
+        gap = int(np.argmax(present != np.arange(len(present))))
+        raise ValueError(
+            f"batch gives no node to graph {gap}, and a distribution needs a point; "
+            "number the graphs anew: np.unique(batch, return_inverse=True)[1]"
+        )
+    return graph
+
+
+# -------------------------------------------------------------------------------------------------------- networkx
+
+
+def _check_networkx(graph: Any, number: int) -> None:
+    if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
+        raise ValueError(f"graphs must be networkx graphs; entry {number} is {type(graph).__name__}")
+    if graph.is_directed():
+        raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if its directions do not count")
+    if len(graph.nodes) == 0:
+        raise ValueError(f"graph {number} has no node; drop it, a distribution needs at least one point")
+
+
+def _label_of(graph: Any, node: Any, label: str, number: int) -> Any:
+    attributes = graph.nodes[node]
+    value = attributes.get(label)
+    is_tensor = hasattr(value, "shape") and not isinstance(value, np.generic)  # equal tensors are different keys
+    if is_tensor or not isinstance(value, Hashable):
+        raise ValueError(
+            f"graph {number}: the {label!r} of node {node!r} is a {type(value).__name__}, not a label; "
+            "for vectors of features use from_pyg or graph_features"
+        )
+    if value is None or value != value:
+        others = ", ".join(sorted(map(repr, attributes))) or "none"
+        raise ValueError(f"graph {number}: node {node!r} has no label {label!r}; its attributes are: {others}")
+    return value
+
+
+def _one_hot_of_any(labels: list[Any], known: Sequence[Hashable] | None) -> NDArray[np.float64]:
+    """(n, labels) for labels of any kind that can be compared for equality."""
+    names = _sorted(set(labels)) if known is None else list(known)
+    column = {name: i for i, name in enumerate(names)}
+    if len(column) < len(names):
+        twice = next(name for i, name in enumerate(names) if column[name] != i)
+        raise ValueError(f"known lists the label {twice!r} more than once; every label has one column")
+    unknown = next((name for name in labels if name not in column), None)
+    if unknown is not None:
+        raise ValueError(f"the label {unknown!r} occurs, but it is not among the {len(column)} known ones")
+    return _hot(np.array([column[name] for name in labels]), len(column))
+
+
+def _sorted(names: set[Any]) -> list[Any]:
+    try:
+        return sorted(names)
+    except TypeError:  # mixed kinds
+        return sorted(names, key=lambda name: (type(name).__name__, repr(name)))

@@ -1,0 +1,318 @@
+"""The high-level calls: a collection in, every distance out.
+
+`pairwise` goes through an anchor space, `pairwise_exact` solves the original problems. Both are thin: read the input,
+prepare a solver, let the engine run it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot.anchors.space import AnchorSpace
+from asot.bounds.calibration import Calibration
+from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
+from asot.bounds.guarantee import MaxError, as_max_error, choose_anchors, solve_too_wide
+from asot.bounds.refined_solver import BoundedSinkhorn, Estimates
+from asot.data.distinct import sparse_histograms
+from asot.data.distributions import Distributions, as_distributions
+from asot.entropic.kernel import SinkhornSharedCost
+from asot.exact.metric_check import is_metric
+from asot.exact.points import ExactPoints
+from asot.exact.shared_cost import ExactSharedCost
+from asot.histograms import emd_many, one_thread_per_product, sinkhorn_many
+from asot.jit.metrics import prepare_metric
+from asot.run import devices, engine
+from asot.run.pairs import make_pairs
+from asot.run.progress import ProgressLike
+from asot.run.sinks import Sink
+from asot.run.solver import Solver
+from asot.validation import as_choice, as_histograms, as_positive_int, as_reg
+
+
+def pairwise(
+    D: Distributions,
+    E: Distributions | None = None,
+    *,
+    space: Any = None,
+    pairs: ArrayLike | None = None,
+    reg: float | str | None = None,
+    bounds: bool | str = False,
+    estimate: str = "anchor",
+    max_error: float | str | None = None,
+    n_anchors: int | str | None = None,
+    device: str = "auto",
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = None,
+    random_state: Any = None,
+    sink: Sink | None = None,
+) -> Any:
+    """Wasserstein distances W_1 within a collection, or between two, through an anchor space.
+
+    Parameters
+    ----------
+    D : Distributions (N)
+        Or a list of point arrays (n_i, d).
+    E : Distributions (M), optional
+        A second collection. Without it, distances are within D.
+    space : AnchorSpace or anchor learner, optional
+        A learner that is not fitted is fitted (a copy of it) on the collection. Default:
+        ``KMeansAnchors(random_state=random_state)``.
+    pairs : array-like of int (P, 2), optional
+        Which pairs to solve. Default: all i < j within D, or all of D × E.
+    reg : float, "auto" or None
+        None solves exactly on the anchors; a number is the ε of entropic transport; "auto" chooses it from the cost.
+    bounds : bool, or "radius", "cells", "points"
+        Also give ``lower`` and ``upper`` bounds on the true W_1 of every pair, proven for Euclidean spaces; values
+        outside them are moved to the nearer end (not for entropic ones). True looks at every pair of points where
+        distributions have up to four points per anchor ("points"), else only at what they have near each anchor
+        ("cells"); "radius" takes no time. Entropic solves (`reg`) are bounded by what their scalings prove.
+    estimate : {"anchor", "calibrated"}
+        The value returned: the distance on the anchors, or that distance corrected by a fit on 64 pairs that are solved
+        exactly. ``info["calibration"]`` tells the fit and its error on held-out pairs, ``error`` the error to be
+        expected of every pair.
+    max_error : float or str, optional
+        The largest error you accept, in the units of the distance, or as a share of it (``"2%"``). Pairs whose bounds
+        are farther apart are solved exactly and have the status ``Status.EXACT``.
+    n_anchors : int or "auto", optional
+        Number of anchors where `space` is None. "auto" weighs anchors against exact solves; it needs `max_error`.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        "auto" takes the GPUs of the machine when there are any and the work is worth it; ``info`` says where the pairs
+        were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot. Bounds and
+        calibrated estimates are made on the CPU.
+    n_jobs : int, optional
+        Threads, with joblib's meaning (None: 1, -1: every core).
+    memory : int or str, optional
+        Budget for scratch memory, beside inputs and result, such as ``"2G"``.
+    progress : bool, None or callable
+        None shows a bar on a terminal or in a notebook when it takes longer than a second.
+    random_state : int, RandomState or None
+        Seed for learning anchors where `space` is None.
+    sink : optional
+        What to keep: see `asot.run.sinks`. Default: every value.
+
+    Returns
+    -------
+    Distances, or what the sink returns.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> rng = np.random.default_rng(0)
+    >>> D = asot.Distributions.from_list([rng.normal(i, 1.0, size=(30 + i, 2)) for i in range(4)])
+    >>> r = asot.pairwise(D, bounds=True, random_state=0)
+    >>> r.matrix().shape
+    (4, 4)
+    >>> exact = asot.pairwise_exact(D).values
+    >>> bool(np.all((r.lower <= exact) & (exact <= r.upper)))
+    True
+    """
+    D, E = _read_both(D, E)
+    as_choice(estimate, "estimate", ("anchor", "calibrated"))
+    accepted = None if max_error is None else as_max_error(max_error)
+    level = _bounds_level(bounds, accepted)
+    _check_together(D, E, level, estimate, reg, sink)
+    _check_device(device, refined=level is not None or estimate != "anchor")
+    pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
+    more: dict[str, Any] = {}
+    pooled = D if E is None else D + E
+    if n_anchors is not None:
+        space, more = _learner_for(n_anchors, space, pooled, accepted, random_state, device)
+    given = isinstance(space, AnchorSpace) or hasattr(space, "space_")
+    anchor_space = _fitted_space(space, pooled, random_state, device)
+    options: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    if level is None and estimate == "anchor":
+        result = _plain(anchor_space, D, E, reg, pairs, device, sink, options)
+    else:
+        asked_by = "bounds=True" if level is not None else f"estimate={estimate!r}"
+        check_proven(anchor_space, asked_by if accepted is None else "max_error")
+        with one_thread_per_product():
+            solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate)
+            if given:
+                warn_far_from_anchors(anchor_space.proven, radii)
+            result = engine.run(pair_set, solver, sink, **options)
+        if level is not None and len(pair_set) == 0:
+            result = replace(result, lower=np.empty(0), upper=np.empty(0))
+    if hasattr(result, "info"):
+        result.info.update(
+            metric="euclidean" if anchor_space.is_euclidean else "given cost",
+            p=1,
+            n_anchors=anchor_space.n_anchors,
+            estimate=estimate,
+            **more,
+        )
+    return result if accepted is None else solve_too_wide(result, D, E, accepted, **options)
+
+
+def _plain(
+    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, pairs: Any, device: str, sink: Any,
+    options: dict[str, Any],
+) -> Any:  # fmt: skip
+    A = space.histograms(D, device=device)
+    B = None if E is None else space.histograms(E, device=device)
+    common: dict[str, Any] = {"cost": space.cost, "pairs": pairs, "device": device, "sink": sink, **options}
+    return emd_many(A, B, **common) if reg is None else sinkhorn_many(A, B, reg=reg, **common)
+
+
+def _bounds_level(bounds: bool | str, accepted: MaxError | None) -> str | None:
+    """Which bounds to compute: none, or a level of `asot.bounds.error_bars.make_bounds`."""
+    if isinstance(bounds, (bool, np.bool_)):
+        return "auto" if bounds or accepted is not None else None
+    return as_choice(bounds, "bounds", ("radius", "cells", "points"))
+
+
+def _check_together(
+    D: Distributions, E: Distributions | None, level: str | None, estimate: str, reg: Any, sink: Any
+) -> None:
+    """Refuse options that mean nothing together."""
+    n = len(D) + (0 if E is None else len(E))
+    if estimate == "calibrated" and reg is not None:
+        raise ValueError("estimate='calibrated' corrects the exact anchor distance; use reg=None")
+    if estimate == "calibrated" and n < 3:
+        raise ValueError(
+            f"estimate='calibrated' is fitted on exact pairs and needs at least three distributions; found {n}: "
+            "use pairwise_exact"
+        )
+    if level is not None and sink is not None:
+        raise ValueError("bounds=True works with the default sink only, which keeps every value")
+
+
+def _learner_for(
+    n_anchors: Any, space: Any, D: Distributions, accepted: MaxError | None, random_state: Any, device: str
+) -> tuple[Any, dict[str, Any]]:
+    """A learner with the number of anchors that was asked for, and what to say about it."""
+    from asot.anchors.kmeans import KMeansAnchors
+
+    if space is not None:
+        raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
+    more: dict[str, Any] = {}
+    if n_anchors == "auto":
+        if accepted is None:
+            raise ValueError("n_anchors='auto' weighs anchors against exact solves and needs max_error, such as '2%'")
+        n_anchors, more = choose_anchors(D, accepted, random_state)
+    return KMeansAnchors(as_positive_int(n_anchors, "n_anchors"), random_state=random_state, device=device), more
+
+
+def _refined_solver(
+    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, level: str | None, estimate: str
+) -> tuple[Solver, NDArray[np.float64]]:
+    """The solver that gives bounds or calibrated values, and the radii of all distributions."""
+    proven = space.proven
+    bounds = None if level is None else make_bounds(proven, D, E, level if reg is None else "radius")
+    if reg is not None:
+        if proven is not space:
+            raise ValueError("bounds on entropic distances need nearest anchors, not soft codes; use reg=None")
+        assert bounds is not None
+        A, B = _histograms(space, D, E)
+        entropic = SinkhornSharedCost(
+            A, B, space.cost, reg=as_reg(reg, space.cost), max_iter=1000, tol=1e-9, regularised=False,
+            start_at_target=False,
+        )  # fmt: skip
+        return BoundedSinkhorn(entropic, bounds), bounds.radii
+    anchor = ExactSharedCost(*_histograms(proven, D, E), proven.cost, cancel=True)
+    learned = None
+    if proven is not space:
+        learned = ExactSharedCost(*_histograms(space, D, E), space.cost, cancel=is_metric(space.cost))
+    calibration = None
+    if estimate == "calibrated":
+        everything = make_pairs(len(D), None if E is None else len(E))
+        calibration = Calibration(proven, D, E, anchor, everything, learned)
+    measured = bounds or calibration
+    assert measured is not None
+    return Estimates(anchor, bounds, calibration, learned), measured.radii
+
+
+def _histograms(
+    space: AnchorSpace, D: Distributions, E: Distributions | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    A = as_histograms(space.histograms(D), "A", space.n_anchors)
+    return A, None if E is None else as_histograms(space.histograms(E), "B", space.n_anchors)
+
+
+def pairwise_exact(
+    D: Distributions,
+    E: Distributions | None = None,
+    *,
+    pairs: ArrayLike | None = None,
+    metric: str = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = None,
+    sink: Sink | None = None,
+) -> Any:
+    """The original W_1 within a collection, or between two: exact, no anchors.
+
+    Parameters
+    ----------
+    D, E, pairs, n_jobs, memory, progress, sink
+        As in `pairwise`.
+    metric : str
+        Ground metric: any of scipy's ``cdist`` that satisfies the triangle inequality ("euclidean", "cityblock",
+        "chebyshev", "minkowski", "canberra", "hamming", "jaccard", "rogerstanimoto", "sokalsneath", "jensenshannon",
+        "seuclidean", "mahalanobis").
+    metric_params : dict, optional
+        ``p`` of "minkowski" (2 without), ``V`` of "seuclidean", ``VI`` of "mahalanobis" (without: from the distinct
+        points that carry mass).
+
+    Returns
+    -------
+    Distances, or what the sink returns.
+
+    Examples
+    --------
+    >>> import asot
+    >>> D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]], [[2.0]]])
+    >>> asot.pairwise_exact(D).values
+    array([1.5, 1.5, 1. ])
+    """
+    D, E = _read_both(D, E)
+    histograms = sparse_histograms(D if E is None else D + E)
+    ground = prepare_metric(histograms.points, metric, metric_params)
+    solver = ExactPoints(histograms, ground, column_start=0 if E is None else len(D))
+    pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
+    info = {"p": 1, "estimate": "exact"}
+    return engine.run(pair_set, solver, sink, n_jobs=n_jobs, memory=memory, progress=progress, info=info)
+
+
+def _read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
+    first = as_distributions(D)
+    if E is None:
+        return first, None
+    second = as_distributions(E)
+    if first.dim != second.dim:
+        raise ValueError(
+            f"the two collections are in {first.dim} and {second.dim} dimensions; they must share one space"
+        )
+    return first, second
+
+
+def _check_device(device: str, *, refined: bool) -> None:
+    kind, _ = devices.parse(device)
+    if refined and kind == "cuda":
+        raise ValueError(
+            "bounds, max_error and calibrated estimates are made on the CPU, not on "
+            f"device={str(device)!r}; use device='auto' or 'cpu', or leave them out"
+        )
+
+
+def _fitted_space(space: Any, pooled: Distributions, random_state: Any, device: str = "auto") -> AnchorSpace:
+    """The space a caller means: itself, that of a learner, or one that is learned here."""
+    if isinstance(space, AnchorSpace):
+        return space
+    if space is None:
+        from asot.anchors.kmeans import KMeansAnchors
+
+        space = KMeansAnchors(random_state=random_state, device=device)
+    if not hasattr(space, "fit"):
+        raise TypeError(f"space must be an AnchorSpace or an anchor learner such as KMeansAnchors(); found {space!r}")
+    if not hasattr(space, "space_"):
+        from sklearn.base import clone
+
+        space = clone(space).fit(pooled)
+    fitted: AnchorSpace = space.space_
+    return fitted

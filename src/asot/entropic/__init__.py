@@ -1,0 +1,1 @@
+"""Entropic transport: Sinkhorn's iteration, with an implementation per device."""

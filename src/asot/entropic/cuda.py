@@ -1,0 +1,106 @@
+"""Entropic transport on a GPU: the fused kernel where its range is proven safe, the log domain everywhere else.
+
+The fused kernel (`asot.entropic.triton_fused`) takes all pairs of a tile; those that it leaves open, because they
+converge too slowly or leave the range of its floats, are solved in the log domain (`asot.entropic.cuda_log`)
+right behind it on the same stream. When max C/ε is too large for the kernel, all pairs take the log domain.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.entropic.cuda_log import LogSinkhornCuda
+from asot.entropic.triton_fused import SMALLEST_TOL, SinkhornTriton, kernel_is_safe
+from asot.jit.cuda import launch_over_pairs, pair_arguments
+from asot.run.pairs import PairSet
+from asot.run.solver import DeviceSolution
+
+PRECISIONS = ("auto", "float32", "tf32", "float64")
+
+NEEDS = ("cupy", "torch", "triton")
+"""Packages that this solver is made with."""
+
+Float = NDArray[np.float64]
+
+
+def choose_precision(precision: str, tol: float | None) -> str:
+    """float32 (three TF32 products) where that gives the accuracy asked for, else float64."""
+    if precision == "auto":
+        return "float32" if tol is None or tol >= SMALLEST_TOL["float32"] else "float64"
+    if tol is not None and tol < SMALLEST_TOL[precision]:
+        raise ValueError(
+            f"tol={tol:g} cannot be met in {precision}; use precision='float64', or tol={SMALLEST_TOL[precision]:g} "
+            "or more"
+        )
+    return precision
+
+
+class SinkhornCuda:
+    """Prepared once from histograms and their cost; parameters as in `asot.entropic.kernel`, and the precision."""
+
+    def __init__(self, A: Float, B: Float | None, cost: Float, *, precision: str, **how: Any) -> None:
+        self._log = LogSinkhornCuda(A, B, cost, **how)
+        safe = kernel_is_safe(cost, how["reg"], precision)
+        self._fused = SinkhornTriton(A, B, cost, precision=precision, **how) if safe else None
+        self.info: dict[str, Any] = (self._fused or self._log).info
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return (self._fused or self._log).pairs_per_tile(memory)
+
+    def on(self, device: int) -> _OnDevice:
+        return _OnDevice(self._log.on(device), self._fused and self._fused.on(device))
+
+
+class _OnDevice:
+    def __init__(self, log: Any, fused: Any) -> None:
+        self._log, self._fused = log, fused
+
+    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        if self._fused is None:
+            solution: DeviceSolution = self._log.solve(pairs, start, stop)
+            return solution
+        import cupy
+        import torch
+
+        same_stream: Any = torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(same_stream):
+            solution = self._fused.solve(pairs, start, stop)
+        self._log.finish(pairs, start, stop, solution)
+        return solution
+
+
+class DebiasedCuda:
+    """A GPU solver of regularised values whose answers lose the mean of their two self terms (see `debiased`)."""
+
+    def __init__(self, solver: SinkhornCuda, row_terms: Any, column_terms: Any) -> None:
+        self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms
+        self.info = solver.info
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self._solver.pairs_per_tile(memory)
+
+    def on(self, device: int) -> _DebiasedOnDevice:
+        return _DebiasedOnDevice(self._solver.on(device), self._row_terms, self._column_terms)
+
+
+class _DebiasedOnDevice:
+    def __init__(self, biased: _OnDevice, row_terms: Any, column_terms: Any) -> None:
+        import cupy
+
+        self._biased = biased
+        self._terms = [
+            cupy.asarray(array) for terms in (row_terms, column_terms) for array in (terms.values, terms.status)
+        ]
+
+    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        described = pair_arguments(pairs, start, stop)
+        solution = self._biased.solve(pairs, start, stop)
+        size = stop - start
+        launch_over_pairs(
+            "subtract_self_terms", size, *described, np.int64(start), np.int64(size),
+            solution.values, solution.status, *self._terms,
+        )  # fmt: skip
+        return solution

@@ -1,0 +1,186 @@
+"""Entropic transport in the log domain on an NVIDIA GPU, in float64, with one warp per pair.
+
+The algorithm is that of `asot.entropic.log_newton`, so it takes any ε. It has two uses: all pairs of a tile, where C/ε
+is too large for a kernel, and the pairs that a faster solver left open. In both, the open pairs are listed first and
+warps take them one after another, so that a tile without any costs a look at its statuses and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from asot.jit.cuda import load, pair_arguments
+from asot.run.pairs import PairSet
+from asot.run.solver import DeviceSolution
+
+OPEN = 100
+"""Status of a pair that is still to be solved; it never leaves the device (``common.cuh``)."""
+
+TILE_SECONDS = 0.1
+BYTES_PER_PAIR = 41
+"""Value, status, iterations, error and a place in the list of open pairs; two indices where pairs are listed."""
+
+MOST_PAIRS = 2**24
+
+MOST_WARPS = 16
+"""Warps of a multiprocessor: so many have the registers they need."""
+
+ENOUGH_WARPS = 6
+"""Plans move to shared memory if this many warps of a multiprocessor find room there."""
+
+BLOCK_BYTES = 1024
+"""Shared memory that CUDA itself takes of every block."""
+
+SCRATCH_BYTES = 2**28
+"""Most memory for the plans of all warps of a tile, where these do not lie in shared memory."""
+
+Float = NDArray[np.float64]
+
+
+class LogSinkhornCuda:
+    """Prepared once from histograms and their cost; copies itself to GPUs. Parameters as in `SinkhornSharedCost`."""
+
+    def __init__(
+        self,
+        A: Float,
+        B: Float | None,
+        cost: Float,
+        *,
+        reg: float,
+        max_iter: int,
+        tol: float | None,
+        regularised: bool,
+        start_at_target: bool,
+    ) -> None:
+        self.A, self.B = A, B
+        self.M = np.ascontiguousarray((cost / reg).T)  # (l, k)
+        self.reg, self.max_iter, self.tol = reg, max_iter, tol
+        self.regularised, self.start_at_target = regularised, start_at_target
+        self.log_sums = logsumexp(-self.M, axis=0)  # (k,)
+        self.range = float(self.M.max())
+        self.rounding = 1e-15 * (1.0 + self.range)  # exponents are this uncertain, and with them every mass
+        self.most_rows = _in_eights(A)
+        self.most_columns = self.most_rows if B is None else _in_eights(B)
+        self.info: dict[str, Any] = {
+            "solver": "Sinkhorn, log domain",
+            "device": "cuda",
+            "precision": "float64",
+            "reg": reg,
+            "max_iter": max_iter,
+            "tol": tol,
+        }
+
+    def pairs_per_tile(self, memory: int) -> int:
+        p, q = self.most_rows, self.most_columns
+        if self.tol is None:
+            seconds = 1e-11 * p * q * self.max_iter
+        else:
+            seconds = 2e-9 * p * q + 2e-11 * p**3
+        return int(np.clip(min(TILE_SECONDS / seconds, memory / BYTES_PER_PAIR), 1, MOST_PAIRS))
+
+    def on(self, device: int) -> LogSinkhornOnDevice:
+        return LogSinkhornOnDevice(self, device)
+
+
+def _in_eights(histograms: Float) -> int:
+    """The largest number of anchors with mass, rounded up as the kernel pads them."""
+    return -(-int(np.count_nonzero(histograms, axis=1).max(initial=1)) // 8) * 8
+
+
+class Geometry(NamedTuple):
+    """How the kernel is compiled and launched. Sizes count float64 numbers of one warp."""
+
+    near_shared: bool
+    far_shared: bool
+    warps: int
+    """Warps of a multiprocessor."""
+    near_size: int
+    """Vectors, and eight columns of a plan."""
+    shared_size: int
+    scratch_size: int
+
+
+def geometry(most_rows: int, most_columns: int, shared_memory: int, *, fixed: bool) -> Geometry:
+    """Where a warp keeps its numbers, given the bytes of shared memory that a block may have."""
+    p, q = most_rows, most_columns
+    near = 16 * p + 4 * q + (p + q) // 2
+    far = 0 if fixed else p * q + p * (p + 8) // 2  # the plan, and half a matrix (p, p)
+
+    def warps_with(size: int) -> int:
+        return min(MOST_WARPS, (shared_memory + BLOCK_BYTES) // (8 * size + BLOCK_BYTES))
+
+    far_shared = warps_with(near + far) >= ENOUGH_WARPS
+    near_shared = far_shared or warps_with(near) >= ENOUGH_WARPS
+    shared = near_shared * near + far_shared * far
+    return Geometry(near_shared, far_shared, warps_with(shared), near, shared, near + far - shared)
+
+
+class LogSinkhornOnDevice:
+    """What all pairs share, on one GPU, with the kernels that solve them."""
+
+    def __init__(self, host: LogSinkhornCuda, device: int) -> None:
+        import cupy
+
+        attributes = cupy.cuda.Device(device).attributes
+        fixed = host.tol is None
+        self._plan = geometry(
+            host.most_rows, host.most_columns, attributes["MaxSharedMemoryPerBlockOptin"], fixed=fixed
+        )
+        self._n_warps = self._plan.warps * attributes["MultiProcessorCount"]
+        if self._plan.scratch_size:
+            self._n_warps = max(1, min(self._n_warps, SCRATCH_BYTES // (8 * self._plan.scratch_size)))
+        self._defines = {
+            "FIXED": int(fixed),
+            "NEAR_SHARED": int(self._plan.near_shared),
+            "FAR_SHARED": int(self._plan.far_shared),
+            "WARPS": MOST_WARPS if self._plan.warps > MOST_WARPS // 2 else MOST_WARPS // 2,  # two variants to compile
+        }
+        A = cupy.asarray(host.A)
+        B = A if host.B is None else cupy.asarray(host.B)
+        self._problem = (
+            A, B, cupy.asarray(host.M), np.int32(host.M.shape[1]), np.int32(host.M.shape[0]),
+            cupy.asarray(host.log_sums), np.float64(host.reg), np.int32(host.max_iter),
+            np.float64(host.tol or 0.0), np.float64(host.range), np.float64(host.rounding),
+            np.int32(host.regularised), np.int32(host.start_at_target), np.int32(host.most_rows),
+            np.int32(host.most_columns), np.int64(self._plan.near_size), np.int64(self._plan.scratch_size),
+        )  # fmt: skip
+
+    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        import cupy
+
+        count = stop - start
+        solution = DeviceSolution(
+            cupy.empty(count),
+            cupy.full(count, OPEN, dtype=np.int8),
+            cupy.zeros(count, dtype=np.int32),
+            cupy.empty(count),
+        )
+        self.finish(pairs, start, stop, solution)
+        return solution
+
+    def finish(self, pairs: PairSet, start: int, stop: int, solution: DeviceSolution) -> None:
+        """Enqueue the pairs start..stop-1 whose status is `OPEN`; their answers and iterations are put in place.
+
+        The iterations that a pair already has count against ``max_iter``. Other pairs are left as they are.
+        """
+        import cupy
+
+        count = stop - start
+        n_warps = min(self._n_warps, count)
+        open_pairs = cupy.empty(count, dtype=np.int32)
+        n_open, n_taken = cupy.zeros(1, dtype=np.int32), cupy.zeros(1, dtype=np.int32)
+        scratch = cupy.empty(n_warps * self._plan.scratch_size)
+        module = load("sinkhorn_log", self._defines)
+        blocks = max(1, min(1024, count // 256))
+        module.get_function("list_open")((blocks,), (256,), (np.int64(count), solution.status, open_pairs, n_open))
+        solve = module.get_function("solve_open")
+        solve.max_dynamic_shared_size_bytes = 8 * self._plan.shared_size
+        arguments = (
+            *pair_arguments(pairs, start, stop), np.int64(start), open_pairs, n_open, n_taken, *self._problem, scratch,
+            solution.values, solution.status, solution.n_iter, solution.marginal_error,
+        )  # fmt: skip
+        solve((n_warps,), (32,), arguments, shared_mem=8 * self._plan.shared_size)

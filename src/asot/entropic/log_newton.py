@@ -1,0 +1,364 @@
+"""One entropic problem in the log domain: stable for every ε, and quadratically convergent at the end.
+
+Everything is in units of ε: potentials φ, ψ and costs M = C/ε, with the plan T = exp(φ_i + ψ_j - M_ij). Three pieces:
+
+* a *sweep* is Sinkhorn's iteration with log-sum-exp, so nothing can overflow or vanish. Many of them in a row go on
+  as scalings of the plan itself, T ← diag(u) T diag(v), as long as these stay in the range of float64;
+* a *Newton step* climbs the semi-dual J(φ) = ⟨a, φ⟩ + ⟨b, ψ(φ)⟩, where ψ(φ) makes the column sums exact. Its gradient
+  is a - T1 and its Hessian -(diag(T1) - T diag(1/b) Tᵀ). Where Sinkhorn needs 10⁵ sweeps (small ε), it needs a few;
+* *annealing* starts at a large ε and lowers it, each level from the last one's potentials.
+
+Only the anchors that carry mass take part. A Newton step counts as one iteration. The pairs of a tile are solved one
+after the other inside compiled code, so that threads do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asot.jit.compiled import compiled, inlined, reordered
+
+LARGEST_MOVE = 4.0
+"""A Newton step changes no potential by more than this many ε, whatever a nearly singular matrix asks for."""
+
+TRIALS = 16
+"""Lengths tried along a Newton step."""
+
+ANNEALING_FACTOR = 4.0
+
+COARSE_TOLERANCE = 1e-2
+"""Marginal error at which an annealing level is left for the next."""
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Sums of a scaled plan outside of this are not used. Entries of a plan that vanish in float64 are below 1e-307, and no
+scaling within these bounds brings them back."""
+
+STALLED = 50
+"""Steps without a smaller marginal error after which rounding has won."""
+
+
+@inlined
+def _fit_row(i, a, M, phi, psi):  # type: ignore[no-untyped-def]
+    """φ_i ← log a_i - log Σ_j exp(ψ_j - M_ij): the row sum becomes a_i."""
+    top = -np.inf
+    for j in range(M.shape[1]):
+        top = max(top, psi[j] - M[i, j])
+    total = 0.0
+    for j in range(M.shape[1]):
+        total += np.exp(psi[j] - M[i, j] - top)
+    phi[i] = np.log(a[i]) - top - np.log(total)
+
+
+@inlined
+def _fit_columns(a, b, M, phi, psi, T, row_sum):  # type: ignore[no-untyped-def]
+    """ψ_j ← log b_j - log Σ_i exp(φ_i - M_ij): column sums become b.
+
+    Also fills the plan T (p, q) and its row sums, and returns the marginal error Σ|T1 - a|.
+    """
+    p, q = M.shape
+    for j in range(q):
+        psi[j] = -np.inf
+    for i in range(p):
+        for j in range(q):
+            psi[j] = max(psi[j], phi[i] - M[i, j])
+    for i in range(p):
+        for j in range(q):
+            T[i, j] = np.exp(phi[i] - M[i, j] - psi[j])
+    scale = np.zeros(q)
+    for i in range(p):
+        for j in range(q):
+            scale[j] += T[i, j]
+    for j in range(q):
+        psi[j] = np.log(b[j]) - psi[j] - np.log(scale[j])
+        scale[j] = b[j] / scale[j]
+    error = 0.0
+    for i in range(p):
+        total = 0.0
+        for j in range(q):
+            T[i, j] *= scale[j]
+            total += T[i, j]
+        row_sum[i] = total
+        error += abs(total - a[i])
+    return error
+
+
+@inlined
+def _fit_rows(a, M, phi, psi, row_sum):  # type: ignore[no-untyped-def]
+    """Sinkhorn's update of all rows, from the row sums of the present plan where these did not vanish."""
+    for i in range(len(a)):
+        if row_sum[i] > 1e-290:
+            phi[i] += np.log(a[i]) - np.log(row_sum[i])
+        else:
+            _fit_row(i, a, M, phi, psi)
+
+
+@reordered
+def _dot(x, y, n):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for m in range(n):
+        total += x[m] * y[m]
+    return total
+
+
+@inlined
+def _newton_direction(a, b, T, row_sum, W, scaled, step):  # type: ignore[no-untyped-def]
+    """Solve (L + diag|r| / LARGEST_MOVE) step = r with r = a - T1 and L = diag(T1) - T diag(1/b) Tᵀ.
+
+    L is the Laplacian of a graph whose edges weigh W_ik = Σ_j T_ij T_kj / b_j; the second term ties every node to the
+    ground, which keeps all entries of the step within LARGEST_MOVE and vanishes with the residual. Eliminating a node
+    of such a graph only adds to the weights between its neighbours: without a subtraction they keep all their digits
+    (Grassmann, Taksar, Heyman), even where the plan falls into blocks that hardly touch and a Cholesky factor would be
+    noise. Returns the largest entry.
+    """
+    p = len(a)
+    q = len(b)
+    for i in range(p):
+        step[i] = a[i] - row_sum[i]
+        W[i, i] = abs(step[i]) / LARGEST_MOVE
+        for j in range(q):
+            scaled[j] = T[i, j] / b[j]
+        for k in range(i + 1, p):
+            W[i, k] = _dot(scaled, T[k], q)
+    for v in range(p):
+        ground = W[v, v]
+        degree = ground + 1e-300
+        for k in range(v + 1, p):
+            degree += W[v, k]
+        W[v, v] = degree
+        for i in range(v + 1, p):
+            share = W[v, i] / degree
+            step[i] += share * step[v]
+            W[i, i] += share * ground
+            for k in range(i + 1, p):
+                W[i, k] += share * W[v, k]
+    largest = 0.0
+    for v in range(p - 1, -1, -1):
+        step[v] = (step[v] + _dot(W[v, v + 1 :], step[v + 1 :], p - v - 1)) / W[v, v]
+        largest = max(largest, abs(step[v]))
+    return largest
+
+
+@inlined
+def _semidual(a, b, phi, psi):  # type: ignore[no-untyped-def]
+    return _dot(a, phi, len(a)) + _dot(b, psi, len(b))
+
+
+@inlined
+def _climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
+    """From φ, sweep and Newton in turn until the marginal error is at most ``tol``; φ and ψ are updated in place.
+
+    A Newton step is kept where it raises the semi-dual or lowers the marginal error, by halving if need be; one that
+    its limit made too short is followed by steps twice as long, as long as they are kept. Takes at least one step:
+    a surplus below ``tol`` must follow ε down, or later it would have a long way to go. Returns (steps, marginal
+    error); the plan's column sums are exact.
+    """
+    p, q = M.shape
+    T = np.empty((p, q))
+    W = np.empty((p, p))
+    row_sum = np.empty(p)
+    trial_row_sum = np.empty(p)
+    step = np.empty(p)
+    trial = np.empty(p)
+    trial_psi = np.empty(q)
+    scaled = np.empty(q)
+    error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+    steps = 0
+    best = error
+    best_at = 0
+    while (error > tol or steps == 0) and steps < max_steps and steps - best_at < STALLED and stop[0] == 0:
+        steps += 1
+        _fit_rows(a, M, phi, psi, row_sum)
+        error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+        if error > tol:
+            height = _semidual(a, b, phi, psi)
+            largest = _newton_direction(a, b, T, row_sum, W, scaled, step)
+            length, factor = 1.0, 0.5
+            for attempt in range(TRIALS):
+                for i in range(p):
+                    trial[i] = phi[i] + length * step[i]
+                trial_error = _fit_columns(a, b, M, trial, trial_psi, T, trial_row_sum)
+                trial_height = _semidual(a, b, trial, trial_psi)
+                better = trial_error < 0.9 * error or trial_height > height + 1e-13 * abs(height)
+                if attempt == 0 and better and largest > 0.5 * LARGEST_MOVE and trial_error > 0.5 * error:
+                    factor = 2.0  # blocks that hardly touch may have many ε to go before any mass moves
+                if better:
+                    phi[:] = trial
+                    psi[:] = trial_psi
+                    row_sum[:] = trial_row_sum
+                    error, height = trial_error, trial_height
+                if better != (factor > 1.0):
+                    break
+                length *= factor
+        if error < best:
+            best = error
+            best_at = steps
+    return steps, error
+
+
+@inlined
+def _anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
+    """Solve from nothing at any ε: levels of falling ε, coarse but for the last. Returns (steps, marginal error)."""
+    largest = M.max()
+    level = 1.0
+    while largest / level > ANNEALING_FACTOR:
+        level *= ANNEALING_FACTOR
+    phi[:] = 0.0
+    steps = 0
+    while True:
+        # At `level` times ε the potentials in units of that ε are φ / level.
+        phi /= level
+        goal = tol if level == 1.0 else COARSE_TOLERANCE
+        used, error = _climb(a, b, M / level, phi, psi, goal, max_steps - steps, stop)
+        steps += used
+        if level == 1.0:
+            return steps, error
+        phi *= level
+        level /= ANNEALING_FACTOR
+
+
+@reordered
+def _add_row(T, i, factor, total):  # type: ignore[no-untyped-def]
+    """total ← total + factor · T_i."""
+    for j in range(len(total)):
+        total[j] += factor * T[i, j]
+
+
+@inlined
+def _in_range(x):  # type: ignore[no-untyped-def]
+    return x >= SMALLEST and x <= LARGEST
+
+
+@inlined
+def _scale(a, b, T, u, v, trial, column_sum):  # type: ignore[no-untyped-def]
+    """One iteration u ← a / Tv, v ← b / Tᵀu. False, with u and v as they were, where a sum leaves the range."""
+    p, q = T.shape
+    column_sum[:] = 0.0
+    good = True
+    for i in range(p):
+        total = _dot(T[i], v, q)
+        good = good and _in_range(total)
+        trial[i] = a[i] / total
+        good = good and trial[i] > 1e-290  # its logarithm is needed, and a tiny mass has one
+        _add_row(T, i, trial[i], column_sum)
+    for j in range(q):
+        good = good and _in_range(column_sum[j])
+    if good:
+        u[:] = trial
+        for j in range(q):
+            v[j] = b[j] / column_sum[j]
+    return good
+
+
+@inlined
+def _sweeps(a, b, M, phi, psi, count, stop):  # type: ignore[no-untyped-def]
+    """Exactly ``count`` Sinkhorn iterations, rows first; φ is the first row update. Returns the marginal error."""
+    p, q = M.shape
+    T = np.empty((p, q))
+    u = np.empty(p)
+    v = np.empty(q)
+    row_sum = np.empty(p)
+    trial = np.empty(p)
+    column_sum = np.empty(q)
+    error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+    done = 1
+    while done < count and stop[0] == 0:
+        u[:] = 1.0
+        v[:] = 1.0
+        before = done
+        while done < count and stop[0] == 0 and _scale(a, b, T, u, v, trial, column_sum):
+            done += 1
+        if done > before:
+            error = 0.0
+            for i in range(p):
+                row_sum[i] = u[i] * _dot(T[i], v, q)
+                error += abs(row_sum[i] - a[i])
+            phi += np.log(u)
+            psi += np.log(v)
+        if done < count and stop[0] == 0:
+            _fit_rows(a, M, phi, psi, row_sum)
+            error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+            done += 1
+    return error
+
+
+@inlined
+def _plan_values(M, phi, psi):  # type: ignore[no-untyped-def]
+    """In units of ε: the transport cost ⟨T, M⟩ and the regularised value ⟨T, M⟩ - H(T), H(T) = -Σ T (log T - 1)."""
+    cost = 0.0
+    regularised = 0.0
+    for i in range(M.shape[0]):
+        for j in range(M.shape[1]):
+            log_mass = phi[i] + psi[j] - M[i, j]
+            mass = np.exp(log_mass)
+            cost += mass * M[i, j]
+            regularised += mass * (M[i, j] + log_mass - 1.0)
+    return cost, regularised
+
+
+# ------------------------------------------------------------------------------------------------- the pairs of a tile
+
+
+@inlined
+def _with_mass(t, A, B, M):  # type: ignore[no-untyped-def]
+    """Anchors with mass of both histograms of pair t (p,), (q,), their masses, and the costs between them (p, q)."""
+    rows, columns = np.flatnonzero(A[t]), np.flatnonzero(B[t])
+    block = np.empty((len(rows), len(columns)))
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            block[i, j] = M[rows[i], columns[j]]
+    return rows, columns, A[t][rows], B[t][columns], block
+
+
+@compiled
+def sweep_pairs(which, A, B, M, first, start_at_target, count, answers, error, phi, psi, stop):  # type: ignore[no-untyped-def]
+    """Exactly ``count`` iterations of some pairs.
+
+    Parameters
+    ----------
+    which : (n,) int64
+        Pairs to solve: rows of A (P, k), B (P, l) and error (P,).
+    M : (k, l)
+    first : (k,)
+        log Σ_j exp(-M_ij), which the first update of φ needs if it starts at V = 1: that counts every column, also
+        those without mass.
+    start_at_target : bool
+        Start at V = B.
+    answers : (n, 2)
+        Receives ⟨T, M⟩ and ⟨T, M⟩ - H(T).
+    phi : (n, k), psi : (n, l)
+        Receive the potentials of the anchors with mass.
+    """
+    for o in range(len(which)):
+        if stop[0] != 0:
+            break
+        t = which[o]
+        rows, columns, a, b, block = _with_mass(t, A, B, M)
+        own_phi, own_psi = np.empty(len(rows)), np.log(b)
+        for i in range(len(rows)):
+            if start_at_target:
+                _fit_row(i, a, block, own_phi, own_psi)
+            else:
+                own_phi[i] = np.log(a[i]) - first[rows[i]]
+        error[t] = _sweeps(a, b, block, own_phi, own_psi, count, stop)
+        answers[o] = _plan_values(block, own_phi, own_psi)
+        phi[o][rows] = own_phi
+        psi[o][columns] = own_psi
+
+
+@compiled
+def anneal_pairs(which, A, B, M, tol, max_steps, n_steps, answers, error, phi, psi, stop):  # type: ignore[no-untyped-def]
+    """Solve some pairs until their marginal error is at most ``tol``, or ``n_steps`` (P,) is ``max_steps``.
+
+    The other parameters are those of `sweep_pairs`.
+    """
+    for o in range(len(which)):
+        if stop[0] != 0:
+            break
+        t = which[o]
+        rows, columns, a, b, block = _with_mass(t, A, B, M)
+        own_phi, own_psi = np.zeros(len(rows)), np.zeros(len(columns))
+        steps, error[t] = _anneal(a, b, block, own_phi, own_psi, tol, max_steps - n_steps[t], stop)
+        n_steps[t] += steps
+        answers[o] = _plan_values(block, own_phi, own_psi)
+        phi[o][rows] = own_phi
+        psi[o][columns] = own_psi

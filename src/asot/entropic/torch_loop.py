@@ -1,0 +1,383 @@
+"""Entropic transport between many histograms under one shared cost, in plain torch, on any device torch knows.
+
+This is the solver behind the gradients of `asot.gradients`, and the plain twin that the fused GPU kernels are
+compared with. It takes the roads of `asot.entropic.kernel`, a whole tile at a time: matrix products with the
+shared kernel where float32 or float64 can hold it, and for slow pairs and small ε the log domain, with ε lowered in
+stages, sweeps and Newton steps (`asot.entropic.log_newton`).
+
+Potentials are relative to the masses: T_ij = a_i b_j exp(c_i + d_j - C_ij/ε). Then c_i = -log Σ_j b_j exp(d_j - C_ij/ε)
+is defined and finite also where a_i = 0, and nothing here needs log 0 more than as a weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from asot.entropic.kernel import FIRST_LOOK, LOOK_EVERY, PATIENCE
+from asot.entropic.log_newton import ANNEALING_FACTOR, COARSE_TOLERANCE, LARGEST_MOVE, STALLED, TRIALS
+from asot.run.pairs import tiles
+from asot.run.result import Status
+
+KERNEL_RANGE = {torch.float32: 40.0, torch.float64: 200.0}
+"""Largest max C/ε for which exp(-C/ε) is formed. Scalings stay within e^±2·range; the floats hold e^±87 and e^±708."""
+
+SCRATCH_BYTES = 2**28
+"""Memory that the arrays of a tile may take."""
+
+ELIMINATED_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class TorchSolution:
+    """Answers for P pairs."""
+
+    values: Tensor  # (P,)
+    status: Tensor  # (P,) int8, asot.Status
+    n_iter: Tensor  # (P,) int32
+    marginal_error: Tensor  # (P,) Σ|row sums - a|
+    c: Tensor  # (P, k) potentials in units of ε: T_ij = a_i b_j exp(c_i + d_j - C_ij/ε)
+    d: Tensor  # (P, l)
+
+
+class SinkhornTorch:
+    """Prepared once from histograms and their cost, on their device and in their dtype; then solves lists of pairs.
+
+    Parameters are those of `asot.entropic.kernel.SinkhornSharedCost`, as tensors; ``scratch`` bounds the bytes of
+    a tile. Log-domain work on float32 tensors is done in float64 where the device has it.
+    """
+
+    def __init__(
+        self,
+        A: Tensor,
+        B: Tensor | None,
+        cost: Tensor,
+        *,
+        reg: float,
+        max_iter: int,
+        tol: float | None,
+        regularised: bool,
+        start_at_target: bool = False,
+        scratch: int = SCRATCH_BYTES,
+    ) -> None:
+        self._A, self._B = A.detach(), (A if B is None else B).detach()
+        self.reg, self._max_iter, self._tol = reg, max_iter, tol
+        self._regularised, self._start_at_target = regularised, start_at_target
+        cost = cost.detach()
+        self._precise = cost.dtype if cost.device.type == "mps" else torch.float64
+        self.M = cost.to(self._precise) / reg  # (k, l)
+        self._range = float(self.M.max())
+        self.in_kernel = self._range <= KERNEL_RANGE[cost.dtype]
+        k, l = cost.shape
+        self.pairs_per_tile = max(1, scratch // (cost.element_size() * 8 * (k + l)))
+        self.plans_per_tile = max(1, scratch // (self.M.element_size() * (4 * k * l + 2 * k * k)))
+        if self.in_kernel:
+            M = self.M.to(cost.dtype)
+            self.K = torch.exp(-M)  # (k, l)
+            self._KMT = (self.K * M).T.contiguous()  # (l, k)
+
+    def solve(self, rows: Tensor, columns: Tensor) -> TorchSolution:
+        """The pairs (rows[t], columns[t]): int64 (P,) on the device of the histograms."""
+        with torch.no_grad():
+            A, size, (k, l) = self._A, len(rows), self.M.shape
+            precision = A.dtype if self.in_kernel else self._precise
+            solution = TorchSolution(
+                A.new_zeros(size),
+                torch.full((size,), int(Status.MAX_ITER), dtype=torch.int8, device=A.device),
+                torch.zeros(size, dtype=torch.int32, device=A.device),
+                A.new_zeros(size),
+                torch.zeros((size, k), dtype=precision, device=A.device),
+                torch.zeros((size, l), dtype=precision, device=A.device),
+            )
+            per_tile = self.pairs_per_tile if self.in_kernel else self.plans_per_tile
+            for start, stop in tiles(size, per_tile):
+                answers = {name: array[start:stop] for name, array in vars(solution).items()}
+                tile = _Tile(**answers, a=self._A[rows[start:stop]], b=self._B[columns[start:stop]])
+                everything = torch.arange(stop - start, device=A.device)
+                self._solve_in_log_domain(tile, self._iterate(tile) if self.in_kernel else everything)
+            solution.values.mul_(self.reg)
+        return solution
+
+    # ------------------------------------------------------------------------------------------------ kernel domain
+
+    def _iterate(self, tile: _Tile) -> Tensor:
+        """Shared-kernel iterations of all pairs of a tile, compacted as pairs finish; which of them are still open."""
+        active = torch.arange(len(tile.a), device=tile.a.device)
+        a, b = tile.a, tile.b
+        V = b if self._start_at_target else torch.ones_like(b)
+        KV = V @ self.K.T
+        previous, previous_look = torch.full_like(tile.marginal_error, torch.inf), 0
+        still_open = []
+        for iteration in range(1, self._max_iter + 1):
+            used = KV
+            U = a / used
+            KU = U @ self.K
+            V = b / KU
+            KV = V @ self.K.T
+            last = iteration == self._max_iter
+            if not last and (self._tol is None or (iteration != FIRST_LOOK and iteration % LOOK_EVERY != 0)):
+                continue
+            row_sums = U * KV
+            now = _Iterate((U * (V @ self._KMT)).sum(1), (row_sums - a).abs().sum(1), row_sums, used, KU)
+            if last:
+                enough = now.error <= 1e-2 * self._goal(now.transported)
+                still_open.append(self._leave(tile, active, now, iteration, enough))
+                break
+            rate = (now.error / previous) ** (1.0 / (iteration - previous_look))
+            previous, previous_look = now.error, iteration
+            if iteration == FIRST_LOOK:
+                continue
+            converged, slow = self._judge(now, rate, iteration)
+            leaving, stay = torch.nonzero(converged | slow)[:, 0], torch.nonzero(~(converged | slow))[:, 0]
+            if len(leaving):
+                still_open.append(self._leave(tile, active[leaving], now.only(leaving), iteration, converged[leaving]))
+                active, previous, a, b, KV = (array[stay] for array in (active, previous, a, b, KV))
+            if not len(stay):
+                break
+        return torch.cat(still_open)
+
+    def _goal(self, values: Tensor) -> Tensor:
+        """The marginal error at which a pair of this value (in units of ε) has the accuracy asked for."""
+        relative = (self._tol or 0.0) * (values / max(self._range, 1e-30)).clamp(1e-4, 1.0)
+        return relative.clamp(min=self._rounding(values.dtype))
+
+    def _rounding(self, dtype: torch.dtype) -> float:
+        """Exponents are this uncertain, and with them every mass."""
+        return 4.5 * torch.finfo(dtype).eps * (1.0 + self._range)
+
+    def _judge(self, now: _Iterate, rate: Tensor, iteration: int) -> tuple[Tensor, Tensor]:
+        """Which pairs have converged, and which converge too slowly (or left the range of their floats)."""
+        error, goal, eps = now.error, self._goal(now.transported), torch.finfo(rate.dtype).eps
+        # What is still missing is a geometric tail: error · (rate + rate² + …). Noise has no rate.
+        remaining = torch.where(error < 45 * eps, error, error / (1.0 - rate).clamp(min=eps))
+        converged = (error <= goal) & (remaining <= goal)
+        needed = torch.log((goal / remaining).clamp(min=1e-30)) / torch.log(rate.clamp(1e-9, 1.0 - eps))
+        hopeless = ~(iteration + needed < PATIENCE)  # also where the error is not a number
+        return converged, hopeless & ~converged
+
+    def _leave(self, tile: _Tile, which: Tensor, now: _Iterate, iteration: int, converged: Tensor) -> Tensor:
+        """Answers of pairs that leave the iteration; which of them are too slow, or lost, and need the log domain."""
+        a, b, c, d = tile.a[which], tile.b[which], -torch.log(now.KV), -torch.log(now.KU)
+        values = regularised_values(a, b, c, d, now.row_sums) if self._regularised else now.transported
+        tile.values[which], tile.marginal_error[which], tile.c[which], tile.d[which] = values, now.error, c, d
+        tile.n_iter[which] = iteration
+        again = ~torch.isfinite(values + now.error + c.sum(1) + d.sum(1))
+        if self._tol is None:
+            tile.status[which] = int(Status.FIXED_ITERATIONS)
+        else:
+            tile.status[which[converged]] = int(Status.CONVERGED)
+            if iteration < self._max_iter:
+                again |= ~converged
+        return which[again]
+
+    # --------------------------------------------------------------------------------------------------- log domain
+
+    def _solve_in_log_domain(self, tile: _Tile, which: Tensor) -> None:
+        """Pairs of a tile from the start, in as many parts as memory asks for."""
+        for start, stop in tiles(len(which), self.plans_per_tile):
+            part = which[start:stop]
+            a, b = tile.a[part].to(self._precise), tile.b[part].to(self._precise)
+            a, b = a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True)  # float32 totals are off by 1e-7
+            problem = _LogProblem(a, b, self.M)
+            if self._tol is None:
+                log_v = torch.log(b) if self._start_at_target else torch.zeros_like(b)
+                c, d, error = problem.sweeps(log_v, self._max_iter)
+                tile.n_iter[part], tile.status[part] = self._max_iter, int(Status.FIXED_ITERATIONS)
+            else:
+                goal = max(1e-4 * self._tol, self._rounding(a.dtype))  # Newton's last step overshoots any goal
+                budget = self._max_iter - tile.n_iter[part]
+                c, d, error, steps = problem.anneal(goal, budget)
+                tile.n_iter[part] += steps
+            plans = problem.fit_columns(c)[1].mul_(b[:, None, :])
+            transported = (plans * self.M).sum((1, 2))
+            if self._tol is not None:
+                done = error <= self._goal(transported)
+                tile.status[part] = torch.where(done, int(Status.CONVERGED), int(Status.MAX_ITER)).to(torch.int8)
+            values = regularised_values(a, b, c, d, plans.sum(2)) if self._regularised else transported
+            for array, found in ((tile.values, values), (tile.marginal_error, error), (tile.c, c), (tile.d, d)):
+                array[part] = found.to(array.dtype)
+
+
+@dataclass(frozen=True)
+class _Tile(TorchSolution):
+    """The answers of a tile (views of all answers, values in units of ε) and its histograms."""
+
+    a: Tensor  # (P, k)
+    b: Tensor  # (P, l)
+
+
+class _Iterate(NamedTuple):
+    """Where P pairs stand in the kernel domain: the plan is diag(a/KV) K diag(b/KU)."""
+
+    transported: Tensor  # (P,) in units of ε
+    error: Tensor  # (P,)
+    row_sums: Tensor  # (P, k)
+    KV: Tensor  # (P, k)
+    KU: Tensor  # (P, l)
+
+    def only(self, which: Tensor) -> _Iterate:
+        return _Iterate(*(array[which] for array in self))
+
+
+def regularised_values(a: Tensor, b: Tensor, c: Tensor, d: Tensor, row_sums: Tensor) -> Tensor:
+    """⟨T, M⟩ - H(T) in units of ε, for plans with exact column sums; ``row_sums`` (P, k) are those they have."""
+    potentials = (row_sums * (log_or_zero(a) + c)).sum(1) + (b * (log_or_zero(b) + d)).sum(1)
+    return potentials - row_sums.sum(1)
+
+
+def log_or_zero(masses: Tensor) -> Tensor:
+    """Logarithms of masses; 0 where there is none."""
+    return torch.where(masses > 0, masses, 1.0).log()
+
+
+class _LogProblem:
+    """P pairs under M = C/ε (k, l) in the log domain. Plans have the form T_ij = R_ij b_j with Σ_i R_ij = 1."""
+
+    def __init__(self, a: Tensor, b: Tensor, M: Tensor) -> None:
+        self.a, self.b, self.M = a, b, M
+        self.log_a, self.log_b = torch.log(a), torch.log(b)  # -∞ where there is no mass
+
+    def fit_columns(self, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Column sums become b: d (P, l), R (P, k, l) and the row sums (P, k) of the plan."""
+        R = (self.log_a + c)[:, :, None] - self.M
+        d = -torch.logsumexp(R, 1)
+        R = R.add_(d[:, None, :]).exp_()
+        return d, R, (R @ self.b[:, :, None])[:, :, 0]
+
+    def fit_rows(self, log_v: Tensor) -> Tensor:
+        """c (P, k) that makes row sums a, from the logarithms (P, l) of column scalings."""
+        return -torch.logsumexp(log_v[:, None, :] - self.M, 2)
+
+    def sweeps(self, log_v: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Exactly ``count`` Sinkhorn iterations, rows first: c, d, marginal error."""
+        for _ in range(count):
+            c = self.fit_rows(log_v)
+            d, _, row_sums = self.fit_columns(c)
+            log_v = self.log_b + d
+        return c, d, (row_sums - self.a).abs().sum(1)
+
+    def anneal(self, goal: float, budget: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Levels of falling ε, coarse but for the last: c, d, marginal error, steps (P,)."""
+        level, c = 1.0, torch.zeros_like(self.a)
+        while float(self.M.max()) / level > ANNEALING_FACTOR:
+            level *= ANNEALING_FACTOR
+        steps = torch.zeros_like(budget)
+        while True:
+            # At `level` times ε the potentials in units of that ε are c / level.
+            at_level = _LogProblem(self.a, self.b, self.M / level)
+            c = at_level.climb(c / level, goal if level == 1.0 else COARSE_TOLERANCE, budget, steps) * level
+            if level == 1.0:
+                break
+            level /= ANNEALING_FACTOR
+        d, _, row_sums = self.fit_columns(c)
+        c = torch.where(self.a > 0, c, self.fit_rows(self.log_b + d))
+        return c, d, (row_sums - self.a).abs().sum(1), steps
+
+    def climb(self, c: Tensor, goal: float, budget: Tensor, steps: Tensor) -> Tensor:
+        """From c, sweep and Newton in turn until marginal errors are at most ``goal``; ``steps`` counts on in place.
+
+        Every pair takes at least one step, if its budget allows, and stops by itself: at the goal, at the end of its
+        budget, or when rounding has won.
+        """
+        c = c.clone()
+        best = torch.full_like(c[:, 0], torch.inf)
+        since_best = torch.zeros_like(steps)
+        going = torch.nonzero(steps < budget)[:, 0]
+        while len(going):
+            part = _LogProblem(self.a[going], self.b[going], self.M)
+            moved, error = part.step(c[going], goal)
+            c[going] = moved
+            steps[going] += 1
+            since_best[going] = torch.where(error < best[going], 0, since_best[going] + 1)
+            best[going] = torch.minimum(best[going], error)
+            more = (error > goal) & (steps[going] < budget[going]) & (since_best[going] < STALLED)
+            going = going[more]
+        return c
+
+    def step(self, c: Tensor, goal: float) -> tuple[Tensor, Tensor]:
+        """A sweep, and a Newton step for pairs above the goal: new c, marginal errors.
+
+        A Newton step is kept where it raises the semi-dual ⟨a, c⟩ + ⟨b, d⟩ or lowers the marginal error, by halving if
+        need be; one that its limit made too short is followed by steps twice as long, as long as they are kept.
+        """
+        c = self.fit_rows(self.log_b + self.fit_columns(c)[0])
+        error, height, R, row_sums = self._judged(c)
+        searching = error > goal
+        if not bool(searching.any()):
+            return c, error
+        residual = self.a - row_sums
+        weights = (R * self.b[:, None, :]) @ R.transpose(1, 2)
+        direction = solve_laplacians(weights, residual.abs() / LARGEST_MOVE, residual)
+        far = direction.abs().amax(1) > 0.5 * LARGEST_MOVE
+        growing, length = torch.zeros_like(searching), torch.ones_like(error)
+        for attempt in range(TRIALS):
+            trial = c + length[:, None] * direction
+            trial_error, trial_height, _, _ = self._judged(trial)
+            risen = trial_height > height + 450 * torch.finfo(c.dtype).eps * height.abs()
+            better = searching & ((trial_error < 0.9 * error) | risen)
+            if attempt == 0:  # blocks that hardly touch may have many ε to go before any mass moves
+                growing = better & far & (trial_error > 0.5 * error)
+            c = torch.where(better[:, None], trial, c)
+            error, height = torch.where(better, trial_error, error), torch.where(better, trial_height, height)
+            searching &= better == growing
+            if not bool(searching.any()):
+                break
+            length = length * torch.where(growing, 2.0, 0.5)
+        return c, error
+
+    def _judged(self, c: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Marginal errors (P,), semi-dual (P,), R and row sums."""
+        d, R, row_sums = self.fit_columns(c)
+        return (row_sums - self.a).abs().sum(1), (self.a * c).sum(1) + (self.b * d).sum(1), R, row_sums
+
+
+def solve_laplacians(weights: Tensor, ground: Tensor, residual: Tensor) -> Tensor:
+    """Solve (L + diag(ground)) x = residual, L the Laplacian of a graph, for P graphs at once; arguments are consumed.
+
+    ``weights`` (P, k, k) are symmetric and ≥ 0 (their diagonal is not read), ``ground`` (P, k) ≥ 0. Eliminating a node
+    only adds to the weights between its neighbours: without a subtraction they keep all their digits (Grassmann,
+    Taksar, Heyman). Nodes without any weight get x = 0 if their residual is 0.
+    """
+    W, x = weights, residual
+    k, degree = x.shape[1], torch.empty_like(x)
+    smallest = 100 * torch.finfo(x.dtype).tiny
+    for first in range(0, k, ELIMINATED_AT_ONCE):
+        end = min(first + ELIMINATED_AT_ONCE, k)
+        for v in range(first, end):
+            row = W[:, v, v + 1 :]
+            degree[:, v] = ground[:, v] + row.sum(1) + smallest
+            share = row / degree[:, v, None]
+            x[:, v + 1 :] += share * x[:, v, None]
+            ground[:, v + 1 :] += share * ground[:, v, None]
+            W[:, v + 1 : end, v + 1 :] += share[:, : end - v - 1, None] * row[:, None, :]
+        block = W[:, first:end, end:]
+        W[:, end:, end:] += (block / degree[:, first:end, None]).transpose(1, 2) @ block
+    for v in reversed(range(k)):
+        x[:, v] = (x[:, v] + (W[:, v, v + 1 :] * x[:, v + 1 :]).sum(1)) / degree[:, v]
+    return x
+
+
+def transport_gradients(a: Tensor, b: Tensor, d: Tensor, M: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of ⟨T, M⟩ in a (P, k), in b (P, l) and, pair by pair, in M (P, k, l), at solutions with potentials d.
+
+    Small changes of T = exp(φ_i + ψ_j - M_ij) must keep its marginals: a linear system in (dφ, dψ). Its adjoint (x, y)
+    has a_i x_i + Σ_j T_ij y_j = Σ_j T_ij M_ij, and the same for columns; x and y are the gradients in a and b, and
+    T (1 - M + x + y) is that in M. With x = c + x', y = d + y' the right side becomes -Σ_j T_ij log(T_ij / a_i b_j),
+    which stays small when ε does. Without y' it is a Laplacian system in x'.
+    """
+    problem = _LogProblem(a, b, M)
+    c = problem.fit_rows(b.log() + d)
+    d, R, _ = problem.fit_columns(c)  # columns of R have total 1: T = R diag(b)
+    log_ratio = c[:, :, None] + d[:, None, :] - M
+    plans, mean = R * b[:, None, :], -(R * log_ratio).sum(1)
+    residual = -(plans * (log_ratio + mean[:, None, :])).sum(2)
+    # The ground fixes the constant, and what blocks that hardly touch leave undetermined.
+    x = solve_laplacians(plans @ R.transpose(1, 2), 4 * torch.finfo(a.dtype).eps * a, residual)
+    x = x - (a * (c + x)).sum(1, keepdim=True)  # (x - t, y + t) is as good, and this one is small
+    y = mean - (R * x[:, :, None]).sum(1)
+    Q = (log_ratio + b.log()[:, None, :]).exp()  # rows of total 1, also where a has no mass
+    x = torch.where(a > 0, x, -(Q * (log_ratio + y[:, None, :])).sum(2))
+    return c + x, d + y, plans * (1.0 + log_ratio + x[:, :, None] + y[:, None, :])

@@ -1,0 +1,324 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+"""The fused Sinkhorn kernels: a block of pairs from histograms to values, all iterations inside (docs/method.md §2).
+
+`resident_kernel` is for up to 128 anchors. The scalings u and v of its pairs stay in registers and the kernel matrix
+K = exp(-C/ε) stays in shared memory. `streamed_kernel` is for any number: scalings lie in memory that the second-level
+cache holds, and an update is an ordinary blocked matrix product.
+
+*Tensor cores in float32.* A number is split into a leading and a trailing part of 11 bits each, which TF32 holds, and a
+product is three ("tf32x3"): leading · leading and the two mixed ones. K is split once, on the host. "tf32" takes the
+leading parts only; "float64" needs no parts.
+
+*No data moves between two products.* A matrix product leaves its result spread over the threads in one order and wants
+its input in another. The sum over anchors may run in any order, so the resident kernel has K's rows in the order that
+makes the two agree: the result of one product is the input of the next as it lies in registers.
+
+Padded anchors have no mass and kernel entries of 1, so that nothing is ever divided by 0. Capitals are constants of a
+compilation; K and L are the padded numbers of rows and columns. ``numbers`` holds ε, the tolerance, max C/ε, rounding
+and noise, in float64.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+FIRST_LOOK, LOOK_EVERY = tl.constexpr(5), tl.constexpr(10)
+CONVERGED, FIXED_ITERATIONS, MAX_ITER, OPEN = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3), tl.constexpr(100)
+
+COUNTS = ["start", "count", "n_rows", "n_columns", "n_anchors", "max_iter", "patience", "kind", "at_target"]
+"""Numbers that the kernels are not compiled for one by one."""
+
+
+@triton.jit
+def _pair_at(start, t, n_rows, n_columns, listed, kind):
+    """Row and column of the pairs at positions start + t. Kind 0: all i < j, 1: all rows and columns, 2: listed."""
+    position = start + t
+    row = tl.load(listed + 2 * t, mask=kind == 2, other=0)
+    column = tl.load(listed + 2 * t + 1, mask=kind == 2, other=0)
+    if kind == 1:
+        row = position // n_columns
+        column = position - row * n_columns
+    if kind == 0:
+        # Row i begins at i (2n - i - 1) / 2. The root is exact to 1e-8 for n ≤ 2^25, so one step mends it.
+        middle = n_rows.to(tl.float64) - 0.5
+        row = (middle - tl.sqrt(tl.maximum(middle * middle - 2.0 * position.to(tl.float64), 0.0))).to(tl.int64)
+        row += (((row + 1) * (2 * n_rows - row - 2)) // 2 <= position).to(tl.int64)
+        row -= ((row * (2 * n_rows - row - 1)) // 2 > position).to(tl.int64)
+        column = position - (row * (2 * n_rows - row - 1)) // 2 + row + 1
+    return row, column
+
+
+@triton.jit
+def _block(base, first_row, first_column, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr):
+    """Pointers at a block of a matrix."""
+    rows = first_row + tl.arange(0, ROWS)
+    columns = first_column + tl.arange(0, COLUMNS)
+    return base + rows[:, None] * STRIDE + columns[None, :]
+
+
+@triton.jit
+def _leading(x):
+    """x rounded to the 11 bits of TF32."""
+    bits = x.to(tl.int32, bitcast=True) + (1 << 12)
+    return ((bits >> 13) << 13).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _multiply(x, high, low, total, MODE: tl.constexpr):
+    """total + x times a block of a matrix, given in its parts; ``total`` may be None.
+
+    The trailing part may be pointers: it is then read when the leading part needs no shared memory any more.
+    """
+    if MODE == "float64":
+        total = tl.dot(x, high, total, out_dtype=tl.float64)
+    else:
+        lead = _leading(x)
+        if MODE == "tf32":
+            total = tl.dot(lead, high, total, input_precision="tf32")
+        else:
+            total = tl.dot(x - lead, high, total, input_precision="tf32")
+            total = tl.dot(lead, high, total, input_precision="tf32")
+            if low.dtype.is_ptr():
+                low = tl.load(low)
+            total = tl.dot(lead, low, total, input_precision="tf32")
+    return total
+
+
+@triton.jit
+def _quotient(x, y, FAST: tl.constexpr):
+    """x / y, off by an ulp or two where it is fast (which the interpreter cannot do)."""
+    if not FAST:
+        r = 1.0 / y
+    elif x.dtype == tl.float32:
+        r = tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=r,r", [y], dtype=tl.float32, is_pure=True, pack=1)
+    else:  # twenty bits from the chip's table, doubled twice by Newton
+        r = tl.inline_asm_elementwise("rcp.approx.ftz.f64 $0, $1;", "=d,d", [y], dtype=tl.float64, is_pure=True, pack=1)
+        r = tl.fma(r, tl.fma(-y, r, 1.0), r)
+        r = tl.fma(r, tl.fma(-y, r, 1.0), r)
+    return x * r
+
+
+@triton.jit
+def _weighted_logs(masses, scaling):
+    """Σ mass · log scaling of every pair, (pairs,) in float64, with 0 log 0 = 0."""
+    logs = tl.log(tl.where(scaling > 0, scaling, 1.0).to(tl.float64))
+    return tl.sum(masses.to(tl.float64) * logs, axis=1)
+
+
+@triton.jit
+def _judge(value, error, previous, steps, done, max_iter, numbers, patience):
+    """Status (pairs,) and who leaves, by the rules of `asot.entropic.kernel`. ``value`` is ⟨T, C⟩ / ε."""
+    tol = tl.load(numbers + 1)
+    goal = tol * tl.minimum(tl.maximum(value / tl.load(numbers + 2), 1e-4), 1.0)
+    goal = tl.maximum(goal, tl.load(numbers + 3))
+    rate = tl.exp(tl.log(tl.maximum(error / tl.maximum(previous, 1e-300), 1e-300)) / steps)
+    remaining = tl.where(error < tl.load(numbers + 4), error, error / tl.maximum(1.0 - rate, 1e-12))
+    converged = (error <= goal) & (remaining <= goal)
+    bounded = tl.minimum(tl.maximum(rate, 1e-9), 0.999999)  # a bound nearer to 1 would be 1: it is a float32 here
+    needed = tl.log(tl.maximum(goal / tl.maximum(remaining, 1e-300), 1e-300)) / tl.log(bounded)
+    bearable = (done + needed < patience) & (error < float("inf"))  # False where the error is not a number
+    last = done == max_iter
+    finished = tl.where(last, error <= 0.01 * goal, converged)
+    status = tl.where(finished, CONVERGED, tl.where(last, MAX_ITER, OPEN))
+    return status, last | ((converged | (bearable == 0)) & (done > FIRST_LOOK))
+
+
+@triton.jit
+def _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors):
+    """Write down the answers of pairs that leave; what is not finite is left to another solver."""
+    finite = (tl.abs(value) < float("inf")) & (error < float("inf"))
+    tl.store(values + t, tl.where(finite, tl.load(numbers) * value, 0.0), mask=leaving)
+    tl.store(errors + t, tl.where(finite, error, 2.0), mask=leaving)
+    tl.store(statuses + t, tl.where(finite, status, OPEN).to(tl.int8), mask=leaving)
+    tl.store(iterations + t, tl.zeros_like(status) + done, mask=leaving)
+
+
+# ---------------------------------------------------------------------------------------------------------- resident
+
+
+@triton.jit
+def _product(x, high, low, PAIRS: tl.constexpr, WIDTH: tl.constexpr, MODE: tl.constexpr):
+    """x times a matrix whose rows are ordered so that of every 8 columns a thread needs the two that it holds."""
+    x = tl.reshape(tl.permute(tl.reshape(x, (PAIRS, WIDTH // 8, 4, 2)), (0, 1, 3, 2)), (PAIRS, WIDTH))
+    return _multiply(x, high, low, None, MODE)
+
+
+@triton.jit
+def _iterate(
+    u, v, a, b, high, low, high_t, low_t, steps,
+    PAIRS: tl.constexpr, K: tl.constexpr, L: tl.constexpr, MODE: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """Sinkhorn iterations: u ← a ⊘ (K v), v ← b ⊘ (Kᵀ u)."""
+    for _ in range(steps):
+        u = _quotient(a, _product(v, high_t, low_t, PAIRS, L, MODE), FAST)
+        v = _quotient(b, _product(u, high, low, PAIRS, K, MODE), FAST)
+    return u, v
+
+
+@triton.jit(do_not_specialize=COUNTS)
+def resident_kernel(
+    A, B, to_columns_high, to_columns_low, to_rows_high, to_rows_low, costs_high, costs_low, numbers, listed,
+    values, statuses, iterations, errors,
+    start: tl.int64, count: tl.int64, n_rows: tl.int64, n_columns: tl.int64,
+    n_anchors: tl.int32, max_iter: tl.int32, patience: tl.int32, kind: tl.int32, at_target: tl.int32, zero: tl.int32,
+    PAIRS: tl.constexpr, K: tl.constexpr, L: tl.constexpr, MODE: tl.constexpr, SYMMETRIC: tl.constexpr,
+    JUDGED: tl.constexpr, REGULARISED: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """One block of PAIRS pairs. ``zero`` is 0: an address that contains it is not kept in shared memory for ever."""
+    t = tl.program_id(0).to(tl.int64) * PAIRS + tl.arange(0, PAIRS)
+    waiting = t < count
+    t = tl.minimum(t, count - 1)  # the last block is filled up with its last pair
+    i, j = _pair_at(start, t, n_rows, n_columns, listed, kind)
+    a = tl.load(A + i[:, None] * K + tl.arange(0, K)[None, :])
+    b = tl.load(B + j[:, None] * L + tl.arange(0, L)[None, :])
+    high = tl.load(_block(to_columns_high, 0, 0, K, L, L))
+    low = tl.load(_block(to_columns_low, 0, 0, K, L, L))
+    high_t = high
+    low_t = low
+    if not SYMMETRIC:
+        high_t = tl.load(_block(to_rows_high, 0, 0, L, K, K))
+        low_t = tl.load(_block(to_rows_low, 0, 0, L, K, K))
+    u = a
+    v = tl.where(at_target != 0, b, (tl.arange(0, L) < n_anchors)[None, :].to(b.dtype))
+    if JUDGED:
+        previous = tl.full((PAIRS,), float("inf"), tl.float64)
+        done = 0
+        while done < max_iter:
+            steps = tl.minimum(tl.where(done < LOOK_EVERY, FIRST_LOOK, LOOK_EVERY), max_iter - done)
+            u, v = _iterate(u, v, a, b, high, low, high_t, low_t, steps, PAIRS, K, L, MODE, FAST)
+            done += steps
+            row_sums = u * _product(v, high_t, low_t, PAIRS, L, MODE)
+            error = tl.sum(tl.abs(row_sums - a), axis=1).to(tl.float64)
+            costs = tl.load(_block(costs_high + done * zero, 0, 0, L, K, K))
+            costs_rest = _block(costs_low + done * zero, 0, 0, L, K, K)
+            value = tl.sum(u * _product(v, costs, costs_rest, PAIRS, L, MODE), axis=1).to(tl.float64)
+            status, leaving = _judge(value, error, previous, steps, done, max_iter, numbers, patience)
+            leaving = leaving & waiting
+            previous = error
+            if tl.max(leaving.to(tl.int32), axis=0) > 0:
+                if REGULARISED:
+                    value = _weighted_logs(row_sums, u) + _weighted_logs(b, v) - tl.sum(row_sums, axis=1)
+                _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
+            waiting = waiting & (leaving == 0)
+            if tl.max(waiting.to(tl.int32), axis=0) == 0:
+                done = max_iter
+    else:
+        u, v = _iterate(u, v, a, b, high, low, high_t, low_t, max_iter, PAIRS, K, L, MODE, FAST)
+        row_sums = u * _product(v, high_t, low_t, PAIRS, L, MODE)
+        error = tl.sum(tl.abs(row_sums - a), axis=1).to(tl.float64)
+        if REGULARISED:
+            value = _weighted_logs(row_sums, u) + _weighted_logs(b, v) - tl.sum(row_sums, axis=1)
+        else:
+            costs = tl.load(_block(costs_high, 0, 0, L, K, K))
+            costs_rest = _block(costs_low, 0, 0, L, K, K)
+            value = tl.sum(u * _product(v, costs, costs_rest, PAIRS, L, MODE), axis=1).to(tl.float64)
+        status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
+        _keep(waiting, status, max_iter, value, error, t, numbers, values, statuses, iterations, errors)
+
+
+# ---------------------------------------------------------------------------------------------------------- streamed
+
+
+@triton.jit
+def _sums(
+    x, high, low, first, n_from, PAIRS: tl.constexpr, STRIDE: tl.constexpr,
+    BLOCK_INTO: tl.constexpr, BLOCK_FROM: tl.constexpr, MODE: tl.constexpr,
+):  # fmt: skip
+    """Columns first.. of x times a matrix: [pairs, BLOCK_INTO]. ``x`` (pairs, 1) points at rows.
+
+    The matrix is stored transposed: that is how the tensor cores read it, 16 bytes at a time.
+    """
+    total = tl.zeros((PAIRS, BLOCK_INTO), tl.float64 if MODE == "float64" else tl.float32)
+    for start in range(0, n_from, BLOCK_FROM):
+        part = tl.load(x + (start + tl.arange(0, BLOCK_FROM))[None, :])
+        block = tl.trans(tl.load(_block(high, first, start, BLOCK_INTO, BLOCK_FROM, STRIDE)))
+        rest = block
+        if MODE == "tf32x3":
+            rest = tl.trans(tl.load(_block(low, first, start, BLOCK_INTO, BLOCK_FROM, STRIDE)))
+        total = _multiply(part, block, rest, total, MODE)
+    return total
+
+
+@triton.jit
+def _update(
+    x, y, masses, high, low, n_from, PAIRS: tl.constexpr, INTO: tl.constexpr, STRIDE: tl.constexpr,
+    BLOCK_INTO: tl.constexpr, BLOCK_FROM: tl.constexpr, MODE: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """y ← masses ⊘ (x K), one block of columns after another."""
+    for first in range(0, INTO, BLOCK_INTO):
+        total = _sums(x, high, low, first, n_from, PAIRS, STRIDE, BLOCK_INTO, BLOCK_FROM, MODE)
+        columns = first + tl.arange(0, BLOCK_INTO)
+        tl.store(y + columns[None, :], _quotient(tl.load(masses + columns[None, :]), total, FAST))
+    tl.debug_barrier()  # what one thread has written, another will read
+
+
+@triton.jit(do_not_specialize=[*COUNTS, "sum_k", "sum_l"])
+def streamed_kernel(
+    A, B, to_columns_high, to_columns_low, to_rows_high, to_rows_low, costs_high, costs_low, numbers, listed,
+    values, statuses, iterations, errors,
+    start: tl.int64, count: tl.int64, n_rows: tl.int64, n_columns: tl.int64,
+    n_anchors: tl.int32, max_iter: tl.int32, patience: tl.int32, kind: tl.int32, at_target: tl.int32,
+    sum_k: tl.int32, sum_l: tl.int32, scratch_u, scratch_v,
+    PAIRS: tl.constexpr, K: tl.constexpr, L: tl.constexpr, MODE: tl.constexpr, JUDGED: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_FROM: tl.constexpr,
+    REGULARISED: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """One block of PAIRS pairs after another. Sums run over sum_k ≤ K and sum_l ≤ L anchors, the rest is padding."""
+    place = (tl.program_id(0).to(tl.int64) * PAIRS + tl.arange(0, PAIRS))[:, None]
+    u = scratch_u + place * K
+    v = scratch_v + place * L
+    n_blocks = (count + PAIRS - 1) // PAIRS
+    for block in range(tl.program_id(0), n_blocks, tl.num_programs(0)):
+        t = block * PAIRS + tl.arange(0, PAIRS).to(tl.int64)
+        waiting = t < count
+        t = tl.minimum(t, count - 1)  # the last block is filled up with its last pair
+        i, j = _pair_at(start, t, n_rows, n_columns, listed, kind)
+        a = A + i[:, None] * K
+        b = B + j[:, None] * L
+        for first in range(0, L, BLOCK_L):
+            columns = first + tl.arange(0, BLOCK_L)
+            masses = tl.load(b + columns[None, :])
+            ones = (columns < n_anchors)[None, :].to(masses.dtype)
+            tl.store(v + columns[None, :], tl.where(at_target != 0, masses, ones))
+        tl.debug_barrier()
+        previous = tl.full((PAIRS,), float("inf"), tl.float64)
+        done = 0
+        while done < max_iter:
+            steps = max_iter
+            if JUDGED:
+                steps = tl.minimum(tl.where(done < LOOK_EVERY, FIRST_LOOK, LOOK_EVERY), max_iter - done)
+            for _ in range(steps):
+                _update(v, u, a, to_rows_high, to_rows_low, sum_l, PAIRS, K, L, BLOCK_K, BLOCK_FROM, MODE, FAST)
+                _update(u, v, b, to_columns_high, to_columns_low, sum_k, PAIRS, L, K, BLOCK_L, BLOCK_FROM, MODE, FAST)
+            done += steps
+            value = tl.zeros((PAIRS,), tl.float64)
+            entropy = tl.zeros((PAIRS,), tl.float64)
+            error = tl.zeros((PAIRS,), tl.float64)
+            for first in range(0, K, BLOCK_K):
+                columns = first + tl.arange(0, BLOCK_K)
+                scaling = tl.load(u + columns[None, :])
+                total = _sums(v, to_rows_high, to_rows_low, first, sum_l, PAIRS, L, BLOCK_K, BLOCK_FROM, MODE)
+                row_sums = scaling * total
+                error += tl.sum(tl.abs(row_sums - tl.load(a + columns[None, :])), axis=1).to(tl.float64)
+                if JUDGED or not REGULARISED:
+                    total = _sums(v, costs_high, costs_low, first, sum_l, PAIRS, L, BLOCK_K, BLOCK_FROM, MODE)
+                    value += tl.sum(scaling * total, axis=1).to(tl.float64)
+                if REGULARISED:
+                    entropy += _weighted_logs(row_sums, scaling) - tl.sum(row_sums, axis=1)
+            leaving = waiting
+            status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
+            if JUDGED:
+                status, leaving = _judge(value, error, previous, steps, done, max_iter, numbers, patience)
+                leaving = leaving & waiting
+                previous = error
+            if REGULARISED:
+                for first in range(0, L, BLOCK_L):
+                    columns = first + tl.arange(0, BLOCK_L)
+                    entropy += _weighted_logs(tl.load(b + columns[None, :]), tl.load(v + columns[None, :]))
+                value = entropy
+            _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
+            tl.debug_barrier()  # all have read before the next iteration writes
+            waiting = waiting & (leaving == 0)
+            if tl.max(waiting.to(tl.int32), axis=0) == 0:
+                done = max_iter

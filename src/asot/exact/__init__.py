@@ -1,0 +1,1 @@
+"""Exact transport: the integer simplex, and all that feeds it."""

@@ -1,0 +1,378 @@
+"""The original problems, exactly: W_1 between the distributions themselves (docs/method.md §8).
+
+Every distribution is a sparse histogram over the distinct points of the collection. For each pair the common mass is
+cancelled, the cost is computed for the p × q points that remain (and only in the coordinates where either
+distribution is not all zero: one-hot and count features are mostly zeros), and the simplex runs. No cost matrix is
+ever stored, and nothing is of size N × V.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distinct import SparseHistograms
+from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.exact.simplex import solve_block
+from asot.exact.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
+from asot.jit.compiled import at, compiled, inlined
+from asot.jit.metrics import Ground, fill_distances
+from asot.run.result import Status
+from asot.run.solver import TILE_SECONDS, Solution
+
+OFFSET_WEIGHT = 1.05
+"""Share of a node's mean distance that the greedy start subtracts; measured best between 0.95 and 1.2."""
+
+
+class ExactPoints:
+    """Prepared once from sparse histograms and a ground metric; then solves tiles of pairs.
+
+    ``column_start`` is added to column indices: the second collection of a rectangle follows the first one.
+    """
+
+    def __init__(self, histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> None:
+        self._offsets = histograms.offsets
+        self._index = histograms.index
+        self._masses = quantise_sparse(histograms.offsets, histograms.masses)
+        self._ground = ground
+        self._column_start = column_start
+        self._sizes = np.diff(histograms.offsets)
+        self._largest = int(self._sizes.max())
+        self._used, self._used_offsets = _used_coordinates(ground.points, histograms.offsets, histograms.index)
+        self._packed, self._packed_offsets = _pack_points(
+            ground.points, histograms.offsets, histograms.index, self._used_offsets, self._used
+        )
+        self.info: dict[str, Any] = {
+            "solver": "network simplex",
+            "common_mass_cancelled": True,
+            "device": "cpu",
+            "precision": "float64",
+            "reg": None,
+            "metric": ground.name,
+            "distinct_points": len(ground.points),
+        }
+
+    def pairs_per_tile(self, memory: int) -> int:
+        n = 2.0 * float(self._sizes.mean())
+        seconds = 1e-6 + 4e-9 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * self._ground.points.shape[1]
+        return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**14))
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        values = np.empty(len(rows))
+        pivots = np.empty(len(rows), dtype=np.int32)
+        _solve_tile(*self._arguments(rows, columns), values, pivots, stop)
+        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
+        return Solution(np.ldexp(values, self._ground.exponent - MASS_BITS), status, pivots)
+
+    def potentials(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> SinkPotentials:
+        """Solve the pairs and give an optimal dual potential of each, on the points it ships to."""
+        most = int(self._sizes[columns + self._column_start].sum())
+        starts = np.zeros(len(rows) + 1, dtype=np.int64)
+        points, heights = np.empty(most, dtype=np.int64), np.empty(most)
+        _solve_potentials(*self._arguments(rows, columns), starts, points, heights, np.zeros(1, dtype=np.int64))
+        return SinkPotentials(starts, points[: starts[-1]], heights[: starts[-1]])
+
+    def _arguments(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Any, ...]:
+        columns = columns + self._column_start
+        most_sources, most_sinks = int(self._sizes[rows].max()), int(self._sizes[columns].max())
+        index_bits = index_bits_for(self._largest, self._largest)  # of the collection: no answer depends on its tile
+        ground = self._ground
+        return (
+            self._offsets, self._index, self._masses, self._used_offsets, self._used,
+            self._packed_offsets, self._packed, rows, columns, ground.points.shape[1], ground.code, ground.order,
+            most_sources, most_sinks, index_bits, 2.0 ** cost_bits_for(index_bits),
+        )  # fmt: skip
+
+
+class SinkPotentials(NamedTuple):
+    """Dual potentials of P pairs, on the points that each pair ships to.
+
+    Pair t has the heights g of the distinct points ``points[starts[t]:starts[t + 1]]``, in units of 2^exponent of the
+    ground metric. f(z) = min_j g_j + d(z, y_j) is 1-Lipschitz, and E f(x) - E f(y) is the distance of the pair. A pair
+    of distance 0 has none.
+    """
+
+    starts: NDArray[np.int64]  # (P + 1,)
+    points: NDArray[np.int64]  # indices of distinct points
+    heights: NDArray[np.float64]
+
+
+class _Scratch(NamedTuple):
+    """Memory of one thread for the distances of a pair, beside the simplex's own `Workspace`."""
+
+    x: NDArray[np.float64]  # (p, width) sources, flat
+    y: NDArray[np.float64]  # (width, stride) sinks, transposed, flat
+    distance: NDArray[np.float64]  # (p, stride), flat
+    distance_bits: NDArray[np.int64]  # the same memory
+    column_sum: NDArray[np.float64]  # (stride,)
+    demand: NDArray[np.float64]  # (stride,) masses of the sinks
+    place_a: NDArray[np.int32]  # (dim,) place of each used coordinate of the first distribution in the union
+    place_b: NDArray[np.int32]  # (dim,) and of the second
+    largest: NDArray[np.float64]  # (1,)
+    largest_bits: NDArray[np.int64]  # the same memory
+
+
+@compiled
+def _make_scratch(most_sources, most_sinks, dim):  # type: ignore[no-untyped-def]
+    stride = stride_of(most_sinks)
+    even = most_sources + 1  # the distance kernel takes two rows at a time
+    distance = np.empty(even * stride)
+    largest = np.empty(1)
+    return _Scratch(
+        np.empty(even * (dim + 3)),
+        np.empty((dim + 3) * stride),
+        distance,
+        distance.view(np.int64),
+        np.empty(stride),
+        np.empty(stride),
+        np.empty(dim, np.int32),
+        np.empty(dim, np.int32),
+        largest,
+        largest.view(np.int64),
+    )
+
+
+@compiled
+def quantise_sparse(offsets, masses):  # type: ignore[no-untyped-def]
+    """Masses as int64 that sum to exactly 2^60 in every distribution; the largest absorbs the rounding."""
+    quantised = np.empty(len(masses), np.int64)
+    for i in range(len(offsets) - 1):
+        total = np.int64(0)
+        largest = offsets[i]
+        for t in range(offsets[i], offsets[i + 1]):
+            quantised[t] = np.int64(np.rint(masses[t] * 2.0**MASS_BITS))
+            total += quantised[t]
+            if masses[t] > masses[largest]:
+                largest = t
+        quantised[largest] += (np.int64(1) << MASS_BITS) - total
+    return quantised
+
+
+@compiled
+def _used_coordinates(points, offsets, index):  # type: ignore[no-untyped-def]
+    """For every distribution, the ascending list of coordinates in which some point of it is not 0."""
+    n = len(offsets) - 1
+    d = points.shape[1]
+    used_offsets = np.zeros(n + 1, np.int64)
+    seen = np.zeros(d, np.int64)
+    used = np.empty(0, np.int32)
+    for sweep in range(2):  # count, then write
+        for i in range(n):
+            for t in range(offsets[i], offsets[i + 1]):
+                for c in range(d):
+                    if points[index[t], c] != 0.0:
+                        seen[c] = sweep * n + i + 1
+            count = 0
+            for c in range(d):
+                if seen[c] == sweep * n + i + 1:
+                    if sweep == 1:
+                        used[used_offsets[i] + count] = c
+                    count += 1
+            if sweep == 0:
+                used_offsets[i + 1] = used_offsets[i] + count
+        if sweep == 0:
+            used = np.empty(used_offsets[n], np.int32)
+    return used, used_offsets
+
+
+@compiled
+def _pack_points(points, offsets, index, used_offsets, used):  # type: ignore[no-untyped-def]
+    """The points of every distribution in its used coordinates only, one small matrix after the other."""
+    n = len(offsets) - 1
+    packed_offsets = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        size = (offsets[i + 1] - offsets[i]) * (used_offsets[i + 1] - used_offsets[i])
+        packed_offsets[i + 1] = packed_offsets[i] + size
+    packed = np.empty(packed_offsets[n])
+    place = 0
+    for i in range(n):
+        for t in range(offsets[i], offsets[i + 1]):
+            for c in range(used_offsets[i], used_offsets[i + 1]):
+                packed[place] = points[index[t], used[c]]
+                place += 1
+    return packed, packed_offsets
+
+
+@inlined
+def _place_masses(ws, offsets, index, masses, a, b):  # type: ignore[no-untyped-def]
+    """Merge two ascending sparse histograms into sources and sinks; equal masses on a point cancel.
+
+    A source or sink is named by its place in its distribution.
+    """
+    p = 0
+    q = 0
+    s = offsets[a]
+    t = offsets[b]
+    s_end = offsets[a + 1]
+    t_end = offsets[b + 1]
+    while s < s_end or t < t_end:
+        from_a = t == t_end or (s < s_end and index[s] <= index[t])
+        from_b = s == s_end or (t < t_end and index[t] <= index[s])
+        surplus = (masses[s] if from_a else 0) - (masses[t] if from_b else 0)
+        if surplus > 0:
+            ws.supply[p] = surplus
+            ws.source[p] = s - offsets[a]
+            p += 1
+        elif surplus < 0:
+            ws.demand[q] = -surplus
+            ws.sink[q] = t - offsets[b]
+            q += 1
+        s += from_a
+        t += from_b
+    return p, q
+
+
+@inlined
+def _merge_used(used_offsets, used, a, b, place_a, place_b):  # type: ignore[no-untyped-def]
+    """Where the coordinates of a and of b stand in their ascending union; returns the size of the union."""
+    s = used_offsets[a]
+    t = used_offsets[b]
+    s_end = used_offsets[a + 1]
+    t_end = used_offsets[b + 1]
+    count = 0
+    while s < s_end or t < t_end:
+        from_a = t == t_end or (s < s_end and used[s] <= used[t])
+        from_b = s == s_end or (t < t_end and used[t] <= used[s])
+        if from_a:
+            place_a[s - used_offsets[a]] = count
+            s += 1
+        if from_b:
+            place_b[t - used_offsets[b]] = count
+            t += 1
+        count += 1
+    return count
+
+
+@inlined
+def _gather_points(ws, scratch, packed, start_a, start_b, used_a, used_b, width, p, q):  # type: ignore[no-untyped-def]
+    """Coordinates of the sources into x (p, width) and of the sinks, transposed, into y (width, stride)."""
+    stride = stride_of(q)
+    for t in range((p + 1) * width):
+        scratch.x[t] = 0.0
+    for t in range(width * stride):
+        scratch.y[t] = 0.0
+    for i in range(p):
+        o = start_a + ws.source[i] * used_a
+        for c in range(used_a):
+            scratch.x[at(i * width, scratch.place_a[c])] = packed[at(o, c)]
+    for j in range(q):
+        o = start_b + ws.sink[j] * used_b
+        for c in range(used_b):
+            scratch.y[at(scratch.place_b[c] * stride, j)] = packed[at(o, c)]
+
+
+@inlined
+def _place_costs(ws, scratch, p, q, index_bits, cost_scale):  # type: ignore[no-untyped-def]
+    """Integer costs of the block of distances, scaled by its largest one, and the offsets of the greedy start.
+
+    A node's offset is its mean distance to the other side, weighted by mass: the first step of Sinkhorn's iteration
+    in the limit of large ε, and the best of those tried: it leaves fewer pivots than plain means do.
+    """
+    stride = stride_of(q)
+    # Distances are ≥ 0, so their bit patterns are ordered as they are, and an integer maximum vectorises.
+    largest = np.int64(0)
+    for i in range(p):
+        o = i * stride
+        for j in range(q):
+            bits = scratch.distance_bits[at(o, j)]
+            largest = bits if bits > largest else largest
+    scratch.largest_bits[0] = largest
+    scale = cost_scale / scratch.largest[0] if largest > 0 else 0.0
+    total = np.int64(0)
+    for i in range(p):
+        total += ws.supply[i]
+    weight = OFFSET_WEIGHT * scale / total
+    for j in range(stride):
+        scratch.column_sum[j] = 0.0
+        scratch.demand[j] = 0.0
+    for j in range(q):
+        scratch.demand[j] = ws.demand[j]
+    for i in range(p):
+        o = i * stride
+        supply = np.float64(ws.supply[i])
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0  # four sums, since one would wait for itself
+        for j in range(0, stride, 4):
+            s0 += scratch.demand[at(j, 0)] * scratch.distance[at(o + j, 0)]
+            s1 += scratch.demand[at(j, 1)] * scratch.distance[at(o + j, 1)]
+            s2 += scratch.demand[at(j, 2)] * scratch.distance[at(o + j, 2)]
+            s3 += scratch.demand[at(j, 3)] * scratch.distance[at(o + j, 3)]
+        ws.row_offset[i] = np.int64(((s0 + s1) + (s2 + s3)) * weight) << index_bits
+        for j in range(stride):
+            scratch.column_sum[j] += supply * scratch.distance[at(o, j)]
+        for j in range(q):
+            ws.cost[at(o, j)] = (np.int64(scratch.distance[at(o, j)] * scale + 0.5) << index_bits) | j
+        for j in range(q, stride):
+            ws.cost[o + j] = PAD
+    for j in range(q):
+        ws.column_offset[j] = np.int64(scratch.column_sum[j] * weight) << index_bits
+
+
+@inlined
+def _solve_pair(  # type: ignore[no-untyped-def]
+    ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, a, b, code, order, index_bits,
+    cost_scale, stop,
+):  # fmt: skip
+    """Cancel, compute the costs and solve one pair; sources, sinks and pivots. The optimal tree stays in ``ws``."""
+    p, q = _place_masses(ws, offsets, index, masses, a, b)
+    if p == 0:
+        return p, q, 0
+    width = (_merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b) + 3) & ~3
+    used_a = used_offsets[a + 1] - used_offsets[a]
+    used_b = used_offsets[b + 1] - used_offsets[b]
+    _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)
+    fill_distances(code, order, scratch.x, scratch.y, p, stride_of(q), width, scratch.distance)
+    _place_costs(ws, scratch, p, q, index_bits, cost_scale)
+    return p, q, solve_block(ws, p, q, index_bits, stop)
+
+
+@compiled
+def _solve_tile(  # type: ignore[no-untyped-def]
+    offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
+    most_sources, most_sinks, index_bits, cost_scale, values, pivots, stop,
+):  # fmt: skip
+    ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
+    scratch = _make_scratch(most_sources, most_sinks, dim)
+    for t in range(len(rows)):
+        if stop[0] != 0:
+            return
+        p, q, pivots[t] = _solve_pair(
+            ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
+            order, index_bits, cost_scale, stop,
+        )  # fmt: skip
+        total = 0.0
+        stride = stride_of(q)
+        first = first_sink(p)
+        if p > 0:
+            for node in range(first + q):
+                up = ws.parent[node]
+                if up != node:
+                    arc = node * stride + up - first if node < p else up * stride + node - first
+                    total += ws.flow[node] * scratch.distance[arc]
+        values[t] = total
+
+
+@compiled
+def _solve_potentials(  # type: ignore[no-untyped-def]
+    offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
+    most_sources, most_sinks, index_bits, cost_scale, starts, points, heights, stop,
+):  # fmt: skip
+    """The distinct points of the sinks of every pair, and their potentials, one pair after the other."""
+    ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
+    scratch = _make_scratch(most_sources, most_sinks, dim)
+    for t in range(len(rows)):
+        starts[t + 1] = starts[t]
+        if stop[0] != 0:
+            return
+        p, q, _ = _solve_pair(
+            ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
+            order, index_bits, cost_scale, stop,
+        )  # fmt: skip
+        if p > 0:
+            unit = scratch.largest[0] / (cost_scale * (np.int64(1) << index_bits))
+            first = first_sink(p)
+            for j in range(q):
+                points[starts[t] + j] = index[offsets[columns[t]] + ws.sink[j]]
+                heights[starts[t] + j] = ws.pi[first + j] * unit
+            starts[t + 1] += q

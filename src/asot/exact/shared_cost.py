@@ -1,0 +1,302 @@
+"""Exact optimal transport between many histograms under one shared cost (docs/method.md §8).
+
+For a metric cost the mass that two histograms share on an anchor stays where it is, so only the differences are
+shipped: p sources and q sinks with p + q ≤ k. For any other cost, and for histograms on two different sets of anchors,
+all masses are shipped by the same simplex.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.exact.integers import QuantisedCost, cost_bits_for, quantise_cost, quantise_masses
+from asot.exact.simplex import solve_block
+from asot.exact.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
+from asot.jit.compiled import at, compiled, inlined
+from asot.run.result import Status
+from asot.run.solver import TILE_SECONDS, Solution
+
+
+class ExactSharedCost:
+    """Prepared once from histograms and their cost; then solves tiles of pairs.
+
+    Parameters
+    ----------
+    A : (N, k) float64, rows of total 1
+    B : (M, l) float64 or None for pairs within A
+    cost : (k, l) float64, finite and ≥ 0
+    cancel : bool
+        Cancel common mass. Only for a metric cost; see `asot.exact.metric_check`.
+    """
+
+    def __init__(
+        self, A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64], *, cancel: bool
+    ) -> None:
+        self._cost = quantise_cost(cost)
+        self._cancel = cancel
+        self._A = quantise_masses(A)
+        self._B = self._A if B is None else quantise_masses(B)
+        self._nodes = self.count_nodes(cost, cancel)
+        self.info: dict[str, Any] = {
+            "solver": "network simplex",
+            "common_mass_cancelled": cancel,
+            "device": "cpu",
+            "precision": "float64",
+            "reg": None,
+        }
+
+    @staticmethod
+    def count_nodes(cost: NDArray[np.float64], cancel: bool) -> int:
+        """The most sources and sinks that a pair can have."""
+        return cost.shape[0] if cancel else sum(cost.shape)
+
+    @staticmethod
+    def seconds_per_pair(nodes: int) -> float:
+        return 4e-7 + 1e-9 * nodes**2 + 5e-12 * nodes**3
+
+    def pairs_per_tile(self, memory: int) -> int:
+        seconds = self.seconds_per_pair(self._nodes)
+        return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**16))
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        values = np.empty(len(rows))
+        pivots = np.empty(len(rows), dtype=np.int32)
+        c = self._cost
+        _solve_tile(
+            self._A, self._B, rows, columns, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits,
+            True if self._cancel else None, values, pivots, stop,
+        )  # fmt: skip
+        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
+        return Solution(np.ldexp(values, c.exponent - MASS_BITS), status, pivots)
+
+    def solve_trees(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Trees:
+        """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is cancelled."""
+        if not self._cancel:
+            raise ValueError("trees are given for metric costs only, where common mass is cancelled")
+        c, n, k = self._cost, len(rows), self._nodes
+        values, pivots, start = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(n + 1, dtype=np.int64)
+        source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
+        mass, potential = np.empty(n * (k - 1), dtype=np.int64), np.empty((n, k))
+        scale = 2.0 ** -(cost_bits_for(c.index_bits) + c.index_bits)
+        half = c.exponent // 2  # 2^exponent itself may be out of range
+        _solve_tile_with_trees(
+            self._A, self._B, rows, columns, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits, scale,
+            2.0**half, 2.0 ** (c.exponent - half), values, pivots, start, source, sink, mass, potential, stop,
+        )  # fmt: skip
+        values = np.ldexp(values, c.exponent - MASS_BITS)
+        return Trees(values, pivots, start, source, sink, mass, potential)
+
+    def bytes_per_tree(self) -> int:
+        """Memory that `solve_trees` takes for each pair of its tile."""
+        return 24 * self._nodes + 32
+
+
+class Trees(NamedTuple):
+    """The optimal flows and potentials of the P pairs of a tile, with common mass cancelled.
+
+    Pair t ships ``mass[start[t]:start[t + 1]]`` (in units of 2^-60) from anchors ``source`` to anchors ``sink``. What
+    both histograms have on an anchor stays there and is not listed.
+    """
+
+    values: NDArray[np.float64]  # (P,)
+    pivots: NDArray[np.int32]  # (P,)
+    start: NDArray[np.int64]  # (P + 1,)
+    source: NDArray[np.int32]  # (arcs,)
+    sink: NDArray[np.int32]  # (arcs,)
+    mass: NDArray[np.int64]  # (arcs,)
+    potential: NDArray[np.float64]  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
+
+
+class Transport(NamedTuple):
+    """The solution of one problem: ``value, plan, (f, g) = asot.emd(a, b, cost)``."""
+
+    value: float
+    """The cheapest total cost ⟨T, C⟩."""
+    plan: Any
+    """An optimal plan T as scipy.sparse.csr_array (k, l)."""
+    potentials: tuple[NDArray[np.float64], NDArray[np.float64]]
+    """Optimal dual potentials f (k,) and g (l,): f_i + g_j ≤ cost_ij everywhere, ⟨f, a⟩ + ⟨g, b⟩ = value."""
+
+
+def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.float64]) -> Transport:
+    """Value, plan and potentials of one pair of histograms (k,) and (l,) of total 1, any cost ≥ 0."""
+    from scipy import sparse
+
+    quantised = quantise_cost(cost)
+    sources, sinks, flow, f, g = solve_with_tree(
+        quantise_masses(a[None])[0], quantise_masses(b[None])[0], *_cost_arrays(quantised)
+    )
+    # Potentials are known where there is mass; the c-transform carries them everywhere and keeps them feasible.
+    supported = np.flatnonzero(np.isfinite(g))
+    f = (quantised.unit[:, supported] - g[supported]).min(axis=1)  # (k,)
+    g = (quantised.unit - f[:, None]).min(axis=0)  # (l,)
+    masses = np.ldexp(flow.astype(np.float64), -MASS_BITS)
+    value = np.ldexp(float(masses @ quantised.unit[sources, sinks]), quantised.exponent)
+    plan = sparse.csr_array((masses, (sources, sinks)), shape=cost.shape)
+    return Transport(float(value), plan, (np.ldexp(f, quantised.exponent), np.ldexp(g, quantised.exponent)))
+
+
+def _cost_arrays(c: QuantisedCost) -> tuple[Any, ...]:
+    return c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
+
+
+@inlined
+def _place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
+    """Sources and sinks of a pair, without branches: every entry is written, and the count advances where it stays.
+
+    ``cancel`` is True or None, not False: numba compiles a branch on None away, and small problems feel it.
+    """
+    p = 0
+    q = 0
+    if cancel is not None:
+        for x in range(len(a)):
+            surplus = a[x] - b[x]
+            ws.supply[p] = surplus
+            ws.source[p] = x
+            p += surplus > 0
+            ws.demand[q] = -surplus
+            ws.sink[q] = x
+            q += surplus < 0
+    else:
+        for x in range(len(a)):
+            ws.supply[p] = a[x]
+            ws.source[p] = x
+            p += a[x] > 0
+        for x in range(len(b)):
+            ws.demand[q] = b[x]
+            ws.sink[q] = x
+            q += b[x] > 0
+    return p, q
+
+
+@inlined
+def _place_costs(ws, p, q, integer, row_offset, column_offset):  # type: ignore[no-untyped-def]
+    """The cost block of a pair's sources and sinks, each cost with its column in the low bits."""
+    stride = stride_of(q)
+    for i in range(p):
+        s = ws.source[i]
+        ws.row_offset[i] = row_offset[s]
+        o = i * stride
+        for j in range(q):
+            ws.cost[at(o, j)] = integer[s, ws.sink[j]] | j
+        for j in range(q, stride):
+            ws.cost[o + j] = PAD
+    for j in range(q):
+        ws.column_offset[j] = column_offset[ws.sink[j]]
+
+
+@compiled
+def _solve_tile(  # type: ignore[no-untyped-def]
+    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, cancel, values, pivots, stop
+):
+    k, l = integer.shape
+    ws = make_workspace(k, l, k if cancel is not None else k + l)
+    for t in range(len(rows)):
+        if stop[0] != 0:
+            return
+        p, q = _place_masses(ws, A[rows[t]], B[columns[t]], cancel)
+        if p == 0:
+            values[t] = 0.0
+            pivots[t] = 0
+            continue
+        _place_costs(ws, p, q, integer, row_offset, column_offset)
+        pivots[t] = solve_block(ws, p, q, index_bits, stop)
+        first = first_sink(p)
+        total = 0.0
+        for x in range(first + q):
+            y = ws.parent[x]
+            if y != x:
+                total += ws.flow[x] * (
+                    unit[ws.source[x], ws.sink[y - first]] if x < p else unit[ws.source[y], ws.sink[x - first]]
+                )
+        values[t] = total
+
+
+@compiled
+def _solve_tile_with_trees(  # type: ignore[no-untyped-def]
+    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, scale, size, more_size,
+    values, pivots, start, source, sink, mass, potential, stop,
+):  # fmt: skip
+    """As `_solve_tile`, for metric costs.
+
+    The potential f_u = min over sinks v of C_uv - g_v is 1-Lipschitz whatever the integers made of g.
+    """
+    k = integer.shape[0]
+    ws = make_workspace(k, k, k)
+    arc = 0
+    for t in range(len(rows)):
+        start[t + 1] = arc
+        f = potential[t]
+        if stop[0] != 0:
+            return
+        p, q = _place_masses(ws, A[rows[t]], B[columns[t]], True)
+        if p == 0:
+            values[t] = 0.0
+            pivots[t] = 0
+            f[:] = 0.0
+            continue
+        _place_costs(ws, p, q, integer, row_offset, column_offset)
+        pivots[t] = solve_block(ws, p, q, index_bits, stop)
+        first = first_sink(p)
+        total = 0.0
+        for x in range(first + q):
+            y = ws.parent[x]
+            if y != x:
+                u = ws.source[x] if x < p else ws.source[y]
+                v = ws.sink[y - first] if x < p else ws.sink[x - first]
+                total += ws.flow[x] * unit[u, v]
+                source[arc] = u
+                sink[arc] = v
+                mass[arc] = ws.flow[x]
+                arc += 1
+        values[t] = total
+        start[t + 1] = arc
+        f[:] = np.inf
+        for j in range(q):
+            height = ws.pi[first + j] * scale
+            row = unit[ws.sink[j]]
+            for u in range(k):
+                reached = row[u] + height
+                f[u] = reached if reached < f[u] else f[u]
+        for u in range(k):
+            f[u] = f[u] * size * more_size
+
+
+@compiled
+def solve_with_tree(a, b, integer, unit, row_offset, column_offset, index_bits):  # type: ignore[no-untyped-def]
+    """Sources, sinks and flows (p + q - 1,) of the optimal tree; potentials (k,) and (l,), NaN without mass."""
+    k, l = integer.shape
+    ws = make_workspace(k, l, k + l)
+    p, q = _place_masses(ws, a, b, None)
+    _place_costs(ws, p, q, integer, row_offset, column_offset)
+    solve_block(ws, p, q, index_bits, np.zeros(1, np.int64))
+    sources = np.empty(p + q - 1, np.int64)
+    sinks = np.empty(p + q - 1, np.int64)
+    flow = np.empty(p + q - 1, np.int64)
+    f = np.full(k, np.nan)
+    g = np.full(l, np.nan)
+    first = first_sink(p)
+    arc = 0
+    for x in range(first + q):
+        height = 0.0  # f of a source or -g of a sink, summed along the path to the root
+        y = x
+        while ws.parent[y] != y:
+            if y < p:
+                height += unit[ws.source[y], ws.sink[ws.parent[y] - first]]
+            else:
+                height -= unit[ws.source[ws.parent[y]], ws.sink[y - first]]
+            y = ws.parent[y]
+        if x < p:
+            f[ws.source[x]] = height
+        elif x >= first:
+            g[ws.sink[x - first]] = -height
+        y = ws.parent[x]
+        if y != x:
+            sources[arc] = ws.source[x] if x < p else ws.source[y]
+            sinks[arc] = ws.sink[y - first] if x < p else ws.sink[x - first]
+            flow[arc] = ws.flow[x]
+            arc += 1
+    return sources, sinks, flow, f, g

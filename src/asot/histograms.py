@@ -1,0 +1,289 @@
+"""Many problems, one cost: `emd_many`, `sinkhorn_many`, and `emd` for a single pair.
+
+These are the low-level calls: histograms on k anchors go in, with the k × k cost that all of them share.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import ThreadpoolController
+
+from asot.entropic import cuda as sinkhorn_cuda
+from asot.entropic.divergence import Debiased
+from asot.entropic.kernel import SinkhornSharedCost
+from asot.exact.cuda import solver as exact_cuda
+from asot.exact.metric_check import is_metric, worth_checking
+from asot.exact.shared_cost import ExactSharedCost, Transport, solve_one
+from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
+from asot.run import devices, engine
+from asot.run import gpu_engine as device_engine
+from asot.run.pairs import ListedPairs, PairSet, make_pairs
+from asot.run.progress import ProgressLike
+from asot.run.result import Distances
+from asot.run.sinks import Sink
+from asot.run.solver import DeviceSolver, Solver
+from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, as_positive_int, as_reg, as_tol, to_array
+
+
+def emd_many(
+    A: ArrayLike,
+    B: ArrayLike | None = None,
+    *,
+    cost: ArrayLike,
+    pairs: ArrayLike | None = None,
+    device: str = "auto",
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = False,
+    sink: Sink | None = None,
+    plans: bool = False,
+) -> Any:
+    """Exact optimal transport costs between many histograms under one shared cost.
+
+    Parameters
+    ----------
+    A : array-like (N, k)
+        Histograms, one per row, masses ≥ 0. Rows are scaled to total 1.
+    B : array-like (M, l), optional
+        A second set. Without it, distances are within A.
+    cost : array-like (k, l)
+        Cost between anchors, finite and ≥ 0; square, symmetric and zero on the diagonal without B. When it is a metric
+        (which is checked) the common mass of a pair is cancelled first; any other cost is solved as it stands. Values
+        are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at k = 2,000), so a huge entry that means
+        "forbidden" costs digits.
+    pairs : array-like of int (P, 2), optional
+        Which pairs to solve. Default: all i < j within A, or all of A × B.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        "auto" takes the GPUs of the machine when there are any and the work is worth it; ``info`` says where the pairs
+        were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot.
+    n_jobs : int, optional
+        Threads, with joblib's meaning (None: 1, -1: every core).
+    memory : int or str, optional
+        Budget for scratch memory, beside inputs and result, such as ``"2G"``.
+    progress : bool, None or callable
+        None shows a bar on a terminal when it takes longer than a second; a function gets (done, total).
+    sink : optional
+        What to keep: see `asot.run.sinks`. Default: every value.
+    plans : bool
+        Also keep the optimal plan and potentials of every pair, as ``plans`` of the result (see `asot.Plans`).
+
+    Returns
+    -------
+    Distances, or what the sink returns.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> points = np.array([[0.0], [1.0], [3.0]])
+    >>> cost = np.abs(points - points.T)
+    >>> asot.emd_many([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]], cost=cost).values
+    array([1., 2., 1.])
+    """
+    devices.parse(device)
+    checked_cost = as_cost(cost, square=B is None)
+    first, second = _read_both(A, B, checked_cost)
+    pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
+    cancel = worth_checking(len(checked_cost), len(pair_set)) and is_metric(checked_cost)
+    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
+    if plans:
+        if sink is not None:
+            raise ValueError("plans=True works with the default sink only, which keeps every pair")
+        sink = KeepPlans(checked_cost.shape)
+        on_cpu, on_gpu = ExactWithPlans, ExactCudaWithPlans
+    cpu_solver = functools.partial(on_cpu, first, second, checked_cost, cancel=cancel and not plans)
+    nodes = ExactSharedCost.count_nodes(checked_cost, cancel)
+    work = len(pair_set) * ExactSharedCost.seconds_per_pair(nodes) / as_n_jobs(n_jobs)
+    unfit = None
+    if nodes > exact_cuda.MAX_NODES:
+        counted = "anchors of a metric cost" if cancel else "rows and columns of a cost that is not known as a metric"
+        unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}, here are {nodes}"
+    choice = devices.choose(device, needs=("cupy",), cpu_seconds=work, unfit=unfit)
+    gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
+    return _run(pair_set, choice, cpu_solver, gpu_solver, sink, limits)
+
+
+def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
+    """Exact optimal transport of one pair: value, sparse plan and dual potentials.
+
+    Parameters
+    ----------
+    a : array-like (k,), b : array-like (l,)
+        Masses ≥ 0, scaled to total 1.
+    cost : array-like (k, l), finite and ≥ 0
+
+    Returns
+    -------
+    Transport
+        ``value``, ``plan`` (scipy.sparse.csr_array (k, l)), ``potentials`` (f (k,), g (l,)).
+
+    Examples
+    --------
+    >>> import asot
+    >>> value, plan, (f, g) = asot.emd([0.5, 0.5], [1.0, 0.0], [[0.0, 2.0], [2.0, 0.0]])
+    >>> value
+    1.0
+    >>> plan.toarray()
+    array([[0.5, 0. ],
+           [0.5, 0. ]])
+    """
+    checked_cost = as_cost(cost, square=False)
+    row, column = np.atleast_2d(to_array(a, "a")), np.atleast_2d(to_array(b, "b"))
+    if len(row) != 1 or len(column) != 1:
+        raise ValueError(f"a and b must be single histograms; found shapes {np.shape(a)} and {np.shape(b)}")
+    first = as_histograms(row, "a", checked_cost.shape[0])
+    second = as_histograms(column, "b", checked_cost.shape[1])
+    return solve_one(first[0], second[0], checked_cost)
+
+
+def sinkhorn_many(
+    A: ArrayLike,
+    B: ArrayLike | None = None,
+    *,
+    cost: ArrayLike,
+    reg: float | str,
+    pairs: ArrayLike | None = None,
+    max_iter: int = 1000,
+    tol: float | None = 1e-9,
+    value: str = "transport",
+    init: str = "ones",
+    precision: str = "auto",
+    device: str = "auto",
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = False,
+    sink: Sink | None = None,
+) -> Any:
+    """Entropic optimal transport between many histograms under one shared cost.
+
+    Solves min ⟨T, C⟩ - ε H(T) with H(T) = -Σ T (log T - 1) for every pair. Stable for every ε > 0: where C/ε leaves the
+    range of a float64 kernel, pairs are solved in the log domain. Pairs that Sinkhorn's iteration would take too long
+    for are finished by Newton steps, which count as iterations.
+
+    Parameters
+    ----------
+    A, B, cost, pairs, device, n_jobs, memory, progress, sink
+        As in `emd_many`; any cost ≥ 0 will do.
+    reg : float or "auto"
+        ε > 0, in the units of the cost. "auto" takes 5 percent of the median positive cost.
+    max_iter : int
+        Limit on iterations; pairs that hit it have status ``Status.MAX_ITER``.
+    tol : float or None
+        Accuracy of the value relative to itself (down to about 1e-12 of the largest cost, which is what rounding leaves
+        at the smallest ε), and largest marginal error in total mass. None runs exactly
+        ``max_iter`` iterations: ``max_iter=50, tol=None`` is the paper's setting.
+    value : {"transport", "regularised", "divergence"}
+        ⟨T, C⟩ of the entropic plan; ⟨T, C⟩ - ε H(T); or the debiased Sinkhorn divergence, the regularised value minus
+        the mean of the two self terms (needs histograms on the same anchors).
+    init : {"ones", "target"}
+        Scaling of the columns before the first iteration: 1, or the second histogram as in the paper's code. Matters
+        only where iterations are few.
+    precision : {"auto", "float32", "tf32", "float64"}
+        Arithmetic on a GPU: float32 by three TF32 products (relative error about 1e-6), one TF32 product (1e-3, twice
+        as fast), or float64. "auto" takes float32 where ``tol`` allows it. The CPU always computes in float64.
+
+    Returns
+    -------
+    Distances, or what the sink returns. ``marginal_error``, ``n_iter`` and ``status`` are per pair.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> points = np.array([[0.0], [1.0], [3.0]])
+    >>> cost = np.abs(points - points.T)
+    >>> r = asot.sinkhorn_many([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]], cost=cost, reg=0.01)
+    >>> r.values.round(6)
+    array([1., 2., 1.])
+    >>> asot.Status(r.status[0]).name
+    'CONVERGED'
+    """
+    devices.parse(device)
+    as_choice(value, "value", ("transport", "regularised", "divergence"))
+    as_choice(precision, "precision", sinkhorn_cuda.PRECISIONS)
+    checked_cost = as_cost(cost, square=B is None or value == "divergence")
+    first, second = _read_both(A, B, checked_cost)
+    pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
+    how: dict[str, Any] = {
+        "reg": as_reg(reg, checked_cost),
+        "max_iter": as_positive_int(max_iter, "max_iter"),
+        "tol": as_tol(tol),
+        "regularised": value != "transport",
+        "start_at_target": as_choice(init, "init", ("ones", "target")) == "target",
+    }
+    arithmetic = sinkhorn_cuda.choose_precision(precision, how["tol"])
+    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, max_iter, as_n_jobs(n_jobs))
+
+    def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> SinkhornSharedCost:
+        return SinkhornSharedCost(A, B, checked_cost, **how)
+
+    def on_gpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> sinkhorn_cuda.SinkhornCuda:
+        return sinkhorn_cuda.SinkhornCuda(A, B, checked_cost, precision=arithmetic, **how)
+
+    def self_terms(A: NDArray[np.float64]) -> Distances:
+        n = len(A)
+        diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
+        quiet = limits | {"progress": False}
+        return _run(diagonal, choice, lambda: on_cpu(A, None), lambda: on_gpu(A, None), None, quiet)
+
+    with one_thread_per_product():
+        if value != "divergence":
+            solvers = functools.partial(on_cpu, first, second), functools.partial(on_gpu, first, second)
+            return _run(pair_set, choice, *solvers, sink, limits, value=value)
+        row_terms = self_terms(first)
+        terms = row_terms, row_terms if second is None else self_terms(second)
+        return _run(
+            pair_set,
+            choice,
+            lambda: Debiased(on_cpu(first, second), *terms),
+            lambda: sinkhorn_cuda.DebiasedCuda(on_gpu(first, second), *terms),
+            sink,
+            limits,
+            value=value,
+        )
+
+
+def _run(
+    pairs: PairSet,
+    choice: devices.Choice,
+    cpu_solver: Callable[[], Solver],
+    gpu_solver: Callable[[], DeviceSolver],
+    sink: Sink | None,
+    limits: dict[str, Any],
+    **info: Any,
+) -> Any:
+    if choice.gpus:
+        return device_engine.run(pairs, gpu_solver(), cpu_solver, choice, sink, info=info, **limits)
+    return engine.run(pairs, cpu_solver(), sink, info=info | {"device_reason": choice.reason}, **limits)
+
+
+def _choose_for_sinkhorn(
+    device: str, precision: str, pairs: PairSet, cost: NDArray[np.float64], max_iter: int, n_jobs: int
+) -> devices.Choice:
+    if device == "cpu" and precision in ("float32", "tf32"):
+        raise ValueError(f"precision={precision!r} is for GPUs; the CPU computes in float64")
+    work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, max_iter) / n_jobs
+    return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work)
+
+
+@functools.cache
+def _matrix_products() -> ThreadpoolController:
+    """The thread pools behind NumPy's products; finding them takes longer than many a call."""
+    return ThreadpoolController()
+
+
+def one_thread_per_product() -> Any:
+    """A context in which threads work on different tiles, not inside a matrix product."""
+    return _matrix_products().limit(limits=1, user_api="blas")
+
+
+def _read_both(
+    A: ArrayLike, B: ArrayLike | None, cost: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    first = as_histograms(A, "A", cost.shape[0])
+    return first, None if B is None else as_histograms(B, "B", cost.shape[1])

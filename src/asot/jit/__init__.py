@@ -1,0 +1,1 @@
+"""How kernels are compiled, and the small parts that many of them share."""

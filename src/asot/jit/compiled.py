@@ -1,0 +1,80 @@
+"""How the package compiles its kernels, in one place.
+
+``@compiled`` functions run without the GIL, so that threads solve pairs side by side, and are cached on disk after
+their first use. ``@inlined`` and ``@reordered`` ones are merged into their callers. Indices are not checked: callers
+validate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that Python calls."""
+    return _compile(function)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function into whatever compiled function calls it."""
+    return _compile(function, forceinline=True)
+
+
+def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like `inlined`, and sums of floats may be taken in any order, so that they vectorise."""
+    return _compile(function, forceinline=True, fastmath={"reassoc", "contract", "nsz"})
+
+
+def unordered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like `reordered`, for numbers that are never NaN: minima vectorise, too."""
+    return _compile(function, forceinline=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
+
+
+def fused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like `inlined`, and a product that is added to a sum need not be rounded first (one instruction for both)."""
+    return _compile(function, forceinline=True, fastmath={"contract"})
+
+
+def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    def build(cache: bool) -> Any:
+        dispatcher = njit(boundscheck=False, error_model="numpy", nogil=True, cache=cache, **options)(function)
+        if cache:
+            _expire_with_kernels(dispatcher)
+        return dispatcher
+
+    try:
+        return build(cache=True)
+    except RuntimeError:  # no folder can be written to: compile anew in every process
+        return build(cache=False)
+
+
+def _expire_with_kernels(dispatcher: Any) -> None:
+    """Let cached code die when any file with kernels changes.
+
+    numba compares only the file that a function stands in. Code that inlines a function of another file would live on
+    after that file has changed, and mix with its new code. numba has no public way to say so; where its inside differs
+    from what is used here, its own rule stays.
+    """
+    with contextlib.suppress(AttributeError):
+        cache_file = dispatcher._cache._cache_file
+        cache_file._source_stamp = (cache_file._source_stamp, _digest_of_kernels())
+
+
+@functools.cache
+def _digest_of_kernels() -> str:
+    sources = (path.read_bytes() for path in sorted(Path(__file__).parents[1].rglob("*.py")))
+    return hashlib.sha256(b"".join(source for source in sources if b"asot.jit.compiled" in source)).hexdigest()
+
+
+@inlined
+def at(base, offset):  # type: ignore[no-untyped-def]
+    """``base + offset`` as an unsigned index, which spares the negative-index check that stops vectorisation."""
+    return np.uint64(base) + np.uint64(offset)

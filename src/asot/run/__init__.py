@@ -1,0 +1,1 @@
+"""How pairs are solved: tiles, engines, sinks, results, progress."""

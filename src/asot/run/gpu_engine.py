@@ -1,0 +1,185 @@
+"""Tiles × GPU solver × sink: the engine's loop where the solver runs on one or several GPUs.
+
+A GPU has a few tiles in flight, each on a stream of its own: while one is computed, the answers of the one before
+travel. What travels is what the sink needs (see `asot.run.sinks`). The calling thread takes the tiles in pair order, so
+results do not depend on the number of GPUs or on the tile size. A tile that does not fit in the GPU's memory is cut;
+where nothing fits, the CPU goes on from there, unless the user insisted on the GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from asot.run import engine
+from asot.run.devices import Choice
+from asot.run.gpu_transfer import Fetch, fetch_for, pinned_empty
+from asot.run.pairs import PairSet
+from asot.run.progress import Progress, ProgressLike
+from asot.run.sinks import Condensed, Sink
+from asot.run.solver import DeviceSolver, OnDevice, Solver
+from asot.validation import as_bytes, as_n_jobs
+
+IN_FLIGHT = 3
+"""Tiles per GPU that are computed or on their way."""
+
+FEWEST_TILES = 4
+"""Per GPU, where there is enough work: the answers of the last tile travel while nothing is computed."""
+
+SMALLEST_TILE = 1024
+"""Pairs below which a tile is not cut any further."""
+
+FILLS_A_GPU = 2**18
+"""Pairs below which a smaller tile would leave parts of a GPU idle."""
+
+
+def run(
+    pairs: PairSet,
+    solver: DeviceSolver,
+    cpu_solver: Callable[[], Solver],
+    choice: Choice,
+    sink: Sink | None = None,
+    *,
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = None,
+    info: dict[str, Any] | None = None,
+) -> Any:
+    """Solve every pair on the chosen GPUs and return what the sink makes of it.
+
+    ``cpu_solver`` makes the solver that takes over where the GPUs have too little memory.
+    """
+    sink = Condensed(pinned_empty) if sink is None else sink
+    jobs = as_n_jobs(n_jobs)
+    budget = as_bytes(memory, engine.DEFAULT_MEMORY)
+    sink.open(pairs)
+    started = time.perf_counter()
+    shown = Progress(progress, len(pairs), f"pairs ({choice.name})")
+    record: dict[str, Any] = {**solver.info, **(info or {}), "device": choice.name, "device_reason": choice.reason}
+    work = _Run(pairs, solver, choice, sink, budget, shown)
+    try:
+        work.on_gpus()
+        if work.done < len(pairs):
+            if choice.required:
+                raise MemoryError(
+                    f"{choice.name} has too little free memory for tiles of {SMALLEST_TILE} pairs; free some of it, "
+                    "or use device='cpu'"
+                )
+            record["device"] = "cpu" if work.done == 0 else f"{choice.name}, then cpu"
+            record["device_reason"] = f"the GPU ran out of memory after {work.done} of {len(pairs)} pairs"
+            work.on_cpu(cpu_solver(), jobs)
+            record["n_jobs"] = jobs
+    finally:
+        shown.close()
+    seconds = time.perf_counter() - started
+    return sink.close({**record, "n_pairs": len(pairs), "n_not_converged": work.unfinished, "seconds": seconds})
+
+
+class _Run:
+    """The state of one call: how far it has come, and how large a tile may be."""
+
+    def __init__(
+        self, pairs: PairSet, solver: DeviceSolver, choice: Choice, sink: Sink, budget: int, shown: Progress
+    ) -> None:
+        self._pairs, self._solver, self._choice, self._sink, self._shown = pairs, solver, choice, sink, shown
+        self._budget = budget
+        share = -(-len(pairs) // (FEWEST_TILES * max(1, len(choice.gpus))))
+        self._per_tile = max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
+        self.done = 0
+        self.unfinished = 0
+
+    def on_gpus(self) -> None:
+        """Solve as far as the GPUs' memory allows: to the end, unless tiles of `SMALLEST_TILE` do not fit."""
+        out_of_memory = _out_of_memory_errors()
+        gpus: list[_Gpu] = []
+        try:
+            gpus.extend(_Gpu(number, self._solver, self._sink) for number in self._choice.gpus)
+        except out_of_memory:
+            return
+        while self.done < len(self._pairs):
+            try:
+                self._pass(gpus)
+            except out_of_memory:
+                if self._per_tile <= SMALLEST_TILE:
+                    return
+                self._per_tile = max(SMALLEST_TILE, self._per_tile // 4)
+                for gpu in gpus:
+                    gpu.give_back_memory()
+
+    def _pass(self, gpus: list[_Gpu]) -> None:
+        """Launch and take tiles in turn. After an error the tiles in flight are dropped: they are solved again."""
+        flying: deque[Any] = deque()
+        start, turn = self.done, 0
+        try:
+            while start < len(self._pairs) or flying:
+                while start < len(self._pairs) and len(flying) < IN_FLIGHT * len(gpus):
+                    stop = min(start + self._per_tile, len(self._pairs))
+                    flying.append(gpus[turn % len(gpus)].launch(self._pairs, start, stop))
+                    start, turn = stop, turn + 1
+                fetched: Fetch = flying.popleft()
+                self.unfinished += fetched.deliver(self._sink)
+                self.done = fetched.stop
+                self._shown.advance(fetched.stop - fetched.start)
+        finally:
+            while flying:
+                flying.popleft().wait()
+
+    def on_cpu(self, solver: Solver, jobs: int) -> None:
+        for tile in engine.solved_tiles(self._pairs, solver, jobs, self._budget, self.done):
+            self._sink.accept(tile)
+            self.unfinished += engine.count_unfinished(tile)
+            self._shown.advance(len(tile.solution.values))
+
+
+class _Gpu:
+    """One GPU: the data that all pairs share, and streams that take turns."""
+
+    def __init__(self, number: int, solver: DeviceSolver, sink: Sink) -> None:
+        import cupy
+
+        self._device = cupy.cuda.Device(number)
+        self._streams = _streams(number)
+        with self._device:
+            self._data: OnDevice = solver.on(number)
+            copied = cupy.cuda.get_current_stream().record()
+            for stream in self._streams:
+                stream.wait_event(copied)  # the data are there before any stream reads them
+        self._make_fetch = fetch_for(sink, self._data)
+        self._turn = 0
+
+    def launch(self, pairs: PairSet, start: int, stop: int) -> Fetch:
+        stream = self._streams[self._turn % IN_FLIGHT]
+        self._turn += 1
+        with self._device, stream:
+            fetch = self._make_fetch(pairs, start, stop, stream)
+            fetch.enqueue(self._data.solve(pairs, start, stop))
+            return fetch
+
+    def give_back_memory(self) -> None:
+        import cupy
+
+        with self._device:
+            self._device.synchronize()
+            cupy.get_default_memory_pool().free_all_blocks()
+
+
+@functools.cache
+def _streams(number: int) -> list[Any]:
+    """The streams of a GPU, kept from call to call: CuPy hands freed memory only to the stream that had it before."""
+    import cupy
+
+    with cupy.cuda.Device(number):
+        return [cupy.cuda.Stream(non_blocking=True) for _ in range(IN_FLIGHT)]
+
+
+def _out_of_memory_errors() -> tuple[type[BaseException], ...]:
+    import cupy
+
+    errors: tuple[type[BaseException], ...] = (cupy.cuda.memory.OutOfMemoryError,)
+    if "torch" in sys.modules:
+        errors += (sys.modules["torch"].cuda.OutOfMemoryError,)
+    return errors

@@ -1,0 +1,222 @@
+"""How the answers of a tile come from a GPU to a sink: all of them, the near ones, or only their counts.
+
+A `Fetch` is made when the tile's work has been enqueued, and enqueues what must happen to the answers on the device.
+Later the engine has it delivered, which waits for that tile alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.jit.cuda import launch_over_pairs, pair_arguments
+from asot.run.pairs import PairSet
+from asot.run.result import Status
+from asot.run.sinks import Tile
+from asot.run.solver import DeviceSolution, Solution, TilePlans
+
+PINNED_LIMIT = 2**30
+"""Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
+
+MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
+
+
+def fetch_for(sink: Any, data: Any) -> MakeFetch:
+    """The way answers go from the solver's ``data`` on a GPU to this sink."""
+
+    def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
+        if hasattr(data, "read_trees"):
+            return FetchPlans(pairs, start, stop, stream, data.read_trees)
+        if hasattr(sink, "limits"):
+            return FetchNear(pairs, start, stop, stream, sink.limits())
+        if hasattr(sink, "edges"):
+            return FetchCounts(pairs, start, stop, stream, sink.edges)
+        return FetchAll(pairs, start, stop, stream, getattr(sink, "room", None))
+
+    return make
+
+
+class Fetch:
+    """The tile start..stop-1 of a pair set, on its way through a stream."""
+
+    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any) -> None:
+        self.start, self.stop = start, stop
+        self._pairs, self._stream = pairs, stream
+
+    def enqueue(self, solution: DeviceSolution) -> None:
+        """Say what shall happen to the answers on the device, as soon as they are there."""
+        import cupy
+
+        self._solution = solution
+        self._n_unfinished = cupy.zeros(1, dtype=cupy.uint64)
+        unfinished = np.int32(Status.MAX_ITER)
+        self._launch("count_status", np.int64(self._size), solution.status, unfinished, self._n_unfinished)
+        self._unfinished = self._soon(self._n_unfinished)
+
+    def wait(self) -> None:
+        self._stream.synchronize()
+
+    def deliver(self, sink: Any) -> int:
+        """Wait for the tile, hand it to the sink, and return how many of its pairs did not converge."""
+        self.wait()
+        return int(self._unfinished[0])
+
+    @property
+    def _size(self) -> int:
+        return self.stop - self.start
+
+    def _launch(self, kernel: str, *arguments: Any) -> None:
+        launch_over_pairs(kernel, self._size, *arguments)
+
+    def _soon(self, array: Any) -> NDArray[Any]:
+        """A copy on the host that is there when the stream is: to ask later would stop the line of the other tiles."""
+        copy = pinned_empty(array.size, array.dtype)
+        array.get(out=copy, stream=self._stream, blocking=False)
+        return copy
+
+    def _host(self, array: Any) -> NDArray[Any]:
+        fetched: NDArray[Any] = array.get(stream=self._stream)
+        return fetched
+
+
+class FetchAll(Fetch):
+    """Every answer, in pair order: straight into the sink's own memory where it has a place for them."""
+
+    def __init__(
+        self,
+        pairs: PairSet,
+        start: int,
+        stop: int,
+        stream: Any,
+        room: Callable[[int, int, bool], Solution] | None,
+    ) -> None:
+        super().__init__(pairs, start, stop, stream)
+        self._make_room = room
+
+    def enqueue(self, solution: DeviceSolution) -> None:
+        super().enqueue(solution)
+        has_error = solution.marginal_error is not None
+        self._room = None if self._make_room is None else self._make_room(self.start, self.stop, has_error)
+        self._sent = self._room is not None and is_pinned(self._room.values)
+        if self._sent:  # into other memory a copy would wait for the tile here and now
+            self._copy(self._room, wait=False)
+
+    def _copy(self, target: Any, *, wait: bool) -> None:
+        for name in ("values", "status", "n_iter", "marginal_error"):
+            if (answers := getattr(self._solution, name)) is not None:
+                answers.get(out=getattr(target, name), stream=self._stream, blocking=wait)
+
+    def deliver(self, sink: Any) -> int:
+        unfinished = super().deliver(sink)
+        if self._room is None:
+            s = self._solution
+            error = None if s.marginal_error is None else self._host(s.marginal_error)
+            solution = Solution(
+                self._host(s.values), self._host(s.status), self._host(s.n_iter), error, plans=self._plans()
+            )
+            sink.accept(Tile(self.start, solution, lambda: self._pairs.indices(self.start, self.stop)))
+        elif not self._sent:
+            self._copy(self._room, wait=True)
+        return unfinished
+
+    def _plans(self) -> TilePlans | None:
+        return None
+
+
+class FetchPlans(FetchAll):
+    """Every answer with its plan and potentials, which ``read_trees`` makes of trees."""
+
+    def __init__(
+        self, pairs: PairSet, start: int, stop: int, stream: Any, read_trees: Callable[..., TilePlans]
+    ) -> None:
+        super().__init__(pairs, start, stop, stream, None)
+        self._read_trees = read_trees
+
+    def _plans(self) -> TilePlans:
+        trees = tuple(self._host(array) for array in self._solution.trees)
+        return self._read_trees(self._pairs, self.start, self.stop, trees)
+
+
+class FetchNear(Fetch):
+    """The pairs that are within the limits (n_rows,) which the sink had when the tile was launched."""
+
+    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, limits: NDArray[np.float64]) -> None:
+        import cupy
+
+        super().__init__(pairs, start, stop, stream)
+        self._limits = cupy.asarray(limits)  # now, since behind the solver this copy would wait for it
+
+    def enqueue(self, solution: DeviceSolution) -> None:
+        import cupy
+
+        super().enqueue(solution)
+        self._rows, self._columns = cupy.empty(self._size, cupy.int32), cupy.empty(self._size, cupy.int32)
+        self._kept, self._n_kept = cupy.empty(self._size, cupy.float64), cupy.zeros(1, cupy.uint64)
+        self._launch(
+            "keep_near", *pair_arguments(self._pairs, self.start, self.stop), np.int64(self.start),
+            np.int64(self._size), solution.values, self._limits, np.int32(self._pairs.symmetric),
+            self._rows, self._columns, self._kept, self._n_kept,
+        )  # fmt: skip
+        self._kept_count = self._soon(self._n_kept)
+
+    def deliver(self, sink: Any) -> int:
+        unfinished = super().deliver(sink)
+        n = int(self._kept_count[0])
+        rows = self._host(self._rows[:n]).astype(np.int64)
+        columns = self._host(self._columns[:n]).astype(np.int64)
+        nothing = np.empty(0, np.int8), np.empty(0, np.int32)
+        sink.accept(Tile(self.start, Solution(self._host(self._kept[:n]), *nothing), lambda: (rows, columns)))
+        return unfinished
+
+
+class FetchCounts(Fetch):
+    """How many values lie between edges (B + 1,)."""
+
+    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, edges: NDArray[np.float64]) -> None:
+        import cupy
+
+        super().__init__(pairs, start, stop, stream)
+        self._edges = cupy.asarray(edges)
+
+    def enqueue(self, solution: DeviceSolution) -> None:
+        import cupy
+
+        super().enqueue(solution)
+        n_edges = len(self._edges)
+        self._counts = cupy.zeros(n_edges - 1, dtype=cupy.uint64)
+        self._launch("count_bins", np.int64(self._size), solution.values, self._edges, np.int32(n_edges), self._counts)
+        self._counted = self._soon(self._counts)
+
+    def deliver(self, sink: Any) -> int:
+        unfinished = super().deliver(sink)
+        sink.add(self._counted)
+        return unfinished
+
+
+def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:
+    """An array in page-locked memory (CuPy keeps it for reuse when the array is gone); a plain one if it is large."""
+    import cupy
+
+    n_bytes = size * np.dtype(dtype).itemsize
+    if not 0 < n_bytes <= PINNED_LIMIT:
+        return np.empty(size, dtype)
+    try:
+        memory = cupy.cuda.alloc_pinned_memory(n_bytes)
+    except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
+        return np.empty(size, dtype)
+    return np.frombuffer(memory, dtype, size)
+
+
+def is_pinned(array: NDArray[Any]) -> bool:
+    """Whether an array came from `pinned_empty` in page-locked memory."""
+    import cupy
+
+    base: Any = array
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return isinstance(base, cupy.cuda.PinnedMemoryPointer)

@@ -1,0 +1,158 @@
+"""What comes out: distances in pair order, with a status for each and a record of how they were made."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.pairs import AllPairs, ListedPairs, PairSet
+
+if TYPE_CHECKING:
+    from asot.exact.with_plans import Plans
+
+
+class Status(enum.IntEnum):
+    """How the solve of a pair ended. ``Status(r.status[t]).text`` is the sentence for people."""
+
+    OPTIMAL = 0
+    CONVERGED = 1
+    FIXED_ITERATIONS = 2
+    MAX_ITER = 3
+    EXACT = 4
+
+    @property
+    def text(self) -> str:
+        return _STATUS_TEXTS[self]
+
+
+_STATUS_TEXTS = {
+    Status.OPTIMAL: "exact: optimality was proven by the dual",
+    Status.CONVERGED: "entropic: the marginals are met to the tolerance",
+    Status.FIXED_ITERATIONS: "entropic: ran the number of iterations asked for; convergence was not tested",
+    Status.MAX_ITER: "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol",
+    Status.EXACT: "exact: solved on the original points, because its error bar was wider than max_error",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Distances of a set of pairs.
+
+    Attributes
+    ----------
+    values : (P,) float64
+        In pair order: scipy's condensed order for all pairs of one set, row-major for two sets, as given for a list.
+    status : (P,) int8
+        `Status` of every pair.
+    n_iter : (P,) int32
+        Simplex pivots (exact) or iterations (entropic) of every pair.
+    marginal_error : (P,) float64 or None
+        Entropic only: how far, in total mass, the plan's row sums are from the first histogram.
+    lower, upper : (P,) float64 or None
+        Bounds on the distance between the original distributions, where they were asked for.
+    error : (P,) float64 or None
+        Calibrated estimates only: the error to be expected, as a standard deviation. Measured, not proven.
+    plans : Plans or None
+        Optimal plans and potentials, where they were asked for.
+    info : dict
+        What the numbers are: metric, solver, device, precision, reg, anchors, seconds, …
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> r = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3))
+    >>> r.values
+    array([1., 1., 1.])
+    >>> r.matrix()
+    array([[0., 1., 1.],
+           [1., 0., 1.],
+           [1., 1., 0.]])
+    """
+
+    values: NDArray[np.float64]
+    status: NDArray[np.int8]
+    n_iter: NDArray[np.int32]
+    pair_set: PairSet = field(repr=False)
+    marginal_error: NDArray[np.float64] | None = None
+    lower: NDArray[np.float64] | None = None
+    upper: NDArray[np.float64] | None = None
+    plans: Plans | None = field(default=None, repr=False)
+    info: dict[str, Any] = field(default_factory=dict)
+    error: NDArray[np.float64] | None = None
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        """The pairs themselves (P, 2), in the order of `values`."""
+        if isinstance(self.pair_set, ListedPairs):
+            return self.pair_set.pairs
+        if len(self.pair_set) == 0:
+            return np.empty((0, 2), dtype=np.int64)
+        return np.stack(self.pair_set.indices(0, len(self.pair_set)), axis=1)
+
+    def matrix(self) -> NDArray[np.float64]:
+        """(N, N) symmetric with zero diagonal for all pairs of one set, (N, M) for two sets."""
+        shape = (self.pair_set.n_rows, self.pair_set.n_columns)
+        if isinstance(self.pair_set, ListedPairs):
+            raise ValueError(f"a list of {len(self)} pairs does not fill a matrix; use .values with .pairs")
+        if isinstance(self.pair_set, AllPairs):
+            from scipy.spatial.distance import squareform
+
+            return squareform(self.values, checks=False) if len(self) else np.zeros(shape)
+        return self.values.reshape(shape).copy()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        if len(self) == 0:
+            return "Distances: no pairs"
+        unfinished = int(np.count_nonzero(self.status == Status.MAX_ITER))
+        tail = f"; {unfinished:,} not converged" if unfinished else ""
+        return (
+            f"Distances: {len(self):,} pairs, {self.values.min():.4g} to {self.values.max():.4g} "
+            f"(mean {self.values.mean():.4g}), {self.info.get('solver', 'unknown solver')}{tail}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """The nearest columns of every row, ascending; ties in order of index.
+
+    Attributes
+    ----------
+    indices : (N, K) int64
+    distances : (N, K) float64
+    n_exact : int or None
+        How many pairs were solved to find them, where that was counted (`asot.kneighbors`).
+    info : dict, as in `Distances`
+    """
+
+    indices: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    info: dict[str, Any] = field(default_factory=dict, repr=False)
+    n_exact: int | None = None
+
+    def graph(self, n_columns: int | None = None) -> Any:
+        """The distances as scipy.sparse.csr_matrix (N, M), as scikit-learn's ``metric="precomputed"`` reads it.
+
+        Zero distances are stored, and the entries of a row ascend. ``n_columns`` is M, where the result does not know.
+        """
+        columns = self.info.get("n_columns") if n_columns is None else n_columns
+        if columns is None:
+            raise ValueError("this result does not know the size of the collection; pass n_columns")
+        n, k = self.indices.shape
+        return neighbor_graph(np.arange(n + 1) * k, self.indices.ravel(), self.distances.ravel(), columns)
+
+
+def neighbor_graph(
+    indptr: NDArray[np.int64], indices: NDArray[np.int64], distances: NDArray[np.float64], n_columns: int
+) -> Any:
+    """A sparse matrix of distances whose rows keep the order in which they are given."""
+    from scipy import sparse
+
+    shape = (len(indptr) - 1, n_columns)
+    return sparse.csr_matrix((distances.copy(), indices.copy(), indptr), shape=shape)

@@ -1,0 +1,307 @@
+"""Where the values of a tile go, so that N² numbers exist only when somebody wants N² numbers.
+
+A sink is opened with the pair set, accepts the solved tiles in pair order, and returns the result. The engine calls it
+from one thread, so a sink needs no locks.
+
+A sink can help a GPU to send less, by having one of these methods:
+
+* ``limits()``: values above the limit of their row (and, within one set, of their column) are of no use to it. Tiles
+  then hold only some of their pairs, in any order;
+* ``edges`` and ``add(counts)``: it only counts values between edges;
+* ``room(start, stop)``: the place for the answers of these pairs, so that they arrive there and are not copied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot.jit.compiled import compiled
+from asot.run.pairs import AllPairs, Indices, ListedPairs, PairSet, tiles
+from asot.run.result import Distances, Neighbors
+from asot.run.solver import Solution
+from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Pairs of a set from position ``start`` on, solved. Their indices are made only for sinks that look at them."""
+
+    start: int
+    solution: Solution
+    indices: Callable[[], Indices]
+    """Rows and columns of the pairs."""
+
+
+class Sink(Protocol):
+    def open(self, pairs: PairSet) -> None: ...
+    def accept(self, tile: Tile) -> None: ...
+    def close(self, info: dict[str, Any]) -> Any: ...
+
+
+class Condensed:
+    """Every value, in pair order: the default, returned as `Distances`."""
+
+    def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty) -> None:
+        self._allocate = allocate
+
+    def open(self, pairs: PairSet) -> None:
+        size = len(pairs)
+        _refuse_large_result(size * (8 + 1 + 4))
+        self._pairs = pairs
+        self._values = self._allocate(size, np.float64)
+        self._status = self._allocate(size, np.int8)
+        self._n_iter = self._allocate(size, np.int32)
+        self._more: dict[str, Any] = {}
+
+    def accept(self, tile: Tile) -> None:
+        solution = tile.solution
+        own = slice(tile.start, tile.start + len(solution.values))
+        self._values[own] = solution.values
+        self._status[own] = solution.status
+        self._n_iter[own] = solution.n_iter
+        for name in ("marginal_error", "lower", "upper", "error"):
+            part = getattr(solution, name)
+            if part is not None:
+                self._extra(name)[own] = part
+
+    def room(self, start: int, stop: int, with_error: bool) -> Solution:
+        """Where the answers of the pairs start..stop-1 belong."""
+        own = slice(start, stop)
+        error = self._extra("marginal_error")[own] if with_error else None
+        return Solution(self._values[own], self._status[own], self._n_iter[own], error)
+
+    def _extra(self, name: str) -> NDArray[np.float64]:
+        """The array (P,) of something that only some solvers tell."""
+        if name not in self._more:
+            self._more[name] = self._allocate(len(self._values), np.float64)
+        array: NDArray[np.float64] = self._more[name]
+        return array
+
+    def close(self, info: dict[str, Any]) -> Distances:
+        return Distances(self._values, self._status, self._n_iter, self._pairs, **self._more, info=info)
+
+
+class Dense:
+    """The full matrix as an array: (N, N) for all pairs of one set, (N, M) for two sets.
+
+    >>> import numpy as np, asot
+    >>> asot.emd_many(np.eye(2), cost=1.0 - np.eye(2), sink=asot.run.sinks.Dense())
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    def open(self, pairs: PairSet) -> None:
+        if isinstance(pairs, ListedPairs):
+            raise ValueError("a list of pairs does not fill a matrix; use the default sink")
+        _refuse_large_result(8 * pairs.n_rows * pairs.n_columns)
+        self._symmetric = pairs.symmetric
+        self._matrix = np.zeros((pairs.n_rows, pairs.n_columns))
+
+    def accept(self, tile: Tile) -> None:
+        if self._symmetric:
+            _place_in_upper_half(tile.start, tile.solution.values, self._matrix)
+        else:
+            flat = self._matrix.reshape(-1)
+            flat[tile.start : tile.start + len(tile.solution.values)] = tile.solution.values
+
+    def close(self, info: dict[str, Any]) -> NDArray[np.float64]:
+        if self._symmetric:
+            _mirror(self._matrix)
+        return self._matrix
+
+
+class TopK:
+    """The ``n_neighbors`` nearest columns of every row, as `Neighbors`. Within one set a row is not its own neighbour.
+
+    >>> import numpy as np, asot
+    >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.run.sinks.TopK(1)).indices.ravel()
+    array([1, 0, 1, 2])
+    """
+
+    def __init__(self, n_neighbors: int) -> None:
+        self.n_neighbors = as_positive_int(n_neighbors, "n_neighbors")
+
+    def open(self, pairs: PairSet) -> None:
+        if isinstance(pairs, ListedPairs):
+            raise ValueError("nearest neighbours need all pairs or two sets, not a list of pairs")
+        candidates = pairs.n_columns - pairs.symmetric
+        if self.n_neighbors > candidates:
+            raise ValueError(f"n_neighbors={self.n_neighbors}, but there are only {candidates} candidates for each row")
+        shape = (pairs.n_rows, self.n_neighbors)
+        _refuse_large_result(16 * shape[0] * shape[1])
+        self._symmetric = pairs.symmetric
+        self._distances = np.full(shape, np.inf)
+        self._indices = np.full(shape, np.iinfo(np.int64).max)
+
+    def accept(self, tile: Tile) -> None:
+        rows, columns = tile.indices()
+        keep_nearest(rows, columns, tile.solution.values, self._distances, self._indices)
+        if self._symmetric:
+            keep_nearest(columns, rows, tile.solution.values, self._distances, self._indices)
+
+    def limits(self) -> NDArray[np.float64]:
+        """Per row (N,): the distance of the last neighbour so far."""
+        return np.ascontiguousarray(self._distances[:, -1])
+
+    def close(self, info: dict[str, Any]) -> Neighbors:
+        return Neighbors(self._indices, self._distances, info)
+
+
+class Radius:
+    """All pairs within a distance, as a scipy.sparse matrix (N, N) or (N, M); scikit-learn reads it as a graph.
+
+    Zero distances are kept as stored entries.
+
+    >>> import numpy as np, asot
+    >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    >>> graph = asot.emd_many(np.eye(4), cost=line, sink=asot.run.sinks.Radius(1.0))
+    >>> graph.nnz
+    6
+    """
+
+    def __init__(self, radius: float) -> None:
+        if not np.isfinite(radius) or radius < 0:
+            raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
+        self.radius = float(radius)
+
+    def open(self, pairs: PairSet) -> None:
+        self._pairs = pairs
+        self._found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+
+    def accept(self, tile: Tile) -> None:
+        near = tile.solution.values <= self.radius
+        rows, columns = tile.indices()
+        self._found.append((rows[near], columns[near], tile.solution.values[near]))
+
+    def limits(self) -> NDArray[np.float64]:
+        return np.full(self._pairs.n_rows, self.radius)
+
+    def close(self, info: dict[str, Any]) -> Any:
+        from scipy import sparse
+
+        nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        rows, columns, values = (np.concatenate(parts) for parts in zip(nothing, *self._found, strict=True))
+        if self._pairs.symmetric:
+            off = rows != columns  # a listed (i, i) must not be doubled
+            rows, columns, values = (
+                np.concatenate([rows, columns[off]]),
+                np.concatenate([columns, rows[off]]),
+                np.concatenate([values, values[off]]),
+            )
+        shape = (self._pairs.n_rows, self._pairs.n_columns)
+        order = np.lexsort((columns, rows))
+        rows, columns, values = rows[order], columns[order], values[order]
+        fresh = np.ones(len(rows), dtype=bool)  # a pair that was listed twice is one edge
+        fresh[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+        rows, columns, values = rows[fresh], columns[fresh], values[fresh]
+        indptr = np.searchsorted(rows, np.arange(shape[0] + 1))
+        return sparse.csr_matrix((values, columns, indptr), shape=shape)
+
+
+class Histogram:
+    """How many distances fall between edges: counts (B,), bins half open but for the last, as NumPy counts.
+
+    >>> import numpy as np, asot
+    >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.run.sinks.Histogram([0, 1, 2, 3]))
+    array([0, 3, 3])
+    """
+
+    def __init__(self, edges: ArrayLike) -> None:
+        self.edges = np.asarray(to_float_array(edges, "edges"), dtype=np.float64)
+        if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
+            raise ValueError("edges must be two or more increasing numbers")
+
+    def open(self, pairs: PairSet) -> None:
+        self._counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
+
+    def accept(self, tile: Tile) -> None:
+        self.add(np.histogram(tile.solution.values, self.edges)[0])
+
+    def add(self, counts: NDArray[Any]) -> None:
+        """Count a tile that was counted elsewhere."""
+        self._counts += counts.astype(np.int64)
+
+    def close(self, info: dict[str, Any]) -> NDArray[np.int64]:
+        return self._counts
+
+
+class Callback:
+    """Hand every tile to ``function(rows, columns, values)``, in pair order, and keep nothing.
+
+    >>> import numpy as np, asot
+    >>> seen = []
+    >>> asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), sink=asot.run.sinks.Callback(lambda i, j, w: seen.extend(w)))
+    >>> len(seen)
+    3
+    """
+
+    def __init__(self, function: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], object]) -> None:
+        if not callable(function):
+            raise ValueError(f"Callback needs a function of (rows, columns, values); found {function!r}")
+        self.function = function
+
+    def open(self, pairs: PairSet) -> None:
+        pass
+
+    def accept(self, tile: Tile) -> None:
+        self.function(*tile.indices(), tile.solution.values)
+
+    def close(self, info: dict[str, Any]) -> None:
+        return None
+
+
+def _refuse_large_result(n_bytes: int) -> None:
+    advice = "keep less of it with sink=asot.run.sinks.TopK(...), Radius(...) or Callback(...)"
+    refuse_what_cannot_fit(n_bytes, "the result", advice)
+
+
+def _place_in_upper_half(start: int, values: NDArray[np.float64], matrix: NDArray[np.float64]) -> None:
+    """Write values from condensed position ``start`` on, a stretch of a row at a time."""
+    order = AllPairs(len(matrix))
+    position, stop = start, start + len(values)
+    row = order.row_of(start)
+    while position < stop:
+        end = min(order.row_start(row + 1), stop)
+        column = position - order.row_start(row) + row + 1
+        matrix[row, column : column + end - position] = values[position - start : end - start]
+        position, row = end, row + 1
+
+
+def _mirror(matrix: NDArray[np.float64]) -> None:
+    """Copy the upper half to the lower one, in blocks that a cache holds."""
+    blocks = list(tiles(len(matrix), 512))
+    for top, bottom in blocks:
+        for left, right in blocks:
+            if left > top:
+                matrix[left:right, top:bottom] = matrix[top:bottom, left:right].T
+        square = matrix[top:bottom, top:bottom]
+        square += np.triu(square, 1).T
+
+
+@compiled
+def keep_nearest(rows, others, values, distances, indices):  # type: ignore[no-untyped-def]
+    """Insert each (value, other) into its row's list sorted by (distance, index); the largest falls off the end."""
+    last = distances.shape[1] - 1
+    for t in range(len(rows)):
+        row = rows[t]
+        value = values[t]
+        other = others[t]
+        if value > distances[row, last] or (value == distances[row, last] and other > indices[row, last]):
+            continue
+        place = last
+        while place > 0 and (
+            distances[row, place - 1] > value
+            or (distances[row, place - 1] == value and indices[row, place - 1] > other)
+        ):
+            distances[row, place] = distances[row, place - 1]
+            indices[row, place] = indices[row, place - 1]
+            place -= 1
+        distances[row, place] = value
+        indices[row, place] = other

@@ -1,0 +1,96 @@
+"""What every solver promises to the engine.
+
+A solver is made from what all pairs share (the cost, the histograms) and prepares it once; then it is handed tiles of
+pairs, from several threads at a time, and answers each with a `Solution`. It knows nothing of pair sets, sinks or
+progress.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.pairs import PairSet
+
+TILE_SECONDS = 0.03
+"""A tile should take about this long: long against Python's overhead, short against Ctrl-C and uneven threads."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Answers for the P pairs of a tile."""
+
+    values: NDArray[np.float64]  # (P,)
+    status: NDArray[np.int8]  # (P,) asot.Status
+    n_iter: NDArray[np.int32]  # (P,)
+    marginal_error: NDArray[np.float64] | None = None  # (P,)
+    lower: NDArray[np.float64] | None = None  # (P,)
+    upper: NDArray[np.float64] | None = None  # (P,)
+    error: NDArray[np.float64] | None = None  # (P,)
+    plans: TilePlans | None = None
+
+
+class TilePlans(NamedTuple):
+    """Optimal plans and potentials of the P pairs of a tile."""
+
+    pair: NDArray[np.int64]
+    """(E,) which pair an entry belongs to, ascending."""
+    source: NDArray[np.int64]
+    """(E,) row of the entry in its plan."""
+    sink: NDArray[np.int64]
+    """(E,) column of the entry."""
+    mass: NDArray[np.float64]
+    """(E,) positive."""
+    f: NDArray[np.float64]
+    """(P, k) potentials: f_i + g_j ≤ cost_ij everywhere, and ⟨f, a⟩ + ⟨g, b⟩ is the value of the pair."""
+    g: NDArray[np.float64]
+    """(P, l)."""
+
+
+@dataclass(frozen=True)
+class DeviceSolution:
+    """Answers for the P pairs of a tile, still on a GPU: CuPy arrays, ready when the stream that makes them is."""
+
+    values: Any  # (P,) float64
+    status: Any  # (P,) int8
+    n_iter: Any  # (P,) int32
+    marginal_error: Any = None  # (P,) float64
+    trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
+
+
+class Solver(Protocol):
+    info: dict[str, Any]
+    """What this solver is, for `Distances.info`."""
+
+    def pairs_per_tile(self, memory: int) -> int:
+        """How many pairs make a good tile, when one thread may use ``memory`` bytes of scratch."""
+        ...
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        """Solve the pairs (rows[t], columns[t]). When ``stop[0]`` becomes non-zero, return early with anything."""
+        ...
+
+
+class OnDevice(Protocol):
+    """What all pairs share, on one GPU."""
+
+    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        """Enqueue the pairs start..stop-1 of the set on the current CuPy stream; never wait."""
+        ...
+
+
+class DeviceSolver(Protocol):
+    """A solver for GPUs: made on the host, knows no device until `on` copies what all pairs share to one."""
+
+    info: dict[str, Any]
+
+    def pairs_per_tile(self, memory: int) -> int:
+        """How many pairs make a good tile, when a tile may use ``memory`` bytes on the device."""
+        ...
+
+    def on(self, device: int) -> OnDevice:
+        """Copy the shared data to a GPU, which is the current one."""
+        ...

@@ -1,0 +1,74 @@
+"""Fewer coordinates: distances may shrink, and by how much is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from asot.bounds.short_vectors import leading_coordinates, short_coordinates
+
+
+def low_rank(seed, n=30, d=50, rank=6, noise=1e-3):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)) + noise * rng.normal(size=(n, d)) + 5.0
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-6, 1e-2]))
+def test_distances_are_bracketed(seed, noise):
+    x = low_rank(seed, noise=noise)
+    short = short_coordinates(x, np.ones(len(x)))
+    true = np.ldexp(cdist(x, x), -short.exponent)
+    below = cdist(short.points, short.points)
+    above = np.sqrt(below**2 + 4 * np.outer(short.rest, short.rest))
+    slack = 2e-13 * short.extent
+    assert np.all(below <= true + slack)
+    assert np.all(true <= above + slack)
+    assert true.max() <= short.extent
+
+
+def test_points_near_a_subspace_take_few_coordinates():
+    x = low_rank(0, n=200, d=185)
+    short = short_coordinates(x, np.ones(len(x)))
+    assert short.points.shape == (200, 16)
+    assert 0 < short.rest.max() < 0.01 * short.extent
+
+
+@pytest.mark.parametrize(("d", "width"), [(1, 4), (3, 4), (16, 16)])
+def test_few_coordinates_are_kept_as_they_are(d, width):
+    x = np.random.default_rng(0).normal(size=(9, d))
+    short = short_coordinates(x, np.ones(9))
+    assert short.points.shape == (9, width)
+    assert not short.rest.any()
+    np.testing.assert_allclose(np.ldexp(cdist(short.points, short.points), short.exponent), cdist(x, x), atol=1e-13)
+
+
+def test_points_that_fill_their_space_keep_all_coordinates():
+    x = np.random.default_rng(0).normal(size=(500, 60))
+    short = short_coordinates(x, np.ones(500))
+    assert short.points.shape == (500, 60)
+    assert not short.rest.any()
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_any_scale_stays_within_range(scale):
+    x = scale * low_rank(1)
+    short = short_coordinates(x, np.ones(len(x)))
+    assert np.isfinite(short.points).all()
+    assert 0.1 < short.extent < 1e3
+
+
+@pytest.mark.parametrize("d", [3, 40, 1500])
+def test_leading_coordinates_hold_most_of_the_distance(d):
+    x = low_rank(2, n=40, d=d, noise=1e-6)
+    short = leading_coordinates(x, np.ones(40))
+    assert short.points.shape[1] == min(16, (d + 3) & ~3)
+    np.testing.assert_allclose(np.ldexp(cdist(short.points, short.points), short.exponent), cdist(x, x), atol=1e-3)
+
+
+def test_a_single_point_has_no_extent():
+    short = short_coordinates(np.zeros((1, 3)), np.ones(1))
+    assert short.extent == 0.0
+    assert short.slack == 0.0

@@ -1,0 +1,93 @@
+"""Equal points are found once, exactly, and in the order in which they appear."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asot import Distributions
+from asot.data import distinct
+from asot.data.distinct import distinct_rows, sparse_histograms
+from tests.strategies import ragged_lists
+
+
+def rows_by_dictionary(points):
+    """The plain twin: distinct rows in order of appearance, and the place of every row among them."""
+    places = {}
+    index = [places.setdefault(tuple(row + 0.0), len(places)) for row in points]
+    return np.array(list(places)), np.array(index)
+
+
+def assert_distinct(points):
+    rows, index = distinct_rows(points)
+    expected_rows, expected_index = rows_by_dictionary(points)
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_array_equal(index, expected_index)
+    np.testing.assert_array_equal(rows[index], points)
+    assert rows.dtype == points.dtype
+
+
+@pytest.fixture(params=[False, True], ids=["hashes", "all hashes collide"])
+def collisions(request, monkeypatch):
+    if request.param:
+        monkeypatch.setattr(distinct, "_row_hashes", lambda words, sign_bit: np.zeros(len(words), np.uint64))
+
+
+@pytest.mark.usefixtures("collisions")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (50, 1), (200, 2), (300, 7), (1, 9)])
+def test_distinct_rows_come_in_order_of_appearance(shape, dtype):
+    assert_distinct(np.random.default_rng(shape).integers(-1, 3, shape).astype(dtype))
+
+
+@pytest.mark.usefixtures("collisions")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_minus_zero_is_zero(dtype):
+    points = np.array([[-0.0, 1.0], [0.0, 1.0], [0.0, -0.0], [-0.0, 0.0], [-0.0, 1.0]], dtype=dtype)
+    rows, index = distinct_rows(points)
+    assert len(rows) == 2
+    np.testing.assert_array_equal(index, [0, 0, 1, 1, 0])
+
+
+def test_the_smallest_difference_counts():
+    x = np.array([[1.0, 2.0]])
+    points = np.concatenate([x, np.nextafter(x, 3.0), np.nextafter(x, 0.0), x, [[5e-324, 0.0]], [[0.0, 0.0]]])
+    assert_distinct(points)
+    assert len(distinct_rows(points)[0]) == 5
+
+
+@pytest.mark.usefixtures("collisions")
+@given(st.lists(st.tuples(*[st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-300, 1e300])] * 2), min_size=1, max_size=30))
+def test_any_rows_are_told_apart(rows):
+    assert_distinct(np.array(rows))
+
+
+@given(ragged_lists())
+def test_sparse_histograms_hold_the_collection(lists):
+    D = Distributions.from_list(*lists)
+    sparse = sparse_histograms(D)
+    assert len(np.unique(sparse.points, axis=0)) == len(sparse.points)
+    for i, (points, masses) in enumerate(D):
+        own = slice(sparse.offsets[i], sparse.offsets[i + 1])
+        assert np.all(np.diff(sparse.index[own]) > 0)
+        assert np.all(sparse.masses[own] > 0)
+        found = {
+            tuple(row): mass for row, mass in zip(sparse.points[sparse.index[own]], sparse.masses[own], strict=True)
+        }
+        for row in np.unique(points + 0.0, axis=0):
+            expected = masses[(points == row).all(axis=1)].sum()
+            np.testing.assert_allclose(found.get(tuple(row), 0.0), expected, rtol=1e-12)
+
+
+def test_pooled_masses_are_totals_over_the_collection():
+    D = Distributions.from_list([[[0.0], [1.0], [0.0]], [[1.0]]])
+    sparse = sparse_histograms(D)
+    np.testing.assert_array_equal(sparse.points, [[0.0], [1.0]])
+    np.testing.assert_allclose(sparse.pooled_masses(), [2 / 3, 4 / 3])
+
+
+def test_a_point_without_mass_in_any_distribution_is_no_point_of_the_collection():
+    D = Distributions.from_list([[[0.0], [1.0]], [[2.0], [1.0]]], [[1.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(sparse_histograms(D).points, [[0.0], [2.0]])

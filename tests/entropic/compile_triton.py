@@ -1,0 +1,56 @@
+"""Compile the fused Sinkhorn kernels for GPUs that are not there, as the solver would launch them.
+
+Triton is imported inside: a process that collects tests must not have it before its interpreter is chosen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asot.entropic.triton_fused import Chip, SinkhornTriton
+
+SHARED_MEMORY = {80: 166_912, 90: 232_448}
+"""Bytes that a block may have, by compute capability."""
+
+TYPES = {
+    "numbers": "*fp64",
+    "listed": "*i64",
+    "values": "*fp64",
+    "statuses": "*i8",
+    "iterations": "*i32",
+    "errors": "*fp64",
+}
+TYPES |= dict.fromkeys(("start", "count", "n_rows", "n_columns"), "i64")
+
+
+def compiled(target, k, precision, judged):
+    """The compiled kernel for pairs on k anchors."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
+
+    cost = 1.0 - np.eye(k)
+    how = {"reg": 1.0, "max_iter": 50, "tol": 1e-3 if judged else None, "regularised": False, "start_at_target": False}
+    solver = SinkhornTriton(np.eye(k)[:2], None, cost, precision=precision, **how)
+    data = solver.place("cpu", Chip(SHARED_MEMORY[target], multiprocessors=100, generation=target // 10))
+    kernel = streamed_kernel if data.n_programs else resident_kernel
+    constants = data.constants | {"FAST": True}
+    number = "*fp64" if precision == "float64" else "*fp32"
+
+    def type_of(name):
+        if name in ("A", "B", "scratch_u", "scratch_v") or name.endswith(("_high", "_low")):
+            return number
+        return "constexpr" if name in constants else TYPES.get(name, "i32")
+
+    signature = {name: type_of(name) for name in kernel.arg_names}
+    aligned = [n for n, name in enumerate(kernel.arg_names) if signature[name].startswith("*") or name == "zero"]
+    source = ASTSource(kernel, signature, constants, {(n,): [["tt.divisibility", 16]] for n in aligned})
+    options = {"num_warps": data.tiling.warps, "num_stages": data.tiling.stages}
+    return triton.compile(source, target=GPUTarget("cuda", target, 32), options=options)
+
+
+def shared_memory(target, k, precision, judged):
+    """Bytes of shared memory that the kernel needs, and that it may have."""
+    return compiled(target, k, precision, judged).metadata.shared, SHARED_MEMORY[target]

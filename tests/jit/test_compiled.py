@@ -1,0 +1,30 @@
+"""Compiled code is kept on disk, but never longer than the source it was made from."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import asot
+
+LOOK = """
+from asot.exact.shared_cost import _solve_tile
+print(_solve_tile._cache._cache_file._source_stamp)
+"""
+
+
+def stamp_of(folder):
+    """What numba compares before it loads the compiled `_solve_tile` of the package in ``folder``."""
+    code = f"import sys; sys.path[:] = {[str(folder), *sys.path]!r}\n{LOOK}"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_kernel_is_compiled_anew_when_a_file_that_it_inlines_changes(tmp_path):
+    shutil.copytree(Path(asot.__file__).parent, tmp_path / "asot", ignore=shutil.ignore_patterns("__pycache__"))
+    before = stamp_of(tmp_path)
+    assert stamp_of(tmp_path) == before
+    with open(tmp_path / "asot" / "exact" / "simplex.py", "a") as file:
+        file.write("# changed\n")
+    assert stamp_of(tmp_path) != before

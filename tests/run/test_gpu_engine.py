@@ -1,0 +1,214 @@
+"""The loop on GPUs, with a stand-in for CuPy: tiles in order, sinks that get what they need, memory that runs out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from asot.run import gpu_engine as device_engine
+from asot.run.devices import Choice
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
+from asot.run.result import Status
+from asot.run.sinks import Callback, Condensed, Dense, Histogram, Radius, TopK
+from asot.run.solver import DeviceSolution, Solution
+from tests.simt import host, numpy_as_cupy
+
+pytestmark = host.needs_compiler
+
+N = 40
+TABLE = np.random.default_rng(0).integers(0, 50, size=(N, N)) / 10.0  # full of ties
+TABLE = np.triu(TABLE, 1) + np.triu(TABLE, 1).T
+
+
+class Lookup:
+    """A GPU solver whose answers stand in `TABLE`. Every seventh column does not converge."""
+
+    def __init__(self, per_tile=100):
+        self.info = {"solver": "lookup"}
+        self.per_tile = per_tile
+        self.tiles = []
+
+    def pairs_per_tile(self, memory):
+        return self.per_tile
+
+    def on(self, device):
+        self.device = device
+        return self
+
+    def solve(self, pairs, start, stop):
+        import cupy
+
+        rows, columns = pairs.indices(start, stop)
+        self.tiles.append((numpy_as_cupy.Device.current, start, stop))
+        status = np.where(columns % 7 == 0, Status.MAX_ITER, Status.OPTIMAL).astype(np.int8)
+        error = cupy.asarray(np.full(len(rows), 0.5))
+        return DeviceSolution(
+            cupy.asarray(TABLE[rows, columns]), cupy.asarray(status), cupy.asarray(rows.astype(np.int32)), error
+        )
+
+
+class OnCpu(Lookup):
+    def solve(self, rows, columns, stop):
+        n = len(rows)
+        return Solution(TABLE[rows, columns], np.zeros(n, np.int8), np.zeros(n, np.int32), np.zeros(n))
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    numpy_as_cupy.install(monkeypatch, gpus=2)
+    monkeypatch.setattr(device_engine, "FILLS_A_GPU", 1)
+    monkeypatch.setattr(device_engine, "SMALLEST_TILE", 8)
+
+
+def solve(pairs, sink=None, *, solver=None, gpus=(0,), required=False, **options):
+    solver = Lookup() if solver is None else solver
+    choice = Choice(gpus, "a test", required)
+    return device_engine.run(pairs, solver, lambda: OnCpu(), choice, sink, **options)
+
+
+LISTED = ListedPairs(np.array([[3, 1], [0, 5], [7, 7], [0, 5]]), N, N, symmetric=True)
+
+
+@pytest.mark.parametrize("pairs", [AllPairs(N), CrossPairs(N, N), LISTED])
+@pytest.mark.parametrize("sink", [None, "plain"])
+def test_every_answer_arrives_in_its_place(pairs, sink):
+    r = solve(pairs, Condensed() if sink else None)
+    rows, columns = pairs.indices(0, len(pairs))
+    assert np.array_equal(r.values, TABLE[rows, columns])
+    assert np.array_equal(r.n_iter, rows)
+    assert np.array_equal(r.status == Status.MAX_ITER, columns % 7 == 0)
+    assert (r.marginal_error == 0.5).all()
+    assert r.info["n_not_converged"] == np.count_nonzero(columns % 7 == 0)
+    assert r.info["device"] == "cuda:0"
+    assert r.info["device_reason"] == "a test"
+
+
+def test_no_pairs_at_all():
+    assert len(solve(AllPairs(1))) == 0
+
+
+def test_dense():
+    assert np.array_equal(solve(AllPairs(N), Dense()), TABLE)
+    assert np.array_equal(solve(CrossPairs(N, N), Dense()), TABLE)
+
+
+@pytest.mark.parametrize("pairs", [AllPairs(N), CrossPairs(N, N)])
+@pytest.mark.parametrize("per_tile", [7, 100, 10**6])
+def test_nearest_neighbours_are_those_of_the_cpu(pairs, per_tile):
+    from asot.run import engine
+
+    expected = engine.run(pairs, OnCpu(), TopK(5))
+    found = solve(pairs, TopK(5), solver=Lookup(per_tile))
+    assert np.array_equal(found.indices, expected.indices)
+    assert np.array_equal(found.distances, expected.distances)
+    assert found.info["n_not_converged"] > 0
+
+
+def test_only_near_pairs_travel():
+    class Counting(TopK):
+        received = 0
+
+        def accept(self, tile):
+            self.received += len(tile.solution.values)
+            super().accept(tile)
+
+    sink = Counting(1)
+    solve(AllPairs(N), sink, solver=Lookup(50))
+    assert sink.received < 0.6 * len(AllPairs(N))
+
+
+@pytest.mark.parametrize("pairs", [AllPairs(N), CrossPairs(N, N), LISTED])
+def test_radius_graph(pairs):
+    from asot.run import engine
+
+    expected = engine.run(pairs, OnCpu(), Radius(1.0))
+    found = solve(pairs, Radius(1.0))
+    assert sparse.issparse(found)
+    assert (found != expected).nnz == 0
+    assert found.nnz == expected.nnz
+
+
+def test_counts_between_edges():
+    edges = [0.0, 0.5, 1.0, 3.3, 4.9]
+    values = TABLE[np.triu_indices(N, 1)]
+    assert np.array_equal(solve(AllPairs(N), Histogram(edges)), np.histogram(values, edges)[0])
+
+
+def test_a_callback_sees_pairs_in_order():
+    seen = []
+    solve(AllPairs(N), Callback(lambda i, j, w: seen.extend(zip(i, j, w, strict=True))), gpus=(0, 1))
+    rows, columns = np.triu_indices(N, 1)
+    assert seen == list(zip(rows, columns, TABLE[rows, columns], strict=True))
+
+
+def test_several_gpus_take_tiles_in_turn():
+    solver = Lookup(100)
+    r = solve(AllPairs(N), solver=solver, gpus=(0, 1))
+    assert {device for device, _, _ in solver.tiles} == {0, 1}
+    assert np.array_equal(r.values, TABLE[np.triu_indices(N, 1)])
+    assert r.info["device"] == "cuda:0 + cuda:1"
+
+
+def test_progress_is_told():
+    seen = []
+    solve(AllPairs(N), progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (780, 780)
+    assert len(seen) > 1
+
+
+# ------------------------------------------------------------------------------------------- memory
+
+
+def test_a_tile_that_does_not_fit_is_cut(monkeypatch):
+    numpy_as_cupy.install(monkeypatch, memory=8 * 60)
+    solver = Lookup(780)
+    r = solve(AllPairs(N), solver=solver, required=True)
+    assert np.array_equal(r.values, TABLE[np.triu_indices(N, 1)])
+    assert solver.tiles[0][2] - solver.tiles[0][1] > 60
+    assert solver.tiles[-1][2] - solver.tiles[-1][1] <= 60
+
+
+class TooLarge(Lookup):
+    """Fits until pair 200, and then not at all."""
+
+    def solve(self, pairs, start, stop):
+        import cupy
+
+        if stop > 200:
+            raise cupy.cuda.memory.OutOfMemoryError("no memory")
+        return super().solve(pairs, start, stop)
+
+
+def test_the_cpu_goes_on_where_the_gpu_ran_out_of_memory():
+    r = solve(AllPairs(N), solver=TooLarge(100))
+    assert np.array_equal(r.values, TABLE[np.triu_indices(N, 1)])
+    assert r.info["device"] == "cuda:0, then cpu"
+    assert "ran out of memory after" in r.info["device_reason"]
+
+
+def test_a_gpu_that_was_insisted_on_fails_with_a_reason():
+    with pytest.raises(MemoryError, match="cuda:0 has too little free memory for tiles of 8 pairs"):
+        solve(AllPairs(N), solver=TooLarge(100), required=True)
+
+
+class NoRoom(Lookup):
+    def on(self, device):
+        import cupy
+
+        raise cupy.cuda.memory.OutOfMemoryError("no memory")
+
+
+def test_data_that_do_not_fit_are_solved_on_the_cpu():
+    r = solve(AllPairs(N), solver=NoRoom())
+    assert np.array_equal(r.values, TABLE[np.triu_indices(N, 1)])
+    assert r.info["device"] == "cpu"
+
+
+def test_another_error_of_the_gpu_comes_out():
+    class Broken(Lookup):
+        def solve(self, pairs, start, stop):
+            raise RuntimeError("an illegal memory access was encountered")
+
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        solve(AllPairs(N), solver=Broken())

@@ -1,0 +1,70 @@
+"""Whole calls with ``device="cuda"`` where there is no GPU: a stand-in for CuPy, whose kernels run in the emulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import asot
+from asot.entropic import cuda as sinkhorn_cuda
+from asot.run import devices
+from tests.simt import host, numpy_as_cupy
+
+pytestmark = host.needs_compiler
+
+RNG = np.random.default_rng(0)
+A, B = RNG.dirichlet(np.full(9, 0.4), 14), RNG.dirichlet(np.full(9, 0.4), 5)
+COST = cdist(np.arange(9.0)[:, None], np.arange(9.0)[:, None])
+
+
+@pytest.fixture(autouse=True)
+def gpus(monkeypatch):
+    numpy_as_cupy.install(monkeypatch, gpus=2)
+    monkeypatch.setattr(devices, "_torch_obstacle", lambda: None)
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(sinkhorn_cuda, "kernel_is_safe", lambda *problem: False)  # all pairs in the log domain
+
+
+@pytest.mark.parametrize("second", [None, B])
+def test_exact(second):
+    gpu, cpu = (asot.emd_many(A, second, cost=COST, device=device) for device in ("cuda", "cpu"))
+    np.testing.assert_allclose(gpu.values, cpu.values, rtol=0, atol=1e-13 * COST.max())
+    assert gpu.info["device"] == "cuda:0 + cuda:1"
+    assert cpu.info["device"] == "cpu"
+
+
+@pytest.mark.parametrize("value", ["transport", "regularised", "divergence"])
+def test_entropic(value):
+    how = {"cost": COST, "reg": 0.2, "value": value}
+    gpu, cpu = (asot.sinkhorn_many(A, **how, device=device) for device in ("cuda:1", "cpu"))
+    np.testing.assert_allclose(gpu.values, cpu.values, rtol=1e-8, atol=1e-9)
+    assert np.array_equal(gpu.status, cpu.status)
+    assert gpu.info["device"] == "cuda:1"
+    assert gpu.info["value"] == value
+
+
+def test_a_collection():
+    D = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5, 6)])
+    space = asot.KMeansAnchors(5, random_state=0).fit(D).space_
+    A = space.histograms(D)
+    near = asot.emd_many(A, cost=space.cost, device="cuda", sink=asot.run.sinks.TopK(2))
+    expected = asot.pairwise(D, space=space, device="cpu", sink=asot.run.sinks.TopK(2))
+    assert np.array_equal(near.indices, expected.indices)
+    assert near.info["device"] == "cuda:0 + cuda:1"
+
+
+def test_bounds_are_a_matter_of_the_cpu():
+    D = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5)])
+    with pytest.raises(ValueError, match="are made on the CPU, not on device='cuda'"):
+        asot.pairwise(D, bounds=True, device="cuda")
+
+
+def test_a_precision_that_the_cpu_does_not_have():
+    with pytest.raises(ValueError, match="precision='tf32' is for GPUs; the CPU computes in float64"):
+        asot.sinkhorn_many(A, cost=COST, reg=0.2, tol=None, precision="tf32", device="cpu")
+
+
+def test_an_accuracy_that_a_precision_does_not_have():
+    with pytest.raises(ValueError, match="tol=1e-09 cannot be met in float32; use precision='float64'"):
+        asot.sinkhorn_many(A, cost=COST, reg=0.2, precision="float32", device="cuda")

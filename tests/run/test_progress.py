@@ -1,0 +1,47 @@
+"""Progress: told to a function, shown to a person, and silent when nobody is there."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import asot
+import asot.run.progress
+
+
+def solve(progress, n=30, **options):
+    return asot.emd_many(np.eye(n), cost=1.0 - np.eye(n), progress=progress, **options)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_function_is_told_how_far_it_is_until_the_end(n_jobs):
+    told = []
+    solve(lambda done, total: told.append((done, total)), memory=2000, n_jobs=n_jobs)
+    done, totals = zip(*told, strict=True)
+    assert len(told) > 3
+    assert set(totals) == {435}
+    assert list(done) == sorted(set(done))
+    assert done[-1] == 435
+
+
+def test_true_shows_a_bar(capsys):
+    solve(True)
+    shown = capsys.readouterr()
+    assert "435" in shown.err
+    assert "pairs" in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("progress", [None, False])
+def test_nothing_is_shown_where_nobody_watches(capsys, monkeypatch, progress):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    solve(progress)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_on_a_terminal_a_quick_job_shows_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(asot.run.progress, "_somebody_watches", lambda: True)
+    solve(None)
+    assert capsys.readouterr().err.strip() == ""
