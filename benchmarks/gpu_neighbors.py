@@ -43,7 +43,7 @@ def run(options: Options) -> Report:
         many: Any = asot.sinkhorn_many if how else asot.emd_many
         with DeviceMemory() as memory:
             started = time.perf_counter()
-            found = many(H, cost=space.cost, device="cuda", sink=asot.run.sinks.TopK(NEIGHBORS), **how)
+            found = many(H, cost=space.cost, device="cuda", sink=asot.sinks.TopK(NEIGHBORS), **how)
             seconds = time.perf_counter() - started
         _check_rows(many, H, space.cost, found, how, name)
         gigabytes = below(memory.peak / 1e9, MEMORY / 1e9, "GB")

@@ -66,7 +66,7 @@ def run(options: Options) -> Report:
 
 
 NOTES = (
-    f"asot: `emd_many(A, cost=C, sink=asot.run.sinks.TopK({N_NEIGHBORS}), n_jobs={N_JOBS})`.",
+    f"asot: `emd_many(A, cost=C, sink=asot.sinks.TopK({N_NEIGHBORS}), n_jobs={N_JOBS})`.",
     "Peak: largest resident memory of a fresh process during the call, less what was resident before it: imports, "
     "input, and a call on 100 histograms that loads the compiled code.",
     f"Checked: the neighbours of {CHECKED_ROWS} random rows equal those of a full sort of all their distances (index "
@@ -78,9 +78,9 @@ def _search(n: int) -> Search:
     h = trial_histograms(K, n)
     call = partial(asot.emd_many, cost=h.cost, n_jobs=N_JOBS)
     with threadpool_limits(1):
-        call(h.masses[:100], sink=asot.run.sinks.TopK(N_NEIGHBORS))
+        call(h.masses[:100], sink=asot.sinks.TopK(N_NEIGHBORS))
         started = time.perf_counter()
-        found, peak_bytes = with_peak_memory(partial(call, h.masses, sink=asot.run.sinks.TopK(N_NEIGHBORS)))
+        found, peak_bytes = with_peak_memory(partial(call, h.masses, sink=asot.sinks.TopK(N_NEIGHBORS)))
         seconds = time.perf_counter() - started
     return Search(found.indices, found.distances, peak_bytes, seconds)
 

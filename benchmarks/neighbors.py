@@ -139,7 +139,7 @@ class _Metered:
         return answer
 
 
-class _Sorted(asot.run.sinks.TopK):
+class _Sorted(asot.sinks.TopK):
     """The nearest neighbours, and all values, to see how many of them are within the K-th distance of an end."""
 
     def open(self, pairs: Any) -> None:

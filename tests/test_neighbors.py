@@ -152,7 +152,7 @@ def test_generated_collections_have_the_neighbours_of_brute_force(D, metric, k, 
 def test_digits_need_a_small_share_of_the_solves():
     digits, _, _ = load_digits(600)
     found = asot.kneighbors(digits, None, 5, n_jobs=2)
-    brute = asot.pairwise_exact(digits, sink=asot.run.sinks.TopK(5), n_jobs=2)
+    brute = asot.pairwise_exact(digits, sink=asot.sinks.TopK(5), n_jobs=2)
     assert_same_neighbours(found, (brute.indices, brute.distances))
     assert found.n_exact < 0.12 * found.info["n_pairs"]
     assert found.info["n_exact"] == found.n_exact
@@ -263,7 +263,7 @@ def test_graphs_are_what_scikit_learn_reads_as_precomputed():
 
 
 def test_graph_of_a_sink_needs_to_be_told_its_columns():
-    found = asot.pairwise_exact(clouds(6), sink=asot.run.sinks.TopK(2))
+    found = asot.pairwise_exact(clouds(6), sink=asot.sinks.TopK(2))
     with pytest.raises(ValueError, match="does not know the size of the collection; pass n_columns"):
         found.graph()
     assert sparse.issparse(found.graph(n_columns=6))

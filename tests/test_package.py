@@ -24,7 +24,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 
 def test_the_public_names_are_listed():
     assert set(asot.__all__) <= set(dir(asot))
-    assert asot.run.sinks.TopK(1).n_neighbors == 1
+    assert asot.sinks.TopK(1).n_neighbors == 1
 
 
 @pytest.mark.parametrize("name", asot.__all__)

@@ -123,7 +123,7 @@ def test_listed_pairs_are_entries_of_the_matrix(D, E, space):
 
 
 def test_sinks_take_the_values(D, space):
-    nearest = asot.pairwise(D, space=space, sink=asot.run.sinks.TopK(2))
+    nearest = asot.pairwise(D, space=space, sink=asot.sinks.TopK(2))
     matrix = asot.pairwise(D, space=space).matrix()
     np.fill_diagonal(matrix, np.inf)
     np.testing.assert_array_equal(nearest.indices, matrix.argsort(axis=1, kind="stable")[:, :2])
@@ -255,7 +255,7 @@ def test_bounds_need_euclidean_anchors_and_all_values(D, space):
     with pytest.raises(ValueError, match="for a given cost no bound is proven"):
         asot.pairwise(D, space=AnchorSpace(space.anchors, space.cost), bounds=True)
     with pytest.raises(ValueError, match="works with the default sink only"):
-        asot.pairwise(D, space=space, bounds=True, sink=asot.run.sinks.Dense())
+        asot.pairwise(D, space=space, bounds=True, sink=asot.sinks.Dense())
 
 
 def test_collections_of_two_spaces_are_refused(D):

@@ -505,7 +505,7 @@ def test_all_pairs_are_a_symmetric_matrix_with_zero_diagonal(fifty):
 def test_sinks_take_entropic_values_too(fifty):
     A, _, cost = fifty
     values = asot.sinkhorn_many(A, cost=cost, reg="auto").matrix()
-    nearest = asot.sinkhorn_many(A, cost=cost, reg="auto", sink=asot.run.sinks.TopK(2))
+    nearest = asot.sinkhorn_many(A, cost=cost, reg="auto", sink=asot.sinks.TopK(2))
     np.fill_diagonal(values, np.inf)
     np.testing.assert_array_equal(nearest.indices, values.argsort(axis=1)[:, :2])
 

@@ -92,7 +92,7 @@ def kneighbors(
     >>> found = asot.kneighbors(digits, n_neighbors=3)
     >>> found.indices[0], found.distances[0].round(4)
     (array([160,  36, 140]), array([0.0304, 0.032 , 0.0326]))
-    >>> brute = asot.pairwise_exact(digits, sink=asot.run.sinks.TopK(3))
+    >>> brute = asot.pairwise_exact(digits, sink=asot.sinks.TopK(3))
     >>> bool((found.indices == brute.indices).all()), found.n_exact < 0.3 * 200 * 199 / 2
     (True, True)
     """

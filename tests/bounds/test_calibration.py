@@ -92,7 +92,7 @@ def test_listed_pairs_are_entries_of_the_matrix(D, calibrated):
 
 
 def test_calibrated_values_go_to_any_sink(D, calibrated):
-    matrix = asot.pairwise(D, estimate="calibrated", random_state=0, sink=asot.run.sinks.Dense())
+    matrix = asot.pairwise(D, estimate="calibrated", random_state=0, sink=asot.sinks.Dense())
     np.testing.assert_array_equal(matrix, calibrated.matrix())
 
 

@@ -244,7 +244,7 @@ def test_a_given_cost_has_no_proven_bound(two_clouds):
 def test_bounds_need_a_sink_that_keeps_them(two_clouds):
     D, space = two_clouds
     with pytest.raises(ValueError, match="works with the default sink only"):
-        asot.pairwise(D, space=space, bounds=True, sink=asot.run.sinks.Dense())
+        asot.pairwise(D, space=space, bounds=True, sink=asot.sinks.Dense())
 
 
 def test_a_space_of_another_collection_is_told_with_numbers(two_clouds):

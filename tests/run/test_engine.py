@@ -182,7 +182,7 @@ def started(done, total):
         print("started", flush=True)
         first = False
 
-sink = asot.run.sinks.Callback(lambda rows, columns, values: None)
+sink = asot.sinks.Callback(lambda rows, columns, values: None)
 try:
     asot.emd_many(rng.dirichlet(np.ones(30), 40_000), cost=cost, n_jobs=2, progress=started, sink=sink)
 except KeyboardInterrupt:

@@ -48,8 +48,8 @@ def test_a_collection():
     D = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5, 6)])
     space = asot.KMeansAnchors(5, random_state=0).fit(D).space_
     A = space.histograms(D)
-    near = asot.emd_many(A, cost=space.cost, device="cuda", sink=asot.run.sinks.TopK(2))
-    expected = asot.pairwise(D, space=space, device="cpu", sink=asot.run.sinks.TopK(2))
+    near = asot.emd_many(A, cost=space.cost, device="cuda", sink=asot.sinks.TopK(2))
+    expected = asot.pairwise(D, space=space, device="cpu", sink=asot.sinks.TopK(2))
     assert np.array_equal(near.indices, expected.indices)
     assert near.info["device"] == "cuda:0 + cuda:1"
 

@@ -90,7 +90,7 @@ class Dense:
     """The full matrix as an array: (N, N) for all pairs of one set, (N, M) for two sets.
 
     >>> import numpy as np, asot
-    >>> asot.emd_many(np.eye(2), cost=1.0 - np.eye(2), sink=asot.run.sinks.Dense())
+    >>> asot.emd_many(np.eye(2), cost=1.0 - np.eye(2), sink=asot.sinks.Dense())
     array([[0., 1.],
            [1., 0.]])
     """
@@ -120,7 +120,7 @@ class TopK:
 
     >>> import numpy as np, asot
     >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
-    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.run.sinks.TopK(1)).indices.ravel()
+    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.TopK(1)).indices.ravel()
     array([1, 0, 1, 2])
     """
 
@@ -160,7 +160,7 @@ class Radius:
 
     >>> import numpy as np, asot
     >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
-    >>> graph = asot.emd_many(np.eye(4), cost=line, sink=asot.run.sinks.Radius(1.0))
+    >>> graph = asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.Radius(1.0))
     >>> graph.nnz
     6
     """
@@ -209,7 +209,7 @@ class Histogram:
 
     >>> import numpy as np, asot
     >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
-    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.run.sinks.Histogram([0, 1, 2, 3]))
+    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.Histogram([0, 1, 2, 3]))
     array([0, 3, 3])
     """
 
@@ -237,7 +237,7 @@ class Callback:
 
     >>> import numpy as np, asot
     >>> seen = []
-    >>> asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), sink=asot.run.sinks.Callback(lambda i, j, w: seen.extend(w)))
+    >>> asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), sink=asot.sinks.Callback(lambda i, j, w: seen.extend(w)))
     >>> len(seen)
     3
     """
@@ -258,7 +258,7 @@ class Callback:
 
 
 def _refuse_large_result(n_bytes: int) -> None:
-    advice = "keep less of it with sink=asot.run.sinks.TopK(...), Radius(...) or Callback(...)"
+    advice = "keep less of it with sink=asot.sinks.TopK(...), Radius(...) or Callback(...)"
     refuse_what_cannot_fit(n_bytes, "the result", advice)
 
 
