@@ -71,13 +71,13 @@ def test_help_is_quick_because_nothing_heavy_is_imported():
 
 
 def test_exact_writes_the_matrix_of_the_library(tmp_path, collection):
-    succeed("exact", collection, "-o", tmp_path / "d.npy", "--jobs", 1)
+    succeed("exact", collection, "-o", tmp_path / "d.npy", "--n-jobs", 1)
     expected = asot.pairwise_exact(load_collection(collection)).matrix()
     np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), expected)
 
 
 def test_exact_takes_a_metric_and_a_second_collection(tmp_path, collection, other):
-    succeed("exact", collection, other, "-o", tmp_path / "d.npz", "--metric", "cityblock", "--jobs", 1)
+    succeed("exact", collection, other, "-o", tmp_path / "d.npz", "--metric", "cityblock", "--n-jobs", 1)
     expected = asot.pairwise_exact(load_collection(collection), load_collection(other), metric="cityblock")
     found = load_distances(tmp_path / "d.npz")
     np.testing.assert_array_equal(found.matrix(), expected.matrix())
@@ -85,10 +85,10 @@ def test_exact_takes_a_metric_and_a_second_collection(tmp_path, collection, othe
 
 
 def test_fit_then_pairwise_equals_pairwise_alone(tmp_path, collection):
-    said = succeed("fit", collection, "-o", tmp_path / "s.npz", "--n-anchors", 5, "--seed", 3)
+    said = succeed("fit", collection, "-o", tmp_path / "s.npz", "--n-anchors", 5, "--random-state", 3)
     assert "5 anchors in 2 dimensions" in said
-    succeed("pairwise", collection, "-o", tmp_path / "a.npz", "--space", tmp_path / "s.npz", "--jobs", 1)
-    succeed("pairwise", collection, "-o", tmp_path / "b.npz", "--n-anchors", 5, "--seed", 3, "--jobs", 2)
+    succeed("pairwise", collection, "-o", tmp_path / "a.npz", "--space", tmp_path / "s.npz", "--n-jobs", 1)
+    succeed("pairwise", collection, "-o", tmp_path / "b.npz", "--n-anchors", 5, "--random-state", 3, "--n-jobs", 2)
     a, b = load_distances(tmp_path / "a.npz"), load_distances(tmp_path / "b.npz")
     np.testing.assert_array_equal(a.values, b.values)
     D = load_collection(collection)
@@ -96,7 +96,7 @@ def test_fit_then_pairwise_equals_pairwise_alone(tmp_path, collection):
 
 
 def test_pairwise_takes_every_option(tmp_path, collection, other):
-    options = ["--reg", "auto", "--memory", "100M", "--jobs", 1, "--n-anchors", 4]
+    options = ["--reg", "auto", "--memory", "100M", "--n-jobs", 1, "--n-anchors", 4]
     succeed("pairwise", collection, other, "-o", tmp_path / "d.csv", *options)
     lines = (tmp_path / "d.csv").read_text().splitlines()
     assert lines[0] == "id_i,id_j,distance"
@@ -111,21 +111,21 @@ def test_info_tells_what_every_kind_of_file_holds(tmp_path, collection, other):
     succeed("fit", collection, "-o", tmp_path / "s.npz", "--n-anchors", 5)
     assert "AnchorSpace: 5 anchors in 2 dimensions" in succeed("info", tmp_path / "s.npz")
     for name, said in {"d.npz": "Distances: 15 pairs", "d.csv": "Distances: 15 pairs", "d.npy": "6 × 6"}.items():
-        succeed("exact", collection, "-o", tmp_path / name, "--jobs", 1)
+        succeed("exact", collection, "-o", tmp_path / name, "--n-jobs", 1)
         assert said in succeed("info", tmp_path / name)
 
 
 def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
     pytest.importorskip("matplotlib")
-    said = succeed("demo", "--out", tmp_path / "x.png", "--n", 40, "--n-anchors", 8, "--jobs", 1)
+    said = succeed("demo", "--out", tmp_path / "x.png", "--n", 40, "--n-anchors", 8, "--n-jobs", 1)
     assert "780" in said
     assert "pairs per second" in said
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr("asot.cli._has_matplotlib", lambda: False)
-    said = succeed("demo", "--out", tmp_path / "x.png", "--n", 20, "--n-anchors", 5, "--jobs", 1)
+    monkeypatch.setattr("asot.commands.demo._has_matplotlib", lambda: False)
+    said = succeed("demo", "--out", tmp_path / "x.png", "--n", 20, "--n-anchors", 5, "--n-jobs", 1)
     assert "pip install asot[plots]" in said
     assert os.listdir(tmp_path) == []
 
@@ -189,7 +189,7 @@ def test_values_that_the_library_refuses_are_one_line(tmp_path, collection):
     assert "reg" in fail("pairwise", collection, "-o", out, "--reg", "-1")
     assert "metric" in fail("exact", collection, "-o", out, "--metric", "nonsense")
     assert "memory" in fail("pairwise", collection, "-o", out, "--memory", "lots")
-    assert "n_jobs" in fail("exact", collection, "-o", out, "--jobs", 0)
+    assert "n_jobs" in fail("exact", collection, "-o", out, "--n-jobs", 0)
 
 
 def test_debug_shows_the_trace(tmp_path):
@@ -202,7 +202,7 @@ def test_a_bug_is_one_line_too(monkeypatch, collection):
     def broken(path):
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr("asot.cli._describe", broken)
+    monkeypatch.setattr("asot.commands.info._describe", broken)
     assert "ZeroDivisionError: division by zero (asot --debug shows where)" in fail("info", collection)
 
 
@@ -210,7 +210,7 @@ def test_running_out_of_memory_is_said(monkeypatch, collection):
     def broken(path):
         raise MemoryError
 
-    monkeypatch.setattr("asot.cli._describe", broken)
+    monkeypatch.setattr("asot.commands.info._describe", broken)
     assert "there is not enough memory" in fail("info", collection)
 
 
@@ -218,7 +218,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(monkeypatch, collection):
     def interrupted(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("asot.cli._describe", interrupted)
+    monkeypatch.setattr("asot.commands.info._describe", interrupted)
     assert fail("info", collection, code=130) == "asot: stopped\n"
 
 
@@ -247,3 +247,24 @@ def test_an_error_that_is_no_number(collection, tmp_path):
     assert "--max-error is a number or a share such as 5%" in fail(
         "pairwise", collection, "-o", tmp_path / "d.npz", *asked, code=2
     )
+
+
+# ----------------------------------------------------------------------------------------------- inputs are never lost
+
+
+@pytest.mark.parametrize("command", [["exact"], ["pairwise"], ["pairwise", "--bounds"]])
+@pytest.mark.parametrize("through", ["name", "link"])
+def test_an_output_never_replaces_an_input(collection, tmp_path, command, through):
+    before = collection.read_bytes()
+    target = collection
+    if through == "link":
+        target = tmp_path / "link.csv"
+        target.symlink_to(collection)
+    assert "would replace the input" in fail(*command, collection, "-o", target)
+    assert collection.read_bytes() == before
+
+
+def test_a_fitted_space_never_replaces_its_collection(other):
+    before = other.read_bytes()
+    assert "would replace the input" in fail("fit", other, "-o", other)
+    assert other.read_bytes() == before

@@ -1,0 +1,81 @@
+"""`asot pairwise` and `asot exact`: distances of all pairs, from files to files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from asot.commands import options
+
+
+@click.command()
+@options.collection
+@options.other
+@options.output
+@click.option("--space", type=click.Path(), help="Anchor space from `asot fit`.  [default: learned on the collection]")
+@options.n_anchors
+@click.option(
+    "--reg",
+    metavar="FLOAT|auto",
+    callback=options.read_reg,
+    help="Entropic, with this ε or one chosen from the costs.  [default: exact on the anchors]",
+)
+@options.device
+@options.n_jobs
+@options.memory
+@options.random_state
+@click.option("--bounds", is_flag=True, help="Bounds on the original distance of every pair.")
+@click.option("--calibrated", is_flag=True, help="Correct the distances by a fit on 64 pairs that are solved exactly.")
+@click.option(
+    "--max-error",
+    callback=options.read_share,
+    help="Solve exactly what is not certain to be within this error, such as 0.5 or 5%.",
+)
+def pairwise(
+    collection: str,
+    other: str | None,
+    output: str,
+    space: str | None,
+    n_anchors: int | None,
+    random_state: int,
+    calibrated: bool,
+    device: str,
+    **how: Any,
+) -> None:
+    """Distances on anchors: all pairs of a COLLECTION, or every pair with an OTHER one.
+
+    Example: asot pairwise patients.csv -o distances.npz
+    """
+    import asot
+    from asot.data.files import load_space
+
+    options.check_output(output, collection, other, space)
+    if space is not None and n_anchors is not None:
+        raise click.UsageError("--space brings its own anchors; leave out --n-anchors")
+    first, second = options.load_both(collection, other)
+    learner = asot.KMeansAnchors(n_anchors, random_state=random_state, device=device)
+    chosen = learner if space is None else load_space(space)
+    estimate = "calibrated" if calibrated else "anchor"
+    result = asot.pairwise(first, second, space=chosen, estimate=estimate, device=device, **how)
+    options.finish(output, result, first, second)
+
+
+@click.command()
+@options.collection
+@options.other
+@options.output
+@options.metric
+@options.n_jobs
+@options.memory
+def exact(collection: str, other: str | None, output: str, metric: str, n_jobs: int, memory: str | None) -> None:
+    """Exact W1 on the original points: all pairs of a COLLECTION, or every pair with an OTHER one.
+
+    Example: asot exact patients.csv -o distances.csv
+    """
+    import asot
+
+    options.check_output(output, collection, other)
+    first, second = options.load_both(collection, other)
+    result = asot.pairwise_exact(first, second, metric=metric, n_jobs=n_jobs, memory=memory)
+    options.finish(output, result, first, second)

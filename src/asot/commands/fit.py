@@ -1,0 +1,33 @@
+"""`asot fit`: learn an anchor space and keep it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from asot.commands import options
+from asot.commands.info import describe_space
+
+
+@click.command()
+@options.collection
+@click.option("-o", "--output", type=click.Path(), required=True, help="Where to write the anchor space (.npz).")
+@options.n_anchors
+@options.device
+@options.random_state
+def fit(collection: str, output: str, n_anchors: int | None, device: str, random_state: int) -> None:
+    """Learn an anchor space on a COLLECTION.
+
+    Example: asot fit patients.csv --n-anchors 32 -o anchors.npz
+    """
+    import asot
+    from asot.data.files import save_space
+
+    if Path(output).suffix.lower() != ".npz":
+        raise ValueError(f"cannot write an anchor space to {output}: its name must end in .npz")
+    options.check_target(output, collection)
+    learner = asot.KMeansAnchors(n_anchors, random_state=random_state, device=device)
+    space = learner.fit(options.load(collection)).space_
+    save_space(space, output)
+    click.echo(f"{output}: {describe_space(space)}")

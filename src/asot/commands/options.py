@@ -1,0 +1,114 @@
+"""Options that several commands share. Each is named as the argument in Python, with the same default."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from asot.data.distributions import Distributions
+
+collection = click.argument("collection", type=click.Path())
+other = click.argument("other", type=click.Path(), required=False)
+output = click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    required=True,
+    help="Where to write: .npy (matrix), .npz (everything) or .csv (one line per pair).",
+)
+n_anchors = click.option("--n-anchors", type=click.IntRange(min=1), help="Number of anchors.  [default: chosen]")
+n_jobs = click.option("--n-jobs", type=int, default=-1, show_default=True, help="Threads; -1 means every core.")
+memory = click.option("--memory", help="Budget for scratch memory, such as 2G.  [default: 1G]")
+device = click.option(
+    "--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N; auto takes GPUs where they pay."
+)
+random_state = click.option(
+    "--random-state", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all that is random."
+)
+metric = click.option(
+    "--metric", default="euclidean", show_default=True, help="Ground metric, named as in scipy's cdist."
+)
+
+
+def read_reg(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
+    """A callback: ε as a number, or "auto"."""
+    if value is None or value == "auto":
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a number nor 'auto'", ctx, param) from None
+
+
+def read_share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
+    """A callback: a number in the units of the distance, or a share such as 5%."""
+    if value is None or value.endswith("%"):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        flag = param.opts[0]
+        raise click.UsageError(f"{flag} is a number or a share such as 5%; found {value!r}") from None
+
+
+def check_output(path: str, *inputs: str | None) -> None:
+    """Refuse an output that cannot be written, or that would replace an input, before the work begins."""
+    from asot.data.files import check_distances_suffix
+
+    check_distances_suffix(path)
+    check_target(path, *inputs)
+
+
+def check_target(path: str, *inputs: str | None) -> None:
+    """Refuse to write over what was read, and into folders that take nothing."""
+    from asot.data.npz import check_writable
+
+    for read in inputs:
+        if read is not None and _same_file(path, read):
+            raise ValueError(f"{path} would replace the input {read}; give the output another name")
+    check_writable(path)
+
+
+def _same_file(first: str, second: str) -> bool:
+    if Path(first).exists() and Path(second).exists():
+        return os.path.samefile(first, second)
+    return os.path.realpath(first) == os.path.realpath(second)
+
+
+def load(path: str) -> Distributions:
+    """The collection that a file holds."""
+    from asot.data.files import load_collection
+
+    return load_collection(path)
+
+
+def load_both(path: str, other: str | None) -> tuple[Distributions, Distributions | None]:
+    """One collection, or two."""
+    return load(path), None if other is None else load(other)
+
+
+def index_of(D: Distributions, name: str) -> int:
+    """Which distribution a user means: by its id, or by its number."""
+    ids = [str(one) for one in D.ids]
+    if name in ids:
+        return ids.index(name)
+    try:
+        number = int(name)
+    except ValueError:
+        shown = ", ".join(ids[:5]) + ("…" if len(ids) > 5 else "")
+        raise click.UsageError(f"no distribution is called {name!r}; there are {shown}") from None
+    if not 0 <= number < len(D):
+        raise click.UsageError(f"there is no distribution {number}; they are numbered 0 to {len(D) - 1}")
+    return number
+
+
+def finish(output: str, result: Any, first: Distributions, second: Distributions | None) -> None:
+    """Write distances, and say what was written."""
+    from asot.data.files import save_distances
+
+    save_distances(output, result, first.ids, None if second is None else second.ids)
+    click.echo(f"{output}: {result!r}")

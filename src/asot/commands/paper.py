@@ -1,0 +1,18 @@
+"""`asot paper`: a command that another package brings."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def paper(arguments: tuple[str, ...]) -> None:
+    """The paper's tables and figures, run again (from the package asot-paper)."""
+    from importlib.metadata import entry_points
+
+    found = list(entry_points(group="asot.commands", name="paper"))
+    if not found:
+        raise click.ClickException("`asot paper` is a package of its own: pip install ./reproduction in asot's source")
+    command: click.Command = found[0].load()
+    command.main(list(arguments), prog_name="asot paper", standalone_mode=False)
