@@ -268,3 +268,56 @@ def test_a_fitted_space_never_replaces_its_collection(other):
     before = other.read_bytes()
     assert "would replace the input" in fail("fit", other, "-o", other)
     assert other.read_bytes() == before
+
+
+# ------------------------------------------------------------------------------------ neighbors, plans, clusters, pages
+
+
+def test_neighbors_are_those_of_python(collection, tmp_path):
+    assert "3 nearest of 6" in succeed("neighbors", collection, "--n-neighbors", "3", "-o", tmp_path / "n.csv")
+    lines = (tmp_path / "n.csv").read_text().splitlines()
+    D = load_collection(collection)
+    found = asot.kneighbors(D, n_neighbors=3)
+    assert lines[0] == "id,rank,neighbor,distance"
+    first = lines[1].split(",")
+    assert first[:3] == [D.ids[0], "1", D.ids[found.indices[0, 0]]]
+    assert float(first[3]) == found.distances[0, 0]
+    succeed("neighbors", collection, "-o", tmp_path / "n.npz")
+    assert np.load(tmp_path / "n.npz")["indices"].shape == (6, 5)
+
+
+def test_a_plan_moves_all_mass_at_the_cost_of_w1(collection, tmp_path):
+    said = succeed("plan", collection, "p0", "p3", "-o", tmp_path / "plan.csv")
+    D = load_collection(collection)
+    assert f"W1 = {asot.plan(D, 0, 3, exact=True).cost:.6g} between p0 and p3" in said
+    moved = np.loadtxt(tmp_path / "plan.csv", delimiter=",", skiprows=1)
+    assert moved[:, 2].sum() == pytest.approx(1.0)
+    assert np.hypot(*(moved[:, 3:5] - moved[:, 5:7]).T) @ moved[:, 2] == pytest.approx(
+        asot.plan(D, 0, 3, exact=True).cost
+    )
+    assert "no distribution is called 'x'" in fail("plan", collection, "x", "p3", "-o", tmp_path / "p.csv", code=2)
+    assert "numbered 0 to 5" in fail("plan", collection, "17", "p3", "-o", tmp_path / "p.csv", code=2)
+
+
+def test_clusters_name_every_distribution(collection, tmp_path):
+    succeed("cluster", collection, "--n-clusters", "2", "-o", tmp_path / "c2.csv")
+    lines = (tmp_path / "c2.csv").read_text().splitlines()
+    assert lines[0] == "id,cluster"
+    assert [line.split(",")[0] for line in lines[1:]] == [f"p{i}" for i in range(6)]
+
+
+def test_a_page_is_written_beside_the_distances(collection, tmp_path):
+    succeed("exact", collection, "-o", tmp_path / "d.npz")
+    (tmp_path / "labels.csv").write_text("id,group\n" + "\n".join(f"p{i},{'ab'[i % 2]}" for i in range(6)))
+    succeed("view", tmp_path / "d.npz", "--collection", collection, "--labels", tmp_path / "labels.csv")
+    assert "<!doctype html>" in (tmp_path / "d.html").read_text()
+    assert "must end in .html" in fail("view", tmp_path / "d.npz", "-o", tmp_path / "d.txt")
+    (tmp_path / "labels.csv").write_text("id,group\np0,a\n")
+    lacking = fail("view", tmp_path / "d.npz", "--collection", collection, "--labels", tmp_path / "labels.csv")
+    assert "no group for 'p1' (5 of 6 are missing)" in lacking
+
+
+def test_collections_are_converted(collection, tmp_path):
+    succeed("convert", collection, "-o", tmp_path / "c.npz")
+    assert len(load_collection(tmp_path / "c.npz")) == 6
+    assert "would replace the input" in fail("convert", collection, "-o", collection)

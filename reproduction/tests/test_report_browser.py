@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from asot_paper.report import write_report
 
-from reproduction.tests.browser import MISSING, find_browser, look
 from reproduction.tests.made_results import make_cells, write_cells
+from tests.browser import MISSING, find_browser, look
 
 pytestmark = pytest.mark.skipif(find_browser() is None, reason=MISSING)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from asot import baselines, datasets, gradients, sinks
+    from asot import baselines, datasets, gradients, plots, sinks
     from asot.anchors.dictionary import DictionaryAnchors
     from asot.anchors.fixed import FixedAnchors
     from asot.anchors.kmeans import KMeansAnchors
@@ -92,6 +92,7 @@ __all__ = [
     "pairwise",
     "pairwise_exact",
     "plan",
+    "plots",
     "radius_neighbors",
     "sinkhorn_many",
     "sinks",
@@ -99,7 +100,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("baselines", "datasets", "gradients", "sinks"):
+    if name in ("baselines", "datasets", "gradients", "plots", "sinks"):
         return importlib.import_module(f"asot.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'asot' has no attribute {name!r}")

@@ -15,12 +15,17 @@ import click
 from asot import __version__
 
 COMMANDS = {
+    "cluster": "cluster",
+    "convert": "convert",
     "demo": "demo",
     "exact": "distances",
     "fit": "fit",
     "info": "info",
+    "neighbors": "neighbors",
     "pairwise": "distances",
     "paper": "paper",
+    "plan": "plan",
+    "view": "view",
 }
 """Every command, and the module of `asot.commands` that has it."""
 

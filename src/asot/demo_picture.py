@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from asot.data.npz import PathLike, atomic_write
 from asot.demo import Demo
+from asot.learn.maps import embed
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -118,32 +119,6 @@ def _draw_map(axes: Any, matrix: NDArray[np.float64], demo: Demo) -> None:
     places = spread_out(embed(matrix[np.ix_(shown, shown)]))
     axes.imshow(paint(demo.images[shown], demo.labels[shown], places))
     axes.set_axis_off()
-
-
-def embed(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A map (N, 2) on which near digits are near: classical scaling, then t-SNE from there where there are enough."""
-    start = _classical_scaling(matrix)
-    if len(matrix) < 30:
-        return start
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
-    tiny = start / start[:, 0].std() * 1e-4  # where t-SNE likes to start
-    perplexity = min(30.0, len(matrix) / 4)
-    tsne = TSNE(metric="precomputed", init=tiny, perplexity=perplexity, random_state=0)
-    with threadpool_limits(1):  # so few digits are faster without threads that wait for each other
-        return np.asarray(tsne.fit_transform(matrix), dtype=np.float64)
-
-
-def _classical_scaling(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The plane that shows squared distances best; signs are fixed so that the map never flips."""
-    squared = matrix**2
-    centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
-    values, vectors = np.linalg.eigh(-0.5 * centred)
-    axes = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
-    heaviest = np.abs(axes).argmax(axis=0)
-    signs = np.where(axes[heaviest, [0, 1]] < 0, -1.0, 1.0)
-    return np.asarray(axes * signs)
 
 
 def spread_out(places: NDArray[np.float64], gap: float = 0.85 * _THUMBNAIL, steps: int = 60) -> NDArray[np.float64]:

@@ -106,6 +106,29 @@ def index_of(D: Distributions, name: str) -> int:
     return number
 
 
+def plain_ids(D: Distributions) -> Any:
+    """Ids that a file can hold: numbers and text as they are, all else as text."""
+    import numpy as np
+
+    return D.ids if D.ids.dtype.kind in "iufU" else np.array([str(one) for one in D.ids])
+
+
+def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:
+    """Groups in the order of a result's distributions, from a table of id and group."""
+    import csv
+
+    from asot.plots import names_of
+
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.reader(file) if row]
+    known = {row[0]: row[1] for row in rows[1:] if len(row) >= 2}
+    names = names_of(r) if D is None else [str(one) for one in D.ids]
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"{path} has no group for {missing[0]!r} ({len(missing):,} of {len(names):,} are missing)")
+    return [known[name] for name in names]
+
+
 def finish(output: str, result: Any, first: Distributions, second: Distributions | None) -> None:
     """Write distances, and say what was written."""
     from asot.data.files import save_distances

@@ -1,0 +1,65 @@
+"""`asot neighbors`: the nearest distributions of each, certain, as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import click
+
+from asot.commands import options
+
+SUFFIXES = (".csv", ".npz")
+
+
+@click.command()
+@options.collection
+@options.other
+@click.option(
+    "-o", "--output", type=click.Path(), required=True, help="Where to write: .csv (one line per neighbor) or .npz."
+)
+@click.option("--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each.")
+@options.metric
+@options.n_jobs
+@options.memory
+def neighbors(
+    collection: str,
+    other: str | None,
+    output: str,
+    n_neighbors: int,
+    metric: str,
+    n_jobs: int,
+    memory: str | None,
+) -> None:
+    """The nearest distributions of each one of a COLLECTION, under the exact W1.
+
+    They are looked for within the COLLECTION, or in an OTHER one.
+
+    Example: asot neighbors patients.csv --n-neighbors 3 -o nearest.csv
+    """
+    import asot
+    from asot.data.npz import atomic_write, save_arrays
+
+    if Path(output).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
+    options.check_target(output, collection, other)
+    first, second = options.load_both(collection, other)
+    found = asot.kneighbors(first, second, n_neighbors, metric=metric, n_jobs=n_jobs, memory=memory)
+    there = first if second is None else second
+    if Path(output).suffix.lower() == ".npz":
+        ids = {"ids_rows": options.plain_ids(first), "ids_columns": options.plain_ids(there)}
+        arrays = {"indices": found.indices, "distances": found.distances, **ids}
+        save_arrays(output, {"kind": "neighbors"}, arrays)
+    else:
+        with atomic_write(output) as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(["id", "rank", "neighbor", "distance"])
+            for row, (near, far) in enumerate(zip(found.indices, found.distances, strict=True)):
+                for rank, (column, distance) in enumerate(zip(near, far, strict=True), start=1):
+                    writer.writerow([first.ids[row], rank, there.ids[column], float(distance)])
+            text.detach()
+    n_pairs = len(first) * (len(first) - 1) // 2 if second is None else len(first) * len(there)
+    solved = f"{found.n_exact:,} of {n_pairs:,} pairs solved"
+    click.echo(f"{output}: {found.indices.shape[1]} nearest of {len(first):,} distributions; {solved}")

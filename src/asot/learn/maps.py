@@ -1,0 +1,108 @@
+"""Distances as places on a plane and as an order on a line: what pictures of a collection stand on.
+
+A map starts from classical scaling, whose signs are fixed, so that it is the same every time; t-SNE or UMAP go on from
+there. The order of a matrix comes from the leaves of a hierarchical clustering, turned so that neighbors are near.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Float = NDArray[np.float64]
+
+METHODS = ("auto", "mds", "tsne", "umap")
+FEWEST_FOR_TSNE = 30
+MOST_TO_TURN = 600
+"""Leaves of larger trees are not turned: that takes time with the square of their number, and more."""
+
+
+def embed(distances: ArrayLike, method: str = "auto") -> Float:
+    """Places (N, 2) for a matrix of distances (N, N).
+
+    Parameters
+    ----------
+    distances : (N, N)
+        Symmetric, zero on the diagonal.
+    method : {"auto", "mds", "tsne", "umap"}
+        "mds" is classical scaling, which keeps large distances; "tsne" and "umap" keep neighbors. "auto" is t-SNE
+        from 30 distributions on and classical scaling below. UMAP needs ``pip install umap-learn``.
+
+    Examples
+    --------
+    >>> line = abs(np.subtract.outer([0.0, 1.0, 3.0], [0.0, 1.0, 3.0]))
+    >>> places = embed(line, "mds")
+    >>> bool(np.allclose(np.diff(places[:, 0]), [1.0, 2.0]) or np.allclose(np.diff(places[:, 0]), [-1.0, -2.0]))
+    True
+    """
+    from asot.validation import as_choice
+
+    matrix = as_square(distances)
+    method = as_choice(method, "method", METHODS)
+    if method == "auto":
+        method = "tsne" if len(matrix) >= FEWEST_FOR_TSNE else "mds"
+    start = classical_scaling(matrix)
+    if method == "mds" or len(matrix) < 4 or not matrix.any():
+        return start
+    return _tsne(matrix, start) if method == "tsne" else _umap(matrix, start)
+
+
+def classical_scaling(matrix: Float) -> Float:
+    """The plane (N, 2) that shows squared distances best."""
+    n = len(matrix)
+    if n < 3:
+        return np.column_stack([matrix[0] if n else np.zeros(0), np.zeros(n)])
+    squared = matrix**2
+    centered = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
+    values, vectors = np.linalg.eigh(-0.5 * centered)
+    axes = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
+    heaviest = np.abs(axes).argmax(axis=0)
+    signs = np.where(axes[heaviest, [0, 1]] < 0, -1.0, 1.0)
+    return np.asarray(axes * signs)
+
+
+def leaf_order(matrix: Float) -> NDArray[np.int64]:
+    """An order (N,) in which near distributions stand side by side: the leaves of average linkage."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(matrix) < 3:
+        return np.arange(len(matrix))
+    condensed = squareform(matrix, checks=False)
+    return leaves_list(linkage(condensed, "average", optimal_ordering=len(matrix) <= MOST_TO_TURN)).astype(np.int64)
+
+
+def as_square(distances: Any) -> Float:
+    """A matrix of distances (N, N) from an array or a `Distances`; anything else gets a sentence."""
+    matrix = np.asarray(distances.matrix() if hasattr(distances, "matrix") else distances, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"a picture needs the distances of all pairs of one collection, a square matrix; found {matrix.shape}"
+        )
+    if not np.isfinite(matrix).all():
+        i, j = np.argwhere(~np.isfinite(matrix))[0]
+        raise ValueError(f"the distance between {i} and {j} is {matrix[i, j]}; a picture needs finite distances")
+    return matrix
+
+
+def _tsne(matrix: Float, start: Float) -> Float:
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    tiny = start / max(start[:, 0].std(), 1e-300) * 1e-4  # where t-SNE likes to start
+    perplexity = min(30.0, len(matrix) / 4)
+    tsne = TSNE(metric="precomputed", init=tiny, perplexity=perplexity, random_state=0)
+    with threadpool_limits(1):  # threads would wait for each other
+        return np.asarray(tsne.fit_transform(matrix), dtype=np.float64)
+
+
+def _umap(matrix: Float, start: Float) -> Float:
+    try:
+        import umap
+    except ImportError as missing:
+        raise ImportError('a map by UMAP needs umap-learn: pip install umap-learn; or use method="tsne"') from missing
+    neighbors = min(15, len(matrix) - 1)
+    found = umap.UMAP(metric="precomputed", n_neighbors=neighbors, init=start, random_state=0).fit_transform(matrix)
+    return np.asarray(found, dtype=np.float64)

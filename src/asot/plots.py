@@ -1,0 +1,270 @@
+"""Pictures of distances, plans and errors: matplotlib axes in, axes out.
+
+Every function draws on the axes it is given, or on new ones, and returns them, so that pictures can be put together as
+usual. Names come from the result's ids. Needs matplotlib: ``pip install asot[plots]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot.learn.maps import as_square, embed, leaf_order
+
+__all__ = ["barycenter", "errors", "map", "matrix", "plan"]
+
+MOST_NAMES = 60
+"""More names than this are not written beside a matrix or on a map."""
+
+MOST_BARS = 300
+"""More error bars than this are thinned out evenly."""
+
+
+def matrix(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, order: str = "tree", cmap: str = "magma") -> Any:
+    """The matrix of distances, with near distributions side by side.
+
+    Parameters
+    ----------
+    r : Distances of all pairs of one collection, or an array (N, N)
+    ax : matplotlib axes, optional
+    labels : (N,), optional
+        Groups, such as conditions or classes: kept together, with lines between them.
+    order : {"tree", "given"}
+        "tree" orders by hierarchical clustering (within each group), "given" keeps the collection's order.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import asot
+    >>> D, labels, _ = asot.datasets.load_digits(40)
+    >>> ax = asot.plots.matrix(asot.pairwise_exact(D), labels=labels)
+    >>> ax.get_title()
+    '40 distributions'
+    """
+    from asot.validation import as_choice
+
+    square, names = as_square(r), names_of(r)
+    groups = _as_groups(labels, len(square))
+    places = np.arange(len(square)) if as_choice(order, "order", ("tree", "given")) == "given" else leaf_order(square)
+    if groups is not None:
+        places = places[np.argsort(groups[places], kind="stable")]
+    ax = _axes(ax)
+    image = ax.imshow(square[np.ix_(places, places)], cmap=cmap, interpolation="nearest")
+    ax.figure.colorbar(image, ax=ax, label="distance", fraction=0.046, pad=0.03)
+    if groups is not None:
+        _mark_groups(ax, groups[places])
+    elif len(square) <= MOST_NAMES:
+        shown = [names[p] for p in places]
+        ax.set_xticks(range(len(shown)), shown, rotation=90, fontsize=8)
+        ax.set_yticks(range(len(shown)), shown, fontsize=8)
+    else:
+        ax.set_xticks([])
+        ax.set_yticks([])
+    ax.set_title(f"{len(square):,} distributions")
+    return ax
+
+
+def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str = "auto") -> Any:
+    """The distributions as points on a plane, near where their distances are small.
+
+    Parameters
+    ----------
+    r : Distances of all pairs of one collection, or an array (N, N)
+    ax : matplotlib axes, optional
+    labels : (N,), optional
+        Groups, shown by color.
+    method : {"auto", "mds", "tsne", "umap"}
+        As in `asot.learn.maps.embed`.
+
+    Examples
+    --------
+    >>> import asot
+    >>> D, labels, _ = asot.datasets.load_digits(12)
+    >>> ax = asot.plots.map(asot.pairwise_exact(D), labels=labels)
+    >>> len(ax.texts)
+    12
+    """
+    square, names = as_square(r), names_of(r)
+    groups = _as_groups(labels, len(square))
+    x, y = embed(square, method).T
+    ax = _axes(ax)
+    if groups is None:
+        ax.scatter(x, y, s=24)
+    else:
+        for group in np.unique(groups):
+            own = groups == group
+            ax.scatter(x[own], y[own], s=24, label=str(group))
+        ax.legend(fontsize=8, frameon=False)
+    if len(square) <= MOST_NAMES:
+        for name, *place in zip(names, x, y, strict=True):
+            ax.annotate(name, place, fontsize=8, xytext=(3, 3), textcoords="offset points")
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def plan(D: Any, i: Any, j: Any, ax: Any = None, **how: Any) -> Any:
+    """What goes where between distributions i and j: both as points, with a line for every part that moves.
+
+    Parameters
+    ----------
+    D : Distributions
+    i, j : int, or ids
+    ax : matplotlib axes, optional
+    **how
+        Passed to `asot.plan`; the optimal plan unless ``space`` is given.
+
+    Examples
+    --------
+    >>> import asot
+    >>> D, _, _ = asot.datasets.load_digits(3)
+    >>> ax = asot.plots.plan(D, 0, 1)
+    >>> ax.get_title()[:2]
+    'W₁'
+    """
+    import asot
+    from asot.data.distributions import as_distributions
+
+    D = as_distributions(D)
+    if "space" not in how:
+        how.setdefault("exact", True)
+    moved = asot.plan(D, i, j, **how)
+    (x, a), (y, b) = D[i], D[j]
+    first, second = _on_a_plane(x, y)
+    ax = _axes(ax)
+    entries = moved.tocoo()
+    heaviest = entries.data.max()
+    for p, q, mass in zip(entries.row, entries.col, entries.data, strict=True):
+        ends = np.stack([first[p], second[q]])
+        ax.plot(*ends.T, color="0.5", linewidth=0.3 + 2.0 * mass / heaviest, alpha=0.6, zorder=1)
+    for places, masses, name in ((first, a, i), (second, b, j)):
+        ax.scatter(*places.T, s=10 + 120 * masses / masses.max(), label=str(name), alpha=0.8, zorder=2)
+    ax.legend(frameon=False)
+    sign = "=" if moved.is_exact else "≤"
+    ax.set_title(f"W₁ {sign} {moved.cost:.4g}")
+    ax.set_aspect("equal", adjustable="datalim")
+    return ax
+
+
+def errors(r: Any, ax: Any = None) -> Any:
+    """How wrong each distance can be: values in ascending order, with their bounds or their measured errors.
+
+    Parameters
+    ----------
+    r : Distances with ``lower`` and ``upper``, or with ``error``
+    ax : matplotlib axes, optional
+
+    Examples
+    --------
+    >>> import asot
+    >>> D, _, _ = asot.datasets.load_digits(20)
+    >>> ax = asot.plots.errors(asot.pairwise(D, bounds=True, random_state=0))
+    >>> ax.get_ylabel()
+    'distance, with its bounds'
+    """
+    if r.lower is None and r.error is None:
+        raise ValueError("these distances carry no error bars; ask for them with bounds=True or error='2%'")
+    order = np.argsort(r.values, kind="stable")
+    shown = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_BARS)).astype(int))]
+    values = r.values[shown]
+    if r.lower is not None and r.upper is not None:
+        reach, words = np.stack([values - r.lower[shown], r.upper[shown] - values]), "its bounds"
+    else:
+        reach, words = 2 * np.stack([r.error[shown]] * 2), "twice its expected error"
+    ax = _axes(ax)
+    ax.errorbar(np.arange(len(shown)), values, np.maximum(reach, 0.0), fmt=".", markersize=3, linewidth=0.7)
+    ax.set_xlabel("pairs, by distance")
+    ax.set_ylabel(f"distance, with {words}")
+    return ax
+
+
+def barycenter(b: Any, anchors: ArrayLike, ax: Any = None) -> Any:
+    """A barycenter: its anchors as points, whose areas are its masses.
+
+    Parameters
+    ----------
+    b : Barycenter, or masses (k,)
+    anchors : (k, d)
+        Where the masses lie: ``space.anchors``.
+    ax : matplotlib axes, optional
+
+    Examples
+    --------
+    >>> import asot
+    >>> D, _, _ = asot.datasets.load_digits(5)
+    >>> space = asot.KMeansAnchors(12, random_state=0).fit(D).space_
+    >>> found = asot.barycenter(space.histograms(D), space.cost)
+    >>> ax = asot.plots.barycenter(found, space.anchors)
+    >>> len(ax.collections)
+    1
+    """
+    masses = np.asarray(getattr(b, "masses", b), dtype=np.float64)
+    points = np.asarray(anchors, dtype=np.float64)
+    if points.ndim != 2 or len(points) != len(masses):
+        raise ValueError(f"there are {len(masses)} masses; anchors must be ({len(masses)}, d), found {points.shape}")
+    places, _ = _on_a_plane(points, points[:1])
+    held = masses > 0
+    ax = _axes(ax)
+    ax.scatter(*places[held].T, s=300 * masses[held] / masses.max())
+    ax.set_aspect("equal", adjustable="datalim")
+    return ax
+
+
+# --------------------------------------------------------------------------------------------------------------- parts
+
+
+def names_of(r: Any) -> list[str]:
+    """What the distributions of a result are called: their ids, or their numbers."""
+    ids = getattr(r, "ids", None)
+    if ids is None:
+        return [str(i) for i in range(len(r.matrix() if hasattr(r, "matrix") else r))]
+    return [str(one) for one in ids]
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as missing:
+        raise ImportError("pictures need matplotlib: pip install asot[plots]") from missing
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _as_groups(labels: ArrayLike | Sequence[Any] | None, n: int) -> NDArray[Any] | None:
+    if labels is None:
+        return None
+    groups = np.asarray(labels)
+    if groups.shape != (n,):
+        raise ValueError(f"labels must have one entry for each of the {n:,} distributions; found {groups.shape}")
+    return groups
+
+
+def _mark_groups(ax: Any, groups: NDArray[Any]) -> None:
+    """Lines between groups, and their names in the middle."""
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    edges = np.append(starts, len(groups)) - 0.5
+    for edge in edges[1:-1]:
+        ax.axhline(edge, color="white", linewidth=0.8)
+        ax.axvline(edge, color="white", linewidth=0.8)
+    middles, names = (edges[:-1] + edges[1:]) / 2, [str(group) for group in groups[starts]]
+    ax.set_xticks(middles, names)
+    ax.set_yticks(middles, names)
+
+
+def _on_a_plane(x: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two sets of points (n, d), (m, d) in two dimensions: as they are, or on their two main axes."""
+    both = np.concatenate([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)])
+    if both.shape[1] == 1:
+        both = np.column_stack([both, np.repeat([0.0, 1.0], [len(x), len(y)])])
+    elif both.shape[1] > 2:
+        centered = both - both.mean(axis=0)
+        both = centered @ np.linalg.svd(centered, full_matrices=False)[2][:2].T
+    return both[: len(x)], both[len(x) :]

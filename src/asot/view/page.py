@@ -1,0 +1,146 @@
+"""A result as one HTML page that needs nothing else: data, style and program are in the file.
+
+The page shows the matrix in an order of choice, a map, the neighbors of what is clicked with their error bars, and, if
+the collection is given, what moves where between two distributions. Distances travel as 16-bit shares of the largest
+one, which is finer than a screen shows; the numbers that the page writes are the exact ones for at most a million pairs
+and rounded beyond.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot.data.npz import PathLike, atomic_write
+from asot.learn.maps import as_square, embed, leaf_order
+
+if TYPE_CHECKING:
+    from asot.data.distributions import Distributions
+    from asot.run.result import Distances
+
+MOST = 5_000
+"""A page of more distributions would be too large for a browser."""
+
+MOST_NUMBERS = 3_000_000
+"""Coordinates that a page may carry; with more, it shows no plans."""
+
+MOST_ON_A_MAP_OF_NEIGHBORS = 2_500
+"""Beyond this, t-SNE takes minutes, and the map is classical scaling."""
+
+
+def write_page(
+    path: PathLike,
+    r: Distances,
+    D: Distributions | None = None,
+    *,
+    labels: ArrayLike | None = None,
+    title: str | None = None,
+) -> None:
+    """Write a page that explores distances of all pairs of one collection.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where the page goes; it is replaced only by a complete one.
+    r : Distances
+    D : Distributions (N), optional
+        The collection itself, so that the page can show what moves where.
+    labels : (N,), optional
+        Groups, shown by color.
+    title : str, optional
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, asot
+    >>> from asot.view import write_page
+    >>> D, labels, _ = asot.datasets.load_digits(20)
+    >>> page = pathlib.Path(tempfile.mkdtemp()) / "digits.html"
+    >>> write_page(page, asot.pairwise_exact(D), D, labels=labels)
+    >>> "<title>" in page.read_text()
+    True
+    """
+    data = page_data(r, D, labels=labels, title=title)
+    with atomic_write(path) as stream:
+        stream.write(render(data).encode())
+
+
+def page_data(r: Distances, D: Distributions | None, *, labels: ArrayLike | None, title: str | None) -> dict[str, Any]:
+    """What the page knows, as plain JSON."""
+    from asot.plots import names_of
+
+    matrix = as_square(r)
+    n = len(matrix)
+    if n > MOST:
+        raise ValueError(f"a page shows at most {MOST:,} distributions; found {n:,}. Show a part: r of D[:{MOST}]")
+    if D is not None and len(D) != n:
+        raise ValueError(f"the distances are of {n:,} distributions, the collection has {len(D):,}")
+    above = np.triu_indices(n, 1)
+    data: dict[str, Any] = {
+        "title": title or f"{n:,} distributions",
+        "names": names_of(r) if D is None else [str(one) for one in D.ids],
+        "groups": _groups(labels, n),
+        "largest": float(matrix.max()) if n else 0.0,
+        "distances": _shares(matrix[above], matrix.max() if n else 0.0),
+        "order": leaf_order(matrix).tolist(),
+        "places": np.round(embed(matrix, "auto" if n <= MOST_ON_A_MAP_OF_NEIGHBORS else "mds"), 5).tolist(),
+        "about": _about(r),
+    }
+    for name in ("lower", "upper", "error"):
+        values = getattr(r, name, None)
+        if values is not None and len(values) == len(above[0]):
+            data[name] = _shares(values, matrix.max())
+    if D is not None and D.points.size <= MOST_NUMBERS:
+        data["points"] = _collection(D)
+    return data
+
+
+def render(data: dict[str, Any]) -> str:
+    """The page's text."""
+    template = (resources.files(__package__) / "page.html").read_text(encoding="utf-8")
+    payload = json.dumps(data, allow_nan=False).replace("<", "\\u003c")  # a name must not end the script
+    return template.replace("__TITLE__", html.escape(data["title"])).replace("__DATA__", payload)
+
+
+def _shares(values: NDArray[np.float64], largest: float) -> str:
+    """Numbers in [0, largest] as 16-bit shares, base64."""
+    unit = np.clip(values / largest, 0.0, 1.0) if largest > 0 else np.zeros(len(values))
+    return base64.b64encode(np.rint(unit * 65535).astype("<u2").tobytes()).decode()
+
+
+def _groups(labels: ArrayLike | None, n: int) -> list[str] | None:
+    if labels is None:
+        return None
+    groups = np.asarray(labels)
+    if groups.shape != (n,):
+        raise ValueError(f"labels must have one entry for each of the {n:,} distributions; found {groups.shape}")
+    return [str(one) for one in groups]
+
+
+def _collection(D: Distributions) -> dict[str, Any]:
+    """Points as float32, and the two main axes of all of them for the picture."""
+    points = np.asarray(D.points, dtype=np.float64)
+    center = points.mean(axis=0)
+    scale = float(np.abs(points - center).max()) or 1.0
+    unit = (points - center) / scale
+    axes = np.eye(2, D.dim) if D.dim <= 2 else np.linalg.eigh(unit.T @ unit)[1][:, [-1, -2]].T
+    return {
+        "dim": D.dim,
+        "scale": scale,
+        "offsets": D.offsets.tolist(),
+        "coordinates": base64.b64encode(unit.astype("<f4").tobytes()).decode(),
+        "masses": base64.b64encode(np.asarray(D.masses).astype("<f4").tobytes()).decode(),
+        "axes": np.round(axes, 6).tolist(),
+    }
+
+
+def _about(r: Distances) -> list[str]:
+    """What the numbers are, one sentence each."""
+    info = getattr(r, "info", {})
+    said = [f"{name}: {info[name]}" for name in ("solver", "metric", "estimate", "device") if info.get(name)]
+    return [repr(r), *said]

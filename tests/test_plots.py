@@ -1,0 +1,99 @@
+"""Pictures: axes in, axes out, and what they show is what the numbers say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import asot
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+from asot.learn import maps  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    D, labels, _ = asot.datasets.load_digits(40)
+    return D, labels, asot.pairwise(D, bounds=True, random_state=0)
+
+
+def test_the_matrix_is_a_reordered_matrix_of_the_same_distances(digits):
+    _, _, r = digits
+    ax = asot.plots.matrix(r)
+    shown = np.asarray(ax.images[0].get_array())
+    np.testing.assert_allclose(np.sort(shown, axis=None), np.sort(r.matrix(), axis=None))
+    np.testing.assert_array_equal(np.diag(shown), 0.0)
+    names = [int(tick.get_text()) for tick in ax.get_yticklabels()]
+    np.testing.assert_allclose(shown, r.matrix()[np.ix_(names, names)])
+
+
+def test_groups_stand_together(digits):
+    _, labels, r = digits
+    ax = asot.plots.matrix(r, labels=labels, order="given")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == [str(c) for c in np.unique(labels)]
+
+
+@pytest.mark.parametrize("draw", ["matrix", "map", "errors"])
+def test_pictures_draw_on_the_axes_they_are_given(digits, draw):
+    _, _, r = digits
+    _, ax = pyplot.subplots()
+    assert getattr(asot.plots, draw)(r, ax) is ax
+
+
+def test_a_plan_shows_a_line_for_every_part_that_moves(digits):
+    D, _, _ = digits
+    ax = asot.plots.plan(D, 0, 1)
+    assert len(ax.lines) == asot.plan(D, 0, 1, exact=True).nnz
+
+
+def test_error_bars_reach_from_lower_to_upper(digits):
+    _, _, r = digits
+    bars = asot.plots.errors(r).collections[0].get_segments()
+    lowest = min(bar[:, 1].min() for bar in bars)
+    highest = max(bar[:, 1].max() for bar in bars)
+    assert lowest == pytest.approx(r.lower[np.argmin(r.values)], rel=1e-9)
+    assert highest >= r.values.max()
+
+
+def test_pictures_without_what_they_need_say_so(digits):
+    D, labels, r = digits
+    with pytest.raises(ValueError, match="carry no error bars"):
+        asot.plots.errors(asot.pairwise_exact(D[:4]))
+    with pytest.raises(ValueError, match="one entry for each of the 40"):
+        asot.plots.map(r, labels=labels[:2])
+    with pytest.raises(ValueError, match="square matrix"):
+        asot.plots.matrix(asot.pairwise_exact(D[:2], D[2:5]))
+    with pytest.raises(ValueError, match="is nan"):
+        asot.plots.matrix(np.array([[0.0, np.nan], [np.nan, 0.0]]))
+    with pytest.raises(ValueError, match="method must be"):
+        asot.plots.map(r, method="pca")
+
+
+def test_maps_are_the_same_every_time_and_keep_distances_on_a_plane():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(20, 2))
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    places = maps.embed(distances, "mds")
+    np.testing.assert_allclose(np.linalg.norm(places[:, None] - places, axis=2), distances, atol=1e-9)
+    np.testing.assert_array_equal(places, maps.embed(distances, "mds"))
+
+
+def test_maps_of_few_and_of_equal_distributions():
+    for n in (1, 2, 3):
+        assert maps.embed(np.zeros((n, n))).shape == (n, 2)
+    assert np.isfinite(maps.embed(np.zeros((40, 40)))).all()
+
+
+def test_leaves_put_clusters_side_by_side():
+    places = np.array([0.0, 10.0, 0.1, 10.1, 0.2])
+    order = maps.leaf_order(np.abs(places[:, None] - places))
+    assert set(order[:3]) in ({0, 2, 4}, {1, 3, order[2]})

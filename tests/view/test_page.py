@@ -1,0 +1,94 @@
+"""The page of `asot view`: what it carries, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+import asot
+from asot.view import write_page
+from asot.view.page import MOST, page_data, render
+from tests.browser import FLAGS, MISSING, find_browser, look
+
+
+@pytest.fixture(scope="module")
+def digits():
+    D, labels, _ = asot.datasets.load_digits(24)
+    return D, labels, asot.pairwise(D, bounds=True, random_state=0)
+
+
+def carried(path):
+    found = re.search(r'<script type="application/json" id="data">(.+?)</script>', path.read_text(), flags=re.DOTALL)
+    return json.loads(found[1])
+
+
+def shares(text, largest):
+    return np.frombuffer(base64.b64decode(text), dtype="<u2") / 65535 * largest
+
+
+def test_the_page_carries_distances_bounds_and_names(tmp_path, digits):
+    D, labels, r = digits
+    write_page(tmp_path / "p.html", r, D, labels=labels)
+    data = carried(tmp_path / "p.html")
+    assert data["names"] == [str(one) for one in D.ids]
+    np.testing.assert_allclose(shares(data["distances"], data["largest"]), r.values, atol=data["largest"] / 60_000)
+    np.testing.assert_allclose(shares(data["lower"], data["largest"]), r.lower, atol=data["largest"] / 60_000)
+    assert sorted(data["order"]) == list(range(24))
+
+
+def test_a_name_cannot_end_the_script(digits):
+    _, _, r = digits
+    data = page_data(r, None, labels=None, title="</script><script>alert(1)</script>")
+    assert "<script>alert" not in render(data)
+
+
+def test_results_that_a_page_cannot_show_are_refused(digits):
+    D, labels, r = digits
+    with pytest.raises(ValueError, match=r"distances are of 24 distributions, the collection has 5"):
+        page_data(r, D[:5], labels=None, title=None)
+    with pytest.raises(ValueError, match="labels must have one entry"):
+        page_data(r, D, labels=labels[:3], title=None)
+    with pytest.raises(ValueError, match="square matrix"):
+        page_data(asot.pairwise_exact(D[:3], D[3:5]), None, labels=None, title=None)
+    with pytest.raises(ValueError, match=f"at most {MOST:,}"):
+        page_data(np.zeros((MOST + 1, MOST + 1)), None, labels=None, title=None)
+
+
+def test_one_and_two_distributions_have_a_page(tmp_path, digits):
+    D, _, _ = digits
+    for n in (1, 2, 3):
+        write_page(tmp_path / "few.html", asot.pairwise_exact(D[:n]), D[:n])
+        assert len(carried(tmp_path / "few.html")["places"]) == n
+
+
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
+def test_a_browser_shows_it_without_complaint(tmp_path, digits):
+    D, labels, r = digits
+    write_page(tmp_path / "p.html", r, D, labels=labels)
+    seen = look(tmp_path, "p.html", (390, 1280))
+    assert seen.console == []
+    for measure in seen.measures:
+        assert measure["page"] <= measure["width"], "the page must not scroll sideways"
+        assert measure["outside"] == []
+        assert measure["contrast"] >= 3.0
+        assert measure["letters"] >= 11
+
+
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
+def test_the_plan_in_the_browser_costs_what_the_exact_one_does(tmp_path, digits):
+    D, _, _ = digits
+    r = asot.pairwise_exact(D)
+    write_page(tmp_path / "p.html", r, D)
+    done = subprocess.run(
+        [find_browser(), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{tmp_path}/p.html"],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    shown = re.search(r"original points ([\d.e-]+); the result says ([\d.e-]+)\. ", done.stdout)
+    nearest = r.matrix()[0, 1:].min()
+    assert float(shown[1]) == pytest.approx(nearest, rel=1e-3)
+    assert float(shown[2]) == pytest.approx(nearest, rel=1e-3)
