@@ -1,13 +1,13 @@
 """Downloads in tests come from this machine, and failures are not waited for."""
 
-import urllib.request
+import types
 
 import pytest
-
-from asot.datasets import transfer
 
 
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch):
-    monkeypatch.setattr(transfer, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(urllib.request, "getproxies", dict)
+    pooch = pytest.importorskip("pooch")
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pooch.core, "time", types.SimpleNamespace(sleep=lambda seconds: None))

@@ -1,24 +1,27 @@
 """Getting a file of the data folder: it is there and right, or it is downloaded, or the error says what to do.
 
-A download goes to a hidden ``.part`` file. If it breaks off, the next try asks the server for the rest, and only if
-the server's file is still the same. The file gets its name when all of it is there and its checksum is right. Nothing
-is downloaded without a line on stderr that says what comes from where and goes where.
+Downloads are `pooch`'s, one process at a time (`filelock`). A file gets its name when all of it is there and its
+checksum is right. Nothing is downloaded without a line on stderr that says what comes from where and goes where.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from asot.datasets.catalogue import KnownFile
 from asot.datasets.folder import VARIABLE, PathLike, data_folder
-from asot.datasets.locking import alone
 
 Check = Callable[[Path], object]
+
+RETRIES = 3
+TIMEOUT = 30.0
+"""Seconds to wait for a connection, and for further bytes."""
 
 
 class Found(NamedTuple):
@@ -93,12 +96,13 @@ def _holds_the_same(path: Path, same_content: Callable[[Path], bool]) -> bool:
 
 
 def _download(file: KnownFile, path: Path, check: Check | None) -> None:
-    """Get ``path`` from the first of the file's homes that has it."""
+    """Get ``path`` from the first of the file's homes that has it, one process at a time."""
+    pooch, filelock = (_tool(name) for name in ("pooch", "filelock"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with alone(path.parent / f".{file.name}.lock", lambda: _say(f"another process downloads {path}; waiting")):
-            if not path.is_file():  # the process we waited for has brought it
-                _from_first_home(file, path, check)
+        with filelock.FileLock(path.parent / f".{file.name}.lock"):
+            if not path.is_file():  # the process we waited for may have brought it
+                _from_first_home(pooch, file, path, check)
     except ConnectionError:
         raise
     except OSError as error:
@@ -107,30 +111,40 @@ def _download(file: KnownFile, path: Path, check: Check | None) -> None:
         ) from error
 
 
-def _from_first_home(file: KnownFile, path: Path, check: Check | None) -> None:
-    from asot.datasets.transfer import Refused, transfer  # here, because urllib takes long to import
-
-    part = path.parent / f".{file.name}.part"
+def _from_first_home(pooch: Any, file: KnownFile, path: Path, check: Check | None) -> None:
     reasons = []
     for url in file.urls:
         size = "" if file.n_bytes is None else f" ({file.n_bytes:,} bytes)"
         _say(f"downloading {url}{size} to {path}")
+        part = path.with_name(f".{file.name}.part")
         try:
-            transfer(url, part, n_bytes=file.n_bytes, complete=lambda: _check_download(file, part, check), say=_say)
-        except Refused as error:
-            reasons.append(f"{url}: {error}")
+            _fetch(pooch, url, part, file.sha256)
+            if check is not None:
+                check(part)
+        except (ValueError, OSError) as error:
+            part.unlink(missing_ok=True)
+            reasons.append(f"{url}: {' '.join(str(error).split())}")
             continue
         os.replace(part, path)
         return
     raise ConnectionError(f"cannot download {file.name}. {'; '.join(reasons)}. {what_to_do(file, path)}")
 
 
-def _check_download(file: KnownFile, part: Path, check: Check | None) -> None:
-    """Raise ValueError unless the finished ``part`` is the file."""
-    if file.sha256 is not None and (found := sha256_of(part)) != file.sha256:
-        raise ValueError(f"its sha256 is {found}, expected {file.sha256}")
-    if check is not None:
-        check(part)
+def _fetch(pooch: Any, url: str, part: Path, sha256: str | None) -> None:
+    """One URL to one file, whose checksum is right where one is known; `requests`' errors are OSErrors."""
+    shelf = pooch.create(
+        part.parent, "", registry={part.name: None if sha256 is None else f"sha256:{sha256}"}, urls={part.name: url},
+        retry_if_failed=RETRIES,
+    )  # fmt: skip
+    pooch.get_logger().setLevel("WARNING")  # what is downloaded was said already
+    shelf.fetch(part.name, downloader=pooch.HTTPDownloader(timeout=TIMEOUT))
+
+
+def _tool(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as missing:
+        raise ImportError(f"downloads need {name}: pip install asot[datasets], or put the files there") from missing
 
 
 def _say(text: str) -> None:

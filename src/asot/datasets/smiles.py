@@ -49,7 +49,7 @@ def parse_smiles(smiles: Sequence[str], what: str, *, types: bool) -> Molecules:
     """Read molecules; atoms by type or by element. ``what`` is what messages call the source."""
     from rdkit import Chem, rdBase
 
-    as_written = Chem.SmilesParserParams()
+    as_written: Any = Chem.SmilesParserParams()
     as_written.sanitize = False  # graph, hydrogens and charges are needed as they are written, and nothing else
     as_written.removeHs = False
     column_of = _Columns(types)
