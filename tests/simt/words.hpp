@@ -121,3 +121,7 @@ inline S atomicCAS(S* place, T expected, T value) {
 }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
+inline int __reduce_min_sync(uint32_t mask, int value) {
+    for (int far = 16; far > 0; far /= 2) value = min(value, __shfl_xor_sync(mask, value, far));
+    return value;
+}

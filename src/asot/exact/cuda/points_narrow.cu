@@ -1,0 +1,126 @@
+// Exact optimal transport between distributions on their points: a network simplex per warp, for pairs that have at
+// most 32 points left on one side and 32 COLUMN_WORDS on the other (docs/method.md §8).
+//
+// The method is that of exact_warp.cu. Here all 32 lanes work on a tree that lies in their registers: lane x has row x
+// and the columns x + 32 s. Costs are those of the pair alone.
+//
+//  * All rows are priced for each pivot. The low bits of a key hold the row, so that the least key names its arc: an
+//    addition and a minimum for every row and 32 columns.
+//  * Keys are made of high words, as in exact.cuh. When they show no arc that certainly improves, a pass over all 64
+//    bits finds one or proves the optimum. So the basis is optimal for the integers, without a tolerance.
+//
+// Defines (asot.solvers.cuda.points): COLUMN_WORDS, LOW_IS_NEAR (0 or 1): whether the low words of the costs lie in
+// shared memory, WARP_BYTES of it for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE and METRIC.
+
+#include "points_pair.cuh"
+#include "points_narrow_start.cuh"
+#include "points_narrow_pivot.cuh"
+
+constexpr int MOST_PIVOTS = 64 * NODES * NODES;
+constexpr int CERTAIN = -(1 << ROW_BITS);  // a key below it improves, whatever the low words are
+
+// The arc of least key; false if it may not improve.
+DEVICE bool price(const Problem& problem, const Memory& memory, const Tree& tree, Arc& arc) {
+    const int lane = lane_id();
+    int least[COLUMN_WORDS], best = NOTHING, word = 0;
+    find_least(problem, memory, least);
+    EACH_WORD(s) {
+        const int key = least[s] + (high_word(tree.column_potential[s]) << ROW_BITS);
+        if (32 * s + lane < problem.n_columns && key < best) {
+            best = key;
+            word = s;
+        }
+    }
+    const int best_of_all = warp_least(best);
+    if (best_of_all >= CERTAIN) return false;
+    const int winner = first_set(__ballot_sync(ALL_LANES, best == best_of_all));
+    word = COLUMN_WORDS == 1 ? 0 : __shfl_sync(ALL_LANES, word, winner);
+    arc.row = best_of_all & 31;
+    arc.column = 32 * word + winner;
+    arc.reduced_cost = cost_of(memory, arc.row, arc.column) +
+                       __shfl_sync(ALL_LANES, pick(tree.column_potential, word), winner) -
+                       __shfl_sync(ALL_LANES, tree.row_potential, arc.row);
+    return true;
+}
+
+// The best arc by all 64 bits; false if none improves.
+DEVICE bool price_exactly(const Problem& problem, const Memory& memory, const Tree& tree, Arc& arc) {
+    const int lane = lane_id();
+    arc = {0, 0, 0};
+    for (int r = 0; r < problem.n_rows; r++) {
+        const i64 row_potential = __shfl_sync(ALL_LANES, tree.row_potential, r);
+        EACH_WORD(s) {
+            if (32 * s + lane >= problem.n_columns) continue;
+            const i64 reduced = cost_of(memory, r, 32 * s + lane) + tree.column_potential[s] - row_potential;
+            if (reduced < arc.reduced_cost) arc = {r, 32 * s + lane, reduced};
+        }
+    }
+    const i64 least = warp_least(arc.reduced_cost);
+    if (least == 0) return false;
+    const int winner = first_set(__ballot_sync(ALL_LANES, arc.reduced_cost == least));
+    arc = {__shfl_sync(ALL_LANES, arc.row, winner), __shfl_sync(ALL_LANES, arc.column, winner), least};
+    return true;
+}
+
+// Pivot until no arc improves. Returns the number of pivots; MOST_PIVOTS, out of reach, would be too few.
+DEVICE int improve(const Problem& problem, const Memory& memory, Tree& tree) {
+    memory.row_key[lane_id()] = -(high_word(tree.row_potential) << ROW_BITS);
+    __syncwarp();
+    for (int pivots = 0; pivots < MOST_PIVOTS; pivots++) {
+        Arc arc;
+        if (!price(problem, memory, tree, arc) && !price_exactly(problem, memory, tree, arc)) return pivots;
+        pivot(problem, memory, arc, tree);
+    }
+    return MOST_PIVOTS;
+}
+
+// Cost of the tree's flows, in integer units.
+DEVICE double total_cost(const Problem& problem, const Memory& memory, const Tree& tree) {
+    const int lane = lane_id();
+    double total = 0;
+    if (lane < problem.n_rows) total = (double)tree.row_flow * (double)cost_of(memory, lane, tree.row_parent);
+    EACH_WORD(s) if (32 * s + lane < problem.n_columns && tree.column_parent[s] >= 0)
+        total += (double)tree.column_flow[s] * (double)cost_of(memory, tree.column_parent[s], 32 * s + lane);
+    return warp_sum(total);
+}
+
+// Values, status and pivots of the pairs on a list: positions in the tile that begins at `start`. Columns are counted
+// from distribution column_start on. Distances are 2^exponent times those of the table or of the coordinates. `far` has
+// room for the low words of all warps. Every warp begins with a pair of its own and then takes others, until none is
+// left; `taken`, 0 at first, counts those.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_narrow(
+    const i64* __restrict__ offsets, const int* __restrict__ point, const i64* __restrict__ mass,
+    const double* __restrict__ distances, int n_points, int n_coordinates, double order, int exponent, int kind,
+    i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, int column_start,
+    const int* __restrict__ list, const int* __restrict__ n_listed, int* __restrict__ taken, u32* far,
+    double* __restrict__ values, i8* __restrict__ status, int* __restrict__ n_iter
+) {
+    DYNAMIC_SHARED(shared);
+    const int lane = lane_id(), warp = threadIdx.x >> 5, count = *n_listed;
+    char* own = shared + warp * WARP_BYTES;
+    u32* own_far = far + (i64)(blockIdx.x * (THREADS / 32) + warp) * PLANE;
+    const Memory memory = {(int*)own, LOW_IS_NEAR ? (u32*)own + PLANE : own_far, (int*)(own + ROW_KEY_AT),
+                           (int*)(own + WEIGHT_AT), (i64*)(own + FLOW_AT), (int*)(own + LOWER_AT)};
+    const Collection collection = {offsets, point, mass, distances, n_points, n_coordinates, order};
+    const Pairs pairs = {kind, n_rows, n_columns, listed};
+    int next = warp * gridDim.x + blockIdx.x;  // few pairs: one to each block before any gets a second
+    while (next < count) {
+        const int t = list[next];
+        int i, j;
+        pair_at(pairs, start, t, &i, &j);
+        Tree tree;
+        const Problem problem = lay_out(collection, i, j + column_start, memory, tree);
+        greedy_start(problem, memory, tree);
+        find_potentials(problem, memory, tree);
+        const int pivots = improve(problem, memory, tree);
+        const double total = total_cost(problem, memory, tree);
+        if (lane == 0) {
+            values[t] = value_of(total, problem.unit, exponent);
+            status[t] = pivots == MOST_PIVOTS ? MAX_ITER : OPTIMAL;
+            n_iter[t] = pivots;
+        }
+        __syncwarp();
+        if (lane == 0) next = (THREADS / 32) * gridDim.x + atomicAdd(taken, 1);
+        next = __shfl_sync(ALL_LANES, next, 0);
+    }
+}

@@ -1,0 +1,116 @@
+// The transport problem of a pair of distributions: common mass cancelled, and the integer costs of what is left.
+//
+// The rows of a problem are the side with fewer points, sources or sinks; the problem is the same either way. Integer
+// costs are at most 2^COST_BITS, with a power of two of its own as the unit of each pair. They lie in two planes of
+// 32-bit words: rows are priced by the high ones. A potential is a sum along a path of the tree, in which rows and
+// columns alternate, so none exceeds 2^COST_BITS times the number of rows.
+//
+// Defines: TABLE (0 or 1): whether distances are given, (n_points, n_points), or coordinates, (n_points, n_coordinates).
+
+#include "points_metric.cuh"
+
+constexpr int COST_BITS = 52;
+constexpr int MASS_BITS = 60;
+constexpr i64 TOP = 0x7fffffffffffffffll;
+constexpr int LEAST_EXPONENT = -900;  // of a unit: where all distances are 0, or almost, its inverse stays in range
+
+struct Collection {
+    const i64* offsets;       // (N + 1,)
+    const int* point;         // (nnz,) ascending within a distribution
+    const i64* mass;          // (nnz,) of total 2^MASS_BITS within a distribution
+    const double* distances;  // or coordinates
+    int n_points, n_coordinates;
+    double order;
+};
+
+struct Arc {
+    int row, column;
+    i64 reduced_cost;
+};
+
+DEVICE int lane_id() { return threadIdx.x & 31; }
+DEVICE int high_word(i64 value) { return (int)(value >> 32); }
+
+// Over the warp: one instruction since Ampere.
+DEVICE int warp_least(int value) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(ALL_LANES, value);
+#else
+    for (int far = 16; far > 0; far /= 2) value = min(value, __shfl_xor_sync(ALL_LANES, value, far));
+    return value;
+#endif
+}
+DEVICE u32 warp_least(u32 value) { return (u32)warp_least((int)(value ^ 0x80000000u)) ^ 0x80000000u; }
+DEVICE int warp_most(int value) { return -1 - warp_least(-1 - value); }
+DEVICE i64 warp_least(i64 value) {
+    const int high = warp_least(high_word(value));
+    const u32 low = warp_least(high_word(value) == high ? (u32)value : ~0u);
+    return (i64)high << 32 | low;
+}
+
+// The least of x + y and a bound: one instruction on Hopper.
+DEVICE int add_min(int x, int y, int bound) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    return __viaddmin_s32(x, y, bound);
+#else
+    return min(x + y, bound);
+#endif
+}
+
+DEVICE double distance(const Collection& c, int one, int two) {
+#if TABLE
+    return c.distances[(i64)one * c.n_points + two];
+#else
+    const double* x = c.distances + (i64)one * c.n_coordinates;
+    const double* y = c.distances + (i64)two * c.n_coordinates;
+    Gap gap = {0.0, 0.0};
+#pragma unroll 4
+    for (int t = 0; t < c.n_coordinates; t++) widen(gap, x[t], y[t], c.order);
+    return length(gap, c.order);
+#endif
+}
+
+// What one distribution has more of than another: points and masses. The whole warp works on it; returns how many.
+DEVICE int surplus(const Collection& c, int own, int other, int* points, i64* masses) {
+    const int lane = lane_id();
+    const i64 begin = c.offsets[own], end = c.offsets[own + 1], from = c.offsets[other], to = c.offsets[other + 1];
+    int count = 0;
+    for (i64 first = begin; first < end; first += 32) {
+        const i64 at = first + lane;
+        int point = 0;
+        i64 mass = 0;
+        if (at < end) {
+            point = c.point[at];
+            mass = c.mass[at];
+            i64 low = from, high = to;
+            while (low < high) {
+                const i64 middle = (low + high) / 2;
+                if (c.point[middle] < point) low = middle + 1;
+                else high = middle;
+            }
+            if (low < to && c.point[low] == point) mass -= c.mass[low];
+        }
+        const u32 kept = __ballot_sync(ALL_LANES, mass > 0);
+        if (mass > 0) {
+            const int place = count + count_set(kept & ((1u << lane) - 1));
+            points[place] = point;
+            masses[place] = mass;
+        }
+        count += count_set(kept);
+    }
+    return count;
+}
+
+// The exponent e of a unit: 2^e is above every distance whose high word (of the float64) is at most `largest`.
+DEVICE int unit_exponent(int largest) { return max((largest >> 20) - 1022, LEAST_EXPONENT); }
+
+// The nearest integer to a distance in units of 2^(e - COST_BITS), read off the bits of a sum. Given 2^(COST_BITS - e).
+DEVICE i64 integer_cost(int high, u32 low, double scale) {
+    const double distance = __longlong_as_double((i64)high << 32 | low);
+    return __double_as_longlong(fma(distance, scale, 4503599627370496.0)) - 0x4330000000000000ll;
+}
+
+// A value from a sum of masses times integer costs.
+DEVICE double value_of(double total, int unit, int exponent) {
+    return ldexp(ldexp(total, unit - COST_BITS - MASS_BITS), exponent);
+}

@@ -1,0 +1,96 @@
+"""Which kernel takes which pair of distributions, and how much memory it needs: size classes.
+
+A pair with many points left takes a warp more memory than one with few, and the more memory a warp has, the fewer of
+them run side by side. So there is a kernel for every size, and a pair goes to the first one that has room for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MOST_POINTS = 512
+"""Points that may be left on either side of a pair."""
+
+MOST_NARROW_ROWS = 32
+
+
+class Launch(NamedTuple):
+    """How a kernel is compiled and launched: one block for each multiprocessor."""
+
+    threads: int
+    shared_bytes: int
+    defines: dict[str, int]
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """Pairs with at most so many points left on one side (rows, the fewer) and on the other."""
+
+    kernel: str
+    most_rows: int
+    most_columns: int
+    defines: dict[str, int]
+    warp_bytes: int
+    """Shared memory of a warp."""
+    far_words: int
+    """32-bit words of global memory that a warp works in."""
+    most_warps: int
+    """Warps of a block, at most: more would have too few registers."""
+
+    def fits(self, shared_memory: int) -> bool:
+        return self.warp_bytes <= shared_memory
+
+    def launch(self, shared_memory: int, far_bytes: int, n_blocks: int) -> Launch:
+        """As many warps as fit, given the shared memory of a block and the global memory of all blocks, in bytes."""
+        warps = min(self.most_warps, shared_memory // self.warp_bytes)
+        if self.far_words:
+            warps = min(warps, max(1, far_bytes // (4 * self.far_words * n_blocks)))
+        defines = self.defines | {"WARP_BYTES": self.warp_bytes, "THREADS": 32 * warps, "BLOCKS": 1}
+        return Launch(32 * warps, warps * self.warp_bytes, defines)
+
+
+def narrow_class(column_words: int, *, low_is_near: bool, most_warps: int) -> SizeClass:
+    """``points_narrow.cu``: at most 32 rows, and 32 columns for each of the words."""
+    columns = 32 * column_words
+    plane, nodes = 32 * (columns + 1), 32 + columns
+    flow_at = -(-(4 * plane * (2 if low_is_near else 1) + 4 * 32 + 4 * columns) // 8) * 8
+    return SizeClass(
+        kernel="points_narrow",
+        most_rows=MOST_NARROW_ROWS,
+        most_columns=columns,
+        defines={"COLUMN_WORDS": column_words, "LOW_IS_NEAR": int(low_is_near)},
+        warp_bytes=-(-(flow_at + 12 * nodes) // 16) * 16,
+        far_words=0 if low_is_near else plane,
+        most_warps=most_warps,
+    )
+
+
+def wide_class(row_words: int, column_words: int, most_warps: int) -> SizeClass:
+    """``points_wide.cu``: 32 rows and 32 columns for each of the words."""
+    words = row_words + column_words
+    nodes, rows, columns = 32 * words, 32 * row_words, 32 * column_words
+    below = 4 * (words | 1) * nodes
+    warp_bytes = 8 * nodes + -(-below // 8) * 8 + 8 * rows + 2 * nodes + 2 * rows
+    return SizeClass(
+        kernel="points_wide",
+        most_rows=rows,
+        most_columns=columns,
+        defines={"ROW_WORDS": row_words, "COLUMN_WORDS": column_words},
+        warp_bytes=-(-warp_bytes // 16) * 16,
+        far_words=2 * rows * columns,
+        most_warps=most_warps,
+    )
+
+
+CLASSES = (
+    narrow_class(1, low_is_near=True, most_warps=32),
+    narrow_class(2, low_is_near=False, most_warps=20),
+    wide_class(2, 2, most_warps=20),
+    narrow_class(4, low_is_near=False, most_warps=12),
+    wide_class(2, 4, most_warps=20),
+    wide_class(4, 4, most_warps=16),
+    wide_class(8, 8, most_warps=8),
+    wide_class(16, 16, most_warps=4),
+)
+"""From small to large: a pair belongs to the first that has room for it."""

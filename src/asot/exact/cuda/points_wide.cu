@@ -1,0 +1,149 @@
+// Exact optimal transport between distributions on their points: a network simplex per warp, for pairs that have more
+// points left than points_narrow.cu takes (docs/method.md §8).
+//
+// The tree lies in shared memory, node x in the care of lane x mod 32, and pivots are those of exact_warp.cu. The costs
+// of the pair lie in global memory, where the caches keep what they can. Rows are priced in blocks, by high words; when
+// these show no arc that certainly improves, a pass over all 64 bits finds one or proves the optimum.
+//
+// Defines (asot.solvers.cuda.points_plan): ROW_WORDS and COLUMN_WORDS, 32 rows or columns each, WARP_BYTES of shared
+// memory for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE and METRIC.
+
+#include "points_pair.cuh"
+#include "points_wide_start.cuh"
+#include "exact_warp_pivot.cuh"
+
+constexpr int MOST_PIVOTS = 64 * NODES * NODES;
+constexpr int ROWS_PER_BLOCK = 12;  // rows priced before the best of them enters
+constexpr int CERTAIN = -2;         // a sum of high words up to it improves, whatever the low words are
+
+// The best arc of a block of rows, then of the next block, until one certainly improves; false after all rows.
+DEVICE bool price(
+    const Tables& tables, const Problem& problem, const Tree& tree, const i64 (&potential)[WORDS], int& turn, Arc& arc
+) {
+    const int lane = lane_id();
+    int best = 0, row = 0, best_of_all = 0;
+    for (int scanned = 0; scanned < problem.n_rows && best_of_all > CERTAIN; scanned += ROWS_PER_BLOCK) {
+#pragma unroll
+        for (int t = 0; t < ROWS_PER_BLOCK; t++) {  // a short problem prices some rows twice
+            const int* cost = tables.high + turn * tables.stride + lane;
+            int least = NOTHING;
+            EACH_WORD(s) if (problem.own_columns >> (ROW_WORDS + s) & 1)
+                least = add_min(cost[32 * s], high_word(potential[ROW_WORDS + s]), least);
+            const int reduced = least - high_word(tree.row_potential[turn]);
+            if (least != NOTHING && reduced < best) {
+                best = reduced;
+                row = turn;
+            }
+            turn = turn + 1 == problem.n_rows ? 0 : turn + 1;
+        }
+        best_of_all = warp_least(best);
+    }
+    if (best_of_all > CERTAIN) return false;
+    const int winner = first_set(__ballot_sync(ALL_LANES, best == best_of_all));
+    row = __shfl_sync(ALL_LANES, row, winner);
+    const i64 row_potential = tree.row_potential[row];
+    const int* cost = tables.high + row * tables.stride + lane;
+    int column = 0;
+    i64 column_potential = 0;
+    EACH_WORD(s) if (problem.own_columns >> (ROW_WORDS + s) & 1) {
+        const i64 own = potential[ROW_WORDS + s];
+        if (cost[32 * s] + high_word(own) - high_word(row_potential) == best_of_all) {
+            column = 32 * s + lane;
+            column_potential = own;
+        }
+    }
+    column = __shfl_sync(ALL_LANES, column, winner);
+    column_potential = __shfl_sync(ALL_LANES, column_potential, winner);
+    arc = {row, FIRST_COLUMN + column, cost_of(tables, row, column) + column_potential - row_potential};
+    return true;
+}
+
+// The best arc by all 64 bits; false if none improves.
+DEVICE bool price_exactly(
+    const Tables& tables, const Problem& problem, const Tree& tree, const i64 (&potential)[WORDS], Arc& arc
+) {
+    const int lane = lane_id();
+    arc = {0, 0, 0};
+    for (int row = 0; row < problem.n_rows; row++) {
+        const i64 row_potential = tree.row_potential[row];
+        EACH_WORD(s) {
+            if (!(problem.own_columns >> (ROW_WORDS + s) & 1)) continue;
+            const i64 reduced = cost_of(tables, row, 32 * s + lane) + potential[ROW_WORDS + s] - row_potential;
+            if (reduced < arc.reduced_cost) arc = {row, FIRST_COLUMN + 32 * s + lane, reduced};
+        }
+    }
+    const i64 least = warp_least(arc.reduced_cost);
+    if (least == 0) return false;
+    const int winner = first_set(__ballot_sync(ALL_LANES, arc.reduced_cost == least));
+    arc = {__shfl_sync(ALL_LANES, arc.row, winner), __shfl_sync(ALL_LANES, arc.column, winner), least};
+    return true;
+}
+
+// Pivot until no arc improves. Returns the number of pivots; MOST_PIVOTS, out of reach, would be too few.
+DEVICE int improve(const Tables& tables, const Problem& problem, const Tree& tree, i64 (&potential)[WORDS]) {
+    int turn = 0;
+    for (int pivots = 0; pivots < MOST_PIVOTS; pivots++) {
+        Arc arc;
+        if (!price(tables, problem, tree, potential, turn, arc) &&
+            !price_exactly(tables, problem, tree, potential, arc))
+            return pivots;
+        pivot(problem, tree, arc, potential);
+    }
+    return MOST_PIVOTS;
+}
+
+// Cost of the tree's flows, in integer units.
+DEVICE double total_cost(const Tables& tables, const Problem& problem, const Tree& tree) {
+    double total = 0;
+    EACH_ROW_WORD(s) {
+        const int r = 32 * s + lane_id();
+        if (r < problem.n_rows)
+            total += (double)tree.flow[r] * (double)cost_of(tables, r, tree.parent[r] - FIRST_COLUMN);
+    }
+    EACH_WORD(s) {
+        const int node = FIRST_COLUMN + 32 * s + lane_id();
+        if (problem.own_columns >> (ROW_WORDS + s) & 1 && tree.parent[node] != node)
+            total += (double)tree.flow[node] * (double)cost_of(tables, tree.parent[node], 32 * s + lane_id());
+    }
+    return warp_sum(total);
+}
+
+// As points_narrow; `far` has room for the costs of all warps.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_wide(
+    const i64* __restrict__ offsets, const int* __restrict__ point, const i64* __restrict__ mass,
+    const double* __restrict__ distances, int n_points, int n_coordinates, double order, int exponent, int kind,
+    i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, int column_start,
+    const int* __restrict__ list, const int* __restrict__ n_listed, int* __restrict__ taken, u32* far,
+    double* __restrict__ values, i8* __restrict__ status, int* __restrict__ n_iter
+) {
+    DYNAMIC_SHARED(shared);
+    const int lane = lane_id(), warp = threadIdx.x >> 5, count = *n_listed;
+    constexpr int PLANE = FIRST_COLUMN * 32 * COLUMN_WORDS;
+    char* own = shared + warp * WARP_BYTES;
+    u32* own_far = far + (i64)(blockIdx.x * (THREADS / 32) + warp) * 2 * PLANE;
+    const Tree tree = {(i64*)own, (u16*)(own + PARENT_AT), (u32*)(own + BELOW_AT), (i64*)(own + ROW_POTENTIAL_AT),
+                       (u16*)(own + ROW_AT)};
+    const Collection collection = {offsets, point, mass, distances, n_points, n_coordinates, order};
+    const Pairs pairs = {kind, n_rows, n_columns, listed};
+    int next = warp * gridDim.x + blockIdx.x;  // few pairs: one to each block before any gets a second
+    while (next < count) {
+        const int t = list[next];
+        int i, j;
+        pair_at(pairs, start, t, &i, &j);
+        Tables tables = {(int*)own_far, own_far + PLANE, 0};
+        const Problem problem = lay_out(collection, i, j + column_start, tables, tree);
+        i64 potential[WORDS];
+        greedy_start(problem, tables, tree);
+        find_potentials(problem, tables, tree, potential);
+        const int pivots = improve(tables, problem, tree, potential);
+        const double total = total_cost(tables, problem, tree);
+        if (lane == 0) {
+            values[t] = value_of(total, problem.unit, exponent);
+            status[t] = pivots == MOST_PIVOTS ? MAX_ITER : OPTIMAL;
+            n_iter[t] = pivots;
+        }
+        __syncwarp();
+        if (lane == 0) next = (THREADS / 32) * gridDim.x + atomicAdd(taken, 1);
+        next = __shfl_sync(ALL_LANES, next, 0);
+    }
+}
