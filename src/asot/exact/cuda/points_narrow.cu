@@ -9,7 +9,7 @@
 //  * Keys are made of high words, as in exact.cuh. When they show no arc that certainly improves, a pass over all 64
 //    bits finds one or proves the optimum. So the basis is optimal for the integers, without a tolerance.
 //
-// Defines (asot.solvers.cuda.points): COLUMN_WORDS, LOW_IS_NEAR (0 or 1): whether the low words of the costs lie in
+// Defines (asot.exact.cuda.points): COLUMN_WORDS, LOW_IS_NEAR (0 or 1): whether the low words of the costs lie in
 // shared memory, WARP_BYTES of it for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE and METRIC.
 
 #include "points_pair.cuh"

@@ -45,10 +45,10 @@ DEVICE int find_leaving(const Tree& tree, const Cycle& cycle, i64& delta) {
 
 // The subtree of a node, to all lanes.
 DEVICE Set subtree(const Tree& tree, int node) {
-    if (node < 32) return shared_set(tree.below_row, node);
-    Set set;
-    EACH_WORD(s) if (s == (node >> 5) - 1) set = shared_set(tree.below_column[s], node & 31);
-    return set;
+    Set set = pick(tree.below_column, (node >> 5) - 1);
+    set.rows = node < 32 ? tree.below_row.rows : set.rows;
+    EACH_WORD(s) set.columns[s] = node < 32 ? tree.below_row.columns[s] : set.columns[s];
+    return shared_set(set, node & 31);
 }
 
 // A node of the path that is turned hangs on the one that was below it, with the flow between them; the end of the path
@@ -106,7 +106,8 @@ DEVICE void pivot(const Problem& problem, const Memory& memory, const Arc& arc, 
         Set set;
         set.rows = __shfl_sync(ALL_LANES, tree.below_column[s].rows, row_lower & 31);
         EACH_WORD(w) set.columns[w] = __shfl_sync(ALL_LANES, tree.below_column[s].columns[w], row_lower & 31);
-        if (s == row_lower >> 5) below_lower = set;
+        below_lower.rows = s == row_lower >> 5 ? set.rows : below_lower.rows;
+        EACH_WORD(w) below_lower.columns[w] = s == row_lower >> 5 ? set.columns[w] : below_lower.columns[w];
     }
     EACH_WORD(s) {
         const int node = 32 + 32 * s + lane;

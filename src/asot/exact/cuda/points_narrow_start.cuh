@@ -57,6 +57,16 @@ DEVICE T pick(const T (&array)[COLUMN_WORDS], int s) {
         if (t == s) value = array[t];
     return value;
 }
+// Selects words, never sets: a choice between sets would put them into local memory.
+DEVICE Set pick(const Set (&array)[COLUMN_WORDS], int s) {
+    Set set = array[0];
+#pragma unroll
+    for (int t = 1; t < COLUMN_WORDS; t++) {
+        set.rows = t == s ? array[t].rows : set.rows;
+        EACH_WORD(w) set.columns[w] = t == s ? array[t].columns[w] : set.columns[w];
+    }
+    return set;
+}
 // The set of one lane's node, to all lanes.
 DEVICE Set shared_set(const Set& own, int lane) {
     Set set;
@@ -64,9 +74,9 @@ DEVICE Set shared_set(const Set& own, int lane) {
     EACH_WORD(s) set.columns[s] = __shfl_sync(ALL_LANES, own.columns[s], lane);
     return set;
 }
-DEVICE void join(Set& set, const Set& other) {
-    set.rows |= other.rows;
-    EACH_WORD(s) set.columns[s] |= other.columns[s];
+DEVICE void join_if(bool condition, Set& set, const Set& other) {
+    set.rows |= condition ? other.rows : 0;
+    EACH_WORD(s) set.columns[s] |= condition ? other.columns[s] : 0;
 }
 // What is in one of two sets only.
 DEVICE void differ(Set& set, const Set& other) {
@@ -210,25 +220,18 @@ DEVICE void greedy_start(const Problem& problem, const Memory& memory, Tree& tre
         const i64 demand = __shfl_sync(ALL_LANES, pick(tree.column_flow, word), winner);
         const bool last = rows_left == 1 && columns_left == 1;
         if (!last && (rows_left == 1 || (columns_left > 1 && demand <= supply))) {
-            Set child;
-            EACH_WORD(s) if (s == word) child = shared_set(tree.below_column[s], winner);
-            if (lane == row) {
-                tree.row_flow -= demand;
-                join(tree.below_row, child);
-            }
-            if (lane == winner) {
-                open &= ~(1u << word);
-                EACH_WORD(s) if (s == word) tree.column_parent[s] = row;
-            }
+            join_if(lane == row, tree.below_row, shared_set(pick(tree.below_column, word), winner));
+            if (lane == row) tree.row_flow -= demand;
+            if (lane == winner) open &= ~(1u << word);
+            EACH_WORD(s) tree.column_parent[s] = lane == winner && s == word ? row : tree.column_parent[s];
             columns_left--;
             continue;
         }
         const Set child = shared_set(tree.below_row, row);
-        if (lane == winner) {
-            EACH_WORD(s) if (s == word) {
-                tree.column_flow[s] -= supply;
-                join(tree.below_column[s], child);
-            }
+        EACH_WORD(s) {
+            const bool mine = lane == winner && s == word;
+            tree.column_flow[s] -= mine ? supply : 0;
+            join_if(mine, tree.below_column[s], child);
         }
         if (lane == row) {
             tree.row_parent = 32 * word + winner;

@@ -5,7 +5,7 @@
 // of the pair lie in global memory, where the caches keep what they can. Rows are priced in blocks, by high words; when
 // these show no arc that certainly improves, a pass over all 64 bits finds one or proves the optimum.
 //
-// Defines (asot.solvers.cuda.points_plan): ROW_WORDS and COLUMN_WORDS, 32 rows or columns each, WARP_BYTES of shared
+// Defines (asot.exact.cuda.points_plan): ROW_WORDS and COLUMN_WORDS, 32 rows or columns each, WARP_BYTES of shared
 // memory for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE and METRIC.
 
 #include "points_pair.cuh"

@@ -1,6 +1,6 @@
 """The original problems, exactly, on an NVIDIA GPU: W_1 between the distributions themselves (docs/method.md §8).
 
-The same integers and the same simplex as on the CPU (`asot.solvers.exact_points`), a pair per warp. Distances between
+The same integers and the same simplex as on the CPU (`asot.exact.points`), a pair per warp. Distances between
 the distinct points lie in a table where that fits into the GPU's memory, and are made from coordinates where it does
 not. A first kernel counts what is left of every pair after common mass is cancelled, and puts the pair on the list of
 its size class; the kernel of each class then takes the pairs of its list. A tile costs a launch per class, and nothing
@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.distinct import SparseHistograms
-from asot.metrics import Ground
-from asot.pairs import PairSet
-from asot.solvers.base import DeviceSolution
-from asot.solvers.cuda.module import load, pair_arguments
-from asot.solvers.cuda.points_plan import CLASSES, SizeClass
-from asot.solvers.exact_points import quantise_sparse
+from asot.data.distinct import SparseHistograms
+from asot.jit.metrics import Ground
+from asot.run.pairs import PairSet
+from asot.run.solver import DeviceSolution
+from asot.jit.cuda import load, pair_arguments
+from asot.exact.cuda.points_plan import CLASSES, SizeClass
+from asot.exact.points import quantise_sparse
 
 TILE_SECONDS = 0.05
 BYTES_PER_PAIR = 64
