@@ -21,7 +21,7 @@ from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.entropic.kernel import SinkhornSharedCost
 from asot.exact.metric_check import is_metric
-from asot.exact.points import ExactPoints
+from asot.exact.points_on_devices import solve_points
 from asot.exact.shared_cost import ExactSharedCost
 from asot.histograms import emd_many, one_thread_per_product, sinkhorn_many
 from asot.jit.metrics import prepare_metric
@@ -240,6 +240,7 @@ def pairwise_exact(
     pairs: ArrayLike | None = None,
     metric: str = "euclidean",
     metric_params: dict[str, Any] | None = None,
+    device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
@@ -249,8 +250,9 @@ def pairwise_exact(
 
     Parameters
     ----------
-    D, E, pairs, n_jobs, memory, progress, sink
-        As in `pairwise`.
+    D, E, pairs, device, n_jobs, memory, progress, sink
+        As in `pairwise`. A GPU takes pairs that have up to 512 points left on each side after common mass is
+        cancelled; larger ones are solved on the CPU, and ``info["n_solved_on_cpu"]`` counts them.
     metric : str
         Ground metric: any of scipy's ``cdist`` that satisfies the triangle inequality ("euclidean", "cityblock",
         "chebyshev", "minkowski", "canberra", "hamming", "jaccard", "rogerstanimoto", "sokalsneath", "jensenshannon",
@@ -270,13 +272,15 @@ def pairwise_exact(
     >>> asot.pairwise_exact(D).values
     array([1.5, 1.5, 1. ])
     """
+    devices.parse(device)
     D, E = _read_both(D, E)
     histograms = sparse_histograms(D if E is None else D + E)
     ground = prepare_metric(histograms.points, metric, metric_params)
-    solver = ExactPoints(histograms, ground, column_start=0 if E is None else len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    info = {"p": 1, "estimate": "exact"}
-    return engine.run(pair_set, solver, sink, n_jobs=n_jobs, memory=memory, progress=progress, info=info)
+    return solve_points(
+        pair_set, histograms, ground, 0 if E is None else len(D), device, sink,
+        n_jobs=n_jobs, memory=memory, progress=progress, info={"p": 1, "estimate": "exact"},
+    )  # fmt: skip
 
 
 def _read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:

@@ -48,6 +48,7 @@ class Device:
 
     current = 0
     compute_capability = "90"
+    mem_info = (1 << 30, 1 << 30)
     attributes = {  # noqa: RUF012
         "MultiProcessorCount": MULTIPROCESSORS,
         "MaxSharedMemoryPerBlockOptin": SHARED_BYTES,
@@ -131,6 +132,9 @@ class MemoryPool:
 
     def free_all_blocks(self) -> None:
         pass
+
+    def free_bytes(self) -> int:
+        return 0
 
 
 def empty(shape: Any, dtype: Any = np.float64) -> np.ndarray:

@@ -40,6 +40,7 @@ class ExactPoints:
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
         self._largest = int(self._sizes.max())
+        self._seconds = self.seconds_per_pair(histograms, ground)
         self._used, self._used_offsets = _used_coordinates(ground.points, histograms.offsets, histograms.index)
         self._packed, self._packed_offsets = _pack_points(
             ground.points, histograms.offsets, histograms.index, self._used_offsets, self._used
@@ -55,9 +56,13 @@ class ExactPoints:
         }
 
     def pairs_per_tile(self, memory: int) -> int:
-        n = 2.0 * float(self._sizes.mean())
-        seconds = 1e-6 + 4e-9 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * self._ground.points.shape[1]
-        return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**14))
+        return int(np.clip(min(TILE_SECONDS / self._seconds, memory / 64), 1, 2**14))
+
+    @staticmethod
+    def seconds_per_pair(histograms: SparseHistograms, ground: Ground) -> float:
+        """About how long a thread takes for a pair."""
+        n = 2.0 * float(np.diff(histograms.offsets).mean())
+        return 1e-6 + 4e-9 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * ground.points.shape[1]
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         values = np.empty(len(rows))

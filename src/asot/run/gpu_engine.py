@@ -73,6 +73,9 @@ def run(
             record["device_reason"] = f"the GPU ran out of memory after {work.done} of {len(pairs)} pairs"
             work.on_cpu(cpu_solver(), jobs)
             record["n_jobs"] = jobs
+        if work.mended:
+            record["n_solved_on_cpu"] = work.mended
+            record["device_reason"] += f"; {work.mended} pairs are too large for it and were solved on the CPU"
     finally:
         shown.close()
     seconds = time.perf_counter() - started
@@ -91,6 +94,7 @@ class _Run:
         self._per_tile = max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
         self.done = 0
         self.unfinished = 0
+        self.mended = 0
 
     def on_gpus(self) -> None:
         """Solve as far as the GPUs' memory allows: to the end, unless tiles of `SMALLEST_TILE` do not fit."""
@@ -122,6 +126,7 @@ class _Run:
                     start, turn = stop, turn + 1
                 fetched: Fetch = flying.popleft()
                 self.unfinished += fetched.deliver(self._sink)
+                self.mended += fetched.n_mended
                 self.done = fetched.stop
                 self._shown.advance(fetched.stop - fetched.start)
         finally:

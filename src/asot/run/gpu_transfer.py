@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.jit.cuda import launch_over_pairs, pair_arguments
-from asot.run.pairs import PairSet
+from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.result import Status
 from asot.run.sinks import Tile
 from asot.run.solver import DeviceSolution, Solution, TilePlans
 
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
+
+OPEN = 100
+"""Status of a pair that a GPU solver could not take; it is never seen outside (``common.cuh`` has the same)."""
 
 MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
 
@@ -28,6 +31,8 @@ def fetch_for(sink: Any, data: Any) -> MakeFetch:
     """The way answers go from the solver's ``data`` on a GPU to this sink."""
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
+        if hasattr(data, "solve_open"):
+            return FetchMended(pairs, start, stop, stream, data.solve_open)
         if hasattr(data, "read_trees"):
             return FetchPlans(pairs, start, stop, stream, data.read_trees)
         if hasattr(sink, "limits"):
@@ -44,6 +49,8 @@ class Fetch:
 
     def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any) -> None:
         self.start, self.stop = start, stop
+        self.n_mended = 0
+        """Pairs that the CPU had to solve."""
         self._pairs, self._stream = pairs, stream
 
     def enqueue(self, solution: DeviceSolution) -> None:
@@ -114,8 +121,8 @@ class FetchAll(Fetch):
         if self._room is None:
             s = self._solution
             error = None if s.marginal_error is None else self._host(s.marginal_error)
-            solution = Solution(
-                self._host(s.values), self._host(s.status), self._host(s.n_iter), error, plans=self._plans()
+            solution = self._mended(
+                Solution(self._host(s.values), self._host(s.status), self._host(s.n_iter), error, plans=self._plans())
             )
             sink.accept(Tile(self.start, solution, lambda: self._pairs.indices(self.start, self.stop)))
         elif not self._sent:
@@ -124,6 +131,9 @@ class FetchAll(Fetch):
 
     def _plans(self) -> TilePlans | None:
         return None
+
+    def _mended(self, solution: Solution) -> Solution:
+        return solution
 
 
 class FetchPlans(FetchAll):
@@ -138,6 +148,25 @@ class FetchPlans(FetchAll):
     def _plans(self) -> TilePlans:
         trees = tuple(self._host(array) for array in self._solution.trees)
         return self._read_trees(self._pairs, self.start, self.stop, trees)
+
+
+class FetchMended(FetchAll):
+    """Every answer, after ``solve_open`` has solved the pairs on the CPU that the GPU left open."""
+
+    def __init__(
+        self, pairs: PairSet, start: int, stop: int, stream: Any, solve_open: Callable[[ListedPairs], Any]
+    ) -> None:
+        super().__init__(pairs, start, stop, stream, None)
+        self._solve_open = solve_open
+
+    def _mended(self, solution: Solution) -> Solution:
+        left = np.flatnonzero(solution.status == OPEN)
+        if len(left):
+            solved = self._solve_open(at_places(self._pairs, left + self.start))
+            for name in ("values", "status", "n_iter"):
+                getattr(solution, name)[left] = getattr(solved, name)
+            self.n_mended = len(left)
+        return solution
 
 
 class FetchNear(Fetch):

@@ -16,10 +16,13 @@ MOST_NARROW_ROWS = 32
 
 
 class Launch(NamedTuple):
-    """How a kernel is compiled and launched: one block for each multiprocessor."""
+    """How a kernel is compiled and launched."""
 
+    blocks: int
     threads: int
     shared_bytes: int
+    far_words: int
+    """32-bit words of global memory that all warps work in."""
     defines: dict[str, int]
 
 
@@ -38,16 +41,16 @@ class SizeClass:
     most_warps: int
     """Warps of a block, at most: more would have too few registers."""
 
-    def fits(self, shared_memory: int) -> bool:
-        return self.warp_bytes <= shared_memory
-
-    def launch(self, shared_memory: int, far_bytes: int, n_blocks: int) -> Launch:
-        """As many warps as fit, given the shared memory of a block and the global memory of all blocks, in bytes."""
+    def launch(self, shared_memory: int, far_bytes: int, most_blocks: int) -> Launch:
+        """As many warps as fit: into the shared memory of a block, and into ``far_bytes`` of global memory in all."""
         warps = min(self.most_warps, shared_memory // self.warp_bytes)
+        blocks = most_blocks
         if self.far_words:
-            warps = min(warps, max(1, far_bytes // (4 * self.far_words * n_blocks)))
+            most = max(1, far_bytes // (4 * self.far_words))
+            warps = max(1, min(warps, most // most_blocks))
+            blocks = min(most_blocks, most)
         defines = self.defines | {"WARP_BYTES": self.warp_bytes, "THREADS": 32 * warps, "BLOCKS": 1}
-        return Launch(32 * warps, warps * self.warp_bytes, defines)
+        return Launch(blocks, 32 * warps, warps * self.warp_bytes, max(1, blocks * warps * self.far_words), defines)
 
 
 def narrow_class(column_words: int, *, low_is_near: bool, most_warps: int) -> SizeClass:
@@ -94,3 +97,14 @@ CLASSES = (
     wide_class(16, 16, most_warps=4),
 )
 """From small to large: a pair belongs to the first that has room for it."""
+
+
+def classes_for(largest: int, shared_memory: int, classes: tuple[SizeClass, ...] = CLASSES) -> list[SizeClass]:
+    """The classes that pairs of distributions of at most ``largest`` points can need, where a warp fits."""
+    needed: list[SizeClass] = []
+    for own in classes:
+        if own.warp_bytes <= shared_memory:
+            needed.append(own)
+            if largest <= own.most_rows and largest <= own.most_columns:
+                break
+    return needed

@@ -1,0 +1,48 @@
+"""Where the original problems are solved: on the CPU, or on GPUs where there are any and the work is worth it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from asot.data.distinct import SparseHistograms
+from asot.exact.cuda.points import ExactPointsCuda
+from asot.exact.points import ExactPoints
+from asot.jit.metrics import Ground
+from asot.run import devices, engine, gpu_engine
+from asot.run.pairs import PairSet
+from asot.run.progress import ProgressLike
+from asot.run.sinks import Sink
+from asot.validation import as_bytes, as_n_jobs
+
+
+def solve_points(
+    pairs: PairSet,
+    histograms: SparseHistograms,
+    ground: Ground,
+    column_start: int,
+    device: str,
+    sink: Sink | None = None,
+    *,
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = None,
+    info: dict[str, Any] | None = None,
+) -> Any:
+    """Solve every pair of distributions exactly, and return what the sink makes of it.
+
+    Columns of ``pairs`` are counted from distribution ``column_start`` on.
+    """
+    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    on_cpu = functools.partial(ExactPoints, histograms, ground, column_start)
+    seconds = len(pairs) * ExactPoints.seconds_per_pair(histograms, ground) / as_n_jobs(n_jobs)
+    choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds)
+    if not choice.gpus:
+        more = {**(info or {}), "device_reason": choice.reason}
+        return engine.run(pairs, on_cpu(), sink, info=more, **limits)
+    budget = as_bytes(memory, engine.DEFAULT_MEMORY)
+    solver = ExactPointsCuda(
+        histograms, ground, column_start, n_pairs=len(pairs), memory=budget // (2 * gpu_engine.IN_FLIGHT),
+        table_bytes=None if memory is None else budget // 2, n_jobs=as_n_jobs(n_jobs),
+    )  # fmt: skip
+    return gpu_engine.run(pairs, solver, on_cpu, choice, sink, info=info, **limits)
