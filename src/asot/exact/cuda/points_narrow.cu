@@ -4,8 +4,9 @@
 // The method is that of exact_warp.cu. Here all 32 lanes work on a tree that lies in their registers: lane x has row x
 // and the columns x + 32 s. Costs are those of the pair alone.
 //
-//  * All rows are priced for each pivot. The low bits of a key hold the row, so that the least key names its arc: an
-//    addition and a minimum for every row and 32 columns.
+//  * The low bits of a key hold the row, so that the least key names its arc: an addition and a minimum for every row
+//    and 32 columns. Such a pass leaves a candidate for every column, and pivots take the best of them as long as one
+//    improves.
 //  * Keys are made of high words, as in exact.cuh. When they show no arc that certainly improves, a pass over all 64
 //    bits finds one or proves the optimum. So the basis is optimal for the integers, without a tolerance.
 //
@@ -19,14 +20,19 @@
 constexpr int MOST_PIVOTS = 64 * NODES * NODES;
 constexpr int CERTAIN = -(1 << ROW_BITS);  // a key below it improves, whatever the low words are
 
-// The arc of least key; false if it may not improve.
-DEVICE bool price(const Problem& problem, const Memory& memory, const Tree& tree, Arc& arc) {
+// The arc of least key among one candidate for each column: its row is in the low bits of `candidate`. False if it may
+// not improve.
+DEVICE bool price(
+    const Problem& problem, const Memory& memory, const Tree& tree, const int (&candidate)[COLUMN_WORDS], Arc& arc
+) {
     const int lane = lane_id();
-    int least[COLUMN_WORDS], best = NOTHING, word = 0;
-    find_least(problem, memory, least);
+    int best = NOTHING, word = 0;
     EACH_WORD(s) {
-        const int key = least[s] + (high_word(tree.column_potential[s]) << ROW_BITS);
-        if (32 * s + lane < problem.n_columns && key < best) {
+        if (32 * s + lane >= problem.n_columns) continue;
+        const int row = candidate[s] & 31;
+        const int key = memory.high[row * STRIDE + 32 * s + lane] + memory.row_key[row] +
+                        (high_word(tree.column_potential[s]) << ROW_BITS);
+        if (key < best) {
             best = key;
             word = s;
         }
@@ -66,9 +72,15 @@ DEVICE bool price_exactly(const Problem& problem, const Memory& memory, const Tr
 DEVICE int improve(const Problem& problem, const Memory& memory, Tree& tree) {
     memory.row_key[lane_id()] = -(high_word(tree.row_potential) << ROW_BITS);
     __syncwarp();
+    int candidate[COLUMN_WORDS];
+    find_least(problem, memory, candidate);
     for (int pivots = 0; pivots < MOST_PIVOTS; pivots++) {
         Arc arc;
-        if (!price(problem, memory, tree, arc) && !price_exactly(problem, memory, tree, arc)) return pivots;
+        if (!price(problem, memory, tree, candidate, arc)) {
+            find_least(problem, memory, candidate);
+            if (!price(problem, memory, tree, candidate, arc) && !price_exactly(problem, memory, tree, arc))
+                return pivots;
+        }
         pivot(problem, memory, arc, tree);
     }
     return MOST_PIVOTS;

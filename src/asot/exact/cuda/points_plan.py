@@ -87,13 +87,18 @@ def wide_class(row_words: int, column_words: int, most_warps: int) -> SizeClass:
 
 
 CLASSES = (
-    narrow_class(1, low_is_near=True, most_warps=32),
+    narrow_class(1, low_is_near=False, most_warps=32),
     narrow_class(2, low_is_near=False, most_warps=20),
     wide_class(2, 2, most_warps=20),
     narrow_class(4, low_is_near=False, most_warps=12),
     wide_class(2, 4, most_warps=20),
+    wide_class(3, 4, most_warps=20),
     wide_class(4, 4, most_warps=16),
+    wide_class(4, 6, most_warps=16),
+    wide_class(6, 6, most_warps=12),
+    wide_class(6, 8, most_warps=8),
     wide_class(8, 8, most_warps=8),
+    wide_class(12, 12, most_warps=4),
     wide_class(16, 16, most_warps=4),
 )
 """From small to large: a pair belongs to the first that has room for it."""

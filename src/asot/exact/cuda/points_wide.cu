@@ -2,8 +2,9 @@
 // points left than points_narrow.cu takes (docs/method.md §8).
 //
 // The tree lies in shared memory, node x in the care of lane x mod 32, and pivots are those of exact_warp.cu. The costs
-// of the pair lie in global memory, where the caches keep what they can. Rows are priced in blocks, by high words; when
-// these show no arc that certainly improves, a pass over all 64 bits finds one or proves the optimum.
+// of the pair lie in global memory, so they are looked at seldom: a pass over all rows leaves a candidate for every
+// column, and pivots take the best candidate as long as one improves. When a pass by high words shows no arc that
+// certainly improves, one over all 64 bits finds an arc or proves the optimum.
 //
 // Defines (asot.exact.cuda.points_plan): ROW_WORDS and COLUMN_WORDS, 32 rows or columns each, WARP_BYTES of shared
 // memory for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE and METRIC.
@@ -13,48 +14,61 @@
 #include "exact_warp_pivot.cuh"
 
 constexpr int MOST_PIVOTS = 64 * NODES * NODES;
-constexpr int ROWS_PER_BLOCK = 12;  // rows priced before the best of them enters
-constexpr int CERTAIN = -2;         // a sum of high words up to it improves, whatever the low words are
+constexpr int CERTAIN = -2;  // a sum of high words up to it improves, whatever the low words are
 
-// The best arc of a block of rows, then of the next block, until one certainly improves; false after all rows.
+// Of each of a lane's columns, the row whose arc was the best when all rows were last looked at.
+struct Candidates {
+    int row[COLUMN_WORDS];
+    int cost[COLUMN_WORDS];  // high word
+};
+
+// Look at all rows, by high words.
+DEVICE void find_candidates(const Tables& tables, const Problem& problem, const Tree& tree, Candidates& candidates) {
+    const int* potential = (const int*)tree.row_potential + 1;  // high words
+    int best[COLUMN_WORDS];
+    EACH_WORD(s) best[s] = NOTHING;
+#pragma unroll 4
+    for (int r = 0; r < problem.n_rows; r++) {
+        const int* cost = tables.high + r * tables.stride + lane_id();
+        const int height = potential[2 * r];
+        EACH_WORD(s) {
+            if (!(problem.own_columns >> (ROW_WORDS + s) & 1)) continue;
+            const int own = cost[32 * s];
+            if (own - height < best[s]) {
+                best[s] = own - height;
+                candidates.row[s] = r;
+                candidates.cost[s] = own;
+            }
+        }
+    }
+}
+
+// The best of the candidates; false if it may not improve.
 DEVICE bool price(
-    const Tables& tables, const Problem& problem, const Tree& tree, const i64 (&potential)[WORDS], int& turn, Arc& arc
+    const Tables& tables, const Problem& problem, const Tree& tree, const i64 (&potential)[WORDS],
+    const Candidates& candidates, Arc& arc
 ) {
     const int lane = lane_id();
-    int best = 0, row = 0, best_of_all = 0;
-    for (int scanned = 0; scanned < problem.n_rows && best_of_all > CERTAIN; scanned += ROWS_PER_BLOCK) {
-#pragma unroll
-        for (int t = 0; t < ROWS_PER_BLOCK; t++) {  // a short problem prices some rows twice
-            const int* cost = tables.high + turn * tables.stride + lane;
-            int least = NOTHING;
-            EACH_WORD(s) if (problem.own_columns >> (ROW_WORDS + s) & 1)
-                least = add_min(cost[32 * s], high_word(potential[ROW_WORDS + s]), least);
-            const int reduced = least - high_word(tree.row_potential[turn]);
-            if (least != NOTHING && reduced < best) {
-                best = reduced;
-                row = turn;
-            }
-            turn = turn + 1 == problem.n_rows ? 0 : turn + 1;
-        }
-        best_of_all = warp_least(best);
-    }
-    if (best_of_all > CERTAIN) return false;
-    const int winner = first_set(__ballot_sync(ALL_LANES, best == best_of_all));
-    row = __shfl_sync(ALL_LANES, row, winner);
-    const i64 row_potential = tree.row_potential[row];
-    const int* cost = tables.high + row * tables.stride + lane;
-    int column = 0;
+    int best = 0, row = 0, column = 0;
     i64 column_potential = 0;
-    EACH_WORD(s) if (problem.own_columns >> (ROW_WORDS + s) & 1) {
+    EACH_WORD(s) {
+        if (!(problem.own_columns >> (ROW_WORDS + s) & 1)) continue;
         const i64 own = potential[ROW_WORDS + s];
-        if (cost[32 * s] + high_word(own) - high_word(row_potential) == best_of_all) {
+        const int reduced = candidates.cost[s] + high_word(own) - high_word(tree.row_potential[candidates.row[s]]);
+        if (reduced < best) {
+            best = reduced;
+            row = candidates.row[s];
             column = 32 * s + lane;
             column_potential = own;
         }
     }
+    const int best_of_all = warp_least(best);
+    if (best_of_all > CERTAIN) return false;
+    const int winner = first_set(__ballot_sync(ALL_LANES, best == best_of_all));
+    row = __shfl_sync(ALL_LANES, row, winner);
     column = __shfl_sync(ALL_LANES, column, winner);
     column_potential = __shfl_sync(ALL_LANES, column_potential, winner);
-    arc = {row, FIRST_COLUMN + column, cost_of(tables, row, column) + column_potential - row_potential};
+    arc = {row, FIRST_COLUMN + column, cost_of(tables, row, column) + column_potential - tree.row_potential[row]};
     return true;
 }
 
@@ -81,12 +95,16 @@ DEVICE bool price_exactly(
 
 // Pivot until no arc improves. Returns the number of pivots; MOST_PIVOTS, out of reach, would be too few.
 DEVICE int improve(const Tables& tables, const Problem& problem, const Tree& tree, i64 (&potential)[WORDS]) {
-    int turn = 0;
+    Candidates candidates;
+    find_candidates(tables, problem, tree, candidates);
     for (int pivots = 0; pivots < MOST_PIVOTS; pivots++) {
         Arc arc;
-        if (!price(tables, problem, tree, potential, turn, arc) &&
-            !price_exactly(tables, problem, tree, potential, arc))
-            return pivots;
+        if (!price(tables, problem, tree, potential, candidates, arc)) {
+            find_candidates(tables, problem, tree, candidates);
+            if (!price(tables, problem, tree, potential, candidates, arc) &&
+                !price_exactly(tables, problem, tree, potential, arc))
+                return pivots;
+        }
         pivot(problem, tree, arc, potential);
     }
     return MOST_PIVOTS;
