@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from typing import Any
 
@@ -32,6 +34,20 @@ def load(name: str, defines: Mapping[str, object]) -> Any:
     import cupy
 
     return _load(name, tuple(sorted((key, str(value)) for key, value in defines.items())), cupy.cuda.Device().id)
+
+
+def load_all(kernels: Sequence[tuple[str, Mapping[str, object]]]) -> None:
+    """Compile the kernels (name, defines) side by side, if they are not loaded yet; a file has one of its own name."""
+    import cupy
+
+    device = cupy.cuda.Device()
+
+    def one(kernel: tuple[str, Mapping[str, object]]) -> None:
+        with device:
+            load(*kernel).get_function(kernel[0])
+
+    with ThreadPoolExecutor(max(1, min(len(kernels), os.cpu_count() or 1))) as pool:
+        list(pool.map(one, kernels))
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import CLASSES, MOST_POINTS, SizeClass, classes_for
 from asot.exact.points import ExactPoints, quantise_sparse
-from asot.jit.cuda import load, pair_arguments
+from asot.jit.cuda import load, load_all, pair_arguments
 from asot.jit.metrics import Ground
 from asot.run import engine
 from asot.run.pairs import ListedPairs, PairSet
@@ -109,9 +109,8 @@ class ExactPointsOnDevice:
 
         attributes = cupy.cuda.Device(device).attributes
         self._n_blocks = int(attributes["MultiProcessorCount"])
-        self._shared = int(attributes["MaxSharedMemoryPerBlockOptin"])
-        self._classes = classes_for(host.largest, self._shared, host.classes)
-        self._memory = host.memory
+        shared = int(attributes["MaxSharedMemoryPerBlockOptin"])
+        self._classes = classes_for(host.largest, shared, host.classes)
         self._metric = {"METRIC": host.ground.code}
         sparse = host.histograms.offsets.astype(np.int64), host.histograms.index.astype(np.int32), host.masses
         self._collection = [cupy.asarray(array) for array in sparse]
@@ -125,7 +124,9 @@ class ExactPointsOnDevice:
         has_table = host.wants_table and 8 * n * n <= _room_for_table(host.table_bytes)
         if has_table:
             self._distances = self._make_table(self._distances)
-        self._source = {"TABLE": 1, "METRIC": 0} if has_table else {"TABLE": 0, **self._metric}
+        source = {"TABLE": 1, "METRIC": 0} if has_table else {"TABLE": 0, **self._metric}
+        self._kernels = [(own.kernel, own.launch(shared, host.memory, self._n_blocks, source)) for own in self._classes]
+        load_all([(name, launch.defines) for name, launch in self._kernels])
         if host.largest > min(MOST_POINTS, int(most[0][-1])):
             self.solve_open = host.solve_on_cpu  # `asot.run.gpu_transfer` looks for it
 
@@ -144,9 +145,9 @@ class ExactPointsOnDevice:
             (8 * self._n_blocks,), (256,),
             (*self._collection, *which, np.int32(count), self._column_start, *self._bounds, lists, n_listed, *answers),
         )  # fmt: skip
-        for c, own in enumerate(self._classes):
-            blocks, threads, shared_bytes, far_words, defines = own.launch(self._shared, self._memory, self._n_blocks)
-            function = load(own.kernel, defines | self._source).get_function(own.kernel)
+        for c, (name, launch) in enumerate(self._kernels):
+            blocks, threads, shared_bytes, far_words, defines = launch
+            function = load(name, defines).get_function(name)
             function.max_dynamic_shared_size_bytes = shared_bytes
             arguments = (
                 *self._collection, self._distances, *self._numbers, self._exponent, *which, self._column_start,

@@ -41,15 +41,18 @@ class SizeClass:
     most_warps: int
     """Warps of a block, at most: more would have too few registers."""
 
-    def launch(self, shared_memory: int, far_bytes: int, most_blocks: int) -> Launch:
-        """As many warps as fit: into the shared memory of a block, and into ``far_bytes`` of global memory in all."""
+    def launch(self, shared_memory: int, far_bytes: int, most_blocks: int, source: dict[str, int]) -> Launch:
+        """As many warps as fit: into the shared memory of a block, and into ``far_bytes`` of global memory in all.
+
+        ``source`` defines where distances come from.
+        """
         warps = min(self.most_warps, shared_memory // self.warp_bytes)
         blocks = most_blocks
         if self.far_words:
             most = max(1, far_bytes // (4 * self.far_words))
             warps = max(1, min(warps, most // most_blocks))
             blocks = min(most_blocks, most)
-        defines = self.defines | {"WARP_BYTES": self.warp_bytes, "THREADS": 32 * warps, "BLOCKS": 1}
+        defines = self.defines | source | {"WARP_BYTES": self.warp_bytes, "THREADS": 32 * warps, "BLOCKS": 1}
         return Launch(blocks, 32 * warps, warps * self.warp_bytes, max(1, blocks * warps * self.far_words), defines)
 
 

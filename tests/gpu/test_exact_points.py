@@ -1,0 +1,96 @@
+"""The original problems on a GPU, against the CPU's solver: every size, metric and sink; the same bits every time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import asot
+
+SIZES = ((1, 5), (5, 32), (20, 64), (60, 100), (100, 128), (120, 190), (180, 256), (250, 380), (390, 512))
+
+
+def collection(n, fewest, most, grid=0, dim=3, seed=0):
+    """Distributions of different sizes; on a grid they share points, and distances and masses tie."""
+    rng = np.random.default_rng([seed, fewest, grid])
+    sizes = rng.integers(fewest, most + 1, n)
+    arrays = [rng.integers(0, grid, (m, dim)).astype(float) if grid else rng.normal(size=(m, dim)) for m in sizes]
+    masses = [np.ones(m) if grid else rng.dirichlet(np.full(m, 0.5)) + 1e-13 for m in sizes]
+    return asot.Distributions.from_list(arrays, masses=masses)
+
+
+def assert_same(D, E=None, **options):
+    gpu, cpu = (asot.pairwise_exact(D, E, device=device, n_jobs=-1, **options) for device in ("cuda:0", "cpu"))
+    assert gpu.info["device"] == "cuda:0"
+    assert (gpu.status == asot.Status.OPTIMAL).all()
+    assert np.abs(gpu.values - cpu.values).max() <= 1e-12 * cpu.values.max()
+    return gpu
+
+
+@pytest.mark.parametrize("grid", [0, 12])
+@pytest.mark.parametrize(("fewest", "most"), SIZES)
+def test_every_size(fewest, most, grid):
+    assert_same(collection(60 if most <= 128 else 12, fewest, most, grid))
+
+
+@pytest.mark.parametrize("kind", ["line", "few", "equal masses", "huge", "tiny", "outlier"])
+def test_trouble(kind):
+    rng = np.random.default_rng(0)
+    D = collection(80, 1, 40, grid=0 if kind in ("huge", "tiny", "outlier") else 6)
+    points, masses = D.points.copy(), D.masses
+    if kind == "line":
+        points[:, 1:] = 0.0
+    if kind == "few":
+        points = np.minimum(points, 1.0)
+    if kind == "equal masses":
+        points += 0.1 * rng.normal(size=points.shape)
+    points *= {"huge": 1e290, "tiny": 1e-290}.get(kind, 1.0)
+    if kind == "outlier":
+        points[-1] = 1e12
+    D = asot.Distributions(points, D.offsets, masses)
+    gpu, cpu = (asot.pairwise_exact(D, device=device, n_jobs=-1).values for device in ("cuda", "cpu"))
+    np.testing.assert_allclose(gpu, cpu, rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("memory", [None, 10**7])
+@pytest.mark.parametrize(
+    "metric",
+    ["euclidean", "cityblock", "chebyshev", "minkowski", "canberra", "hamming", "seuclidean", "mahalanobis", "jaccard",
+     "rogerstanimoto", "sokalsneath", "jensenshannon"],
+)  # fmt: skip
+def test_every_metric_with_and_without_a_table(metric, memory):
+    truth = metric in ("jaccard", "rogerstanimoto", "sokalsneath")
+    D = collection(100, 5, 30, grid=2 if truth else 0, dim=8)
+    D = asot.Distributions(np.abs(D.points), D.offsets, D.masses)
+    assert_same(D, metric=metric, memory=memory)
+
+
+def test_two_collections_and_lists():
+    D, E = collection(40, 5, 40), collection(30, 5, 70, seed=1)
+    rng = np.random.default_rng(0)
+    whole = assert_same(D, E).matrix()
+    pairs = np.stack([rng.integers(0, 40, 300), rng.integers(0, 30, 300)], axis=1)
+    assert np.array_equal(asot.pairwise_exact(D, E, pairs=pairs, device="cuda").values, whole[tuple(pairs.T)])
+
+
+def test_the_result_does_not_depend_on_tiles_or_on_the_run():
+    D = collection(300, 5, 60)
+    first = asot.pairwise_exact(D, device="cuda")
+    for memory in (None, 10**8, 10**9):
+        again = asot.pairwise_exact(D, device="cuda", memory=memory)
+        assert np.array_equal(first.values, again.values)
+        assert np.array_equal(first.n_iter, again.n_iter)
+
+
+def test_sinks():
+    D = collection(200, 5, 40)
+    cpu = asot.pairwise_exact(D, device="cpu", n_jobs=-1, sink=asot.sinks.TopK(5))
+    gpu = asot.pairwise_exact(D, device="cuda", sink=asot.sinks.TopK(5))
+    assert np.array_equal(gpu.indices, cpu.indices)
+    assert np.abs(gpu.distances - cpu.distances).max() <= 1e-12 * cpu.distances.max()
+
+
+def test_larger_pairs_are_solved_on_the_cpu():
+    D = collection(6, 500, 560, dim=2)
+    r = assert_same(D)
+    assert 0 < r.info["n_solved_on_cpu"] <= 15
