@@ -6,6 +6,7 @@ prepare a solver, let the engine run it.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.anchors.space import AnchorSpace
-from asot.bounds.calibration import Calibration
+from asot.bounds.calibration import Calibration, Running
 from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
 from asot.bounds.guarantee import MaxError, as_max_error, choose_anchors, solve_too_wide
-from asot.bounds.refined_solver import BoundedSinkhorn, Estimates
+from asot.bounds.pair_features import PairFeatures, View, coordinates_of
+from asot.bounds.refined_solver import BoundedAnchors, BoundedSinkhorn, Estimates
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.entropic.kernel import SinkhornSharedCost
@@ -28,9 +30,10 @@ from asot.jit.metrics import prepare_metric
 from asot.run import devices, engine
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
+from asot.run.result import Distances, Neighbors, Status
 from asot.run.sinks import Sink
 from asot.run.solver import Solver
-from asot.validation import as_choice, as_histograms, as_positive_int, as_reg
+from asot.validation import as_choice, as_histograms, as_positive_int, as_reg, as_seed
 
 
 def pairwise(
@@ -111,6 +114,7 @@ def pairwise(
     >>> bool(np.all((r.lower <= exact) & (exact <= r.upper)))
     True
     """
+    started = time.perf_counter()
     D, E = _read_both(D, E)
     as_choice(estimate, "estimate", ("anchor", "calibrated"))
     accepted = None if max_error is None else as_max_error(max_error)
@@ -131,13 +135,13 @@ def pairwise(
         asked_by = "bounds=True" if level is not None else f"estimate={estimate!r}"
         check_proven(anchor_space, asked_by if accepted is None else "max_error")
         with one_thread_per_product():
-            solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate)
+            solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate, random_state, Running(**options))
             if given:
                 warn_far_from_anchors(anchor_space.proven, radii)
             result = engine.run(pair_set, solver, sink, **options)
         if level is not None and len(pair_set) == 0:
             result = replace(result, lower=np.empty(0), upper=np.empty(0))
-    if hasattr(result, "info"):
+    if isinstance(result, (Distances, Neighbors)):
         result.info.update(
             metric="euclidean" if anchor_space.is_euclidean else "given cost",
             p=1,
@@ -145,7 +149,12 @@ def pairwise(
             estimate=estimate,
             **more,
         )
-    return result if accepted is None else solve_too_wide(result, D, E, accepted, **options)
+    if accepted is not None:
+        result = solve_too_wide(result, D, E, accepted, **options)
+    if isinstance(result, (Distances, Neighbors)):
+        result.info["seconds_on_pairs"] = result.info["seconds"]
+        result.info["seconds"] = time.perf_counter() - started
+    return result
 
 
 def _plain(
@@ -155,7 +164,12 @@ def _plain(
     A = space.histograms(D, device=device)
     B = None if E is None else space.histograms(E, device=device)
     common: dict[str, Any] = {"cost": space.cost, "pairs": pairs, "device": device, "sink": sink, **options}
-    return emd_many(A, B, **common) if reg is None else sinkhorn_many(A, B, reg=reg, **common)
+    if reg is not None:
+        return sinkhorn_many(A, B, reg=reg, **common)
+    result = emd_many(A, B, **common)
+    if isinstance(result, Distances):
+        result.status[result.status == Status.OPTIMAL] = Status.ON_ANCHORS
+    return result
 
 
 def _bounds_level(bounds: bool | str, accepted: MaxError | None) -> str | None:
@@ -198,8 +212,9 @@ def _learner_for(
 
 
 def _refined_solver(
-    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, level: str | None, estimate: str
-) -> tuple[Solver, NDArray[np.float64]]:
+    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, level: str | None, estimate: str,
+    random_state: Any, running: Running,
+) -> tuple[Solver, NDArray[np.float64]]:  # fmt: skip
     """The solver that gives bounds or calibrated values, and the radii of all distributions."""
     proven = space.proven
     bounds = None if level is None else make_bounds(proven, D, E, level if reg is None else "radius")
@@ -217,13 +232,16 @@ def _refined_solver(
     learned = None
     if proven is not space:
         learned = ExactSharedCost(*_histograms(space, D, E), space.cost, cancel=is_metric(space.cost))
-    calibration = None
-    if estimate == "calibrated":
-        everything = make_pairs(len(D), None if E is None else len(E))
-        calibration = Calibration(proven, D, E, anchor, everything, learned)
-    measured = bounds or calibration
-    assert measured is not None
-    return Estimates(anchor, bounds, calibration, learned), measured.radii
+    if estimate != "calibrated":
+        assert bounds is not None
+        return BoundedAnchors(anchor, bounds, learned), bounds.radii
+    both = D if E is None else D + E
+    short = coordinates_of(both)
+    views = [View(proven, both, anchor, short, bounds)]
+    features = PairFeatures(views, short, 0 if E is None else len(D), with_bounds=bounds is not None, learned=learned)
+    everything = make_pairs(len(D), None if E is None else len(E))
+    calibration = Calibration(features, both, everything, seed=as_seed(random_state), running=running)
+    return Estimates(features, calibration), features.radii
 
 
 def _histograms(

@@ -217,6 +217,17 @@ def as_bytes(memory: int | str | None, default: int) -> int:
     return int(amount)
 
 
+def as_seed(random_state: Any) -> int:
+    """One number from what scikit-learn takes as a seed; 0 for None, so that nothing depends on chance."""
+    if random_state is None:
+        return 0
+    if hasattr(random_state, "__index__"):
+        return int(random_state)
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; found {value!r}")

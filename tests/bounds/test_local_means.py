@@ -20,7 +20,7 @@ def repriced(D, space):
     rows, columns = np.triu_indices(len(D), 1)
     stop = np.zeros(1, dtype=np.int64)
     trees = ExactSharedCost(space.histograms(D), None, space.cost, cancel=True).solve_trees(rows, columns, stop)
-    prices = np.empty((4, len(rows))).T
+    prices = np.empty((5, len(rows))).T
     reprice(table, trees, rows, columns, short.exponent, prices, stop)
     return np.ldexp(prices, short.exponent), trees
 
@@ -47,3 +47,5 @@ def test_prices_are_those_of_the_plan_on_the_means_and_bracket_their_optimum(see
         assert optimum <= prices[t, 0] + prices[t, 1] + 1e-5
         means = [masses @ points for points, masses in (D[int(i)], D[int(j)])]
         np.testing.assert_allclose(prices[t, 3], np.linalg.norm(means[0] - means[1]), atol=1e-5)
+        apart = np.sqrt(between**2 + cells.variance[x][:, None] + cells.variance[y])
+        np.testing.assert_allclose(prices[t, 4], ((stays + flow[np.ix_(u, v)]) * apart).sum(), atol=1e-5)

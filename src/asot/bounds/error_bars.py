@@ -18,8 +18,10 @@ from asot.bounds.cell_bracket import cell_bracket, cell_table
 from asot.bounds.point_bracket import bracket
 from asot.bounds.point_table import point_table
 from asot.bounds.short_vectors import Coordinates, short_coordinates
+from asot.bounds.small_pairs import BLURRED, SmallPairs
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
+from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.shared_cost import Trees
 
 Float = NDArray[np.float64]
@@ -84,6 +86,10 @@ class Bounds:
     def __init__(self, space: AnchorSpace, D: Distributions, column_start: int) -> None:
         self.radii = space.radii(D)
         self._column_start = column_start
+        bits = cost_bits_for(index_bits_for(space.n_anchors, space.n_anchors))
+        self._open = float(np.ldexp(space.cost.max(), 1 - bits))  # how far above the optimum an anchor plan may cost
+        self._D = D
+        self._small: SmallPairs | None = None
         self._prepare(space, D)
 
     def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
@@ -92,7 +98,7 @@ class Bounds:
 
     def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
         """Bounds (P,) of a tile of exactly solved anchor problems."""
-        return self.of_values(trees.values, trees.values, rows, columns)
+        return self.of_values(trees.values - self._open, trees.values, rows, columns)
 
     def of_values(self, low: Float, high: Float, rows: Indices, columns: Indices) -> tuple[Float, Float]:
         """Bounds (P,) where the distance on the anchors is known to be between ``low`` and ``high``."""
@@ -102,6 +108,20 @@ class Bounds:
         by_means = np.ldexp(centroid_bound(self._means[rows], self._means[columns]), self._short.exponent)
         slack = self._short.slack
         return np.maximum(np.maximum(lower, by_means) - slack, 0.0), upper + slack
+
+    def _refined(
+        self, own: tuple[Float, Float], more: tuple[Float, Float], rows: Indices, columns: Indices, stop: Any
+    ) -> tuple[Float, Float]:
+        """Both intervals in one, rounded outwards; pairs that this blurs are looked at by themselves."""
+        slack = self._short.slack
+        lower, upper = combine(own, (more[0] - slack, more[1] + slack))
+        blurred = np.flatnonzero((slack + self._open > BLURRED * upper) & (upper > lower))
+        if len(blurred):
+            if self._small is None:  # should two threads come here at once, they make the same
+                self._small = SmallPairs(self._D)
+            sharp = self._small.bracket(rows[blurred], columns[blurred] + self._column_start, stop)
+            lower[blurred], upper[blurred] = combine((lower[blurred], upper[blurred]), sharp)
+        return lower, upper
 
 
 class PointBounds(Bounds):
@@ -117,9 +137,9 @@ class PointBounds(Bounds):
         self._table = point_table(histograms, cell, self._short, space.n_anchors)
 
     def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
-        lower, upper = super().of_trees(trees, rows, columns, stop)
+        own = super().of_trees(trees, rows, columns, stop)
         more = bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
-        return combine((lower, upper), more)
+        return self._refined(own, more, rows, columns, stop)
 
 
 class CellBounds(Bounds):
@@ -137,8 +157,8 @@ class CellBounds(Bounds):
 
     def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
         own = super().of_trees(trees, rows, columns, stop)
-        lower, upper = cell_bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
-        return combine(own, (lower - self._short.slack, upper + self._short.slack))
+        more = cell_bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
+        return self._refined(own, more, rows, columns, stop)
 
 
 def combine(first: tuple[Float, Float], second: tuple[Float, Float]) -> tuple[Float, Float]:

@@ -29,6 +29,7 @@ class LocalMeans(NamedTuple):
     offsets: NDArray[np.int64]  # (N + 1,)
     anchor: NDArray[np.int32]  # (cells,)
     mass: NDArray[np.float32]  # flat: (stride,) for each distribution, zeros behind its cells
+    variance: NDArray[np.float32]  # like mass: how far, squared, the points of a cell are from their mean
     mass_offsets: NDArray[np.int64]  # (N + 1,)
     place: NDArray[np.int32]  # (N, k) where the cell of an anchor stands among those of its distribution, or -1
     rows: NDArray[np.float32]  # flat: (cells + 3, w), the last three are padding
@@ -49,7 +50,9 @@ def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
     within = np.arange(len(owner)) - cells.offsets[owner]
     place[owner, cells.anchor] = within
     mass = np.zeros(mass_offsets[-1], dtype=np.float32)
+    variance = np.zeros(mass_offsets[-1], dtype=np.float32)
     mass[mass_offsets[owner] + within] = cells.mass
+    variance[mass_offsets[owner] + within] = cells.variance
     rows = np.zeros((len(owner) + 3, width), dtype=np.float32)
     rows[: len(owner)] = cells.mean
     columns = np.full(column_offsets[-1], FAR, dtype=np.float32)
@@ -57,7 +60,7 @@ def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
         columns[column_offsets[owner] + c * strides[owner] + within] = rows[: len(owner), c]
     centres = np.add.reduceat(cells.mean * cells.mass[:, None], cells.offsets[:-1], axis=0)
     return LocalMeans(
-        cells.offsets, cells.anchor, mass, mass_offsets, place, rows.ravel(), column_offsets, columns, centres
+        cells.offsets, cells.anchor, mass, variance, mass_offsets, place, rows.ravel(), column_offsets, columns, centres
     )
 
 
@@ -65,10 +68,11 @@ def reprice(
     table: LocalMeans, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int,
     prices: NDArray[np.float64], stop: Any,
 ) -> None:  # fmt: skip
-    """Fill ``prices`` (P, 4), columns contiguous, with what the anchor plans of a tile cost between local means.
+    """Fill ``prices`` (P, 5), columns contiguous, with what the anchor plans of a tile cost between local means.
 
-    The price of mass that stays in its cell, of mass that moves, the dual of the transport between local means, and
-    the distance between the means of the whole distributions. Means and prices are in units of 2^exponent.
+    The price of mass that stays in its cell, of mass that moves, the dual of the transport between local means, the
+    distance between the means of the whole distributions, and the price of all mass if the points of a cell are
+    spread around their mean. Means and prices are in units of 2^exponent.
     """
     most_rows, most_columns = (int((table.offsets[own + 1] - table.offsets[own]).max()) for own in (rows, columns))
     half = -exponent // 2  # 2^-exponent itself may be out of range
@@ -89,7 +93,7 @@ def _apart(x, y):  # type: ignore[no-untyped-def]
 
 @compiled
 def _reprice_tile(  # type: ignore[no-untyped-def]
-    offsets, anchor, mass, mass_offsets, place, means, column_offsets, transposed, centres,
+    offsets, anchor, mass, variance, mass_offsets, place, means, column_offsets, transposed, centres,
     rows, columns, most_rows, most_columns, start, source, sink, flow, potential, unit, scale, more_scale, prices, stop,
 ):  # fmt: skip
     width = centres.shape[1]
@@ -107,8 +111,13 @@ def _reprice_tile(  # type: ignore[no-untyped-def]
         stride = block_stride(m)
         fill_block(means, i0 * width, transposed, column_offsets[b], distance, n, width, stride)
         moves = 0.0
+        spread = 0.0
         for e in range(start[t], start[t + 1]):
-            moves += flow[e] * distance[place[a, source[e]] * stride + place[b, sink[e]]]
+            i, j = place[a, source[e]], place[b, sink[e]]
+            own = distance[i * stride + j]
+            moves += flow[e] * own
+            spread += flow[e] * np.sqrt(own * own + variance[a0 + i] + variance[b0 + j])
+        spread *= unit
         stays = 0.0
         for i in range(n):
             u = anchor[i0 + i]
@@ -116,7 +125,9 @@ def _reprice_tile(  # type: ignore[no-untyped-def]
             j = place[b, u]
             there = j if j >= 0 else 0  # without a branch, which would often be guessed wrong
             least = min(mass[a0 + i], mass[b0 + there]) if j >= 0 else np.float32(0.0)
-            stays += least * distance[i * stride + there]
+            own = distance[i * stride + there]
+            stays += least * own
+            spread += least * np.sqrt(own * own + variance[a0 + i] + variance[b0 + there])
         column_transform(distance, f, g, n, m, stride)
         row_transform(distance, g, f, n, stride)
         dual = dot(mass, a0, f, n) + dot(mass, b0, g, m)
@@ -130,3 +141,4 @@ def _reprice_tile(  # type: ignore[no-untyped-def]
         prices[t, 1] = moves * unit
         prices[t, 2] = max(dual, dot(mass, a0, f, n) + dot(mass, b0, g, m))
         prices[t, 3] = _apart(centres[a], centres[b])
+        prices[t, 4] = spread

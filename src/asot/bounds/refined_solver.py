@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from asot.bounds.calibration import Calibration
 from asot.bounds.entropic_bracket import anchor_bounds
 from asot.bounds.error_bars import Bounds, clip
+from asot.bounds.pair_features import PairFeatures
 from asot.entropic.kernel import SinkhornSharedCost
 from asot.exact.shared_cost import ExactSharedCost
 from asot.run.result import Status
@@ -23,26 +24,15 @@ MOST_PAIRS = 2**14
 """Pairs of a tile at most. What a tile costs beside its pairs is then not felt; their plans take some megabytes."""
 
 
-class Estimates:
-    """Exact anchor distances, bounded and corrected as far as ``bounds`` and ``calibration`` are given.
+class BoundedAnchors:
+    """Exact anchor distances with bounds on W_1, moved into them.
 
     Where the space has soft codes, ``learned`` gives its distances, and ``anchor`` is that of its nearest anchors.
     """
 
-    def __init__(
-        self,
-        anchor: ExactSharedCost,
-        bounds: Bounds | None,
-        calibration: Calibration | None,
-        learned: ExactSharedCost | None = None,
-    ) -> None:
-        self._anchor, self._bounds, self._calibration = anchor, bounds, calibration
-        self._learned = learned
-        self.info: dict[str, Any] = dict(anchor.info)
-        if bounds is not None:
-            self.info["bounds"] = bounds.level
-        if calibration is not None:
-            self.info["calibration"] = calibration.report
+    def __init__(self, anchor: ExactSharedCost, bounds: Bounds, learned: ExactSharedCost | None = None) -> None:
+        self._anchor, self._bounds, self._learned = anchor, bounds, learned
+        self.info: dict[str, Any] = {**anchor.info, "bounds": bounds.level}
 
     def pairs_per_tile(self, memory: int) -> int:
         fitting = memory // (self._anchor.bytes_per_tree() + 256)
@@ -50,18 +40,34 @@ class Estimates:
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         trees = self._anchor.solve_trees(rows, columns, stop)
-        error = None
-        if self._calibration is not None:
-            values, error = self._calibration.estimate(trees, rows, columns, stop)
-        else:
-            values = trees.values if self._learned is None else self._learned.solve(rows, columns, stop).values
-        lower = upper = None
-        if self._bounds is not None:
-            lower, upper = self._bounds.of_trees(trees, rows, columns, stop)
+        values = trees.values if self._learned is None else self._learned.solve(rows, columns, stop).values
+        lower, upper = self._bounds.of_trees(trees, rows, columns, stop)
+        status = np.full(len(rows), Status.ON_ANCHORS, dtype=np.int8)
+        return Solution(clip(values, lower, upper), status, trees.pivots, lower=lower, upper=upper)
+
+
+class Estimates:
+    """Calibrated distances with their expected errors, and with bounds where the features have them."""
+
+    def __init__(self, features: PairFeatures, calibration: Calibration) -> None:
+        self._features, self._calibration = features, calibration
+        self.info: dict[str, Any] = {**features.info, "calibration": calibration.report}
+        bounds = features.views[0].bounds
+        if bounds is not None:
+            self.info["bounds"] = bounds.level
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self._features.pairs_per_tile(memory)
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        measured = self._features.solve(rows, columns, stop)
+        values, error, known = self._calibration.estimate(measured, rows, columns)
+        lower, upper = measured.lower, measured.upper
+        if lower is not None and upper is not None:
             values = clip(values, lower, upper)
-            error = None if error is None else np.minimum(error, upper - lower)
-        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(values, status, trees.pivots, lower=lower, upper=upper, error=error)
+            error = np.minimum(error, upper - lower)
+        status = np.where(known, Status.EXACT, Status.ESTIMATED).astype(np.int8)
+        return Solution(values, status, measured.n_iter, lower=lower, upper=upper, error=error)
 
 
 class BoundedSinkhorn:

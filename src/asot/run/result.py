@@ -23,6 +23,8 @@ class Status(enum.IntEnum):
     FIXED_ITERATIONS = 2
     MAX_ITER = 3
     EXACT = 4
+    ON_ANCHORS = 5
+    ESTIMATED = 6
 
     @property
     def text(self) -> str:
@@ -34,7 +36,9 @@ _STATUS_TEXTS = {
     Status.CONVERGED: "entropic: the marginals are met to the tolerance",
     Status.FIXED_ITERATIONS: "entropic: ran the number of iterations asked for; convergence was not tested",
     Status.MAX_ITER: "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol",
-    Status.EXACT: "exact: solved on the original points, because its error bar was wider than max_error",
+    Status.EXACT: "exact: solved on the original points",
+    Status.ON_ANCHORS: "on the anchors: optimal there, and as good an estimate of W_1 as the anchors are",
+    Status.ESTIMATED: "estimated: corrected by a fit to exact pairs; `error` is the error to be expected",
 }
 
 

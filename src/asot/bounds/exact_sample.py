@@ -1,0 +1,117 @@
+"""Which pairs to solve exactly, so that their errors speak for all pairs.
+
+A few distributions may hold nearly all of the error: the large ones among many small ones, or a cluster far away. Pairs
+drawn evenly then miss them, and an error measured on such pairs is many times too small. So pairs are drawn where much
+can go wrong, and each stands for as many others as it was unlikely to be drawn (importance sampling):
+
+1. *candidates*: half of them evenly, half with ends chosen in proportion to r², the squared mean distance of a
+   distribution to its anchors, which bounds what the anchors can lose of it;
+2. *the sample*: half of it evenly among the candidates, half in proportion to the width of what the anchors leave open
+   about a candidate, and spread evenly over the range of distances.
+
+Sums over the sample, with its weights, estimate the same sums over all pairs without bias.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.pairs import AllPairs, ListedPairs, PairSet
+
+Float = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Drawn(NamedTuple):
+    """Places in a list of pairs, and how many pairs each of them stands for, up to a common factor."""
+
+    places: Indices  # (M,) ascending in candidates, in order of distance in a sample
+    weights: Float  # (M,)
+
+
+def draw_candidates(pairs: PairSet, radii: Float, column_start: int, size: int, rng: np.random.Generator) -> Drawn:
+    """About ``size`` pairs of a set, all of it if it is no larger; ``radii`` are those of rows and columns."""
+    if len(pairs) <= size:
+        return Drawn(np.arange(len(pairs)), np.ones(len(pairs)))
+    rows, columns = radii[: pairs.n_rows] ** 2, radii[column_start : column_start + pairs.n_columns] ** 2
+    if rows.sum() <= 0 or columns.sum() <= 0:
+        return Drawn(np.sort(rng.choice(len(pairs), size, replace=False)), np.ones(size))
+    if isinstance(pairs, ListedPairs):
+        return _of_a_list(pairs, rows / rows.sum(), columns / columns.sum(), size, rng)
+    return _of_a_table(pairs, rows / rows.sum(), columns / columns.sum(), size, rng)
+
+
+def _of_a_list(pairs: ListedPairs, p: Float, q: Float, size: int, rng: np.random.Generator) -> Drawn:
+    i, j = pairs.indices(0, len(pairs))
+    ends, both = p[i] + q[j], p[i] * q[j]
+    chance = np.full(len(pairs), 0.5 / len(pairs))
+    for part in (ends, both):
+        chance += 0.25 * (part / part.sum() if part.sum() > 0 else 1.0 / len(pairs))
+    unique, count = np.unique(rng.choice(len(pairs), size, p=chance / chance.sum()), return_counts=True)
+    return _weighed(unique, count, chance[unique])
+
+
+def _of_a_table(pairs: PairSet, p: Float, q: Float, size: int, rng: np.random.Generator) -> Drawn:
+    """Without a number per pair: ends are drawn one by one. Within one set, a pair of equal ends is drawn again."""
+    n, m, symmetric = pairs.n_rows, pairs.n_columns, isinstance(pairs, AllPairs)
+    meet = float(p @ q) if symmetric else 0.0
+    both_share = 0.25 if meet < 0.99 else 0.0  # one distribution alone has nobody to be paired with
+    kind = rng.choice(4, size, p=[0.75 - both_share, 0.125, 0.125, both_share])
+    i, j = rng.integers(n, size=size), rng.integers(m, size=size)
+    todo = np.arange(size)
+    while len(todo):
+        i[todo], j[todo] = rng.integers(n, size=len(todo)), rng.integers(m, size=len(todo))
+        first, second = todo[np.isin(kind[todo], (1, 3))], todo[kind[todo] >= 2]
+        i[first], j[second] = rng.choice(n, len(first), p=p), rng.choice(m, len(second), p=q)
+        todo = todo[i[todo] == j[todo]] if symmetric else todo[:0]
+    if symmetric:
+        i, j = np.minimum(i, j), np.maximum(i, j)
+    places = AllPairs(n).row_start(i) + j - i - 1 if symmetric else i * m + j
+
+    def chance(i: Indices, j: Indices) -> Float:
+        even = (0.75 - both_share) / len(pairs)
+        if symmetric:  # an unordered pair can be met both ways round
+            return even + 0.25 * (p[i] + p[j]) / (n - 1) + both_share * 2 * p[i] * p[j] / (1 - meet)
+        return even + 0.125 * (p[i] / m + q[j] / n) + both_share * p[i] * q[j]
+
+    unique, first, count = np.unique(places, return_index=True, return_counts=True)
+    return _weighed(unique, count, chance(i[first], j[first]))
+
+
+def _weighed(places: Indices, count: Indices, chance: Float) -> Drawn:
+    """Pairs that were drawn ``count`` times, each with a ``chance``."""
+    weights = count / chance
+    return Drawn(places, np.asarray(weights / weights.mean(), dtype=np.float64))
+
+
+def draw_sample(weights: Float, width: Float, value: Float, size: int, rng: np.random.Generator) -> Drawn:
+    """About ``size`` of the M candidates: half evenly, half in proportion to their ``width``; all if M is no more.
+
+    ``value`` orders them: the sample takes every so-manieth of the way through that order (systematic sampling).
+    """
+    order = np.argsort(value, kind="stable")
+    if len(weights) <= size:
+        return Drawn(order, weights[order])
+    share = weights / weights.sum()
+    mass = weights * width
+    if mass.sum() > 0:
+        share = 0.5 * share + 0.5 * mass / mass.sum()
+    chance = _inclusion(share, size)
+    reached = np.cumsum(chance[order]) - rng.random()
+    taken = order[np.diff(np.floor(np.concatenate([[-1.0], reached]))) > 0]
+    return Drawn(taken, weights[taken] / chance[taken])
+
+
+def _inclusion(share: Float, size: int) -> Float:
+    """Chances in proportion to ``share`` that sum to ``size``, none above 1."""
+    certain = np.zeros(len(share), dtype=bool)
+    while True:
+        left = share * ~certain
+        total = float(left.sum())
+        chance = np.where(certain, 1.0, (size - certain.sum()) * left / total if total > 0 else 0.0)
+        if (chance <= 1.0).all():
+            return np.asarray(chance, dtype=np.float64)
+        certain |= chance > 1.0

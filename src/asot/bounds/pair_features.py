@@ -1,0 +1,161 @@
+"""What is known of a pair once its anchor problems are solved: the numbers that a calibrated estimate is made of.
+
+Eight of them cost less than the anchor plan itself (docs/method.md §7): the distance on the anchors; the two radii;
+the price of the plan between local means, apart for mass that stays in its cell and mass that moves; the dual of the
+transport between local means; the distance between the means of the distributions; and the price of the plan if the
+points of a cell are spread around their mean. Proven bounds are the best features of all (§13), but look at the points.
+Several spaces see a pair from several sides: their numbers are averaged, and of their bounds the tightest count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.anchors.space import AnchorSpace
+from asot.bounds.error_bars import Bounds, combine
+from asot.bounds.local_means import local_means, reprice
+from asot.bounds.short_vectors import Coordinates, leading_coordinates, scaled
+from asot.data.distributions import Distributions
+from asot.exact.shared_cost import ExactSharedCost, Trees
+from asot.run.result import Status
+from asot.run.solver import Solution
+
+Float = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+CHEAP = ("anchor", "radii", "stays", "moves", "dual", "means", "spread")
+PRIOR = {"stays": 0.5, "moves": 0.5, "dual": 0.5}
+"""What to do without evidence: the middle between the price of the plan on local means and their dual."""
+
+PRIOR_OF_BOUNDS = {"lower": 0.5, "upper": 0.5}
+
+MOST = 1e100
+"""Features are at most this, in units of the collection's size."""
+
+MOST_PAIRS = 2**14
+"""Pairs of a tile at most. What a tile costs beside its pairs is then not felt; their plans take some megabytes."""
+
+
+@dataclass(frozen=True)
+class Measured(Solution):
+    """Anchor distances of a tile with everything else that was measured."""
+
+    features: Float | None = None  # (P, F), at the scale of 1
+
+
+class View:
+    """One space's look at all pairs of one or two collections, given one after the other."""
+
+    def __init__(
+        self,
+        space: AnchorSpace,
+        both: Distributions,
+        anchor: ExactSharedCost,
+        short: Coordinates,
+        bounds: Bounds | None,
+    ) -> None:
+        nearest, distance = space.assign(both.points)
+        self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
+        self.anchor, self.bounds = anchor, bounds
+        self._means = local_means(space.cells(both, short.points, nearest), space.n_anchors)
+
+    def fill(self, out: Float, trees: Trees, rows: Indices, columns: Indices, exponent: int, stop: Any) -> None:
+        """The cheap features (P, 7) of a tile; ``columns`` count from the beginning of the first collection."""
+        out[:, 0] = _at_unit(trees.values, exponent)
+        out[:, 1] = _at_unit(self.radii[rows] + self.radii[columns], exponent)
+        reprice(self._means, trees, rows, columns, exponent, out[:, 2:7], stop)
+
+
+class PairFeatures:
+    """A solver whose answers are anchor distances with features, and with bounds where its views have them.
+
+    ``learned`` solves the same pairs in a space with soft codes; its distances are then one more feature.
+    """
+
+    def __init__(
+        self,
+        views: list[View],
+        short: Coordinates,
+        column_start: int,
+        *,
+        with_bounds: bool,
+        learned: ExactSharedCost | None = None,
+    ) -> None:
+        self.views, self.learned = views, learned
+        self.exponent = short.exponent
+        self.column_start = column_start
+        self.with_bounds = with_bounds
+        names = CHEAP + (("lower", "upper") if with_bounds else ()) + (("learned",) if learned is not None else ())
+        self.names: tuple[str, ...] = names
+        prior = PRIOR_OF_BOUNDS if with_bounds else PRIOR
+        self.prior = np.array([prior.get(name, 0.0) for name in names])
+        self._plain = 0 if learned is None else len(names) - 1
+        self.plain = np.eye(len(names))[self._plain]
+        self.radii: Float = np.mean([view.radii for view in views], axis=0)
+        self.info: dict[str, Any] = dict(views[0].anchor.info)
+
+    def pairs_per_tile(self, memory: int) -> int:
+        anchor = self.views[0].anchor
+        fitting = memory // (anchor.bytes_per_tree() + 256)
+        return int(np.clip(min(anchor.pairs_per_tile(memory) // len(self.views), fitting), 1, MOST_PAIRS))
+
+    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured:
+        features = np.zeros((len(self.names), len(rows))).T  # column by column in memory, as they are used
+        part = np.empty((len(CHEAP), len(rows))).T
+        later = columns + self.column_start
+        bounds: tuple[Float, Float] | None = None
+        pivots = np.zeros(len(rows), dtype=np.int32)
+        for view in self.views:
+            trees = view.anchor.solve_trees(rows, columns, stop)
+            pivots += trees.pivots
+            view.fill(part, trees, rows, later, self.exponent, stop)
+            features[:, : len(CHEAP)] += part
+            if view.bounds is not None:
+                own = view.bounds.of_trees(trees, rows, columns, stop)
+                bounds = own if bounds is None else combine(bounds, own)
+        features[:, : len(CHEAP)] /= len(self.views)
+        if self.with_bounds:
+            assert bounds is not None
+            for c, side in enumerate(bounds):
+                features[:, len(CHEAP) + c] = _at_unit(side, self.exponent)
+        if self.learned is not None:
+            features[:, -1] = _at_unit(self.learned.solve(rows, columns, stop).values, self.exponent)
+        values = scaled(features[:, self._plain], self.exponent)
+        status = np.full(len(rows), Status.ON_ANCHORS, dtype=np.int8)
+        lower, upper = (None, None) if bounds is None else bounds
+        return Measured(values, status, pivots, lower=lower, upper=upper, features=features)
+
+    def limits(self, features: Float) -> tuple[Float, Float]:
+        """What is proven about the distances, at the scale of 1 and as far as features tell: lowest, highest (P,)."""
+        value, radii, means = features[:, 0], features[:, 1], features[:, 5]
+        lowest, highest = np.maximum(np.maximum(value - radii, means), 0.0), value + radii
+        if self.with_bounds:
+            c = len(CHEAP)
+            lowest, highest = np.maximum(lowest, features[:, c]), np.minimum(highest, features[:, c + 1])
+        return np.minimum(lowest, highest), highest
+
+    def width(self, features: Float) -> Float:
+        """How much is left open about a distance (P,): between the price of the spread plan and what is certain."""
+        lowest, highest = self.limits(features)
+        return np.maximum(np.minimum(highest, features[:, 6]) - lowest, 0.0)
+
+    def squares(self, features: Float) -> Float:
+        """(P, 4) squares that an error may grow with: one, the radii, the gap between price and dual, the width."""
+        gap = features[:, 2] + features[:, 3] - features[:, 4]
+        unit = np.ones(len(features))
+        return np.stack([unit, features[:, 1] ** 2, gap**2, self.width(features) ** 2]).T
+
+
+def _at_unit(values: Float, exponent: int) -> Float:
+    """At the scale of 1; a space of quite another scale than the collection must not make squares overflow."""
+    with np.errstate(over="ignore"):
+        return np.minimum(scaled(values, -exponent), MOST)
+
+
+def coordinates_of(both: Distributions) -> Coordinates:
+    """The coordinates in which local means are compared, for all spaces of a call."""
+    return leading_coordinates(both.points, both.masses)

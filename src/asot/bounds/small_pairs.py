@@ -1,0 +1,57 @@
+"""Bounds for pairs that are tiny beside the extent of their collection.
+
+One point at 1e12 beside distributions of width 1e-3 leaves three digits of them in coordinates that all share, and none
+in the anchor plan, whose costs are rounded to a share of the largest one. Rounding is then wider than any bound is
+tight. The exact solver measures every pair by itself, from differences of the original coordinates, so these few pairs
+are solved on their points, and the interval is what its integer costs leave open.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distinct import sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.exact.points import ExactPoints
+from asot.jit.metrics import prepare_metric
+
+Float = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+BLURRED = 1e-5
+"""Rounding above this share of an upper bound blurs it."""
+
+
+class SmallPairs:
+    """Prepared from both collections of a call, one after the other; then brackets the pairs it is given."""
+
+    def __init__(self, D: Distributions) -> None:
+        histograms = sparse_histograms(D)
+        self._solver = ExactPoints(histograms, prepare_metric(histograms.points, "euclidean"))
+        largest = int(np.diff(histograms.offsets).max())
+        self._open = 2.0 ** (2 - cost_bits_for(index_bits_for(largest, largest))) + 1e-13
+        first = histograms.points[histograms.index[histograms.offsets[:-1]]]  # (N, d) one point of each
+        self._exponent = int(np.frexp(np.abs(histograms.points).max())[1])
+        self._first = np.ldexp(np.asarray(first, dtype=np.float64), -self._exponent)
+        owner = np.repeat(np.arange(len(first)), np.diff(histograms.offsets))
+        points = np.ldexp(np.asarray(histograms.points, dtype=np.float64), -self._exponent)
+        apart = _lengths(points[histograms.index] - self._first[owner])
+        self._reach = np.maximum.reduceat(apart, histograms.offsets[:-1])  # (N,) from the first point to the farthest
+
+    def bracket(self, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
+        """Bounds (P,) on W_1: the exact value, moved outwards by what rounding may have cost."""
+        values = self._solver.solve(rows, columns, stop).values
+        widest = _lengths(self._first[rows] - self._first[columns]) + self._reach[rows] + self._reach[columns]
+        slack = np.where(values > 0, self._open * np.ldexp(widest, self._exponent), 0.0)
+        return np.maximum(values - slack, 0.0), values + slack
+
+
+def _lengths(x: Float) -> Float:
+    """Norms of rows (n, d) that may be far smaller than 1, so that their squares would vanish."""
+    size = np.abs(x).max(axis=1)
+    unit = np.where(size > 0, size, 1.0)
+    return np.asarray(size * np.sqrt(((x / unit[:, None]) ** 2).sum(axis=1)), dtype=np.float64)
