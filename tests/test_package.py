@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +46,24 @@ def test_computing_on_the_cpu_needs_neither_torch_nor_pictures():
     look = "print(sorted({'matplotlib', 'torch'} & set(sys.modules)))"
     code = f"import sys; sys.path[:] = {sys.path!r}; {job}; {look}"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_version_is_the_same_everywhere():
+    root = Path(__file__).parent.parent
+    for file in (
+        "pyproject.toml", "reproduction/pyproject.toml", "CITATION.cff", "packaging/conda/meta.yaml",
+    ):  # fmt: skip
+        found = re.search(r"""version\s*[:=]+\s*["']?([\d.]+)["']?""", (root / file).read_text())
+        assert found is not None, file
+        assert found[1] == asot.__version__, file
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
+    root = Path(__file__).parent.parent
+    wanted = re.search(r"^dependencies = \[(.+?)^\]", (root / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL)
+    recipe = (root / "packaging/conda/meta.yaml").read_text()
+    oldest = (root / "packaging/oldest.txt").read_text()
+    for line in re.findall(r'"(.+?)"', wanted[1]):
+        name, version = line.split(">=")
+        assert f"- {name} >={version}" in recipe
+        assert f"\n{name}=={version}" in oldest
