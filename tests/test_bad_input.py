@@ -148,8 +148,10 @@ def test_labels_of_the_wrong_length():
 def test_labels_that_are_missing():
     with raises_saying("label 1 is missing (nan); every point needs one"):
         Distributions.from_groups(np.zeros((2, 2)), [0.0, NAN])
-    with raises_saying("labels cannot be ordered"):
+    with raises_saying("label 1 is missing (None); every point needs one"):
         Distributions.from_groups(np.zeros((2, 2)), np.array(["a", None], dtype=object))
+    with raises_saying("labels cannot be ordered"):
+        Distributions.from_groups(np.zeros((2, 2)), np.array(["a", 1], dtype=object))
 
 
 def test_masses_of_the_wrong_length():

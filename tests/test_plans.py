@@ -107,5 +107,5 @@ def test_indices_are_read_like_those_of_a_list():
     assert asot.plan(D, 0, -1, exact=True).cost == 5.0
     with pytest.raises(IndexError, match="j is 3, but the collection has 3 distributions"):
         asot.plan(D, 0, 3)
-    with pytest.raises(ValueError, match="i must be the index of a distribution; found 'a'"):
+    with pytest.raises(KeyError, match="no distribution is called 'a'; the ids begin with '0'"):
         asot.plan(D, "a", 0)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from asot.anchors.metric import MetricAnchors
     from asot.anchors.space import AnchorSpace
     from asot.data.distributions import Distributions
+    from asot.data.files import load_collection, load_distances
     from asot.distances import pairwise, pairwise_exact
     from asot.exact.with_plans import Plans
     from asot.histograms import emd, emd_many, sinkhorn_many
@@ -57,6 +58,8 @@ _HOMES = {
     "emd_many": "asot.histograms",
     "kernel": "asot.learn.kernel",
     "kneighbors": "asot.neighbors",
+    "load_collection": "asot.data.files",
+    "load_distances": "asot.data.files",
     "pairwise": "asot.distances",
     "pairwise_exact": "asot.distances",
     "plan": "asot.plans",
@@ -89,6 +92,8 @@ __all__ = [
     "gradients",
     "kernel",
     "kneighbors",
+    "load_collection",
+    "load_distances",
     "pairwise",
     "pairwise_exact",
     "plan",
@@ -110,4 +115,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(["__version__", *__all__])

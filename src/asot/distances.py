@@ -30,7 +30,7 @@ from asot.jit.metrics import prepare_metric
 from asot.run import devices, engine
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Neighbors, Status
+from asot.run.result import Distances, Neighbors, Status, named
 from asot.run.sinks import Sink
 from asot.run.solver import Solver
 from asot.validation import as_choice, as_histograms, as_positive_int, as_reg, as_seed
@@ -154,7 +154,7 @@ def pairwise(
     if isinstance(result, (Distances, Neighbors)):
         result.info["seconds_on_pairs"] = result.info["seconds"]
         result.info["seconds"] = time.perf_counter() - started
-    return result
+    return named(result, D.ids, D.ids if E is None else E.ids)
 
 
 def _plain(
@@ -295,10 +295,11 @@ def pairwise_exact(
     histograms = sparse_histograms(D if E is None else D + E)
     ground = prepare_metric(histograms.points, metric, metric_params)
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    return solve_points(
+    result = solve_points(
         pair_set, histograms, ground, 0 if E is None else len(D), device, sink,
         n_jobs=n_jobs, memory=memory, progress=progress, info={"p": 1, "estimate": "exact"},
     )  # fmt: skip
+    return named(result, D.ids, D.ids if E is None else E.ids)
 
 
 def _read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:

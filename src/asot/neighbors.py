@@ -40,7 +40,7 @@ _ROUND = 2**21
 
 def kneighbors(
     Q: Distributions,
-    D: Distributions | None = None,
+    D: Distributions | int | None = None,
     n_neighbors: int = 5,
     *,
     space: Any = None,
@@ -60,7 +60,7 @@ def kneighbors(
         The queries. Or a list of point arrays (n_i, d).
     D : Distributions (M), optional
         Where to look for neighbours. None, or the same object as Q: within Q, where no distribution is its own
-        neighbour. (Equal ones are neighbours at distance 0.)
+        neighbour. (Equal ones are neighbours at distance 0.) A number here is `n_neighbors`: ``kneighbors(D, 10)``.
     n_neighbors : int
     space : AnchorSpace or anchor learner, optional
         Anchors that carry further lower bounds (see ``bounds="potentials"``). A learner that is not fitted is fitted (a
@@ -96,6 +96,8 @@ def kneighbors(
     >>> bool((found.indices == brute.indices).all()), found.n_exact < 0.3 * 200 * 199 / 2
     (True, True)
     """
+    if isinstance(D, (int, np.integer)):
+        n_neighbors, D = int(D), None
     K = as_positive_int(n_neighbors, "n_neighbors")
     started = time.perf_counter()
     search = _prepare(Q, D, space, metric, metric_params, bounds, n_jobs, memory, random_state)
@@ -109,7 +111,7 @@ def kneighbors(
         search.sweep(lambda: (best.distances[:, -1], best.indices[:, -1]), best, shown)
     finally:
         shown.close()
-    return Neighbors(best.indices, best.distances, search.info(started), n_exact=search.n_exact)
+    return Neighbors(best.indices, best.distances, search.info(started), n_exact=search.n_exact, names=_names(Q, D))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,23 @@ class RadiusNeighbors:
     n_exact: int
     """Pairs that were solved exactly."""
     info: dict[str, Any] = field(default_factory=dict, repr=False)
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,)."""
+        return np.arange(len(self)) if self.names[0] is None else self.names[0]
+
+    @property
+    def neighbor_ids(self) -> NDArray[Any]:
+        """Names of the neighbours (edges,), in the order of `indices`."""
+        return self.indices if self.names[1] is None else self.names[1][self.indices]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __repr__(self) -> str:
+        return f"RadiusNeighbors: {len(self.indices):,} neighbors of {len(self):,}; {self.n_exact:,} pairs solved"
 
     def graph(self) -> Any:
         """The distances as scipy.sparse.csr_matrix (N, M), zeros stored, as scikit-learn's "precomputed" reads it."""
@@ -180,10 +199,16 @@ def radius_neighbors(
         shown.close()
     rows, columns, values = found.sorted()
     indptr = np.searchsorted(rows, np.arange(search.cascade.n_rows + 1))
-    return RadiusNeighbors(indptr, columns, values, search.n_exact, search.info(started))
+    return RadiusNeighbors(indptr, columns, values, search.n_exact, search.info(started), _names(Q, D))
 
 
 # ---------------------------------------------------------------------------------------------------------- the search
+
+
+def _names(Q: Any, D: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ids of the queries and of the collection."""
+    own = as_distributions(Q).ids
+    return own, own if D is None else as_distributions(D).ids
 
 
 def _prepare(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from asot.anchors.space import AnchorSpace
@@ -19,11 +19,13 @@ from asot.bounds.point_table import point_table
 from asot.bounds.short_vectors import short_coordinates
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
+from asot.data.reading import factorized
 from asot.distances import _fitted_space
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.workspace import MASS_BITS
-from asot.validation import FloatArray, as_histograms, as_index
+from asot.run.frames import need_pandas
+from asot.validation import FloatArray, as_histograms, to_array
 
 Float = NDArray[np.float64]
 
@@ -36,14 +38,41 @@ class TransportPlan(sparse.csr_array):
     cost : float
         What the plan costs: mass times Euclidean distance. W_1 itself where the plan is exact, else at least W_1.
     is_exact : bool
+    ids : tuple
+        The names of the two distributions.
     """
 
     cost: float = np.nan
     is_exact: bool = False
+    ids: tuple[Any, Any] = (0, 1)
+
+    def by(self, groups_i: ArrayLike, groups_j: ArrayLike) -> Any:
+        """What goes from group to group: a pandas DataFrame with the mass between groups of points.
+
+        Parameters
+        ----------
+        groups_i, groups_j : array-like (n_i,), (n_j,)
+            The group of every point of the two distributions, such as the types of cells.
+
+        >>> import asot
+        >>> D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]]])
+        >>> asot.plan(D, 0, 1, exact=True).by(["B cell", "T cell"], ["B cell", "T cell"])
+                B cell  T cell
+        B cell     0.0     0.5
+        T cell     0.5     0.0
+        """
+        pandas = need_pandas("plan.by")
+        (names_i, row), (names_j, column) = (
+            _groups(groups, n, side) for groups, n, side in zip((groups_i, groups_j), self.shape, "ij", strict=True)
+        )
+        entries = self.tocoo()
+        moved = np.zeros((len(names_i), len(names_j)))
+        np.add.at(moved, (row[entries.row], column[entries.col]), entries.data)
+        return pandas.DataFrame(moved, index=names_i, columns=names_j)
 
 
 def plan(
-    D: Distributions, i: int, j: int, *, space: Any = None, exact: bool = False, random_state: Any = None
+    D: Distributions, i: int | str, j: int | str, *, space: Any = None, exact: bool = False, random_state: Any = None
 ) -> TransportPlan:
     """A transport plan between distributions i and j of a collection, on their original points.
 
@@ -51,8 +80,8 @@ def plan(
     ----------
     D : Distributions (N)
         Or a list of point arrays.
-    i, j : int
-        Which two.
+    i, j : int or str
+        Which two: places, or ids that are text.
     space : AnchorSpace or anchor learner, optional
         The space whose plan is lifted; as in `pairwise`. Not needed with ``exact=True``.
     exact : bool
@@ -76,21 +105,27 @@ def plan(
            [0.5, 0. ]]), 1.5)
     """
     D = as_distributions(D)
-    i, j = as_index(i, "i", len(D)), as_index(j, "j", len(D))
-    pair = D[[i, j]]
+    pair = D[[D.place(i, "i"), D.place(j, "j")]]
     if exact:
         (x, a), (y, b) = pair
         value, optimal, _ = solve_one(a, b, _distances(x, y))
-        return _as_plan(optimal, value, is_exact=True)
+        return _as_plan(optimal, value, pair, is_exact=True)
     lifted = _lifted(_fitted_space(space, D, random_state), pair).tocoo()
     moved = _distances_of(pair, lifted.row, lifted.col)
-    return _as_plan(lifted, float(lifted.data @ moved), is_exact=False)
+    return _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
 
 
-def _as_plan(entries: Any, cost: float, *, is_exact: bool) -> TransportPlan:
+def _as_plan(entries: Any, cost: float, pair: Distributions, *, is_exact: bool) -> TransportPlan:
     result = TransportPlan(entries)
-    result.cost, result.is_exact = cost, is_exact
+    result.cost, result.is_exact, result.ids = cost, is_exact, tuple(pair.ids.tolist())
     return result
+
+
+def _groups(groups: Any, n: int, side: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    found = to_array(groups, f"groups_{side}")
+    if found.shape != (n,):
+        raise ValueError(f"groups_{side} must tell the group of each of the {n} points; found shape {found.shape}")
+    return factorized(groups, n)
 
 
 def _lifted(space: AnchorSpace, pair: Distributions) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,50 @@ def to_array(values: Any, name: str) -> NDArray[Any]:
         values = values.cpu()
     elif hasattr(values, "__cuda_array_interface__") and hasattr(values, "get"):  # a CuPy array
         values = values.get()
+    refuse_what_is_no_array(values, name)
     try:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name} cannot be read as an array: {error}") from error
+
+
+def refuse_what_is_no_array(values: Any, name: str) -> None:
+    """Refuse at once what NumPy would walk through element by element, take for one object, or rid of its mask."""
+    if hasattr(values, "__array__") or hasattr(values, "__array_interface__"):
+        _refuse_masked(values, name)
+        return
+    if isinstance(values, (list, tuple)):
+        for entry in values:
+            _refuse_masked(entry, name)
+        return
+    kind = f"{type(values).__module__.split('.')[0]}.{type(values).__name__}".removeprefix("builtins.")
+    if hasattr(values, "toarray"):
+        raise ValueError(
+            f"{name} is a sparse matrix ({kind}), and points are dense: pass {name}.toarray(), or, where its rows are "
+            "weights over a vocabulary, use Distributions.from_weights"
+        )
+    if kind == "anndata.AnnData":
+        raise ValueError(f"{name} is an AnnData; use Distributions.from_anndata(adata, groupby), with an obs column")
+    if isinstance(values, (str, Number, Sequence)) or _has_buffer(values):
+        return
+    raise ValueError(f"{name} cannot be read as an array: it is a {kind}; pass an array or a list")
+
+
+def _has_buffer(values: Any) -> bool:
+    try:
+        memoryview(values)
+    except TypeError:
+        return False
+    return True
+
+
+def _refuse_masked(values: Any, name: str) -> None:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        count = int(np.ma.getmaskarray(values).sum())
+        raise ValueError(
+            f"{name} has {count:,} masked {'entry' if count == 1 else 'entries'}; drop those rows, or fill them with "
+            "numbers: .filled(...)"
+        )
 
 
 def to_float_array(values: Any, name: str, *, keep_float32: bool = False) -> FloatArray:
@@ -132,7 +173,8 @@ def as_pairs(pairs: ArrayLike, n_rows: int, n_columns: int) -> NDArray[np.int64]
         raise ValueError(f"pairs must be an integer array (P, 2); found shape {array.shape}")
     if array.dtype.kind not in "iu":
         raise ValueError(f"pairs must hold integers, not {array.dtype}")
-    array = np.ascontiguousarray(array, dtype=np.int64)
+    array = np.array(array, dtype=np.int64, order="C")  # a copy: results keep it
+    array.flags.writeable = False
     inside = (array >= 0) & (array < np.array([n_rows, n_columns]))
     if not inside.all():
         t, side = first_false(inside)

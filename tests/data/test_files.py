@@ -108,7 +108,7 @@ def test_a_disk_that_fills_up_keeps_the_old_distances(tmp_path, monkeypatch, nam
 
     monkeypatch.setattr(archive.os, "fsync", full)
     with pytest.raises(OSError, match=rf"cannot write .*{name}: No space left on device"):
-        save_distances(path, line_distances())
+        save_distances(line_distances(), path)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == [name]
 
@@ -272,7 +272,7 @@ def test_sizes_that_the_bytes_cannot_expand_to_are_refused(tmp_path):
 
 
 def test_more_than_the_machine_has_is_refused(collection_file, monkeypatch):
-    monkeypatch.setattr(archive, "physical_memory", lambda: 100)
+    monkeypatch.setattr("asot.data.expansion.physical_memory", lambda: 100)
     with pytest.raises(ValueError, match=r"c\.npz needs .* GB and this machine has"):
         load_collection(collection_file)
 
@@ -319,7 +319,7 @@ def test_an_unknown_suffix_lists_the_known_ones(tmp_path):
     with pytest.raises(ValueError, match=r"x\.txt: its name must end in \.npz, \.csv or \.parquet"):
         load_collection(tmp_path / "x.txt")
     with pytest.raises(ValueError, match=r"x\.txt: its name must end in \.npy, \.npz or \.csv"):
-        save_distances(tmp_path / "x.txt", line_distances())
+        save_distances(line_distances(), tmp_path / "x.txt")
 
 
 # ------------------------------------------------------------------------------------------------------ headers, spaces
@@ -530,7 +530,7 @@ def test_a_parquet_table_without_pyarrow_says_what_to_install(tmp_path, monkeypa
 @pytest.mark.parametrize("arguments", [{}, {"m": 2}, {"pairs": [[3, 1], [0, 0]]}, {"m": 2, "pairs": [[3, 1]]}])
 def test_distances_come_back_from_npz(tmp_path, arguments):
     result = line_distances(**arguments)
-    save_distances(tmp_path / "d.npz", result)
+    save_distances(result, tmp_path / "d.npz")
     found = load_distances(tmp_path / "d.npz")
     for name in ("values", "status", "n_iter", "pairs"):
         np.testing.assert_array_equal(getattr(found, name), getattr(result, name))
@@ -543,55 +543,55 @@ def test_distances_come_back_from_npz(tmp_path, arguments):
 def test_bounds_and_ids_are_kept(tmp_path):
     r = line_distances(2)
     bounded = asot.Distances(
-        r.values, r.status, r.n_iter, r.pair_set, np.array([0.1]), np.array([0.5]), np.array([2.0]), r.info
+        r.values, r.status, r.n_iter, r.pair_set, np.array([0.1]), np.array([0.5]), np.array([2.0]), info=r.info
     )
     ids = np.array([("tuple", 1), None], dtype=object)
-    save_distances(tmp_path / "d.npz", bounded, ids)
+    save_distances(bounded, tmp_path / "d.npz", ids)
     found = load_distances(tmp_path / "d.npz")
     assert (found.marginal_error[0], found.lower[0], found.upper[0]) == (0.1, 0.5, 2.0)
     assert list(read_arrays(tmp_path / "d.npz", ["ids_rows"])["ids_rows"]) == ["('tuple', 1)", "None"]
-    save_distances(tmp_path / "d.csv", bounded, np.array(["a", "b,c"]))
+    save_distances(bounded, tmp_path / "d.csv", np.array(["a", "b,c"]))
     assert (tmp_path / "d.csv").read_text() == 'id_i,id_j,distance,lower,upper\na,"b,c",1.0,0.5,2.0\n'
 
 
 def test_expected_errors_are_kept(tmp_path):
     rng = np.random.default_rng(0)
     r = asot.pairwise([rng.normal(size=(9, 2)) for _ in range(4)], estimate="calibrated", bounds=True, random_state=0)
-    save_distances(tmp_path / "d.npz", r)
+    save_distances(r, tmp_path / "d.npz")
     found = load_distances(tmp_path / "d.npz")
     np.testing.assert_array_equal(found.error, r.error)
     assert found.info["calibration"]["n_exact"] == 6
-    save_distances(tmp_path / "d.csv", r)
+    save_distances(r, tmp_path / "d.csv")
     assert (tmp_path / "d.csv").read_text().startswith("id_i,id_j,distance,lower,upper,error\n0,1,")
 
 
 def test_npy_holds_the_matrix(tmp_path):
     for result in (line_distances(), line_distances(m=3)):
-        save_distances(tmp_path / "d.npy", result)
+        save_distances(result, tmp_path / "d.npy")
         np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), result.matrix())
         np.testing.assert_array_equal(archive.read_array(tmp_path / "d.npy"), result.matrix())
     with pytest.raises(ValueError, match="a list of 1 pairs does not fill a matrix"):
-        save_distances(tmp_path / "d.npy", line_distances(pairs=[[0, 1]]))
+        save_distances(line_distances(pairs=[[0, 1]]), tmp_path / "d.npy")
 
 
 def test_a_damaged_npy_is_refused(tmp_path):
-    save_distances(tmp_path / "d.npy", line_distances())
+    save_distances(line_distances(), tmp_path / "d.npy")
     (tmp_path / "d.npy").write_bytes((tmp_path / "d.npy").read_bytes()[:-8])
     with pytest.raises(ValueError, match=r"d\.npy claims the shape \(4, 4\) .* truncated or damaged"):
         archive.read_array(tmp_path / "d.npy")
 
 
 def test_csv_has_one_line_per_pair_with_the_ids_as_listed(tmp_path):
-    save_distances(tmp_path / "d.csv", line_distances(pairs=[[3, 1], [0, 0]]), np.array(["a", "b", "c", "d"]))
+    save_distances(line_distances(pairs=[[3, 1], [0, 0]]), tmp_path / "d.csv", np.array(["a", "b", "c", "d"]))
     assert (tmp_path / "d.csv").read_text() == "id_i,id_j,distance\nd,b,2.0\na,a,0.0\n"
-    save_distances(tmp_path / "d.csv", line_distances(2, m=2), np.array(["a", "b"]), np.array([10, 20]))
+    save_distances(line_distances(2, m=2), tmp_path / "d.csv", np.array(["a", "b"]), np.array([10, 20]))
     assert (tmp_path / "d.csv").read_text() == "id_i,id_j,distance\na,10,0.0\na,20,1.0\nb,10,1.0\nb,20,0.0\n"
 
 
 def test_csv_keeps_every_digit(tmp_path):
     rng = np.random.default_rng(0)
     r = asot.emd_many(rng.random((9, 4)), cost=np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))))
-    save_distances(tmp_path / "d.csv", r)
+    save_distances(r, tmp_path / "d.csv")
     rows = np.loadtxt(tmp_path / "d.csv", delimiter=",", skiprows=1)
     np.testing.assert_array_equal(rows[:, :2], r.pairs)
     np.testing.assert_array_equal(rows[:, 2], r.values)
@@ -636,3 +636,161 @@ def test_a_space_comes_back_as_it_was_and_knows_whether_its_cost_is_euclidean(tm
     assert np.array_equal(loaded.anchors, space.anchors)
     assert np.array_equal(loaded.cost, space.cost)
     assert loaded.is_euclidean == (cost is None)
+
+
+# ------------------------------------------------------------------------------------------------- nothing is lost
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 3e307])
+def test_a_saved_collection_is_the_same_bit_for_bit(tmp_path, scale):
+    rng = np.random.default_rng(0)
+    masses = rng.random(60) * scale
+    D = asot.Distributions(rng.normal(size=(60, 3)), [0, 7, 30, 60], masses, ids=["b", "a", "ß"])
+    D.save(tmp_path / "c.npz")
+    found = asot.load_collection(tmp_path / "c.npz")
+    assert found == D
+    assert asot.pairwise_exact(found).values.tolist() == asot.pairwise_exact(D).values.tolist()
+
+
+def test_masses_whose_total_overflows_come_back(tmp_path):
+    D = asot.Distributions(np.arange(4.0)[:, None], [0, 4], masses=np.full(4, 1e308))
+    D.save(tmp_path / "c.npz")
+    assert load_collection(tmp_path / "c.npz") == D
+    D.save(tmp_path / "c.csv")
+    assert load_collection(tmp_path / "c.csv").masses.tolist() == D.masses.tolist()
+
+
+def test_a_vocabulary_is_saved_once(tmp_path):
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_weights(rng.integers(0, 3, size=(50, 20)), rng.normal(size=(20, 100)))
+    D.save(tmp_path / "c.npz")
+    assert os.path.getsize(tmp_path / "c.npz") < 50_000
+    found = load_collection(tmp_path / "c.npz")
+    assert found.vocabulary is not None
+    assert found == D
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tables_are_what_their_name_says(tmp_path, suffix, dtype):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(9, 2)).astype(dtype)
+    D = asot.Distributions(points, [0, 4, 9], masses=rng.integers(1, 9, 9), ids=["a", 'b, or "c"'])
+    path = tmp_path / f"c{suffix}"
+    save_collection(D, path)
+    found = load_collection(path)
+    np.testing.assert_array_equal(found.points, D.points)
+    np.testing.assert_allclose(found.masses, D.masses, rtol=1e-15)
+    assert found.ids.tolist() == D.ids.tolist()
+    assert path.read_bytes()[:4] == (b"PAR1" if suffix == ".parquet" else b"id,x")
+    asot.Distributions(points, [0, 4, 9]).save(path)
+    assert b"mass" not in path.read_bytes()
+    with pytest.raises(ValueError, match="distributions share an id"):
+        save_collection(D + D, path)
+
+
+def test_a_collection_is_not_written_under_a_name_of_another_format(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot write a collection to .*d.txt: its name must end in \.npz, \.csv or"):
+        asot.Distributions([[0.0]], [0, 1]).save(tmp_path / "d.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_totals_that_contradict_the_masses_are_refused(tmp_path):
+    arrays = {"points": np.zeros((2, 1)), "offsets": np.array([0, 2]), "masses": np.full(2, 0.5), "totals": np.ones(1)}
+    for change in ({"totals": np.ones(2)}, {"totals": -np.ones(1)}, {"masses": np.ones(2)}, {"totals": np.array([1])}):
+        save_arrays(tmp_path / "c.npz", {"kind": "distributions"}, {**arrays, **change})
+        with pytest.raises(ValueError, match=r"c\.npz: the (array 'totals' must hold|masses of a distribution do not)"):
+            load_collection(tmp_path / "c.npz")
+
+
+def test_plans_are_kept(tmp_path):
+    cost = np.abs(np.subtract.outer(range(4), range(4)))
+    r = asot.emd_many(np.eye(4)[:3], np.full((2, 4), 0.25), cost=cost, plans=True)
+    r.save(tmp_path / "d.npz")
+    found = asot.load_distances(tmp_path / "d.npz")
+    assert len(found.plans) == 6
+    for t in range(6):
+        mine, theirs = r.plans[t], found.plans[t]
+        assert mine.value == theirs.value
+        np.testing.assert_array_equal(mine.plan.toarray(), theirs.plan.toarray())
+        np.testing.assert_array_equal(mine.potentials, theirs.potentials)
+
+
+@pytest.mark.parametrize("name", ["source", "start", "f", "mass"])
+def test_plans_that_make_no_sense_are_refused(tmp_path, name):
+    r = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), plans=True)
+    r.save(tmp_path / "d.npz")
+    with np.load(tmp_path / "d.npz") as stored:
+        arrays = dict(stored)
+    for damaged in (arrays[f"plans_{name}"][:-1], arrays[f"plans_{name}"] + 7, None):
+        changed = {**arrays, f"plans_{name}": damaged}
+        if damaged is None:
+            del changed[f"plans_{name}"]
+        if name in ("f", "mass") and damaged is not None and len(damaged) == len(arrays[f"plans_{name}"]):
+            continue  # other numbers, but numbers
+        np.savez(tmp_path / "e.npz", **changed)
+        with pytest.raises(ValueError, match=r"e\.npz: .*plans .*; the file is damaged"):
+            load_distances(tmp_path / "e.npz")
+
+
+PAIR_SETS = [(), (2,), (4, 3), (1, 4), (3, 1), (4, None, [[2, 0], [1, 3], [1, 1]]), (3, 4, [[2, 3], [0, 1]])]
+
+
+@pytest.mark.parametrize("arguments", PAIR_SETS)
+def test_a_table_of_distances_is_read_back(tmp_path, arguments):
+    r = line_distances(*arguments)
+    rows = np.array(list("abcd"))[: r.pair_set.n_rows]
+    columns = rows if r.pair_set.symmetric else np.array(list("wxyz"))[: r.pair_set.n_columns]
+    save_distances(r, tmp_path / "d.csv", rows, columns)
+    found = load_distances(tmp_path / "d.csv")
+    assert found.values.tolist() == r.values.tolist()
+    assert found.to_frame("long")[["id_i", "id_j"]].to_numpy().tolist() == [
+        [rows[i], columns[j]] for i, j in r.pairs.tolist()
+    ]
+    if len(arguments) < 3:
+        np.testing.assert_array_equal(found.matrix(), r.matrix())
+        assert found.ids.tolist() == rows.tolist()
+    assert (found.status == asot.Status.UNKNOWN).all()
+
+
+def test_a_matrix_is_read_back(tmp_path):
+    for r in (line_distances(), line_distances(4, 3), line_distances(4, 4)):
+        r.save(tmp_path / "d.npy")
+        np.testing.assert_array_equal(load_distances(tmp_path / "d.npy").matrix(), r.matrix())
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+@pytest.mark.parametrize("ids", [["a"], ["a", "b", "c"], np.array(["a"])])
+def test_ids_of_a_wrong_length_are_refused(tmp_path, suffix, ids):
+    with pytest.raises(ValueError, match=r"the ids of the rows must name each of the 4; found [13]"):
+        save_distances(line_distances(), tmp_path / f"d{suffix}", ids)
+    with pytest.raises(ValueError, match=r"the ids of the columns must name each of the 2; found [13]"):
+        save_distances(line_distances(4, 2), tmp_path / f"d{suffix}", None, ids)
+
+
+def test_ids_may_be_a_list_and_come_back(tmp_path):
+    save_distances(line_distances(), tmp_path / "d.npz", ["a", "b", "c", "d"])
+    assert load_distances(tmp_path / "d.npz").ids.tolist() == ["a", "b", "c", "d"]
+    save_distances(line_distances(4, 2), tmp_path / "d.npz", list(range(4)), ["x", "y"])
+    assert load_distances(tmp_path / "d.npz").ids_columns.tolist() == ["x", "y"]
+
+
+def test_distances_that_are_no_numbers_are_refused(tmp_path):
+    r = line_distances()
+    r.save(tmp_path / "d.npz")
+    with np.load(tmp_path / "d.npz") as stored:
+        arrays = dict(stored)
+    for name, value, message in (("values", np.nan, "not a number"), ("n_iter", -1, "no count of iterations")):
+        changed = arrays[name].copy()
+        changed[3] = value
+        np.savez(tmp_path / "e.npz", **{**arrays, name: changed})
+        with pytest.raises(ValueError, match=message):
+            load_distances(tmp_path / "e.npz")
+    np.savez(tmp_path / "e.npz", **{**arrays, "n_iter": np.full(6, 2**40)})
+    with pytest.raises(ValueError, match="no count of iterations"):
+        load_distances(tmp_path / "e.npz")
+
+
+def test_results_and_paths_in_the_old_order_are_told(tmp_path):
+    with pytest.raises(TypeError, match=r"save_distances\(result, path\) writes Distances; found PosixPath"):
+        save_distances(tmp_path / "d.npz", line_distances())

@@ -72,3 +72,81 @@ def test_every_status_has_a_sentence():
 def test_a_result_cannot_be_changed():
     with pytest.raises(AttributeError):
         distances([1], 2).values = np.zeros(1)
+
+
+# ------------------------------------------------------------------------------------- results in the rest of the world
+
+
+def named_distances():
+    D = asot.Distributions.from_list([[[0.0]], [[1.0]], [[5.0]]], ids=["eve", "adam", "bo"])
+    E = asot.Distributions.from_list([[[2.0]], [[7.0]]], ids=[10, 20])
+    return asot.pairwise_exact(D), asot.pairwise_exact(D, E)
+
+
+def test_a_result_is_its_matrix_for_everyone_else():
+    from scipy.spatial.distance import squareform
+    from sklearn.cluster import DBSCAN
+
+    within, between = named_distances()
+    np.testing.assert_array_equal(np.asarray(within), within.matrix())
+    np.testing.assert_array_equal(squareform(within), within.values)
+    assert DBSCAN(eps=1.5, min_samples=2, metric="precomputed").fit(within).labels_.tolist() == [0, 0, -1]
+    assert np.asarray(between, dtype=np.float32).dtype == np.float32
+    with pytest.raises(ValueError, match="without a copy"):
+        np.asarray(within, copy=False)
+    with pytest.raises(ValueError, match="does not fill a matrix"):
+        np.asarray(asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), pairs=[[0, 1]]))
+
+
+def test_results_keep_the_names_of_their_collections():
+    within, between = named_distances()
+    assert within.ids.tolist() == within.ids_columns.tolist() == ["eve", "adam", "bo"]
+    assert between.ids_columns.tolist() == [10, 20]
+    assert asot.emd_many(np.eye(3), cost=1.0 - np.eye(3)).ids.tolist() == [0, 1, 2]
+    D = asot.Distributions.from_list([[[0.0]], [[1.0]], [[5.0]]], ids=["eve", "adam", "bo"])
+    found = asot.kneighbors(D, 1)
+    assert found.ids.tolist() == ["eve", "adam", "bo"]
+    assert found.neighbor_ids.tolist() == [["adam"], ["eve"], ["adam"]]
+    assert found.to_frame()["neighbor"].tolist() == ["adam", "eve", "adam"]
+    assert asot.kneighbors(D[:1], D, 1).neighbor_ids.tolist() == [["eve"]]
+    near = asot.radius_neighbors(D, radius=1.0)
+    assert near.neighbor_ids.tolist() == ["adam", "eve"]
+    assert asot.pairwise(D, random_state=0).ids.tolist() == D.ids.tolist()
+
+
+def test_frames_are_labelled():
+    within, between = named_distances()
+    assert within.to_frame().loc["eve", "bo"] == 5.0
+    assert between.to_frame().loc["bo", 20] == 2.0
+    long = between.to_frame("long")
+    assert long.columns.tolist() == ["id_i", "id_j", "distance"]
+    assert long.iloc[5].tolist() == ["bo", 20, 2.0]
+    listed = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), pairs=[[2, 0]]).to_frame("long")
+    assert listed[["id_i", "id_j"]].to_numpy().tolist() == [[2, 0]]
+    with pytest.raises(ValueError, match="form must be one of 'square', 'long'; found 'wide'"):
+        within.to_frame("wide")
+
+
+def test_a_number_in_the_place_of_a_collection_is_the_number_of_neighbours():
+    D = asot.Distributions.from_list([[[float(i)]] for i in range(6)])
+    np.testing.assert_array_equal(asot.kneighbors(D, 3).indices, asot.kneighbors(D, n_neighbors=3).indices)
+
+
+def test_neighbours_are_told_in_a_line():
+    D = asot.Distributions.from_list([[[float(i)]] for i in range(6)])
+    assert repr(asot.kneighbors(D, 3)).startswith("Neighbors: the 3 nearest of each of 6, 1 to 3; ")
+    assert repr(asot.radius_neighbors(D, radius=1.0)).startswith("RadiusNeighbors: 10 neighbors of 6; ")
+    assert len(repr(asot.kneighbors(D, 3))) < 100
+
+
+def test_a_plan_is_read_by_groups():
+    D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0], [3.5]]], ids=["eve", "adam"])
+    T = asot.plan(D, "eve", "adam", exact=True)
+    assert T.ids == ("eve", "adam")
+    moved = T.by(["B", "T"], ["T", "T", "B"])
+    assert moved.index.tolist() == moved.columns.tolist() == ["B", "T"]
+    np.testing.assert_allclose(moved.to_numpy().sum(), 1.0)
+    np.testing.assert_allclose(moved.sum(axis=1), [0.5, 0.5])
+    np.testing.assert_allclose(moved.sum(axis=0), [1 / 3, 2 / 3])
+    with pytest.raises(ValueError, match=r"groups_j must tell the group of each of the 3 points; found shape \(2,\)"):
+        T.by(["B", "T"], ["T", "T"])

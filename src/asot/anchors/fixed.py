@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from asot.anchors.base import AnchorLearner
 from asot.anchors.space import AnchorSpace
-from asot.data.distinct import distinct_rows
+from asot.data.distinct import distinct_points
 from asot.data.distributions import Distributions
 from asot.validation import refuse_what_cannot_fit
 
@@ -48,7 +48,7 @@ class FixedAnchors(AnchorLearner):
         if self.anchors is None:
             if self.cost is not None:
                 raise ValueError("a cost needs the anchors it is for; pass anchors as well")
-            points, _ = distinct_rows(D.points)
+            points, _ = distinct_points(D)
             refuse_what_cannot_fit(
                 24 * len(points) ** 2,
                 f"a cost between all {len(points):,} distinct points",

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from asot.anchors.base import AnchorLearner
 from asot.anchors.space import AnchorSpace
-from asot.data.distinct import distinct_rows, sparse_histograms
+from asot.data.distinct import distinct_points, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.run import devices
 from asot.validation import FloatArray, as_positive_int
@@ -143,7 +143,7 @@ class KMeansAnchors(AnchorLearner):
             raise ValueError(f"partial_fit learns on the CPU, not on device={self.device!r}; use device='auto' or fit")
         first = not hasattr(self, "_batches")
         D = self._read(X, reset=first and not hasattr(self, "space_"))
-        points, index = distinct_rows(D.points)
+        points, index = distinct_points(D)
         weights = np.bincount(index, weights=D.masses, minlength=len(points))
         if first:
             k = self._count(D)
@@ -182,7 +182,7 @@ class KMeansAnchors(AnchorLearner):
 
     def _torch_device(self, D: Distributions, k: int) -> str | None:
         in_batches = self.batch_size is not None and self.batch_size != "auto"
-        worth_it = not in_batches and len(D.points) * k * D.dim >= WORTH_A_DEVICE
+        worth_it = not in_batches and len(D.masses) * k * D.dim >= WORTH_A_DEVICE
         device = devices.torch_device(self.device, worth_it=worth_it)
         if in_batches and device is not None:
             raise ValueError(
@@ -204,7 +204,7 @@ def _has_more_points_than(k: int, D: Distributions) -> bool:
         has_mass = D.masses[:size] > 0
         if len(distinct_rows(D.points[:size][has_mass])[0]) > k:
             return True
-        if size >= len(D.points):
+        if size >= len(D.masses):
             return False
         size *= 4
 

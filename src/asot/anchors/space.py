@@ -89,8 +89,15 @@ class AnchorSpace:
         self.cost = euclidean_cost(array) if cost is None else np.array(as_cost(cost, square=True))
         if len(self.cost) != len(array):
             raise ValueError(f"cost is for {len(self.cost)} anchors, but there are {len(array)}")
+        self._freeze()
+
+    def _freeze(self) -> None:
         for part in (self.anchors, self.cost):
             part.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._freeze()  # what comes out of a pickle is writeable
 
     @property
     def n_anchors(self) -> int:
@@ -194,7 +201,12 @@ class AnchorSpace:
     def _assign_all(self, D: Distributions, device: str | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         if D.dim != self.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
-        return self.assign(D.points, device=device)
+        if D.vocabulary is None:
+            return self.assign(D.points, device=device)
+        support, index = D.vocabulary
+        used, place = np.unique(index, return_inverse=True)
+        nearest, distance = self.assign(support[used], device=device)  # a word is looked at once, not in every document
+        return nearest[place], distance[place]
 
     def _nearest_on_device(
         self, points: FloatArray, unit_anchors: NDArray[np.float64], exponent: int, device: str | None

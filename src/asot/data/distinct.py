@@ -55,14 +55,30 @@ class SparseHistograms:
 def sparse_histograms(D: Distributions) -> SparseHistograms:
     """Write a collection over its distinct points; repeats within a distribution merge, massless points drop out."""
     has_mass = D.masses > 0
-    everything = bool(has_mass.all())
-    points, index = distinct_rows(D.points if everything else D.points[has_mass])
+    points, index = _distinct_points(D, None if has_mass.all() else has_mass)
     owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
     cells, place = np.unique(owner * len(points) + index, return_inverse=True)
     masses = np.asarray(np.bincount(place, weights=D.masses[has_mass]), dtype=np.float64)
     rows = cells // len(points)
     offsets = np.searchsorted(rows, np.arange(len(D) + 1))
     return SparseHistograms(points, offsets, cells - rows * len(points), masses)
+
+
+def distinct_points(D: Distributions) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Distinct points (V, d) of a collection, in order of first appearance, and the place of every point among them."""
+    return _distinct_points(D, None)
+
+
+def _distinct_points(D: Distributions, which: NDArray[np.bool_] | None) -> tuple[FloatArray, NDArray[np.int64]]:
+    if D.vocabulary is None:
+        return distinct_rows(D.points if which is None else D.points[which])
+    support, index = D.vocabulary
+    used, first, place = np.unique(index if which is None else index[which], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    points, among = distinct_rows(support[used[order]])  # words may share a vector
+    return points, among[rank[place]]
 
 
 @compiled

@@ -7,13 +7,23 @@ already keeps its data this way. All validation of points and masses happens her
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.validation import FloatArray, first_false, to_array, to_float_array
+from asot.data.flatten import flatten_groups, flatten_list, flatten_weights
+from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_masses, read_offsets, read_points
+from asot.validation import FloatArray, as_index, first_false
+
+
+class UnknownId(KeyError, ValueError):
+    """A name that no distribution has, or more than one."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Distributions:
@@ -49,6 +59,11 @@ class Distributions:
     array([0.5, 0.5])
     """
 
+    points: FloatArray
+    offsets: NDArray[np.int64]
+    masses: NDArray[np.float64]
+    totals: NDArray[np.float64]
+
     def __init__(
         self,
         points: ArrayLike,
@@ -56,12 +71,15 @@ class Distributions:
         masses: ArrayLike | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
     ) -> None:
-        self.points = _read_points(points)
-        self.offsets = _read_offsets(offsets, len(self.points), ids)
-        self._ids = _read_ids(ids, len(self.offsets) - 1)
-        self._check_finite()
-        self.masses, self.totals = self._normalise(masses)
-        self._freeze()
+        self._build(read_points(points), offsets, in_order_of(masses, points, "masses"), ids)
+
+    def _build(self, points: FloatArray, offsets: Any, masses: Any, ids: Any) -> None:
+        """From points that are this collection's own, and the rest as given."""
+        checked = read_offsets(offsets, len(points), ids)
+        names = read_ids(ids, len(checked) - 1)
+        _check_finite(points, checked, names)
+        scaled, totals = _normalised(masses, checked, names)
+        self._set(points=points, offsets=checked, masses=scaled, totals=totals, _ids=names)
 
     # ------------------------------------------------------------------------------------------------ constructors
 
@@ -71,43 +89,22 @@ class Distributions:
     ) -> Distributions:
         """From a list of point arrays (n_i, d), and optionally a list of mass arrays (n_i,).
 
+        Or a list of (points, masses) tuples, as ``list(D)`` gives them.
+
         >>> import asot
         >>> D = asot.Distributions.from_list([[[0, 0], [1, 1]], [[2, 2]]], ids=["left", "right"])
         >>> D.sizes
         array([2, 1])
         """
-        blocks = [to_float_array(a, f"distribution {i}", keep_float32=True) for i, a in enumerate(arrays)]
-        if not blocks:
-            raise ValueError("the collection is empty: from_list needs at least one distribution")
-        names = [_label(i, ids) for i in range(len(blocks))]
-        for i, block in enumerate(blocks):
-            if block.ndim != 2:
-                hint = "; use x[:, None] for points on a line" if block.ndim == 1 else ""
-                raise ValueError(f"{names[i]} must be points (n, d); found shape {block.shape}{hint}")
-            if len(block) == 0:
-                raise ValueError(f"{names[i]} is empty; drop it, a distribution needs at least one point")
-            if block.shape[1] != blocks[0].shape[1]:
-                raise ValueError(
-                    f"{names[i]} has points of {block.shape[1]} dimensions, but {names[0]} of {blocks[0].shape[1]}; "
-                    "all distributions must share one space"
-                )
-        offsets = np.cumsum([0, *(len(block) for block in blocks)])
-        flat_masses = None
-        if masses is not None:
-            if len(masses) != len(blocks):
-                raise ValueError(f"masses has {len(masses)} entries for {len(blocks)} distributions")
-            parts = [to_float_array(m, f"the masses of {names[i]}") for i, m in enumerate(masses)]
-            for i, part in enumerate(parts):
-                if part.shape != (len(blocks[i]),):
-                    raise ValueError(f"{names[i]} has {len(blocks[i])} points but masses of shape {part.shape}")
-            flat_masses = np.concatenate(parts)
-        return cls(np.concatenate(blocks), offsets, flat_masses, ids)
+        return cls._taken(*flatten_list(arrays, masses, ids))
 
     @classmethod
-    def from_groups(cls, points: ArrayLike, labels: ArrayLike, masses: ArrayLike | None = None) -> Distributions:
+    def from_groups(cls, points: Any, labels: Any, masses: Any = None) -> Distributions:
         """From points (n, d) and one label per point: points with equal labels form a distribution.
 
-        Distributions are ordered by label and carry it as their id; points keep their order.
+        Distributions are ordered by label and carry it as their id; points keep their order. Points, labels and masses
+        with a pandas index are put together by that index. With a data frame, ``labels`` and ``masses`` may be the
+        names of its columns; all others are coordinates.
 
         >>> import asot
         >>> D = asot.Distributions.from_groups([[0.0], [5.0], [1.0]], ["b", "a", "b"])
@@ -116,62 +113,58 @@ class Distributions:
         >>> D.sizes
         array([1, 2])
         """
-        flat = _read_points(points)
-        names = to_array(labels, "labels")
-        if names.shape != (len(flat),):
-            raise ValueError(
-                f"labels must hold one label for each of the {len(flat)} points; found shape {names.shape}"
-            )
-        missing = names != names  # NaN and NaT
-        if np.any(missing):
-            raise ValueError(f"label {int(np.argmax(missing))} is missing ({names[missing][0]}); every point needs one")
-        try:
-            unique, group = np.unique(names, return_inverse=True)
-        except TypeError as error:
-            raise ValueError(f"labels cannot be ordered: {error}; make them all text or all numbers") from error
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
-        if masses is not None:
-            masses = _read_masses(masses, len(flat))
-        if np.any(group[1:] < group[:-1]):
-            order = np.argsort(group, kind="stable")
-            flat = flat[order]
-            masses = None if masses is None else masses[order]
-        return cls(flat, offsets, masses, unique)
+        return cls._taken(*flatten_groups(points, labels, masses))
 
     @classmethod
-    def from_weights(cls, weights: Any, support: ArrayLike) -> Distributions:
+    def from_weights(cls, weights: Any, support: Any, ids: Sequence[Any] | None = None) -> Distributions:
         """From weights (N, V), dense or scipy.sparse, over a shared vocabulary of points (V, d).
 
-        Only the points a distribution gives weight to are kept.
+        Only the points a distribution gives weight to are kept. The vocabulary is held once: the points of a
+        distribution are looked up in it.
 
         >>> import numpy as np, asot
         >>> D = asot.Distributions.from_weights(np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), np.eye(3))
         >>> D.sizes, D.totals
         (array([2, 1]), array([4., 2.]))
         """
-        from scipy import sparse
-
-        vocabulary = _read_points(support)
-        if not sparse.issparse(weights):
-            weights = to_float_array(weights, "weights")
-            if weights.ndim != 2:
-                raise ValueError(f"weights must be (N, V); found shape {weights.shape}")
-        table = sparse.csr_array(weights, dtype=np.float64, copy=True)  # tidied in place below
-        if table.shape[1] != len(vocabulary):
-            raise ValueError(f"weights are over {table.shape[1]} points, but the support has {len(vocabulary)}")
-        table.sum_duplicates()
-        table.eliminate_zeros()
-        if np.any(np.diff(table.indptr) == 0):
-            i = int(np.argmin(np.diff(table.indptr)))
-            raise ValueError(f"distribution {i} has zero total mass; drop row {i} of the weights")
-        return cls(vocabulary[table.indices], table.indptr, table.data)
+        vocabulary, index, offsets, masses, names = flatten_weights(weights, support, ids)
+        return cls._on_support(vocabulary, index, offsets, masses, names)
 
     # ------------------------------------------------------------------------------------------------ what it holds
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "points" or "_support" not in self.__dict__:
+            raise AttributeError(f"'Distributions' object has no attribute {name!r}")
+        self._set(points=self._support[self._index])  # looked up when somebody first wants them all
+        return self.__dict__["points"]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a collection does not change: make a new one to have other {name}")
 
     @property
     def dim(self) -> int:
         """Dimension d of the points."""
-        return int(self.points.shape[1])
+        return int(self._held_points.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64."""
+        return self._held_points.dtype
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(N,). With it, scikit-learn's splitters return collections."""
+        return (len(self),)
+
+    @property
+    def vocabulary(self) -> tuple[FloatArray, NDArray[Any]] | None:
+        """What `from_weights` was given: points (V, d), and the place of every point in them (n,). Else None."""
+        return (self._support, self._index) if "_support" in self.__dict__ else None
+
+    @property
+    def _held_points(self) -> FloatArray:
+        """The points as they are in memory: all of them, or those of the vocabulary."""
+        return self._support if "_support" in self.__dict__ else self.points
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -185,7 +178,32 @@ class Distributions:
 
     def label(self, i: int) -> str:
         """How messages call distribution i."""
-        return _label(i, self._ids)
+        return label_of(i, self._ids)
+
+    def place(self, key: Any, name: str = "the distribution") -> int:
+        """The place of a distribution: of an id that is text, or an index, which may count from the end.
+
+        >>> import asot
+        >>> asot.Distributions.from_list([[[0.0]], [[1.0]]], ids=["eve", "adam"]).place("adam")
+        1
+        """
+        if not isinstance(key, str):
+            return as_index(key, name, len(self))
+        found = np.flatnonzero(self.ids == key)
+        if len(found) == 1:
+            return int(found[0])
+        if len(found) > 1:
+            raise UnknownId(f"{len(found)} distributions are called {key!r}; use an index, such as {found[0]}")
+        raise UnknownId(f"no distribution is called {key!r}; the ids begin with {str(self.ids[0])!r}")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file: ``.npz``, which keeps everything, or a table, ``.csv`` or ``.parquet``.
+
+        `asot.load_collection` reads it back.
+        """
+        from asot.data.files import save_collection
+
+        save_collection(self, path)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -194,16 +212,22 @@ class Distributions:
         return (self[i] for i in range(len(self)))
 
     @overload
-    def __getitem__(self, key: int | np.integer[Any]) -> tuple[FloatArray, NDArray[np.float64]]: ...
+    def __getitem__(self, key: int | np.integer[Any] | str) -> tuple[FloatArray, NDArray[np.float64]]: ...
     @overload
     def __getitem__(self, key: slice | Sequence[int] | NDArray[Any]) -> Distributions: ...
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn's splitters ask
+            key = key[0]
+        if isinstance(key, str):
+            key = self.place(key)
         if isinstance(key, (int, np.integer)) and not isinstance(key, (bool, np.bool_)):
             i = int(key) + len(self) if key < 0 else int(key)
             if not 0 <= i < len(self):
                 raise IndexError(f"distribution {key} of a collection of {len(self)}")
             own = slice(self.offsets[i], self.offsets[i + 1])
-            return self.points[own], self.masses[own]
+            if "points" in self.__dict__:
+                return self.points[own], self.masses[own]
+            return frozen(self._support[self._index[own]]), self.masses[own]
         return self._select(np.arange(len(self))[key])
 
     def _select(self, chosen: NDArray[np.int64]) -> Distributions:
@@ -213,8 +237,15 @@ class Distributions:
         sizes = self.sizes[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
-        ids = None if self._ids is None else self._ids[chosen]
-        return self._from_clean(self.points[rows], offsets, self.masses[rows], self.totals[chosen], ids)
+        rest = {
+            "offsets": offsets,
+            "masses": self.masses[rows],
+            "totals": self.totals[chosen],
+            "_ids": None if self._ids is None else self._ids[chosen],
+        }
+        if "_support" in self.__dict__:
+            return self._from_clean(_support=self._support, _index=self._index[rows], **rest)
+        return self._from_clean(points=self.points[rows], **rest)
 
     def __add__(self, other: Distributions) -> Distributions:
         if not isinstance(other, Distributions):
@@ -224,13 +255,19 @@ class Distributions:
         ids = None
         if self._ids is not None or other._ids is not None:
             ids = np.concatenate([self.ids.astype(object), other.ids.astype(object)])
-        return self._from_clean(
-            np.concatenate([self.points, other.points]),
-            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
-            np.concatenate([self.masses, other.masses]),
-            np.concatenate([self.totals, other.totals]),
-            ids,
-        )
+        rest = {
+            "offsets": np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
+            "masses": np.concatenate([self.masses, other.masses]),
+            "totals": np.concatenate([self.totals, other.totals]),
+            "_ids": ids,
+        }
+        if "_support" not in self.__dict__ or "_support" not in other.__dict__:
+            return self._from_clean(points=np.concatenate([self.points, other.points]), **rest)
+        if self._support is other._support:
+            return self._from_clean(_support=self._support, _index=np.concatenate([self._index, other._index]), **rest)
+        support = np.concatenate([self._support, other._support])
+        index = np.concatenate([self._index, len(self._support) + other._index])
+        return self._from_clean(_support=support, _index=index, **rest)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Distributions):
@@ -246,71 +283,96 @@ class Distributions:
         count = f"{len(self):,} distribution{'s' * (len(self) != 1)}"
         spread = f"{sizes.min():,}" if sizes.min() == sizes.max() else f"{sizes.min():,} to {sizes.max():,}"
         return (
-            f"Distributions: {count} of {spread} points (mean {sizes.mean():.1f}, {len(self.points):,} in all) "
-            f"in {self.dim} dimension{'s' * (self.dim != 1)}, {self.points.dtype}"
+            f"Distributions: {count} of {spread} points (mean {sizes.mean():.1f}, {self.offsets[-1]:,} in all) "
+            f"in {self.dim} dimension{'s' * (self.dim != 1)}, {self.dtype}"
         )
 
     # ------------------------------------------------------------------------------------------------ construction
 
     @classmethod
-    def _from_clean(
-        cls,
-        points: FloatArray,
-        offsets: NDArray[np.int64],
-        masses: NDArray[np.float64],
-        totals: NDArray[np.float64],
-        ids: NDArray[Any] | None,
-    ) -> Distributions:
-        """From arrays that were validated and normalised before: masses stay bit for bit what they were."""
+    def _taken(cls, points: FloatArray, offsets: Any, masses: Any, ids: Any) -> Distributions:
+        """From points that were made for it."""
         new = cls.__new__(cls)
-        new.points, new.offsets, new.masses, new.totals, new._ids = points, offsets, masses, totals, ids
-        new._freeze()
+        new._build(points, offsets, masses, ids)
         return new
 
-    def _freeze(self) -> None:
-        for array in (self.points, self.offsets, self.masses, self.totals, self._ids):
-            if array is not None:
-                array.flags.writeable = False
+    @classmethod
+    def _on_support(
+        cls, support: FloatArray, index: NDArray[Any], offsets: Any, masses: Any, ids: Any
+    ) -> Distributions:
+        """Over points (V, d) that many distributions share: point t of the collection is ``support[index[t]]``."""
+        checked = read_offsets(offsets, len(index), ids)
+        names = read_ids(ids, len(checked) - 1)
+        bad = ~np.asarray(np.isfinite(support).all(axis=1))
+        if bad.any() and bad[index].any():
+            _check_finite(support[index], checked, names)
+        scaled, totals = _normalised(masses, checked, names)
+        return cls._from_clean(
+            _support=support, _index=index, offsets=checked, masses=scaled, totals=totals, _ids=names
+        )
 
-    def _owner(self, point: int) -> tuple[str, int]:
-        """Name of the distribution that owns a point, and the point's place in it."""
-        i = int(np.searchsorted(self.offsets, point, side="right")) - 1
-        return self.label(i), point - int(self.offsets[i])
+    @classmethod
+    def _from_clean(cls, **parts: NDArray[Any] | None) -> Distributions:
+        """From arrays that were validated and normalised before: masses stay bit for bit what they were."""
+        new = cls.__new__(cls)
+        new._set(**parts)
+        return new
 
-    def _check_finite(self) -> None:
-        finite = np.isfinite(self.points)
-        if not finite.all():
-            row, column = first_false(finite)
-            name, place = self._owner(row)
-            raise ValueError(
-                f"{name} has the coordinate {self.points[row, column]} at point {place}, column {column}; "
-                "points must be finite: drop or impute it"
-            )
+    def _replaced(self, **parts: NDArray[Any]) -> Distributions:
+        """The same collection with other parts, which are valid."""
+        return self._from_clean(**{**self.__getstate__(), **parts})
 
-    def _normalise(self, masses: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Masses scaled to total 1 in every distribution, and the totals they had."""
-        sizes = self.sizes
-        if masses is None:
-            return np.repeat(1.0 / sizes, sizes), np.ones(len(self))
-        given = _read_masses(masses, len(self.points))
-        finite = np.isfinite(given)
-        if not finite.all():
-            name, place = self._owner(first_false(finite)[0])
-            raise ValueError(
-                f"{name} has the mass {given[first_false(finite)]} at point {place}; masses must be finite"
-            )
-        if given.min() < 0:
-            row = first_false(given >= 0)[0]
-            name, place = self._owner(row)
-            raise ValueError(f"{name} has a negative mass ({given[row]:g} at point {place}); masses must be ≥ 0")
-        starts = self.offsets[:-1]
-        peaks = np.maximum.reduceat(given, starts)
-        if not peaks.all():
-            raise ValueError(f"{self.label(int(np.argmin(peaks)))} has zero total mass; drop it or give it mass")
-        scaled = given / np.repeat(peaks, sizes)  # first, so that the total neither overflows nor vanishes
-        totals = np.add.reduceat(scaled, starts)
-        with np.errstate(over="ignore"):  # a total beyond float64 is told as inf
-            return scaled / np.repeat(totals, sizes), peaks * totals
+    def _set(self, **parts: NDArray[Any] | None) -> None:
+        for name, array in parts.items():
+            self.__dict__[name] = None if array is None else frozen(array)
+
+    def __getstate__(self) -> dict[str, Any]:
+        lazy = "_support" in self.__dict__
+        return {name: array for name, array in self.__dict__.items() if not (lazy and name == "points")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._set(**state)  # what comes out of a pickle is writeable
+
+
+def _check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> None:
+    finite = np.isfinite(points)
+    if not finite.all():
+        row, column = first_false(finite)
+        name, place = _owner(row, offsets, ids)
+        raise ValueError(
+            f"{name} has the coordinate {points[row, column]} at point {place}, column {column}; "
+            "points must be finite: drop or impute it"
+        )
+
+
+def _owner(point: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
+    """Name of the distribution that owns a point, and the point's place in it."""
+    i = int(np.searchsorted(offsets, point, side="right")) - 1
+    return label_of(i, ids), point - int(offsets[i])
+
+
+def _normalised(masses: Any, offsets: NDArray[np.int64], ids: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Masses scaled to total 1 in every distribution, and the totals they had."""
+    sizes, starts = np.diff(offsets), offsets[:-1]
+    if masses is None:
+        return np.repeat(1.0 / sizes, sizes), np.ones(len(sizes))
+    given = read_masses(masses, int(offsets[-1]))
+    finite = np.isfinite(given)
+    if not finite.all():
+        (row,) = first_false(finite)
+        name, place = _owner(row, offsets, ids)
+        raise ValueError(f"{name} has the mass {given[row]} at point {place}; masses must be finite")
+    if given.min() < 0:
+        (row,) = first_false(given >= 0)
+        name, place = _owner(row, offsets, ids)
+        raise ValueError(f"{name} has a negative mass ({given[row]:g} at point {place}); masses must be ≥ 0")
+    peaks = np.maximum.reduceat(given, starts)
+    if not peaks.all():
+        raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
+    scaled = given / np.repeat(peaks, sizes)  # first, so that the total neither overflows nor vanishes
+    totals = np.add.reduceat(scaled, starts)
+    with np.errstate(over="ignore"):  # a total beyond float64 is told as inf
+        return scaled / np.repeat(totals, sizes), peaks * totals
 
 
 def as_distributions(values: Any) -> Distributions:
@@ -321,65 +383,8 @@ def as_distributions(values: Any) -> Distributions:
     if isinstance(values, Distributions):
         return values
     if isinstance(values, (list, tuple)) and values:
-        if all(isinstance(entry, tuple) and len(entry) == 2 for entry in values):
-            return Distributions.from_list([p for p, _ in values], [m for _, m in values])
         return Distributions.from_list(values)
     raise TypeError(
         f"expected asot.Distributions or a list of point arrays (n_i, d); found {type(values).__name__}. "
         "See Distributions.from_list, from_groups and from_weights"
     )
-
-
-def _label(i: int, ids: Any) -> str:
-    if ids is None or i >= len(ids):
-        return f"distribution {i}"
-    name = getattr(ids, "iloc", ids)[i]  # a pandas column is asked for its place, not for its index
-    return f"distribution {i} ({str(name)!r})"
-
-
-def _read_points(points: Any) -> FloatArray:
-    array = to_float_array(points, "points", keep_float32=True)
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"points must be (n, d) with d ≥ 1; found shape {array.shape}")
-    return array.view()  # a view of our own: making it read-only leaves the caller's array as it was
-
-
-def _read_masses(masses: Any, n_points: int) -> NDArray[np.float64]:
-    array = np.asarray(to_float_array(masses, "masses"), dtype=np.float64)
-    if array.shape != (n_points,):
-        raise ValueError(f"masses must hold one mass for each of the {n_points} points; found shape {array.shape}")
-    return array
-
-
-def _read_offsets(offsets: Any, n_points: int, ids: Any = None) -> NDArray[np.int64]:
-    array = to_array(offsets, "offsets")
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(f"offsets must be integers (N + 1,); found {array.dtype} of shape {array.shape}")
-    array = array.astype(np.int64)
-    if len(array) < 2:
-        raise ValueError("the collection is empty: offsets must hold at least two numbers, 0 and the number of points")
-    if array[0] != 0 or array[-1] != n_points:
-        raise ValueError(
-            f"offsets must start at 0 and end at the number of points, {n_points}; found {array[0]} and {array[-1]}"
-        )
-    steps = np.diff(array)
-    if steps.min() < 0:
-        i = int(np.argmax(steps < 0))
-        raise ValueError(f"offsets must increase, but offsets[{i + 1}] = {array[i + 1]} follows {array[i]}")
-    if steps.min() == 0:
-        raise ValueError(
-            f"{_label(int(np.argmin(steps)), ids)} is empty; drop it, a distribution needs at least one point"
-        )
-    return array
-
-
-def _read_ids(ids: Any, n: int) -> NDArray[Any] | None:
-    if ids is None:
-        return None
-    array = to_array(ids, "ids")
-    if array.ndim != 1:  # ids that are tuples stay whole
-        array = np.empty(len(ids), dtype=object)
-        array[:] = list(ids)
-    if len(array) != n:
-        raise ValueError(f"ids must name each of the {n} distributions; found {len(array)}")
-    return array.view()

@@ -6,8 +6,6 @@ written whole, and `asot.data.tabular` for CSV and Parquet.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,23 +13,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.distance_files import check_distances_suffix, load_distances, save_distances
 from asot.data.distributions import Distributions
+from asot.data.expansion import check_expansion
 from asot.data.npz import (
-    PLAIN_KINDS,
     PathLike,
     atomic_write,
     check_kind,
     check_writable,
+    list_arrays,
     load_arrays,
     naming,
+    plain_ids,
     read_arrays,
     read_header,
     save_arrays,
 )
-from asot.data.tabular import load_csv, load_parquet
-from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, tiles
-from asot.run.result import Distances, Status
-from asot.validation import as_pairs
+from asot.data.reading import read_points
+from asot.data.tabular import load_csv, load_parquet, save_csv, save_parquet
 
 if TYPE_CHECKING:
     from asot.anchors.space import AnchorSpace
@@ -53,7 +52,6 @@ __all__ = [
 ]
 
 COLLECTION_SUFFIXES = (".npz", ".csv", ".parquet")
-DISTANCE_SUFFIXES = (".npy", ".npz", ".csv")
 
 
 # ------------------------------------------------------------------------------------------------------- anchor spaces
@@ -84,6 +82,7 @@ def load_space(path: PathLike) -> AnchorSpace:
     if header is not None and header.get("kind") == "learned-space":
         return _load_learned_space(path, header)
     _, arrays = load_arrays(path, "anchor-space", required=["anchors"], optional=["cost"])
+    _check_costs(path, arrays["anchors"])
     with naming(path):
         return AnchorSpace(arrays["anchors"], arrays.get("cost"))
 
@@ -99,6 +98,7 @@ def _load_learned_space(path: PathLike, header: dict[str, Any]) -> AnchorSpace:
     standard = ["centre", "spread", "unit"]
     wanted = [f"codes_{name}" for name in [*standard, *names]]
     arrays = read_arrays(path, required=["anchors", "cost", *wanted], optional=["nearest"])
+    _check_costs(path, arrays["anchors"], *([arrays["nearest"]] if "nearest" in arrays else []))
     with naming(path):
         if arrays["codes_unit"].shape != () or arrays["codes_unit"].dtype.kind != "f":
             raise ValueError("the array 'codes_unit' must hold one number")
@@ -107,6 +107,11 @@ def _load_learned_space(path: PathLike, header: dict[str, Any]) -> AnchorSpace:
         codes = SoftCodes(str(header.get("codes")), centre, spread, float(arrays["codes_unit"]), parameters)
         nearest = AnchorSpace(arrays["nearest"]) if "nearest" in arrays else None
         return LearnedSpace(arrays["anchors"], arrays["cost"], codes, nearest)
+
+
+def _check_costs(path: PathLike, *anchors: NDArray[Any]) -> None:
+    """Few bytes of anchors may ask for many of costs between them: (k, k), and what it takes to make them."""
+    check_expansion(sum(32 * len(array) ** 2 for array in anchors if array.ndim == 2), path)
 
 
 # --------------------------------------------------------------------------------------------------------- collections
@@ -140,164 +145,73 @@ def load_collection(path: PathLike) -> Distributions:
 
 
 def save_collection(collection: Distributions, path: PathLike) -> None:
-    """Write a collection as ``.npz``, with the masses it had before they were scaled to total 1."""
-    masses = collection.masses * np.repeat(collection.totals, collection.sizes)
-    arrays = {"points": collection.points, "offsets": collection.offsets, "masses": masses}
-    save_arrays(path, {"kind": "distributions"}, {**arrays, "ids": _plain_ids(collection.ids)})
+    """Write a collection; the suffix tells the format. `load_collection` reads it back.
+
+    ``.npz``
+        Everything, bit for bit. Ids that are neither numbers nor text become text.
+    ``.csv``, ``.parquet``
+        A table with the columns id, x0, x1, … and mass, where masses differ or had other totals than 1. Masses are
+        those before they were scaled, so scaling them again may change the last bit. In a CSV file ids become text.
+        When it is read, distributions come in the order of their ids; ids must be different.
+
+    >>> import tempfile, pathlib, asot
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "two.npz"
+    >>> D = asot.Distributions.from_list([[[0, 0], [1, 1]], [[2, 2]]], ids=["left", "right"])
+    >>> save_collection(D, target)
+    >>> load_collection(target) == D
+    True
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix == ".csv":
+        save_csv(collection, path)
+    elif suffix == ".parquet":
+        save_parquet(collection, path)
+    elif suffix == ".npz":
+        arrays = {"offsets": collection.offsets, "masses": collection.masses, "totals": collection.totals}
+        if collection.vocabulary is None:
+            arrays["points"] = collection.points
+        else:
+            arrays["support"], arrays["index"] = collection.vocabulary
+        save_arrays(path, {"kind": "distributions"}, {**arrays, "ids": plain_ids(collection.ids)})
+    else:
+        raise ValueError(f"cannot write a collection to {path}: its name must end in {_one_of(COLLECTION_SUFFIXES)}")
 
 
 def _load_npz_collection(path: PathLike) -> Distributions:
     header = read_header(path)
     if header is not None:
         check_kind(header, "distributions", path)
-    arrays = read_arrays(path, required=["points", "offsets"], optional=["masses", "ids"])
+    names = list_arrays(path)
+    points = ["support", "index"] if header is not None and "support" in names else ["points"]
+    arrays = read_arrays(path, required=[*points, "offsets"], optional=["masses", "ids", "totals"])
     with naming(path):
-        return Distributions(arrays["points"], arrays["offsets"], arrays.get("masses"), arrays.get("ids"))
+        given = arrays.get("masses"), arrays.get("ids")
+        if "support" in arrays:
+            D = Distributions._on_support(read_points(arrays["support"]), _as_index(arrays), arrays["offsets"], *given)
+        else:
+            D = Distributions(arrays["points"], arrays["offsets"], *given)
+        if header is None or "totals" not in arrays:
+            return D
+        return _with_totals(D, arrays["masses"], arrays["totals"])
 
 
-# ----------------------------------------------------------------------------------------------------------- distances
+def _as_index(arrays: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+    index = arrays["index"]
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(f"the array 'index' must hold integers (n,); found {index.dtype} of shape {index.shape}")
+    if len(index) and not 0 <= index.min() <= index.max() < len(arrays["support"]):
+        raise ValueError("the array 'index' points outside the array 'support'; the file is damaged")
+    return index.astype(np.int64, copy=False)
 
 
-def save_distances(
-    path: PathLike,
-    result: Distances,
-    ids_rows: NDArray[Any] | None = None,
-    ids_columns: NDArray[Any] | None = None,
-) -> None:
-    """Write distances; the suffix tells the format.
-
-    ``.npy``
-        The matrix (N, N) or (N, M).
-    ``.npz``
-        Everything a `Distances` holds, and the ids; `load_distances` reads it back.
-    ``.csv``
-        One line per pair: id_i, id_j, distance, and lower, upper and error where they were asked for.
-
-    >>> import tempfile, pathlib, numpy as np, asot
-    >>> target = pathlib.Path(tempfile.mkdtemp()) / "distances.npz"
-    >>> save_distances(target, asot.emd_many(np.eye(3), cost=1.0 - np.eye(3)))
-    >>> load_distances(target).values
-    array([1., 1., 1.])
-    """
-    check_distances_suffix(path)
-    rows = np.arange(result.pair_set.n_rows) if ids_rows is None else _plain_ids(ids_rows)
-    if ids_columns is None:
-        ids_columns = rows if result.pair_set.symmetric else np.arange(result.pair_set.n_columns)
-    columns = _plain_ids(ids_columns)
-    suffix = Path(path).suffix.lower()
-    if suffix == ".npy":
-        matrix = result.matrix()
-        with atomic_write(path) as stream:
-            np.save(stream, matrix, allow_pickle=False)
-    elif suffix == ".npz":
-        _save_npz_distances(path, result, rows, columns)
-    else:
-        _save_csv_distances(path, result, rows, columns)
-
-
-def check_distances_suffix(path: PathLike) -> None:
-    """Raise unless the name of an output tells a format that `save_distances` writes."""
-    if Path(path).suffix.lower() not in DISTANCE_SUFFIXES:
-        raise ValueError(f"cannot write distances to {path}: its name must end in {_one_of(DISTANCE_SUFFIXES)}")
-
-
-def load_distances(path: PathLike) -> Distances:
-    """Read the ``.npz`` file that `save_distances` wrote; safe on files from strangers."""
-    required = ["values", "status", "n_iter"]
-    per_pair = ["marginal_error", "lower", "upper", "error"]
-    header, arrays = load_arrays(path, "distances", required, [*per_pair, "pairs"])
-    with naming(path):
-        pair_set = _read_pair_set(header.get("pairs"), arrays.get("pairs"))
-        for name in [*required, *per_pair]:
-            if name in arrays:
-                _check_per_pair(arrays[name], name, len(pair_set), kinds="iu" if name in ("status", "n_iter") else "f")
-        if not np.isin(arrays["status"], list(Status)).all():
-            raise ValueError("the array 'status' holds a number that is not a status")
-    optional: dict[str, Any] = {
-        name: arrays[name].astype(np.float64, copy=False) for name in per_pair if name in arrays
-    }
-    return Distances(
-        values=arrays["values"].astype(np.float64, copy=False),
-        status=arrays["status"].astype(np.int8, copy=False),
-        n_iter=arrays["n_iter"].astype(np.int32, copy=False),
-        pair_set=pair_set,
-        info=header["info"] if isinstance(header.get("info"), dict) else {},
-        **optional,
-    )
-
-
-def _save_npz_distances(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
-    arrays: dict[str, NDArray[Any]] = {
-        "values": result.values,
-        "status": result.status,
-        "n_iter": result.n_iter,
-        "ids_rows": rows,
-    }
-    if not result.pair_set.symmetric:
-        arrays["ids_columns"] = columns
-    if isinstance(result.pair_set, ListedPairs):
-        arrays["pairs"] = result.pair_set.pairs
-    per_pair = {name: getattr(result, name) for name in ("marginal_error", "lower", "upper", "error")}
-    arrays.update({name: values for name, values in per_pair.items() if values is not None})
-    header: dict[str, Any] = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
-    save_arrays(path, header, arrays)
-
-
-def _describe_pair_set(pairs: PairSet) -> dict[str, Any]:
-    which = "listed" if isinstance(pairs, ListedPairs) else "all" if isinstance(pairs, AllPairs) else "cross"
-    return {"which": which, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
-
-
-def _read_pair_set(described: Any, listed: NDArray[Any] | None) -> PairSet:
-    if not isinstance(described, dict):
-        raise ValueError("the header does not tell which pairs the distances are of")
-    n_rows, n_columns = _count(described.get("n_rows")), _count(described.get("n_columns"))
-    which = described.get("which")
-    if which == "all" and n_rows == n_columns:
-        return AllPairs(n_rows)
-    if which == "cross":
-        return CrossPairs(n_rows, n_columns)
-    if which == "listed" and listed is not None:
-        symmetric = described.get("symmetric") is True
-        return ListedPairs(as_pairs(listed, n_rows, n_columns), n_rows, n_columns, symmetric)
-    raise ValueError(f"the header describes pairs that cannot be understood ({which!r})")
-
-
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
-        raise ValueError(f"the header has {value!r} for a number of distributions")
-    return value
-
-
-def _check_per_pair(values: NDArray[Any], name: str, n_pairs: int, kinds: str) -> None:
-    if values.shape != (n_pairs,) or values.dtype.kind not in kinds:
-        raise ValueError(f"{name!r} must hold one number for each of the {n_pairs:,} pairs; found {values.shape}")
-
-
-def _save_csv_distances(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
-    bounds = {name: getattr(result, name) for name in ("lower", "upper", "error")}
-    measured = {"distance": result.values, **{name: v for name, v in bounds.items() if v is not None}}
-    with atomic_write(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["id_i", "id_j", *measured])
-        for start, stop in tiles(len(result), 2**16):
-            i, j = _listed_or_computed(result.pair_set, start, stop)
-            numbers = [values[start:stop].tolist() for values in measured.values()]
-            writer.writerows(zip(rows[i].tolist(), columns[j].tolist(), *numbers, strict=True))
-        text.detach()
-
-
-def _listed_or_computed(pairs: PairSet, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns as the caller wrote them, where the caller wrote them."""
-    if isinstance(pairs, ListedPairs):
-        return pairs.pairs[start:stop, 0], pairs.pairs[start:stop, 1]
-    return pairs.indices(start, stop)
-
-
-def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Ids that a file can hold: numbers and text as they are, all else as text."""
-    return ids if ids.dtype.kind in PLAIN_KINDS else np.array([str(entry) for entry in ids])
+def _with_totals(D: Distributions, masses: NDArray[Any], totals: NDArray[Any]) -> Distributions:
+    """A collection that was saved with masses of total 1 and the totals it had: both as they were, bit for bit."""
+    sums = np.add.reduceat(masses, D.offsets[:-1])
+    if totals.shape != (len(D),) or totals.dtype != np.float64 or not (totals >= 0).all():
+        raise ValueError(f"the array 'totals' must hold a number ≥ 0 for each of the {len(D)} distributions")
+    if masses.dtype != np.float64 or np.abs(sums - 1.0).max() > 1e-9:
+        raise ValueError("the masses of a distribution do not sum to 1, though their totals are told; it is damaged")
+    return D._replaced(masses=masses, totals=totals)
 
 
 def _one_of(suffixes: Sequence[str]) -> str:

@@ -24,7 +24,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.validation import physical_memory
+from asot.data.expansion import check_expansion
+from asot.data.reading import text_array
 
 PathLike = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
@@ -111,7 +112,7 @@ def read_arrays(path: PathLike, required: Sequence[str] = (), optional: Sequence
     """Read named arrays from an ``.npz`` file that nobody vouches for.
 
     Only plain arrays are read (numbers, booleans, text), never pickled objects. The size that each array declares is
-    compared with the bytes that are there, and the total with this machine's memory, before anything is allocated.
+    compared with the bytes that are there, and what reading takes with the size of the file (`asot.data.expansion`).
 
     Parameters
     ----------
@@ -126,13 +127,22 @@ def read_arrays(path: PathLike, required: Sequence[str] = (), optional: Sequence
             raise ValueError(f"{path} has no array {missing[0]!r}; it holds {found}")
         wanted = {name: members[name] for name in (*required, *optional) if name in members}
         _check_declared_sizes(wanted, path)
-        return {name: _read_member(archive, name, member, path) for name, member in wanted.items()}
+        arrays: Arrays = {}
+        for name, member in wanted.items():
+            arrays[name] = _read_member(archive, name, member, path)
+            check_expansion(sum(map(_needed, arrays.values())), path)
+        return arrays
+
+
+def list_arrays(path: PathLike) -> list[str]:
+    """The names of the arrays in an ``.npz`` file."""
+    with _open_zip(path) as archive:
+        return sorted(_members(archive, path))
 
 
 def read_array(path: PathLike) -> NDArray[Any]:
     """Read an ``.npy`` file with the same care."""
     size = os.path.getsize(path) if os.path.exists(path) else 0
-    _check_fits(size, path)
     with reading(path) as stream:
         try:
             return _read_npy(stream, size, os.fspath(path))
@@ -253,13 +263,7 @@ def _check_declared_sizes(members: Mapping[str, zipfile.ZipInfo], path: PathLike
         largest = member.compress_size if stored else _BEST_DEFLATE_RATIO * (member.compress_size + 1)
         if member.compress_size > on_disk or member.file_size > largest:
             raise ValueError(f"{path} declares more bytes for the array {name!r} than it holds; it is damaged")
-    _check_fits(sum(member.file_size for member in members.values()), path)
-
-
-def _check_fits(n_bytes: int, path: PathLike) -> None:
-    memory = physical_memory()
-    if memory is not None and n_bytes > memory:
-        raise ValueError(f"{path} needs {n_bytes / 1e9:,.1f} GB and this machine has {memory / 1e9:,.1f} GB")
+    check_expansion(sum(member.file_size for member in members.values()), path)
 
 
 def _read_member(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo, path: PathLike) -> NDArray[Any]:
@@ -315,9 +319,30 @@ def _fill(flat: NDArray[Any], first: bytes, stream: IO[bytes]) -> NDArray[Any]:
     return flat
 
 
+def _needed(array: NDArray[Any]) -> int:
+    """Bytes that a number or a text in a file will have taken when it is part of a collection or a result.
+
+    Numbers become float64, are copied once and checked; masses are scaled, too.
+    """
+    if array.dtype.kind in "US":
+        return 3 * array.nbytes
+    return array.nbytes + (48 if array.ndim < 2 else 24) * array.size
+
+
 def _is_text(flat: NDArray[Any]) -> bool:
     codes = flat.view(np.dtype(np.uint32).newbyteorder(flat.dtype.byteorder))
     return not np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF)))
+
+
+def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Ids that a file can hold: numbers and text as they are, all else as text."""
+    if ids.dtype.kind in PLAIN_KINDS:
+        return ids
+    texts = text_array([str(entry) for entry in ids])
+    if texts.dtype.kind not in PLAIN_KINDS:
+        longest = max(texts, key=len)
+        raise ValueError(f"the id {longest[:20]!r}… has {len(longest):,} letters, too many for a file; shorten it")
+    return texts
 
 
 def _plain(value: Any) -> Any:

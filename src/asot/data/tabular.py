@@ -19,36 +19,84 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
-from asot.data.npz import PathLike, naming, reading
+from asot.data.expansion import check_expansion
+from asot.data.flatten import group_points
+from asot.data.npz import PathLike, atomic_write, naming, plain_ids, reading
+from asot.data.reading import factorized, text_array
 
 
 def load_csv(path: PathLike) -> Distributions:
-    with _csv_rows(path) as rows:
+    with csv_rows(path) as rows:
         names = [name.strip() for name in next(rows, [])]
         id_column, mass_column = _csv_columns(names, path)
         coordinates = [c for c in range(len(names)) if c not in (id_column, mass_column)]
-        ids: list[str] = []
-        numbers, masses = array.array("d"), array.array("d")
+        place: dict[str, int] = {}  # every id once, however long it is and however often it comes
+        group, numbers, masses = array.array("q"), array.array("d"), array.array("d")
         for row in rows:
             if not row:
                 continue
             where = f"{path}, line {rows.line_num}"
             if len(row) != len(names):
                 raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
-            ids.append(_filled(row[id_column], names[id_column], where))
-            numbers.extend(_number(row[c], names[c], where) for c in coordinates)
+            group.append(place.setdefault(_filled(row[id_column], names[id_column], where), len(place)))
+            numbers.extend(number(row[c], names[c], where) for c in coordinates)
             if mass_column is not None:
-                masses.append(_number(row[mass_column], names[mass_column], where))
-    if not ids:
+                masses.append(number(row[mass_column], names[mass_column], where))
+    if not group:
         raise ValueError(f"{path} is empty: there is no line below the column names")
-    points = np.frombuffer(numbers, dtype=np.float64).reshape(len(ids), len(coordinates))
+    points = np.frombuffer(numbers, dtype=np.float64).reshape(len(group), len(coordinates))
     with naming(path):
-        return Distributions.from_groups(points, np.array(ids), masses if mass_column is not None else None)
+        given = np.frombuffer(masses, dtype=np.float64) if mass_column is not None else None
+        return _grouped(points, list(place), np.frombuffer(group, dtype=np.int64), given)
+
+
+def _grouped(
+    points: NDArray[Any], names: list[Any], group: NDArray[np.int64], masses: NDArray[Any] | None
+) -> Distributions:
+    """A collection from points (n, d), the distinct ids, and for every point the place of its own; in order of ids."""
+    labels = text_array(names) if all(type(name) is str for name in names) else np.asarray(names)
+    order, rank = factorized(labels, len(names))
+    return Distributions._taken(*group_points(points, order, rank[group], masses))
+
+
+def save_csv(D: Distributions, path: PathLike) -> None:
+    """One line per point under the columns id, x0, x1, … and mass."""
+    columns = _table_columns(D, path)
+    with atomic_write(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        for start in range(0, len(D.masses), 2**14):
+            writer.writerows(zip(*(part[start : start + 2**14].tolist() for part in columns.values()), strict=True))
+        text.detach()
+
+
+def save_parquet(D: Distributions, path: PathLike) -> None:
+    """The same columns; ids keep their type, and float32 stays."""
+    pyarrow = _need_pyarrow(f"writing {path}")
+    table = pyarrow.table(_table_columns(D, path))
+    with atomic_write(path) as stream:
+        pyarrow.parquet.write_table(table, stream)
+
+
+def _table_columns(D: Distributions, path: PathLike) -> dict[str, NDArray[Any]]:
+    ids = plain_ids(D.ids)
+    if len(np.unique(ids)) < len(ids):
+        raise ValueError(
+            f"cannot write {path}: distributions share an id, and a table tells them apart by it; use .npz"
+        )
+    columns = {"id": np.repeat(ids, D.sizes), **{f"x{c}": D.points[:, c] for c in range(D.dim)}}
+    is_uniform = np.array_equal(D.masses, np.repeat(1.0 / D.sizes, D.sizes)) and (D.totals == 1.0).all()
+    if not is_uniform:
+        with np.errstate(over="ignore"):
+            masses = D.masses * np.repeat(D.totals, D.sizes)
+        columns["mass"] = masses if np.isfinite(masses).all() else D.masses  # totals beyond float64
+    return columns
 
 
 def summarise_distances(path: PathLike) -> str | None:
     """A sentence about a CSV file of distances that asot wrote, or None when the columns are not those of one."""
-    with _csv_rows(path) as rows:
+    with csv_rows(path) as rows:
         if next(rows, [])[:3] != ["id_i", "id_j", "distance"]:
             return None
         values = array.array("d")
@@ -56,7 +104,7 @@ def summarise_distances(path: PathLike) -> str | None:
             where = f"{path}, line {rows.line_num}"
             if len(row) < 3:
                 raise ValueError(f"{where}: found {len(row)} cells; the line is incomplete")
-            values.append(_number(row[2], "distance", where))
+            values.append(number(row[2], "distance", where))
     if not values:
         return "Distances: no pairs"
     mean = math.fsum(values) / len(values)
@@ -87,7 +135,7 @@ class _Rows:
 
 
 @contextlib.contextmanager
-def _csv_rows(path: PathLike) -> Iterator[_Rows]:
+def csv_rows(path: PathLike) -> Iterator[_Rows]:
     with reading(path) as stream:
         if b"\0" in stream.read(4096):
             raise ValueError(f"{path} is not a text file, whatever its name says")
@@ -134,7 +182,7 @@ def _filled(cell: str, column: str, where: str) -> str:
     return cell
 
 
-def _number(cell: str, column: str, where: str) -> float:
+def number(cell: str, column: str, where: str) -> float:
     try:
         number = float(cell)
     except ValueError:
@@ -146,50 +194,77 @@ def _number(cell: str, column: str, where: str) -> float:
 
 
 def load_parquet(path: PathLike) -> Distributions:
+    pyarrow = _need_pyarrow(f"reading {path}")
+    with reading(path) as stream:
+        try:
+            schema = pyarrow.parquet.read_schema(stream)
+            names = [name for name in schema.names if not re.fullmatch(r"__index_level_\d+__", name)]
+            if not names:
+                raise ValueError(f"{path} has no columns")
+            id_column, mass_column = _pick_columns(names, path)
+            _check_parquet_types(schema, names, names[id_column], path)
+            stream.seek(0)
+            file = pyarrow.parquet.ParquetFile(stream, read_dictionary=[names[id_column]])
+            if file.metadata.num_rows == 0:
+                raise ValueError(f"{path} is empty: it has no rows")
+            # Runs and dictionaries make rows of next to no bytes; as numbers they are eight bytes a cell, and copied.
+            declared = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
+            check_expansion(file.metadata.num_rows * (24 * len(names) + 64) + 2 * max(0, declared), path)
+            table = file.read(columns=names)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise ValueError(f"{path} is not a Parquet file, whatever its name says, or it is damaged") from error
+    for name in names:
+        _refuse_nulls(table, name, path)
+    coordinates = [name for c, name in enumerate(names) if c not in (id_column, mass_column)]
+    points = np.column_stack([table.column(name).to_numpy() for name in coordinates])
+    masses = None if mass_column is None else table.column(names[mass_column]).to_numpy()
+    ids, group = _parquet_ids(table, names[id_column], path)
+    with naming(path):
+        return _grouped(points, ids, group, masses)
+
+
+def _need_pyarrow(what: str) -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(f"reading {path} needs pyarrow: pip install asot[tables]") from error
-    with reading(path) as stream:
-        try:
-            table = pyarrow.parquet.ParquetFile(stream).read()
-        except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{path} is not a Parquet file, whatever its name says, or it is damaged") from error
-    kept = [i for i, name in enumerate(table.column_names) if not re.fullmatch(r"__index_level_\d+__", name)]
-    table = table.select(kept)
-    names = list(table.column_names)
-    if not names:
-        raise ValueError(f"{path} has no columns")
-    id_column, mass_column = _pick_columns(names, path)
-    coordinates = [c for c in range(len(names)) if c not in (id_column, mass_column)]
-    if table.num_rows == 0:
-        raise ValueError(f"{path} is empty: it has no rows")
-    points = np.column_stack([_parquet_numbers(table, c, path) for c in coordinates])
-    masses = None if mass_column is None else _parquet_numbers(table, mass_column, path)
-    with naming(path):
-        return Distributions.from_groups(points, _parquet_ids(table, id_column, path), masses)
+        raise ImportError(f"{what} needs pyarrow: pip install asot[tables]") from error
+    return pyarrow
 
 
-def _parquet_numbers(table: Any, column: int, path: PathLike) -> NDArray[Any]:
-    name = table.column_names[column]
-    _refuse_nulls(table, column, path)
-    numbers = table.column(column).to_numpy()
-    if numbers.dtype.kind not in "fiub":
-        raise ValueError(f"{path}: column {name!r} holds {table.column(column).type}, not numbers")
-    return np.asarray(numbers)
+def _check_parquet_types(schema: Any, names: list[str], ids: str, path: PathLike) -> None:
+    """Refuse columns of a wrong type before any of them is read."""
+    from pyarrow import types
+
+    for name in names:
+        kind = schema.field(name).type
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        if name != ids and not is_number and not types.is_null(kind):
+            raise ValueError(f"{path}: column {name!r} holds {kind}, not numbers")
+        if name == ids and types.is_nested(kind):
+            raise ValueError(f"{path}: column {name!r} cannot serve as ids; use text or integers")
 
 
-def _parquet_ids(table: Any, column: int, path: PathLike) -> NDArray[Any]:
-    _refuse_nulls(table, column, path)
-    ids = np.asarray(table.column(column).to_pylist())
-    if ids.ndim != 1 or (ids.dtype.kind == "O" and not all(type(entry).__hash__ for entry in ids)):
-        raise ValueError(f"{path}: column {table.column_names[column]!r} cannot serve as ids; use text or integers")
-    return ids
+def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct ids, and for every row the place of its own."""
+    encoded = table.column(name).combine_chunks()
+    if hasattr(encoded, "chunks"):
+        encoded = encoded.chunk(0) if encoded.num_chunks else encoded
+    if not hasattr(encoded, "dictionary"):
+        encoded = encoded.dictionary_encode()
+    names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
+    if any(entry is None or entry != entry for entry in names):
+        raise ValueError(f"{path}: column {name!r} holds an id that is missing")
+    place: dict[Any, int] = {}
+    merged = np.array([place.setdefault(entry, len(place)) for entry in names], dtype=np.int64)
+    group = merged[codes]
+    present = np.unique(group)  # a dictionary may list what no row has
+    distinct = list(place)
+    return [distinct[i] for i in present], np.searchsorted(present, group)
 
 
-def _refuse_nulls(table: Any, column: int, path: PathLike) -> None:
-    values = table.column(column)
+def _refuse_nulls(table: Any, name: str, path: PathLike) -> None:
+    values = table.column(name)
     if values.null_count:
         row = int(np.argmax(values.is_null().to_numpy()))
-        raise ValueError(f"{path}: column {table.column_names[column]!r} is empty in row {row + 1}")
+        raise ValueError(f"{path}: column {name!r} is empty in row {row + 1}")

@@ -25,15 +25,15 @@ class Kernel:
     ----------
     matrix : (N, N) float64
     gamma : float
-    smallest_eigenvalue : float
-        Of exp(-γ W), before anything was done about it.
+    smallest_eigenvalue : float or None
+        Of exp(-γ W), before anything was done about it; None where nobody looked (``psd=None``).
     done : str
         What was done, as a sentence.
     """
 
     matrix: NDArray[np.float64] = field(repr=False)
     gamma: float
-    smallest_eigenvalue: float
+    smallest_eigenvalue: float | None
     done: str
     _keep: NDArray[np.float64] | None = field(default=None, repr=False)  # (N, N) projector on what was not clipped
 
@@ -56,8 +56,19 @@ class Kernel:
     def shape(self) -> tuple[int, ...]:
         return self.matrix.shape
 
+    @property
+    def ndim(self) -> int:
+        return self.matrix.ndim
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        return self.matrix.dtype
+
     def __len__(self) -> int:
         return len(self.matrix)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.matrix[key]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
@@ -73,7 +84,8 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
     gamma : float, optional
         Default: 1 / (median of the positive distances).
     psd : {"clip", "shift", None}
-        What to do about negative eigenvalues: set them to 0, add the most negative one to the diagonal, or nothing.
+        What to do about negative eigenvalues: set them to 0, add the most negative one to the diagonal, or not to look
+        for any, which spares an eigenvalue problem of size N.
 
     Returns
     -------
@@ -107,6 +119,8 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
     rate = _rate(gamma, values)
     matrix = np.exp(-rate * values)
     matrix = 0.5 * (matrix + matrix.T)
+    if psd is None:
+        return Kernel(matrix, rate, None, "nothing, as asked: whether the kernel is positive semidefinite is not known")
     eigenvalues, vectors = np.linalg.eigh(matrix)
     smallest = float(eigenvalues[0])
     negative = eigenvalues < -len(matrix) * np.finfo(float).eps * eigenvalues[-1]
@@ -118,10 +132,8 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
         keep = vectors[:, ~negative]
         clipped = (keep * np.maximum(eigenvalues[~negative], 0.0)) @ keep.T
         return Kernel(0.5 * (clipped + clipped.T), rate, smallest, f"clipped: {count}, set to 0", keep @ keep.T)
-    if psd == "shift":
-        shifted = matrix - smallest * np.eye(len(matrix))
-        return Kernel(shifted, rate, smallest, f"shifted: {count}, {-smallest:.3g} added to the diagonal")
-    return Kernel(matrix, rate, smallest, f"nothing, as asked: {count}; the kernel is not positive semidefinite")
+    shifted = matrix - smallest * np.eye(len(matrix))
+    return Kernel(shifted, rate, smallest, f"shifted: {count}, {-smallest:.3g} added to the diagonal")
 
 
 def _as_matrix(distances: Any) -> NDArray[np.float64]:

@@ -116,7 +116,7 @@ class ListedPairs:
         row, column = self.pairs[start:stop].T
         if self.symmetric:
             return np.minimum(row, column), np.maximum(row, column)
-        return np.ascontiguousarray(row), np.ascontiguousarray(column)
+        return row.copy(), column.copy()
 
 
 def at_places(pairs: PairSet, places: NDArray[np.int64]) -> ListedPairs:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ class Status(enum.IntEnum):
     EXACT = 4
     ON_ANCHORS = 5
     ESTIMATED = 6
+    UNKNOWN = 7
 
     @property
     def text(self) -> str:
@@ -39,6 +41,7 @@ _STATUS_TEXTS = {
     Status.EXACT: "exact: solved on the original points",
     Status.ON_ANCHORS: "on the anchors: optimal there, and as good an estimate of W_1 as the anchors are",
     Status.ESTIMATED: "estimated: corrected by a fit to exact pairs; `error` is the error to be expected",
+    Status.UNKNOWN: "unknown: read from a file that does not say how the pair was solved",
 }
 
 
@@ -64,6 +67,10 @@ class Distances:
         Optimal plans and potentials, where they were asked for.
     info : dict
         What the numbers are: metric, solver, device, precision, reg, anchors, seconds, …
+    ids, ids_columns : (N,), (M,)
+        Names of the rows and of the columns: those of the collections, or 0, 1, 2, …
+
+    ``np.asarray(r)`` is ``r.matrix()``, so that SciPy and scikit-learn read it as a matrix of distances.
 
     Examples
     --------
@@ -87,6 +94,19 @@ class Distances:
     plans: Plans | None = field(default=None, repr=False)
     info: dict[str, Any] = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,)."""
+        return np.arange(self.pair_set.n_rows) if self.names[0] is None else self.names[0]
+
+    @property
+    def ids_columns(self) -> NDArray[Any]:
+        """Names of the columns (M,): those of the rows within one collection."""
+        if self.pair_set.symmetric:
+            return self.ids
+        return np.arange(self.pair_set.n_columns) if self.names[1] is None else self.names[1]
 
     @property
     def pairs(self) -> NDArray[np.int64]:
@@ -107,6 +127,36 @@ class Distances:
 
             return squareform(self.values, checks=False) if len(self) else np.zeros(shape)
         return self.values.reshape(shape).copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("the matrix of distances is made when it is asked for; it cannot be had without a copy")
+        return np.asarray(self.matrix(), dtype=dtype)
+
+    def to_frame(self, form: str = "square") -> Any:
+        """A pandas DataFrame with the ids: "square", the labelled matrix, or "long", one row per pair.
+
+        The long form has the columns id_i, id_j, distance, and lower, upper and error where they were asked for.
+
+        >>> import asot
+        >>> D = asot.Distributions.from_list([[[0.0]], [[3.0]]], ids=["eve", "adam"])
+        >>> asot.pairwise_exact(D).to_frame()
+              eve  adam
+        eve   0.0   3.0
+        adam  3.0   0.0
+        """
+        from asot.run.frames import distances_frame
+
+        return distances_frame(self, form)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file: ``.npz`` keeps everything, ``.npy`` the matrix, ``.csv`` one line per pair.
+
+        `asot.load_distances` reads it back.
+        """
+        from asot.data.files import save_distances
+
+        save_distances(self, path)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -139,6 +189,32 @@ class Neighbors:
     distances: NDArray[np.float64]
     info: dict[str, Any] = field(default_factory=dict, repr=False)
     n_exact: int | None = None
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,)."""
+        return np.arange(len(self.indices)) if self.names[0] is None else self.names[0]
+
+    @property
+    def neighbor_ids(self) -> NDArray[Any]:
+        """Names of the neighbours (N, K)."""
+        return self.indices if self.names[1] is None else self.names[1][self.indices]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row per neighbour: id, rank (from 1), neighbor and distance."""
+        from asot.run.frames import neighbors_frame
+
+        return neighbors_frame(self)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        n, k = self.indices.shape
+        solved = "" if self.n_exact is None else f"; {self.n_exact:,} pairs solved"
+        spread = f", {self.distances.min():.4g} to {self.distances.max():.4g}" if self.distances.size else ""
+        return f"Neighbors: the {k:,} nearest of each of {n:,}{spread}{solved}"
 
     def graph(self, n_columns: int | None = None) -> Any:
         """The distances as scipy.sparse.csr_matrix (N, M), as scikit-learn's ``metric="precomputed"`` reads it.
@@ -160,3 +236,10 @@ def neighbor_graph(
 
     shape = (len(indptr) - 1, n_columns)
     return sparse.csr_matrix((distances.copy(), indices.copy(), indptr), shape=shape)
+
+
+def named(result: Any, rows: NDArray[Any] | None, columns: NDArray[Any] | None) -> Any:
+    """A result that knows the names of its rows and columns; what a sink of somebody else returned stays as it is."""
+    if isinstance(result, (Distances, Neighbors)):
+        return replace(result, names=(rows, columns))
+    return result

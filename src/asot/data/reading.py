@@ -1,0 +1,221 @@
+"""Reading the parts of a collection: points, offsets, masses, ids and labels, checked, and owned from then on.
+
+A collection does not change. So what is read here is a copy, unless the memory behind it can never be written to, such
+as a file that is mapped for reading. Labelled columns (pandas) are put in the order of the points' own index first,
+because a label belongs to its row and not to its place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.validation import FloatArray, to_array, to_float_array
+
+_PADDING = 4
+"""NumPy gives every text of an array the room of the longest. Beyond this many times their own length, and a megabyte,
+texts are kept as Python objects."""
+
+
+def read_points(points: Any) -> FloatArray:
+    """Points (n, d), float32 or float64, that nobody else can change."""
+    array = own_floats(points, "points")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"points must be (n, d) with d ≥ 1; found shape {array.shape}")
+    return array
+
+
+def read_masses(masses: Any, n_points: int) -> NDArray[np.float64]:
+    """Masses (n,) as given; normalising makes the copy."""
+    array = np.asarray(to_float_array(masses, "masses"), dtype=np.float64)
+    if array.shape != (n_points,):
+        raise ValueError(f"masses must hold one mass for each of the {n_points} points; found shape {array.shape}")
+    return array
+
+
+def read_offsets(offsets: Any, n_points: int, ids: Any = None) -> NDArray[np.int64]:
+    """Offsets (N + 1,): from 0 to the number of points, strictly increasing."""
+    array = to_array(offsets, "offsets")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"offsets must be integers (N + 1,); found {array.dtype} of shape {array.shape}")
+    array = array.astype(np.int64)  # a copy
+    if len(array) < 2:
+        raise ValueError("the collection is empty: offsets must hold at least two numbers, 0 and the number of points")
+    if array[0] != 0 or array[-1] != n_points:
+        raise ValueError(
+            f"offsets must start at 0 and end at the number of points, {n_points}; found {array[0]} and {array[-1]}"
+        )
+    steps = np.diff(array)
+    if steps.min() < 0:
+        i = int(np.argmax(steps < 0))
+        raise ValueError(f"offsets must increase, but offsets[{i + 1}] = {array[i + 1]} follows {array[i]}")
+    if steps.min() == 0:
+        raise ValueError(
+            f"{label_of(int(np.argmin(steps)), ids)} is empty; drop it, a distribution needs at least one point"
+        )
+    return array
+
+
+def read_ids(ids: Any, n: int) -> NDArray[Any] | None:
+    """Names (N,), a copy: numbers and text as NumPy keeps them, everything else as objects."""
+    if ids is None:
+        return None
+    if isinstance(ids, str) or not hasattr(ids, "__len__"):
+        raise ValueError(f"ids must name each of the {n} distributions; found {ids!r}")
+    if isinstance(ids, (list, tuple)) and ids and all(type(entry) is str for entry in ids):
+        array = text_array(ids)
+    else:
+        array = np.array(to_array(ids, "ids"))
+        if array.ndim != 1:  # ids that are tuples stay whole
+            array = np.empty(len(ids), dtype=object)
+            array[:] = list(ids)
+    if len(array) != n:
+        raise ValueError(f"ids must name each of the {n} distributions; found {len(array)}")
+    return array
+
+
+def label_of(i: int, ids: Any) -> str:
+    """How messages call distribution i."""
+    if ids is None or i >= len(ids):
+        return f"distribution {i}"
+    name = getattr(ids, "iloc", ids)[i]  # a pandas column is asked for its place, not for its index
+    return f"distribution {i} ({str(name)!r})"
+
+
+def text_array(texts: Sequence[str]) -> NDArray[Any]:
+    """Texts as an array, of objects where one long text would blow up the others."""
+    lengths = [len(text) for text in texts]
+    padded, needed = max(lengths, default=0) * len(lengths), sum(lengths)
+    if padded <= _PADDING * needed + 2**18:  # four bytes a letter
+        return np.array(texts, dtype=np.str_)
+    return np.array(texts, dtype=object)
+
+
+# ----------------------------------------------------------------------------------------------------------- ownership
+
+
+def own_floats(values: Any, name: str) -> FloatArray:
+    """Numbers as float32 or float64 in memory that nobody else can write to; a copy only where it is needed."""
+    seen = to_array(values, name)
+    array = to_float_array(seen, name, keep_float32=True)
+    is_new = isinstance(values, (list, tuple)) or not np.may_share_memory(array, seen)
+    return array if is_new or _is_constant(array) else array.copy()
+
+
+def _is_constant(array: NDArray[Any]) -> bool:
+    """Whether the memory behind an array is read-only at its root. A mere flag of NumPy's can be turned back."""
+    root: Any = array
+    while isinstance(root, np.ndarray):
+        root = root.base
+    if root is None:
+        return False
+    try:
+        return memoryview(root).readonly
+    except TypeError:
+        return False
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view, which cannot be made writeable while its base is not."""
+    if isinstance(array.base, np.ndarray) and not array.base.flags.writeable:
+        return array  # it is one
+    array.flags.writeable = False
+    return array.view()
+
+
+# -------------------------------------------------------------------------------------------------------------- labels
+
+
+def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> Any:
+    """Labelled values in the order of the rows of a labelled reference; anything without an index goes by place."""
+    if not (hasattr(values, "reindex") and hasattr(reference, "reindex")):
+        return values
+    mine, theirs = values.index, reference.index
+    if mine is theirs or mine.equals(theirs):
+        return values
+    if len(mine) == len(theirs) and mine.is_unique and theirs.is_unique and bool(mine.isin(theirs).all()):
+        return values.reindex(theirs)
+    raise ValueError(
+        f"the index of {name} is not that of {of}, so they cannot be put together row by row; "
+        f"align them first, or pass {name}.to_numpy() to go by position"
+    )
+
+
+def factorized(labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The labels that occur, in order, and for every point the place of its label among them."""
+    if hasattr(labels, "cat") and hasattr(labels.cat, "codes"):  # pandas, categorical
+        return _of_categories(labels, n_points)
+    names = to_array(labels, "labels")
+    if names.shape != (n_points,):
+        raise ValueError(f"labels must hold one label for each of the {n_points} points; found shape {names.shape}")
+    missing = is_missing(names)
+    if missing.any():
+        raise ValueError(f"label {int(np.argmax(missing))} is missing ({names[missing][0]}); every point needs one")
+    try:
+        if names.dtype.kind in "OUT":  # text: looked up in a table, and only what is distinct is sorted
+            return _of_texts(names)
+        unique, group = np.unique(names, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"labels cannot be ordered: {error}; make them all text or all numbers") from error
+    return unique, group
+
+
+def _of_categories(labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    codes = np.asarray(labels.cat.codes, dtype=np.int64)
+    if codes.shape != (n_points,):
+        raise ValueError(f"labels must hold one label for each of the {n_points} points; found shape {codes.shape}")
+    if (codes < 0).any():
+        raise ValueError(f"label {int(np.argmax(codes < 0))} is missing; every point needs one")
+    used = np.flatnonzero(np.bincount(codes, minlength=len(labels.cat.categories)))  # levels may be unused
+    names = np.asarray(labels.cat.categories)[used]
+    try:
+        order = np.arange(len(used)) if labels.cat.ordered else np.argsort(names, kind="stable")
+    except TypeError as error:
+        raise ValueError(f"labels cannot be ordered: {error}; make them all text or all numbers") from error
+    rank = np.empty(len(labels.cat.categories), dtype=np.int64)
+    rank[used[order]] = np.arange(len(used))
+    names = names[order]
+    return (text_array(names.tolist()) if _is_text(names) else names), rank[codes]
+
+
+def _of_texts(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    place: dict[Any, int] = {}
+    group = np.fromiter((place.setdefault(name, len(place)) for name in names.tolist()), np.int64, len(names))
+    distinct = list(place)
+    order = sorted(range(len(distinct)), key=distinct.__getitem__)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    ordered = [distinct[i] for i in order]
+    if all(type(name) is str for name in ordered):
+        return text_array(ordered), rank[group]
+    unique = np.empty(len(ordered), dtype=object)
+    unique[:] = ordered
+    return unique, rank[group]
+
+
+def _is_text(names: NDArray[Any]) -> bool:
+    return names.dtype.kind == "O" and all(type(name) is str for name in names)
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where there is no value: NaN, NaT, None or pandas' NA."""
+    if values.dtype.kind in "fc":
+        return np.isnan(values)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=np.bool_)
+    return np.fromiter((_is_nothing(v) for v in values.ravel()), np.bool_, values.size).reshape(values.shape)
+
+
+def _is_nothing(value: Any) -> bool:
+    if type(value) is str:
+        return False
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # NA is neither equal to itself nor different; arrays are no labels, but something
+        return value is getattr(sys.modules.get("pandas"), "NA", None)
