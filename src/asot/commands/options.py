@@ -133,5 +133,5 @@ def finish(output: str, result: Any, first: Distributions, second: Distributions
     """Write distances, and say what was written."""
     from asot.data.files import save_distances
 
-    save_distances(output, result, first.ids, None if second is None else second.ids)
+    save_distances(result, output)
     click.echo(f"{output}: {result!r}")
