@@ -57,7 +57,7 @@ function measure(frame) {
     if (letters < found.letters) { found.letters = letters; found.smallest = e.textContent.slice(0, 40); }
     if (contrast < found.contrast) { found.contrast = contrast; found.faintest = e.textContent.slice(0, 40); }
   }
-  found.pictures = [...page.querySelectorAll('svg[role=img]')].map(e => {
+  found.pictures = [...page.querySelectorAll('img')].map(e => {
     const box = e.getBoundingClientRect(); return [box.width, box.height]; });
   found.scrolling = [...page.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length;
   return found;

@@ -50,7 +50,7 @@ class Maker:
         self.count += 1
         settings: Cell = {"features": "five copies" if condition == PUBLISHED else "four rounds", "errors": "rms"}
         if condition == PUBLISHED:
-            settings["row_zero"] = True
+            settings["row_zero"] = method != "BDS-eOT"
         if method in SINKHORN:
             settings |= {"reg": 0.1 if condition == PUBLISHED else 0.0316 * SHAPES[name][3], "max_iter": 50}
         return {

@@ -35,7 +35,7 @@ def fail(*arguments, code=1):
 
 
 def test_every_command_has_help():
-    for command in ("table1", "table2", "fig3", "fig4", "all", "report", "merge"):
+    for command in ("table1", "table2", "fig3", "fig4", "trials", "all", "report", "merge"):
         assert command in succeed("--help")
         assert f"Usage: asot paper {command}" in succeed(command, "--help")
 
@@ -67,17 +67,16 @@ def test_options_choose_cells():
     assert all(r["machine"]["threads"] == 1 for r in records)
 
 
-def test_the_papers_numbers_stand_beside_ours(tmp_path):
-    (tmp_path / "p.csv").write_text("table,set,method,value,spread,source\nrmse,MUTAG,ASOT-k,0.1234,,here\n")
-    said = succeed("table1", *FEW, "--published", "p.csv", "--condition", "published")
+def test_the_papers_numbers_stand_beside_ours():
+    said = succeed("table1", *FEW, "--condition", "published")
     assert "paper" in said
-    assert "0.1234" in said
+    assert "0.1169" in said
 
 
 def test_a_dry_run_lists_cells_and_runs_none():
     said = succeed("table1", *FEW, "--dry-run")
     assert "0 of 2 finished" in said
-    assert said.splitlines()[-1].startswith("6 cells, 0 finished, about ")
+    assert said.splitlines()[-1].startswith("6 cells, 0 finished, 6 to go")
     with pytest.raises(FileNotFoundError):
         read_cells("results.json")
     succeed("table1", "--sets", "MUTAG", "--methods", "OT-EMD")
@@ -100,7 +99,7 @@ def test_failures_are_summed_up_and_end_with_an_error(monkeypatch):
     said = fail("table1", *FEW)
     assert "failed: MUTAG OT-EMD (as published, fold 0, seed 0) and 5 more: there is no MUTAG.zip" in said
     assert said.splitlines()[-1] == "asot: error: 6 of 6 cells failed; they are run again next time"
-    assert "0 of 2 finished, 2 failed, about " in succeed("table1", *FEW, "--dry-run")
+    assert "0 of 2 finished, 2 failed" in succeed("table1", *FEW, "--dry-run")
 
 
 def test_an_interrupt_is_one_line(monkeypatch):
@@ -121,12 +120,22 @@ def test_fig3_takes_its_own_methods_only():
     assert "6 cells" in succeed("fig3", "--sets", "BZR", "--dry-run")
 
 
+def test_cells_are_planned_once(monkeypatch):
+    from asot_paper import tables
+
+    planned = []
+    original = tables.plan
+    monkeypatch.setattr(tables, "plan", lambda *a, **k: planned.append(a) or original(*a, **k))
+    succeed("table1", *FEW)
+    assert len(planned) == 1
+
+
 def test_all_runs_everything_and_writes_the_report(tmp_path, monkeypatch):
     pytest.importorskip("asot_paper.report")
     written = []
     monkeypatch.setattr("asot_paper.report.write_report", lambda *a, **k: written.append((a, k)))
     said = succeed("all", *FEW, "--condition", "published", "--results", "out.json")
-    assert written == [(("out.json", "out.md", "out.html"), {"published": None})]
+    assert written == [(("out.json", "out.md", "out.html"), {})]
     assert "report: out.md, out.html" in said
     kinds = {record["kind"] for record in read_cells("out.json")}
     assert kinds == {"run", "ablation"}
@@ -137,7 +146,7 @@ def test_the_report_is_written_from_a_results_file(monkeypatch):
     written = []
     monkeypatch.setattr("asot_paper.report.write_report", lambda *a, **k: written.append((a, k)))
     succeed("report", "--results", "out.json", "--markdown", "a.md")
-    assert written == [(("out.json", "a.md", "out.html"), {"published": None})]
+    assert written == [(("out.json", "a.md", "out.html"), {})]
 
 
 def test_results_of_other_machines_are_merged(tmp_path):
@@ -163,9 +172,9 @@ def test_results_of_other_machines_are_merged(tmp_path):
         (("table1", "--condition", "described", "--epochs", "3"), "--epochs are for --condition published or both"),
         (("table1", "--jobs", "0"), "n_jobs must be"),
         (("table1", "--device", "gpu"), "unknown device 'gpu'"),
-        (("table1", "--published", "none.csv"), "cannot read none.csv"),
         (("table1", "--results", "none/r.json"), "the folder"),
-        (("report", "--results", "none.json", "--published", "none.csv"), "cannot read none.csv"),
+        (("report", "--results", "none.json"), "cannot read none.json"),
+        (("trials", "--condition", "described"), "trials are made as published"),
     ],
 )
 def test_wrong_values_are_one_line(arguments, message):

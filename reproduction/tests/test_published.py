@@ -1,55 +1,31 @@
-"""The paper's numbers: what is known is read, what is typed in is checked."""
+"""The paper's numbers are all there, and times have training and distances apart."""
 
-import pytest
-from asot_paper.published import COLUMNS, Published, read_published
-
-HEADER = ",".join(COLUMNS)
+from asot_paper.names import PAPER_METHODS, SETS
+from asot_paper.published import SLIPS, paper_seconds, read_published
 
 
-def test_every_known_number_has_a_source():
-    known = read_published()
-    assert known["rmse", "MUTAG", "ASOT-ML"].spread is None
-    assert all(entry.source for entry in known.values())
+def test_table_1_has_72_errors():
+    errors = {place for place in read_published() if place[0] == "rmse"}
+    assert errors == {("rmse", name, method) for name in SETS for method in PAPER_METHODS if method != "OT-EMD"}
+    assert len(errors) == 72
 
 
-def test_a_file_adds_and_replaces(tmp_path):
-    path = tmp_path / "p.csv"
-    lines = [HEADER, "rmse,MUTAG,SW,0.5,0.01,Table I", 'rmse,MUTAG,ASOT-ML,0.03,,"Table I, again"', ""]
-    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
-    known = read_published(path)
-    assert known["rmse", "MUTAG", "SW"] == Published(0.5, 0.01, "Table I")
-    assert known["rmse", "MUTAG", "ASOT-ML"] == Published(0.03, None, "Table I, again")
-    assert known["rmse", "MUTAG", "ASOT-DL"] == read_published()["rmse", "MUTAG", "ASOT-DL"]
+def test_table_2_has_every_method_on_every_set():
+    for name in SETS:
+        for method in PAPER_METHODS:
+            training, distances = paper_seconds(name, method)
+            assert distances > 0
+            assert (training > 0) == ("ASOT" in method)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "must begin with the line table,set"),
-        ("set,table\n", "found set,table"),
-        (f"{HEADER}\nerror,MUTAG,SW,1,,x", "line 2: unknown table 'error'; choose from rmse, seconds"),
-        (f"{HEADER}\nrmse,Mutag,SW,1,,x", "unknown set 'Mutag'; choose from MUTAG"),
-        (f"{HEADER}\nrmse,MUTAG,SWD,1,,x", "unknown method 'SWD'; choose from OT-EMD"),
-        (f"{HEADER}\nrmse,MUTAG,SW,1;0,,x", "the value '1;0' is not a number"),
-        (f"{HEADER}\nrmse,MUTAG,SW,nan,,x", "not a number"),
-        (f"{HEADER}\nrmse,MUTAG,SW,1,-2,x", "the spread '-2' is not a number ≥ 0"),
-        (f"{HEADER}\nrmse,MUTAG,SW,1,,", "no source"),
-        (f"{HEADER}\nrmse,MUTAG,SW,1", "must have 6 entries"),
-        (f"{HEADER}\nrmse,MUTAG,SW,1,,a,b", "must have 6 entries"),
-        (f"{HEADER}\nrmse,MUTAG,SW,1,,a\nrmse,MUTAG,SW,2,,a", "line 3: rmse MUTAG SW is there twice"),
-        (f'{HEADER}\nrmse,MUTAG,SW,1,,"a', "not a CSV table: unexpected end of data; look for a quote"),
-    ],
-)
-def test_mistakes_are_told_with_their_line(tmp_path, text, message):
-    path = tmp_path / "p.csv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_published(path)
+def test_methods_that_share_anchors_share_their_training_time():
+    assert all(paper_seconds(name, "ASOT-k")[0] == paper_seconds(name, "eASOT-k")[0] for name in SETS)
 
 
-def test_files_that_are_no_text_or_not_there_are_told(tmp_path):
-    (tmp_path / "p.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match="UTF-8"):
-        read_published(tmp_path / "p.csv")
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        read_published(tmp_path / "none.csv")
+def test_what_the_paper_does_not_have_is_none():
+    assert paper_seconds("MUTAG", "learned (ours)") is None
+
+
+def test_a_slip_is_the_number_of_another_set():
+    for (name, method), other in SLIPS.items():
+        assert read_published()["rmse", name, method] == read_published()["rmse", other, method]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from asot_paper.names import DESCRIBED, OURS, PUBLISHED
+from asot_paper.names import DESCRIBED, PUBLISHED
+from asot_paper.report import facts
 
 from reproduction.tests.made_results import Maker
-from reproduction.tests.test_report import data_of, written
+from reproduction.tests.test_report import data_of, row, section, tables, written
 
 
 def test_times_of_different_places_are_different_rows(tmp_path):
@@ -14,17 +15,18 @@ def test_times_of_different_places_are_different_rows(tmp_path):
     cells[1]["device"] = "cuda"
     cells[2]["machine"] = {**cells[2]["machine"], "threads": 16, "cores": 16}
     cells.append(make.run(DESCRIBED, "MUTAG", "SW", fold=1, seconds=1.0, train_seconds=0.0))  # the most cells: cpu A
-    _, page = written(tmp_path, cells)
-    rows = {row[0]: row[1] for row in page.tables["times-described-1"][1:]}
-    assert rows == {"SW (cpu A)": "1.0", "SW (cpu B)": "4.0", "SW (cuda:0)": "2.0"}
-    assert "cpu B: Made Processor 9000, 16 of 16 cores" in page.words
+    markdown, _ = written(tmp_path, cells)
+    assert "| SW (cpu A) | **1.0** |" in markdown
+    assert "| SW (cpu B) | **4.0** |" in markdown
+    assert "| SW (cuda:0) | **2.0** |" in markdown
+    assert "cpu B: Made Processor 9000, 16 of 16 cores" in markdown
 
 
 def test_both_names_of_the_first_gpu_are_one_place(tmp_path):
     make = Maker()
     cells = [make.run(DESCRIBED, "MUTAG", method, device=name) for method, name in (("eOT", "cuda"), ("SW", "cuda:0"))]
-    _, page = written(tmp_path, cells)
-    assert [row[0] for row in page.tables["times-described-1"][1:]] == ["SW (cuda:0)", "eOT (cuda:0)"]
+    (table,) = tables(section(written(tmp_path, cells)[0], "times-described"))
+    assert [fields[0] for fields in table[1:]] == ["SW (cuda:0)", "eOT (cuda:0)"]
 
 
 def test_errors_count_once_for_each_fold_wherever_they_were_computed():
@@ -40,16 +42,17 @@ def test_cells_that_ran_beside_other_work_have_errors_but_no_times(tmp_path):
     cells = [make.run(DESCRIBED, "MUTAG", method, timed=False) for method in ("OT-EMD", "SW", "ASOT-k")]
     cells += [{**make.scaling(method, 100), "timed": False} for method in ("OT-EMD", "POT loop")]
     cells += [{**make.ablation(DESCRIBED, "MUTAG", "ASOT-k", k, 0), "timed": False} for k in (5, 10)]
-    markdown, page = written(tmp_path, cells)
-    assert page.row("described-rmse", "SW") != ["not run"]
-    assert "times-described-1" not in page.tables
-    assert "7 cells ran beside other work" in page.words
-    assert "figure-scaling" not in [attributes.get("id") for attributes in page.all("figure")]
-    assert "figure-fig4-error" in [attributes.get("id") for attributes in page.all("figure")]
-    assert "figure-fig4-time" not in [attributes.get("id") for attributes in page.all("figure")]
-    assert "exact distances in" not in markdown
-    _, page = written(tmp_path, [*cells, make.run(DESCRIBED, "MUTAG", "eOT")])
-    assert [row[0] for row in page.tables["times-described-1"]] == ["method", "eOT"]
+    markdown, _ = written(tmp_path, cells)
+    assert row(tables(section(markdown, "as-described"))[1], "SW") != ["not run"]
+    assert 'id="times-described"' not in markdown
+    assert "paper-scaling.svg" not in markdown
+    assert "paper-fig4-error.svg" in markdown
+    assert "paper-fig4-time.svg" not in markdown
+    assert "Exact distances in seconds" not in markdown
+    markdown, _ = written(tmp_path, [*cells, make.run(DESCRIBED, "MUTAG", "eOT")])
+    assert "7 cells ran beside other work" in markdown
+    (table,) = tables(section(markdown, "times-described"))
+    assert [fields[0] for fields in table] == ["method", "eOT"]
 
 
 def test_of_cells_that_were_run_again_the_last_counts():
@@ -67,7 +70,7 @@ def test_runs_with_different_settings_are_never_averaged(tmp_path):
     found = data_of(cells)
     assert {cell["settings"]["epochs"] for cell in found.runs(DESCRIBED, "MUTAG", "ASOT-ML").cells} == {40}
     assert found.n_other_settings == 2
-    assert "Not shown: 2 runs with other settings" in written(tmp_path, cells)[1].words
+    assert "Not shown: 2 runs with other settings" in written(tmp_path, cells)[0]
 
 
 def test_settings_that_are_found_in_a_run_do_not_part_its_folds():
@@ -80,32 +83,12 @@ def test_what_was_run_but_not_timed_is_not_said_to_be_missing(tmp_path):
     make = Maker()
     cells = [make.run(DESCRIBED, name, "SW") for name in ("MUTAG", "BZR")]
     cells += [make.run(DESCRIBED, "MUTAG", "eOT"), make.run(DESCRIBED, "BZR", "eOT", timed=False)]
-    _, page = written(tmp_path, cells)
-    assert page.row("times-described-1", "eOT")[1] == "not timed"
-
-
-def test_the_fastest_is_sought_on_each_machine_by_itself(tmp_path):
-    make = Maker()
-    cells = [make.run(DESCRIBED, "MUTAG", "SW", seconds=seconds, train_seconds=0.0) for seconds in (1.0, 2.0)]
-    cells[1]["device"] = "cuda"
-    markdown, page = written(tmp_path, cells)
-    assert "| SW | **1.0** |" in markdown
-    assert "| SW (cuda:0) | **2.0** |" in markdown
-    assert "on each machine and device," in page.words
-
-
-def test_where_a_setting_holds_is_told_without_saying_more(tmp_path):
-    make = Maker()
-    cells = [make.run(PUBLISHED, name, OURS, settings={"epochs": 40}) for name in ("MUTAG", "MNIST")]
-    cells += [make.run(PUBLISHED, "MUTAG", "ASOT-ML", settings={"epochs": 500})]
-    cells += [make.run(PUBLISHED, "MNIST", "ASOT-ML", settings={"epochs": 40})]
-    _, page = written(tmp_path, cells)
-    rows = [row[1:] for row in page.tables["settings-published"] if row[0] == "epochs"]
-    assert rows == [["40", "learned (ours)"], ["40", "MNIST; ASOT-ML"], ["500", "MUTAG; ASOT-ML"]]
+    (table,) = tables(section(written(tmp_path, cells)[0], "times-described"))
+    assert row(table, "eOT")[1] == "not timed"
 
 
 def test_what_was_run_without_the_rule_only_is_missing_where_the_rule_is_on():
     make = Maker()
     cells = [make.run(PUBLISHED, "MUTAG", "SW"), make.run(PUBLISHED, "BZR", "SW", settings={"row_zero": False})]
-    assert "SW" not in data_of(cells).missing(PUBLISHED)["MUTAG"]
-    assert "SW" in data_of(cells).missing(PUBLISHED)["BZR"]
+    assert "BZR SW" in facts.missing(data_of(cells), PUBLISHED)
+    assert "MUTAG SW" not in facts.missing(data_of(cells), PUBLISHED)

@@ -5,7 +5,6 @@ import pytest
 from asot_paper import tables
 from asot_paper.methods import METHODS, Hardware
 from asot_paper.names import CONDITIONS, DESCRIBED, PUBLISHED, SETS
-from asot_paper.published import Published
 from asot_paper.scale import FULL, QUICK
 
 CPU = Hardware("cpu", 1)
@@ -74,14 +73,13 @@ def test_groups_leave_failures_and_other_kinds_out():
 
 
 def test_a_table_shows_means_and_the_papers_numbers_only_where_they_belong():
-    paper = {("rmse", "MUTAG", "ASOT-ML"): Published(0.0264, None, "there")}
     records = [
         record("ASOT-ML", rmse=0.02),
         record("ASOT-ML", rmse=0.03),
         record("OT-EMD", rmse=0.0),
         record("ASOT-ML", condition=DESCRIBED, rmse=7.5),
     ]
-    published, described = tables.table_text("rmse", records, paper).split(DESCRIBED)
+    published, described = tables.table_text("rmse", records).split(DESCRIBED)
     assert "0.0250 ± 0.0050  0.0264" in published
     assert "paper" in published
     assert "paper" not in described
@@ -90,14 +88,14 @@ def test_a_table_shows_means_and_the_papers_numbers_only_where_they_belong():
 
 def test_times_are_training_plus_distances():
     records = [record("ASOT-k", train_seconds=2.0, seconds=0.5), record("SW", seconds=3.0)]
-    text = tables.table_text("seconds", records, {})
+    text = tables.table_text("seconds", records)
     assert "2 + 0.5" in text
-    assert "paper" not in text
-    assert tables.table_text("seconds", [], {}) == "no finished cells"
+    assert "0.1 + 1.97" in text  # the paper's
+    assert tables.table_text("seconds", []) == "no finished cells"
 
 
 def test_times_of_cells_that_ran_beside_other_work_are_not_shown():
     records = [record("SW", seconds=3.0), {**record("ASOT-k", train_seconds=2.0, seconds=0.5), "timed": False}]
-    text = tables.table_text("seconds", records, {})
+    text = tables.table_text("seconds", records)
     assert "untimed" in text
     assert "2 + 0.5" not in text

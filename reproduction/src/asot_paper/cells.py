@@ -16,10 +16,10 @@ from typing import Any
 from asot_paper.conditions import error_rule, features_of
 from asot_paper.machine import machine, versions
 from asot_paper.methods import METHODS, Hardware, method_settings
-from asot_paper.names import PUBLISHED
+from asot_paper.names import PUBLISHED, has_row_zero_rule
 from asot_paper.scale import MAX_ITER, Scale
 
-KINDS = ("run", "curve", "ablation", "scatter", "scaling")
+KINDS = ("run", "trial", "curve", "ablation", "scatter", "scaling")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def make_cell(
     more: Mapping[str, Any] | None = None,
 ) -> Cell:
     """A cell with the settings that its condition, set and method bring."""
-    rule = row_zero if condition == PUBLISHED else None
+    rule = row_zero and has_row_zero_rule(method) if condition == PUBLISHED else None
     settings: dict[str, Any] = {"features": features_of(condition, name), "errors": error_rule(condition, rule)}
     if rule is not None:
         settings["row_zero"] = rule

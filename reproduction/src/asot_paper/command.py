@@ -114,11 +114,6 @@ def _hardware(options: dict[str, Any]) -> Hardware:
 _RESULTS = click.option(
     "--results", type=click.Path(), default="results.json", show_default=True, help="Where finished cells are kept."
 )
-_PUBLISHED = click.option(
-    "--published",
-    type=click.Path(),
-    help="CSV with more of the paper's numbers: table,set,method,value,spread,source.",
-)
 _FOLDS = click.option(
     "--folds", type=click.IntRange(1, 10), help="How many of the ten are run.  [default: 10; quick: 1]"
 )
@@ -146,7 +141,7 @@ _OPTIONS = (
     _ZINC_GRAPHS,
     _ZINC_RUNS,
     click.option("--untimed", is_flag=True, help="Other work runs beside this: keep errors, show no times."),
-    click.option("--dry-run", is_flag=True, help="List the cells, which are finished, and how long the rest may take."),
+    click.option("--dry-run", is_flag=True, help="List the cells and which are finished."),
     _RESULTS,
 )
 
@@ -162,18 +157,16 @@ def _with_options(*without: Any) -> Callable[[Callable[..., None]], Callable[...
 
 @paper.command()
 @_with_options()
-@_PUBLISHED
-def table1(published: str | None, **options: Any) -> None:
-    """Table I: errors of all methods on all sets."""
-    _table("rmse", published, options)
+def table1(**options: Any) -> None:
+    """Table I: errors of all methods on all sets, beside the paper's."""
+    _table("rmse", options)
 
 
 @paper.command()
 @_with_options()
-@_PUBLISHED
-def table2(published: str | None, **options: Any) -> None:
+def table2(**options: Any) -> None:
     """Table II: seconds, training + distances. It shares its cells with table1."""
-    _table("seconds", published, options)
+    _table("seconds", options)
 
 
 @paper.command()
@@ -190,10 +183,16 @@ def fig4(**options: Any) -> None:
     _figure(_fig4_cells, options)
 
 
+@paper.command()
+@_with_options(_SEEDS, _EPOCHS, _ZINC_GRAPHS, _ZINC_RUNS)
+def trials(**options: Any) -> None:
+    """What the paper's program may have done where its errors do not come back."""
+    _figure(_trial_cells, options)
+
+
 _REPORT = (
     click.option("--markdown", type=click.Path(), help="The report as Markdown.  [default: the results' name, .md]"),
     click.option("--html", type=click.Path(), help="The report as one page.  [default: the results' name, .html]"),
-    _PUBLISHED,
 )
 
 
@@ -204,28 +203,27 @@ def _with_report(command: Callable[..., None]) -> Callable[..., None]:
 @paper.command("all")
 @_with_options()
 @_with_report
-def everything(published: str | None, markdown: str | None, html: str | None, **options: Any) -> None:
-    """Both tables, all figures, and the report.
+def everything(markdown: str | None, html: str | None, **options: Any) -> None:
+    """Both tables, all figures, the trials, and the report.
 
     Time against N is always measured with its own four methods.
     """
-    known = _read_published(published)
     wanted = Wanted(options)
-    outcome = _run(wanted, _all_cells(wanted))
+    cells = _all_cells(wanted)
+    outcome = _run(wanted, cells)
     if outcome is None:
         return
-    _print_tables(("rmse", "seconds"), wanted, known)
-    _write_report(str(wanted.results), markdown, html, published)
+    _print_tables(("rmse", "seconds"), wanted, cells)
+    _write_report(str(wanted.results), markdown, html)
     _finish(outcome)
 
 
 @paper.command()
 @_RESULTS
 @_with_report
-def report(results: str, published: str | None, markdown: str | None, html: str | None) -> None:
+def report(results: str, markdown: str | None, html: str | None) -> None:
     """Write the report of a results file, as Markdown and as one HTML page."""
-    _read_published(published)
-    _write_report(results, markdown, html, published)
+    _write_report(results, markdown, html)
 
 
 @paper.command()
@@ -252,12 +250,12 @@ def merge(results: str, others: tuple[str, ...]) -> None:
 # ------------------------------------------------------------------------------------------------------------- working
 
 
-def _table(table: str, published: str | None, options: dict[str, Any]) -> None:
-    known = _read_published(published)
+def _table(table: str, options: dict[str, Any]) -> None:
     wanted = Wanted(options)
-    outcome = _run(wanted, _table_cells(wanted))
+    cells = _table_cells(wanted)
+    outcome = _run(wanted, cells)
     if outcome is not None:
-        _print_tables((table,), wanted, known)
+        _print_tables((table,), wanted, cells)
         _finish(outcome)
 
 
@@ -291,6 +289,14 @@ def _fig4_cells(wanted: Wanted) -> list[Cell]:
     return figure.plan(wanted.conditions, sets, methods, **wanted.everywhere, row_zero=wanted.row_zero)
 
 
+def _trial_cells(wanted: Wanted) -> list[Cell]:
+    from asot_paper import trials
+
+    if PUBLISHED not in wanted.conditions:
+        raise ValueError("trials are made as published; drop --condition described")
+    return trials.plan(wanted.sets, wanted.methods(), **wanted.everywhere)
+
+
 def _all_cells(wanted: Wanted) -> list[Cell]:
     """Everything there is, of the sets and methods asked for."""
     from asot_paper import fig3, fig4, scaling, scatter
@@ -300,6 +306,8 @@ def _all_cells(wanted: Wanted) -> list[Cell]:
     conditions, sets, methods = wanted.conditions, wanted.narrowed, wanted.narrowed_methods
     cells += fig3.plan(conditions, sets(fig3.SETS), methods(fig3.METHODS), seeds=wanted.seeds, **rule)
     cells += fig4.plan(conditions, sets(fig4.SETS), methods(fig4.METHODS), **rule)
+    if PUBLISHED in conditions and not wanted.scale.quick:
+        cells += _trial_cells(wanted)
     if DESCRIBED in conditions:
         cells += scatter.plan(sets(scatter.SETS), methods(scatter.METHODS), **wanted.everywhere)
         cells += scaling.plan(wanted.sets, **wanted.everywhere)
@@ -315,7 +323,7 @@ def _run(wanted: Wanted, cells: list[Cell]) -> Outcome | None:
 
     if wanted.options["dry_run"]:
         records = read_cells(wanted.results) if wanted.results.exists() else []
-        click.echo(_listing(cells, Results(wanted.results, records), wanted))
+        click.echo(_listing(cells, Results(wanted.results, records)))
         return None
     check_writable(wanted.results)
     with open_results(wanted.results) as results:
@@ -323,50 +331,37 @@ def _run(wanted: Wanted, cells: list[Cell]) -> Outcome | None:
         return run_cells(cells, results, Workshop.beside(wanted.results, **wanted.everywhere, **where))
 
 
-def _listing(cells: list[Cell], results: Results, wanted: Wanted) -> str:
+def _listing(cells: list[Cell], results: Results) -> str:
     """One line for each kind, condition, set and method."""
-    from asot_paper.costs import Forecast, words
-
-    forecast = Forecast(wanted.scale)
-    forecast.learn_from(cells, {record["key"]: record for record in results.records if "error" not in record})
     by_group: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         by_group.setdefault(cell.group, []).append(cell)
-    lines, total = [], 0.0
+    lines = []
     for group, members in by_group.items():
         todo = [cell for cell in members if results.finished(cell.key) is None]
         failed = sum(results.failure(cell.key) is not None for cell in todo)
-        left = sum(map(forecast.seconds, todo))
-        total += left
         states = [f"{len(members) - len(todo)} of {len(members)} finished", f"{failed} failed" if failed else ""]
-        states.append(f"about {words(left)}" if todo else "")
         name = "{:<9}{:<14}{:<9}{:<18}".format(*group)
         lines.append(name + ", ".join(filter(None, states)))
     finished = sum(results.finished(cell.key) is not None for cell in cells)
-    return "\n".join([*lines, f"{len(cells)} cells, {finished} finished, about {words(total)} to go"])
+    return "\n".join([*lines, f"{len(cells)} cells, {finished} finished, {len(cells) - finished} to go"])
 
 
-def _print_tables(tables: Sequence[str], wanted: Wanted, published: dict[Any, Any]) -> None:
+def _print_tables(tables: Sequence[str], wanted: Wanted, cells: Sequence[Cell]) -> None:
     from asot_paper.store import read_cells
     from asot_paper.tables import table_text
 
-    keys = {cell.key for cell in _table_cells(wanted)}
+    keys = {cell.key for cell in cells if cell.kind == "run"}
     records = [record for record in read_cells(wanted.results) if record["key"] in keys]
-    click.echo("\n\n".join(table_text(table, records, published) for table in tables))
+    click.echo("\n\n".join(table_text(table, records) for table in tables))
 
 
-def _read_published(path: str | None) -> dict[Any, Any]:
-    from asot_paper.published import read_published
-
-    return read_published(path)
-
-
-def _write_report(results: str, markdown: str | None, html: str | None, published: str | None) -> None:
+def _write_report(results: str, markdown: str | None, html: str | None) -> None:
     from asot_paper.report import write_report
 
     stem = Path(results).with_suffix("")
     pages = markdown or f"{stem}.md", html or f"{stem}.html"
-    write_report(results, *pages, published=published)
+    write_report(results, *pages)
     click.echo(f"report: {pages[0]}, {pages[1]}")
 
 

@@ -26,6 +26,7 @@ from asot.data.distributions import Distributions
 from asot.run import devices
 from asot.run.result import Distances
 from asot.validation import as_n_jobs
+from asot_paper.as_published import COPIES, DISTRIBUTIONS_PER_BATCH, one_pass_kmeans
 from asot_paper.conditions import regularisation_rule
 from asot_paper.names import CALIBRATED, OURS, PUBLISHED
 from asot_paper.published_models import PublishedSpace
@@ -175,14 +176,17 @@ def learn(
     seed: int,
     epochs: int = 1,
     n_pairs: int = 64,
+    keep: str = "last",
+    per_batch: int | None = None,
     hardware: Hardware,
     on_epoch: OnEpoch | None = None,
 ) -> Learned:
-    """Learn a space of k anchors on a collection, timed."""
+    """Learn a space of k anchors on a collection, timed. ``keep`` and ``per_batch`` are for the authors' models."""
     begin, history = _LEARNERS[learner], {}
     with _noting_warnings() as notes, _torch_threads(hardware, D, learner.endswith("as published")):
         start = time.perf_counter()
-        model = begin(D, k, seed=seed, epochs=epochs, n_pairs=n_pairs, hardware=hardware, on_epoch=on_epoch)
+        authors = {"keep": keep, "per_batch": per_batch, "on_epoch": on_epoch}
+        model = begin(D, k, seed=seed, epochs=epochs, n_pairs=n_pairs, hardware=hardware, **authors)
         seconds = time.perf_counter() - start
     if not isinstance(model, AnchorSpace):
         history = dict(getattr(model, "history_", {}))
@@ -195,19 +199,19 @@ def _own_kmeans(D: Distributions, k: int, *, seed: int, hardware: Hardware, **_:
 
 
 def _one_pass(D: Distributions, k: int, *, seed: int, **_: Any) -> Any:
-    from asot_paper.as_published import one_pass_kmeans
-
     return one_pass_kmeans(D, k, seed)
 
 
 def _published(
-    kind: str, D: Distributions, k: int, *, seed: int, epochs: int, hardware: Hardware, on_epoch: OnEpoch | None,
-    **_: Any,
+    kind: str, D: Distributions, k: int, *, seed: int, epochs: int, keep: str, per_batch: int | None,
+    hardware: Hardware, on_epoch: OnEpoch | None, **_: Any,
 ) -> Any:  # fmt: skip
     from asot_paper import published_models
 
     model = getattr(published_models, kind)
-    return model(D, k, epochs=epochs, seed=seed, keep="last", on_epoch=on_epoch, device=hardware.device)
+    batch = DISTRIBUTIONS_PER_BATCH if per_batch is None else per_batch
+    how = {"epochs": epochs, "seed": seed, "keep": keep, "per_batch": batch, "on_epoch": on_epoch}
+    return model(D, k, **how, device=hardware.device)
 
 
 def _library(
@@ -336,7 +340,6 @@ def _on_points(
     common: dict[str, Any],
 ) -> Distances:
     from asot_paper import baselines
-    from asot_paper.as_published import COPIES
 
     if method == "OT-EMD":
         return baselines.ot_emd(D, **common)

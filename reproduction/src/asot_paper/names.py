@@ -30,6 +30,14 @@ PAPER_METHODS = (
 METHODS = (*PAPER_METHODS, CALIBRATED, OURS)
 
 
+def has_row_zero_rule(method: str) -> bool:
+    """Whether the paper's column for a method was computed with the row-0 rule: all but BDS-eOT's were.
+
+    The paper's BDS-eOT is the same distance as its eOT, and its errors are those of eOT without the rule.
+    """
+    return method != "BDS-eOT"
+
+
 def pick(text: str | None, valid: Sequence[str], what: str) -> tuple[str, ...]:
     """The names in a list such as ``"MUTAG, bzr"``, in the order of ``valid``; all of them for None.
 

@@ -1,96 +1,40 @@
-"""The paper's own numbers, as far as they are known here: ``published.csv`` beside this module.
+"""The paper's own numbers: Table 1 and Table 2, every cell, in ``published.csv`` beside this module.
 
-The paper's tables are not part of this project. The file holds the few cells that are quoted in the project's own
-documents, each with its source; nothing else in the package is a number of the paper. Whoever has the paper can type
-its tables into a file of the same form and pass it with ``--published``: its cells are added, and replace those that
-are known.
-
-Columns are ``table`` ("rmse" or "seconds"), ``set``, ``method``, ``value``, ``spread`` (the number after ±, or empty)
-and ``source`` (where the number comes from, in words).
+Columns are ``table``, ``set``, ``method`` and ``value``. ``table`` is "rmse" (Table 1), "seconds_training" or
+"seconds_distances" (Table 2). Nothing else in the package is a number of the paper. The paper gives no spread; it says
+that standard deviations are "all less than 0.05".
 """
 
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Iterator
+import functools
 from importlib import resources
-from typing import NamedTuple
 
-from asot.data.npz import PathLike, reading
-from asot_paper.names import METHODS, SETS
+MACHINE = "Intel Core i7-12700KF, NVIDIA RTX 3090 Ti"
+"""The paper's machine."""
 
-COLUMNS = ("table", "set", "method", "value", "spread", "source")
-TABLES = ("rmse", "seconds")
-
-Place = tuple[str, str, str]
+SLIPS = {("ENZYMES", "SW"): "COX2"}
+"""Cells of Table 1 that hold the number of another set."""
 
 
-class Published(NamedTuple):
-    """One number of the paper."""
+@functools.cache
+def read_published() -> dict[tuple[str, str, str], float]:
+    """The paper's numbers by (table, set, method).
 
-    value: float
-    spread: float | None
-    source: str
-
-
-def read_published(path: PathLike | None = None) -> dict[Place, Published]:
-    """The known numbers by (table, set, method); those of ``path``, if given, are added to the packaged ones.
-
-    >>> read_published()["rmse", "MUTAG", "ASOT-DL"].value
+    >>> read_published()["rmse", "MUTAG", "ASOT-DL"]
     0.0262
     """
-    packaged = resources.files("asot_paper").joinpath("published.csv")
-    found = dict(_cells(packaged.read_text(encoding="utf-8"), "published.csv"))
-    if path is not None:
-        with reading(path) as stream:
-            raw = stream.read()
-        try:
-            text = raw.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not a text file in UTF-8; save the table as CSV") from error
-        found.update(_cells(text, path))
-    return found
+    text = resources.files("asot_paper").joinpath("published.csv").read_text(encoding="utf-8")
+    return {(row["table"], row["set"], row["method"]): float(row["value"]) for row in csv.DictReader(text.splitlines())}
 
 
-def _cells(text: str, path: PathLike) -> Iterator[tuple[Place, Published]]:
-    lines = csv.DictReader(text.splitlines(), strict=True)
-    try:
-        header = tuple(name.strip() for name in lines.fieldnames or ())
-        rows = [(lines.line_num, row) for row in lines]
-    except csv.Error as error:
-        raise ValueError(f"{path} is not a CSV table: {error}; look for a quote that is not closed") from error
-    if header != COLUMNS:
-        raise ValueError(f"{path} must begin with the line {','.join(COLUMNS)}; found {','.join(header) or 'nothing'}")
-    seen: set[Place] = set()
-    for number, row in rows:
-        place, entry = _cell(row, f"{path}, line {number}")
-        if place in seen:
-            raise ValueError(f"{path}, line {number}: {' '.join(place)} is there twice; keep one")
-        seen.add(place)
-        yield place, entry
+def paper_seconds(name: str, method: str) -> tuple[float, float] | None:
+    """Seconds of training and of distances in Table 2; training is 0 for methods that have none.
 
-
-def _cell(row: dict[str | None, str | list[str] | None], where: str) -> tuple[Place, Published]:
-    if None in row or None in row.values():
-        raise ValueError(f"{where} must have {len(COLUMNS)} entries; put text with commas in quotes")
-    entries = {str(name).strip(): str(entry).strip() for name, entry in row.items()}
-    for column, valid in (("table", TABLES), ("set", SETS), ("method", METHODS)):
-        if entries[column] not in valid:
-            raise ValueError(f"{where}: unknown {column} {entries[column]!r}; choose from {', '.join(valid)}")
-    if not entries["source"]:
-        raise ValueError(f"{where}: there is no source; say where the number comes from")
-    value = _number(entries["value"], "value", where)
-    spread = _number(entries["spread"], "spread", where) if entries["spread"] else None
-    place = (entries["table"], entries["set"], entries["method"])
-    return place, Published(value, spread, entries["source"])
-
-
-def _number(text: str, column: str, where: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{where}: the {column} {text!r} is not a number ≥ 0")
-    return number
+    >>> paper_seconds("ZINC", "OT-EMD")
+    (0.0, 2708.0)
+    """
+    known = read_published()
+    distances = known.get(("seconds_distances", name, method))
+    return None if distances is None else (known.get(("seconds_training", name, method), 0.0), distances)

@@ -23,7 +23,7 @@ from asot.data.distinct import distinct_rows
 from asot.data.distributions import Distributions
 from asot.run import devices
 from asot.validation import as_choice, as_positive_int, to_float_array
-from asot_paper.as_published import batches
+from asot_paper.as_published import DISTRIBUTIONS_PER_BATCH, batches
 from asot_paper.published_networks import PublishedDictionary, PublishedMetric, PublishedModel
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def published_dictionary(
     epochs: int = 500,
     seed: int = 1,
     keep: str = "last",
+    per_batch: int = DISTRIBUTIONS_PER_BATCH,
     on_epoch: OnEpoch | None = None,
     device: str = "cpu",
 ) -> PublishedSpace:
@@ -132,12 +133,14 @@ def published_dictionary(
     k : int
         Number of anchors.
     epochs : int
-        Passes over D, 500 distributions at a time, in order.
+        Passes over D, in order.
     seed : int
         Of the random start. The public code has 1.
     keep : {"last", "best"}
         Which epoch counts: the last, as where the public code runs one fold, or that of the least loss, as where it
         runs ten.
+    per_batch : int
+        Distributions of a batch. The paper's text has 500, the public code by default all.
     on_epoch : callable, optional
         Gets (epochs done, the space so far, its mean loss during the epoch).
     device : {"cpu", "cuda", "cuda:N", "auto"}
@@ -151,7 +154,7 @@ def published_dictionary(
     >>> space.histograms(D).sum(axis=1).round(6)
     array([1., 1., 1., 1., 1., 1., 1., 1., 1., 1.])
     """
-    data, where = _prepare(PublishedDictionary.name, D, len(D.points), device)
+    data, where = _prepare(PublishedDictionary.name, D, len(D.points), per_batch, device)
     model = PublishedDictionary(D.dim, as_positive_int(k, "k"), seed, where)
     return _learn(model, data, epochs, keep, on_epoch)
 
@@ -164,6 +167,7 @@ def published_metric(
     seed: int = 1,
     weight: float = 100.0,
     keep: str = "last",
+    per_batch: int = DISTRIBUTIONS_PER_BATCH,
     on_epoch: OnEpoch | None = None,
     device: str = "cpu",
 ) -> PublishedSpace:
@@ -182,20 +186,20 @@ def published_metric(
     >>> published_metric(D, 6, epochs=20).cost.shape
     (6, 6)
     """
-    data, where = _prepare(PublishedMetric.name, D, MOST_POINTS_IN_PAIRS, device)
+    data, where = _prepare(PublishedMetric.name, D, MOST_POINTS_IN_PAIRS, per_batch, device)
     if not weight > 0:
         raise ValueError(f"weight must be > 0; found {weight!r}")
     model = PublishedMetric(D.dim, as_positive_int(k, "k"), seed, where, weight)
     return _learn(model, data, epochs, keep, on_epoch)
 
 
-def _prepare(name: str, D: Distributions, most: int, device: str) -> tuple[list[Batch], str]:
+def _prepare(name: str, D: Distributions, most: int, per_batch: int, device: str) -> tuple[list[Batch], str]:
     """The batches, each of at most ``most`` distinct points, on the device, and which device that is."""
     if importlib.util.find_spec("torch") is None:
         raise ImportError(f"{name} is learned with PyTorch, which is not installed; pip install 'asot[torch]'")
     import torch
 
-    found = weighted_batches(D, most)
+    found = weighted_batches(D, most, as_positive_int(per_batch, "per_batch"))
     where = _torch_device(device, max(len(x) for x, _ in found))
     return [(torch.as_tensor(x, device=where), torch.as_tensor(counts, device=where)) for x, counts in found], where
 
@@ -244,10 +248,12 @@ def _epoch(
     return losses, scores
 
 
-def weighted_batches(D: Distributions, most: int) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+def weighted_batches(
+    D: Distributions, most: int, per_batch: int = DISTRIBUTIONS_PER_BATCH
+) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Distinct points (n, d) of every batch, and how often each occurs (n,); batches of more than ``most`` are cut."""
     found = []
-    for batch in batches(D):
+    for batch in batches(D, per_batch):
         points, index = distinct_rows(np.asarray(D.points[batch], dtype=np.float32))
         counts = np.bincount(index).astype(np.float32)
         found += [(points[start : start + most], counts[start : start + most]) for start in range(0, len(points), most)]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from asot_paper import fig3, fig4, scaling, scatter
+from asot_paper import fig3, fig4, scaling, scatter, trials
 from asot_paper.cells import Cell, failed_record_of, record_of
-from asot_paper.costs import Forecast, words
 from asot_paper.store import Results
 from asot_paper.workshop import Workshop, run_method
 
 RUN: dict[str, Callable[[Workshop, Cell], dict[str, Any]]] = {
     "run": run_method,
+    "trial": trials.run,
     "curve": fig3.run,
     "ablation": fig4.run,
     "scatter": scatter.run,
@@ -40,13 +39,10 @@ def run_cells(cells: Sequence[Cell], results: Results, workshop: Workshop) -> Ou
     are on disk by then.
     """
     todo = [cell for cell in cells if results.finished(cell.key) is None]
-    forecast = Forecast(workshop.scale)
-    forecast.learn_from(cells, {record["key"]: record for record in results.records if "error" not in record})
     failed = []
     with _Bar(len(cells), len(cells) - len(todo)) as bar:
-        for place, cell in enumerate(todo):
-            bar.begins(cell, sum(map(forecast.seconds, todo[place:])))
-            start = time.perf_counter()
+        for cell in todo:
+            bar.begins(cell)
             try:
                 record = record_of(cell, workshop.hardware_of(cell), RUN[cell.kind](workshop, cell))
                 results.add(record)
@@ -54,14 +50,12 @@ def run_cells(cells: Sequence[Cell], results: Results, workshop: Workshop) -> Ou
                 record = failed_record_of(cell, workshop.hardware_of(cell), error)
                 results.add(record)
                 failed.append((cell, str(record["error"])))
-            else:
-                forecast.took(cell, time.perf_counter() - start)
-            bar.ends(cell, record, sum(map(forecast.seconds, todo[place + 1 :])))
+            bar.ends(cell, record)
     return Outcome(len(cells) - len(todo), len(todo), tuple(failed))
 
 
 class _Bar:
-    """Progress over cells, with the time left: a bar on a terminal, a line per cell elsewhere."""
+    """Progress over cells: a bar on a terminal, a line per cell elsewhere."""
 
     def __init__(self, total: int, done: int) -> None:
         self._total, self._done = total, done
@@ -70,8 +64,7 @@ class _Bar:
         if sys.stderr.isatty():
             from tqdm import tqdm
 
-            shape = "{n_fmt}/{total_fmt} cells |{bar:20}| {elapsed}{postfix}"
-            self._bar = tqdm(total=total, initial=done, bar_format=shape, file=sys.stderr)
+            self._bar = tqdm(total=total, initial=done, unit="cell", file=sys.stderr)
 
     def __enter__(self) -> _Bar:
         return self
@@ -80,17 +73,16 @@ class _Bar:
         if self._bar is not None:
             self._bar.close()
 
-    def begins(self, cell: Cell, left: float) -> None:
+    def begins(self, cell: Cell) -> None:
         if self._bar is not None:
-            self._bar.set_postfix_str(f"about {words(left)} left, now {cell}")
+            self._bar.set_postfix_str(f"now {cell}")
 
-    def ends(self, cell: Cell, record: dict[str, Any], left: float) -> None:
+    def ends(self, cell: Cell, record: dict[str, Any]) -> None:
         self._done += 1
         if self._bar is not None:
             self._bar.update()
             return
-        more = f"; about {words(left)} left" if left else ""
-        sys.stderr.write(f"{self._done}/{self._total} {cell}: {self._result(record)}{more}\n")
+        sys.stderr.write(f"{self._done}/{self._total} {cell}: {self._result(record)}\n")
         sys.stderr.flush()
 
     def _result(self, record: dict[str, Any]) -> str:

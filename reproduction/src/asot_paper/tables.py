@@ -15,7 +15,7 @@ from asot_paper.cells import Cell, make_cell
 from asot_paper.methods import METHODS as _METHODS
 from asot_paper.methods import Hardware
 from asot_paper.names import CONDITIONS, METHODS, PUBLISHED, SETS
-from asot_paper.published import Published
+from asot_paper.published import paper_seconds, read_published
 from asot_paper.scale import Scale
 
 __all__ = ["CONDITIONS", "METHODS", "SETS", "Summary", "groups", "plan", "summarise", "table_text"]
@@ -102,25 +102,21 @@ def _rank(group: Group) -> tuple[int, ...]:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def table_text(
-    table: str, records: Iterable[Mapping[str, Any]], published: Mapping[tuple[str, str, str], Published]
-) -> str:
-    """A table for the terminal, condition by condition.
+def table_text(table: str, records: Iterable[Mapping[str, Any]]) -> str:
+    """A table for the terminal, condition by condition; the paper's numbers stand beside ours as published.
 
     Parameters
     ----------
     table : {"rmse", "seconds"}
         Errors, or times: training + distances.
     records : finished and failed cells; only those of the tables are looked at
-    published : the paper's numbers that are known. They stand beside ours as published, and nowhere else.
     """
     found = groups(records)
     parts = []
     for condition in CONDITIONS:
         here = {(name, method): cells for (where, name, method), cells in found.items() if where == condition}
         if here:
-            known = published if condition == PUBLISHED else {}
-            parts.append(f"{_TITLES[table]}, {condition}\n\n{_grid(table, here, known)}")
+            parts.append(f"{_TITLES[table]}, {condition}\n\n{_grid(table, here, condition == PUBLISHED)}")
     return "\n\n".join(parts) if parts else "no finished cells"
 
 
@@ -130,20 +126,15 @@ _TITLES = {
 }
 
 
-def _grid(
-    table: str,
-    cells: Mapping[tuple[str, str], list[Mapping[str, Any]]],
-    published: Mapping[tuple[str, str, str], Published],
-) -> str:
+def _grid(table: str, cells: Mapping[tuple[str, str], list[Mapping[str, Any]]], beside_paper: bool) -> str:
     sets = [name for name in SETS if any(name == found for found, _ in cells)]
     methods = [name for name in METHODS if any(name == found for _, found in cells)]
     columns = [["", *methods]]
     for name in sets:
         ours = [_entry(table, cells.get((name, method), [])) for method in methods]
         columns.append([name, *ours])
-        paper = [published.get((table, name, method)) for method in methods]
-        if any(entry is not None for entry in paper):
-            columns.append(["paper", *("" if entry is None else f"{entry.value:.4g}" for entry in paper)])
+        if beside_paper:
+            columns.append(["paper", *(_paper(table, name, method) for method in methods)])
     widths = [max(map(len, column)) for column in columns]
     rows = zip(*columns, strict=True)
     lines = [
@@ -151,6 +142,15 @@ def _grid(
         for row in rows
     ]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _paper(table: str, name: str, method: str) -> str:
+    """The paper's number, or nothing where it has none."""
+    if table == "rmse":
+        error = read_published().get(("rmse", name, method))
+        return "" if error is None else f"{error:.4f}"
+    seconds = paper_seconds(name, method)
+    return "" if seconds is None else " + ".join(f"{part:.4g}" for part in seconds if part)
 
 
 def _entry(table: str, cells: Sequence[Mapping[str, Any]]) -> str:

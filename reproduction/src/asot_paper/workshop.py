@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,12 @@ class Workshop:
         how = _training(cell)
         data = (cell.condition, cell.set, cell.fold, len(problem.train), problem.train is problem.D)
         place = (learner, *data, cell.seed, cell.device, k, *how.values())
+        return self.once(place, lambda: self.learn(cell, problem, k))
+
+    def once(self, place: tuple[Any, ...], learn: Callable[[], Learned]) -> Learned:
+        """What was learned under a name, learned now if it was not; the last few are kept."""
         if place not in self._spaces:
-            self._spaces[place] = self.learn(cell, problem, k)
+            self._spaces[place] = learn()
             while len(self._spaces) > KEPT_SPACES:
                 self._spaces.popitem(last=False)
         return self._spaces[place]
@@ -136,11 +141,15 @@ def run_method(workshop: Workshop, cell: Cell, *, k: int | None = None, whole: b
     ``k`` is the number of anchors, by default the mean size; ``whole=True`` learns on all that is evaluated.
     """
     problem = workshop.problem(cell, whole=whole)
+    asked = problem.k if k is None else k
+    return measured(workshop, cell, problem, workshop.space(cell, problem, asked), asked)
+
+
+def measured(workshop: Workshop, cell: Cell, problem: Problem, learned: Learned | None, asked: int) -> dict[str, Any]:
+    """All distances by a method in a space that was learned, compared with the exact ones."""
     D = problem.D
     max_iter = int(cell.settings.get("max_iter", MAX_ITER))
-    asked = problem.k if k is None else k
     reg = workshop.reg(cell, D)
-    learned = workshop.space(cell, problem, asked)
     found = workshop.distances(cell, D, learned, reg, max_iter)
     if cell.method == "OT-EMD":
         workshop.references.put(D, found.values)

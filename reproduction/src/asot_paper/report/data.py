@@ -11,12 +11,12 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from asot_paper.names import CONDITIONS, METHODS, SETS
-from asot_paper.published import Published
+from asot_paper.names import METHODS, SETS, has_row_zero_rule
 from asot_paper.tables import Summary, summarise
+from asot_paper.trials import TRIALS
 
 Record = dict[str, Any]
 
@@ -25,6 +25,9 @@ LOOP = "POT loop"
 
 FOUND = ("dimension", "timing", "reg", "k_asked", "n_train", "notes", "sample_pairs", "sample_seconds")
 """Settings that are found while running: they may differ between folds of one method."""
+
+RULE = ("errors", "row_zero")
+"""Settings of the error alone. Times do not depend on them."""
 
 
 class Place(NamedTuple):
@@ -59,11 +62,10 @@ class Runs(NamedTuple):
 class ReportData:
     """All that the report asks of a results file."""
 
-    def __init__(self, cells: Sequence[Record], published: Mapping[tuple[str, str, str], Published]) -> None:
+    def __init__(self, cells: Sequence[Record]) -> None:
         self.cells = list(cells)
         for cell in self.cells:
             _check(cell)
-        self.published = dict(published)
         self.finished = [cell for cell in self.cells if "error" not in cell]
         self._runs: dict[tuple[str, str, str], list[Record]] = {}
         for cell in self.finished:
@@ -85,11 +87,6 @@ class ReportData:
     def some_quick(self) -> bool:
         return any(cell.get("quick") for cell in self.finished)
 
-    @property
-    def unknown_conditions(self) -> dict[str, int]:
-        """Names of conditions that no table is for, with the number of their cells."""
-        return dict(Counter(cell["condition"] for cell in self.cells if cell["condition"] not in CONDITIONS))
-
     def sets(self, condition: str) -> list[str]:
         """Sets with a finished run, in the paper's order."""
         return ordered((where[1] for where in self._runs if where[0] == condition), SETS)
@@ -98,18 +95,9 @@ class ReportData:
         """Methods with a finished run, in the paper's order, ours last."""
         return ordered((where[2] for where in self._runs if where[0] == condition), METHODS)
 
-    def missing(self, condition: str) -> dict[str, list[str]]:
-        """Methods without a run to show, by set; all sets and methods of the paper, and ours, are expected."""
-        gaps = {name: [one for one in METHODS if self.runs(condition, name, one) is None] for name in SETS}
-        return {name: methods for name, methods in gaps.items() if methods}
-
     def mark(self, runs: Runs) -> str:
         """A sign at numbers of quick runs, where others are not quick."""
         return "†" if runs.quick and not self.all_quick else ""
-
-    def paper(self, table: str, name: str, method: str) -> Published | None:
-        """The paper's number, where it is at hand."""
-        return self.published.get((table, name, method))
 
     # --------------------------------------------------------------------------------------------------------- runs
 
@@ -118,18 +106,18 @@ class ReportData:
     ) -> Runs | None:
         """Runs to show: full ones, or quick ones where there are no others.
 
-        ``row_zero`` chooses those with or without the rule; by default those with it, where the condition has any.
-        With ``place`` only runs that were timed there count, and else all, one for each fold and seed.
+        ``row_zero`` chooses those with or without the row-0 rule; by default, what the paper's column for the method
+        has. With ``place``, only runs that were timed there count, with the rule or without. Otherwise all runs count,
+        one for each fold and seed.
         """
-        rule = self.rule_is_on(condition) if row_zero is None else row_zero
-        cells = [cell for cell in self._runs.get((condition, name, method), ()) if row_zero_of(cell) in (None, rule)]
-        cells = _of_one_recipe(_full_before_quick(cells))
+        cells = self._runs.get((condition, name, method), [])
         if place is not None:
-            cells = [cell for cell in cells if is_timed(cell) and place_of(cell) == place]
-        chosen = _latest(cells)
-        return Runs(chosen, bool(chosen[0].get("quick")), row_zero_of(chosen[0])) if chosen else None
+            timed = [cell for cell in _full_before_quick(cells) if is_timed(cell) and place_of(cell) == place]
+            return _as_runs(_of_one_recipe(timed, ignored=RULE))
+        rule = row_zero if row_zero is not None else has_row_zero_rule(method) and self._rule_is_on(condition)
+        return _as_runs(_of_one_recipe(_full_before_quick([c for c in cells if row_zero_of(c) in (None, rule)])))
 
-    def rule_is_on(self, condition: str) -> bool:
+    def _rule_is_on(self, condition: str) -> bool:
         """Whether the condition's tables follow the row-0 rule: they do, unless every cell was run without it."""
         rules = {row_zero_of(cell) for where, cells in self._runs.items() if where[0] == condition for cell in cells}
         return False not in rules or True in rules
@@ -149,6 +137,23 @@ class ReportData:
                 alike = _full_before_quick([cell for cell in cells if row_zero_of(cell) == rule])
                 left_out += len(alike) - len(_of_one_recipe(alike))
         return left_out
+
+    def trials(self, name: str, method: str) -> list[tuple[str, Summary]]:
+        """What was tried where the paper's error does not come back: what was changed, in words, and the error then."""
+        found = []
+        for trial in TRIALS:
+            cells = [
+                cell
+                for cell in self.finished
+                if cell["kind"] == "trial"
+                and (cell["set"], cell["method"]) == (name, method)
+                and cell["settings"].get("trial") == trial.name
+            ]
+            runs = _as_runs(_of_one_recipe(_full_before_quick(cells)))
+            summary = None if runs is None else runs.summary("rmse")
+            if summary is not None:
+                found.append((trial.words, summary))
+        return found
 
     # ------------------------------------------------------------------------------------------------------ figures
 
@@ -227,11 +232,16 @@ def _full_before_quick(cells: Sequence[Record]) -> list[Record]:
     return [cell for cell in cells if not cell.get("quick")] or list(cells)
 
 
-def _of_one_recipe(cells: Sequence[Record]) -> list[Record]:
+def _as_runs(cells: Sequence[Record]) -> Runs | None:
+    chosen = _latest(cells)
+    return Runs(chosen, bool(chosen[0].get("quick")), row_zero_of(chosen[0])) if chosen else None
+
+
+def _of_one_recipe(cells: Sequence[Record], ignored: Sequence[str] = ()) -> list[Record]:
     """Cells with the same settings: those that most folds, seeds and sizes have, and of these the last made."""
     recipes: dict[str, list[Record]] = {}
     for cell in cells:
-        settings = {name: value for name, value in cell["settings"].items() if name not in FOUND}
+        settings = {name: value for name, value in cell["settings"].items() if name not in (*FOUND, *ignored)}
         recipes.setdefault(json.dumps(settings, sort_keys=True), []).append(cell)
     return max(recipes.values(), key=lambda some: (len(_latest(some)), max(map(_date, some))), default=[])
 

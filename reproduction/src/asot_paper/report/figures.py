@@ -11,26 +11,26 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from asot_paper.names import CALIBRATED, DESCRIBED, METHODS, OURS, PUBLISHED, SETS
-from asot_paper.pictures import Panel, Series, Sheet, Style
-from asot_paper.report_data import LOOP, Record, ReportData, ordered, place_of
+from asot_paper.report.charts import Panel, Series, Sheet, Style
+from asot_paper.report.data import LOOP, Record, ReportData, ordered, place_of
 
 STYLES = {
-    "OT-EMD": Style(6, "square"),
-    "SW": Style(7, "triangle"),
-    "eOT": Style(7, "ring"),
-    "BDS-eOT": Style(7, "cross"),
-    "ASOT-k": Style(1, "ring"),
-    "ASOT-ML": Style(2, "square"),
-    "ASOT-DL": Style(3, "triangle"),
-    "eASOT-k": Style(7, "cross"),
-    "eASOT-ML": Style(2, "cross", dashed=True),
-    "eASOT-DL": Style(3, "cross", dashed=True),
-    CALIBRATED: Style(5, "circle"),
-    OURS: Style(4, "diamond"),
-    LOOP: Style(2, "triangle", dashed=True),
+    "OT-EMD": Style(6, "s"),
+    "SW": Style(7, "^"),
+    "eOT": Style(7, "o", hollow=True),
+    "BDS-eOT": Style(7, "x"),
+    "ASOT-k": Style(1, "o", hollow=True),
+    "ASOT-ML": Style(2, "s"),
+    "ASOT-DL": Style(3, "^"),
+    "eASOT-k": Style(7, "x"),
+    "eASOT-ML": Style(2, "x", dashed=True),
+    "eASOT-DL": Style(3, "x", dashed=True),
+    CALIBRATED: Style(5, "o"),
+    OURS: Style(4, "D"),
+    LOOP: Style(2, "^", dashed=True),
 }
 
-_PLACE_MARKERS = ("circle", "diamond", "triangle", "square")
+_PLACE_MARKERS = ("o", "D", "^", "s")
 OVERVIEW_METHODS = ("ASOT-k", "ASOT-ML", "ASOT-DL", CALIBRATED, OURS)
 _PERCENT = "error, % of the mean distance"
 _RMSE = "RMSE"
@@ -40,7 +40,7 @@ LEAST_RMSE, LEAST_PERCENT = 1e-4, 1e-2
 
 def style_of(method: str) -> Style:
     """How a method is drawn; one that is not known is grey."""
-    return STYLES.get(method, Style(6, "cross"))
+    return STYLES.get(method, Style(6, "x"))
 
 
 def overview(data: ReportData) -> Sheet | None:
@@ -58,7 +58,7 @@ def overview(data: ReportData) -> Sheet | None:
             series.append(Series(label, *_columns(places), style_of(method), line=False))
     if not series:
         return None
-    return Sheet([Panel("Error of the distances: left is better", _PERCENT, "set", series, names, from_zero=True)])
+    return Sheet([Panel("Error of the distances: left is better", _PERCENT, "set", series, names)])
 
 
 def training_curves(data: ReportData) -> Sheet | None:
@@ -162,7 +162,7 @@ def scatters(data: ReportData) -> list[tuple[str, str, Sheet]]:
         for method in _methods(cells):
             cell = next(cell for cell in cells if cell["method"] == method)
             low, high = (cell["lower"], cell["upper"]) if has_bounds(cell) else (None, None)
-            style = style_of(method)._replace(marker="dot")
+            style = style_of(method)._replace(marker=".")
             cloud = Series(method, cell["exact"], cell["estimate"], style, low, high, line=False)
             panels.append(
                 Panel(
