@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-GPU_TESTS = Path(__file__).parent / "tests" / "gpu"
+HERE = Path(__file__).parent
+GPU_TESTS = (HERE / "tests" / "gpu", HERE / "reproduction" / "tests" / "gpu")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if config.getoption("markexpr") != "gpu" or collection_path.is_dir():
         return None
-    return GPU_TESTS not in collection_path.parents or None
+    return not any(folder in collection_path.parents for folder in GPU_TESTS) or None

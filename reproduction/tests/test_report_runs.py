@@ -6,26 +6,26 @@ from asot_paper.names import DESCRIBED, PUBLISHED
 from asot_paper.report import facts
 
 from reproduction.tests.made_results import Maker
-from reproduction.tests.test_report import data_of, row, section, tables, written
+from reproduction.tests.test_report import data_of, markdown_of, row, section, tables
 
 
-def test_times_of_different_places_are_different_rows(tmp_path):
+def test_times_of_different_places_are_different_rows():
     make = Maker()
     cells = [make.run(DESCRIBED, "MUTAG", "SW", seconds=seconds, train_seconds=0.0) for seconds in (1.0, 2.0, 4.0)]
     cells[1]["device"] = "cuda"
     cells[2]["machine"] = {**cells[2]["machine"], "threads": 16, "cores": 16}
     cells.append(make.run(DESCRIBED, "MUTAG", "SW", fold=1, seconds=1.0, train_seconds=0.0))  # the most cells: cpu A
-    markdown, _ = written(tmp_path, cells)
+    markdown = markdown_of(cells)
     assert "| SW (cpu A) | **1.0** |" in markdown
     assert "| SW (cpu B) | **4.0** |" in markdown
     assert "| SW (cuda:0) | **2.0** |" in markdown
     assert "cpu B: Made Processor 9000, 16 of 16 cores" in markdown
 
 
-def test_both_names_of_the_first_gpu_are_one_place(tmp_path):
+def test_both_names_of_the_first_gpu_are_one_place():
     make = Maker()
     cells = [make.run(DESCRIBED, "MUTAG", method, device=name) for method, name in (("eOT", "cuda"), ("SW", "cuda:0"))]
-    (table,) = tables(section(written(tmp_path, cells)[0], "times-described"))
+    (table,) = tables(section(markdown_of(cells), "times-described"))
     assert [fields[0] for fields in table[1:]] == ["SW (cuda:0)", "eOT (cuda:0)"]
 
 
@@ -37,19 +37,19 @@ def test_errors_count_once_for_each_fold_wherever_they_were_computed():
     assert [cell["rmse"] for cell in runs.cells] == [1.0, 2.0, 9.0]
 
 
-def test_cells_that_ran_beside_other_work_have_errors_but_no_times(tmp_path):
+def test_cells_that_ran_beside_other_work_have_errors_but_no_times():
     make = Maker()
     cells = [make.run(DESCRIBED, "MUTAG", method, timed=False) for method in ("OT-EMD", "SW", "ASOT-k")]
     cells += [{**make.scaling(method, 100), "timed": False} for method in ("OT-EMD", "POT loop")]
     cells += [{**make.ablation(DESCRIBED, "MUTAG", "ASOT-k", k, 0), "timed": False} for k in (5, 10)]
-    markdown, _ = written(tmp_path, cells)
+    markdown = markdown_of(cells)
     assert row(tables(section(markdown, "as-described"))[1], "SW") != ["not run"]
     assert 'id="times-described"' not in markdown
     assert "paper-scaling.svg" not in markdown
     assert "paper-fig4-error.svg" in markdown
     assert "paper-fig4-time.svg" not in markdown
     assert "Exact distances in seconds" not in markdown
-    markdown, _ = written(tmp_path, [*cells, make.run(DESCRIBED, "MUTAG", "eOT")])
+    markdown = markdown_of([*cells, make.run(DESCRIBED, "MUTAG", "eOT")])
     assert "7 cells ran beside other work" in markdown
     (table,) = tables(section(markdown, "times-described"))
     assert [fields[0] for fields in table] == ["method", "eOT"]
@@ -63,14 +63,14 @@ def test_of_cells_that_were_run_again_the_last_counts():
     assert [cell["rmse"] for cell in runs.cells] == [2.0]
 
 
-def test_runs_with_different_settings_are_never_averaged(tmp_path):
+def test_runs_with_different_settings_are_never_averaged():
     make = Maker()
     cells = [make.run(DESCRIBED, "MUTAG", "ASOT-ML", fold=fold, settings={"epochs": 40}) for fold in range(3)]
     cells += [make.run(DESCRIBED, "MUTAG", "ASOT-ML", fold=fold, settings={"epochs": 5}) for fold in range(2)]
     found = data_of(cells)
     assert {cell["settings"]["epochs"] for cell in found.runs(DESCRIBED, "MUTAG", "ASOT-ML").cells} == {40}
     assert found.n_other_settings == 2
-    assert "Not shown: 2 runs with other settings" in written(tmp_path, cells)[0]
+    assert "Not shown: 2 runs with other settings" in markdown_of(cells)
 
 
 def test_settings_that_are_found_in_a_run_do_not_part_its_folds():
@@ -79,11 +79,11 @@ def test_settings_that_are_found_in_a_run_do_not_part_its_folds():
     assert len(data_of(cells).runs(DESCRIBED, "MNIST", "eOT").cells) == 3
 
 
-def test_what_was_run_but_not_timed_is_not_said_to_be_missing(tmp_path):
+def test_what_was_run_but_not_timed_is_not_said_to_be_missing():
     make = Maker()
     cells = [make.run(DESCRIBED, name, "SW") for name in ("MUTAG", "BZR")]
     cells += [make.run(DESCRIBED, "MUTAG", "eOT"), make.run(DESCRIBED, "BZR", "eOT", timed=False)]
-    (table,) = tables(section(written(tmp_path, cells)[0], "times-described"))
+    (table,) = tables(section(markdown_of(cells), "times-described"))
     assert row(table, "eOT")[1] == "not timed"
 
 

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from asot_paper import methods, problems, runner, tables
-from asot_paper.cells import make_cell
 from asot_paper.methods import Hardware
 from asot_paper.names import CALIBRATED, CONDITIONS, DESCRIBED, OURS, PUBLISHED
 from asot_paper.runner import run_cells
-from asot_paper.scale import FULL, QUICK
 from asot_paper.store import open_results, read_cells
 
 import asot

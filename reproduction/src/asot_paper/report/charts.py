@@ -1,6 +1,6 @@
 """Charts as SVG, drawn by matplotlib: panels with lines, points and bars, and one legend for all panels of a sheet.
 
-A page shows panels one by one, so that they fit a phone, and a Markdown text shows the whole sheet. The same numbers give
+A page shows panels one by one, so that they fit a phone. A Markdown text shows the whole sheet. The same numbers give
 the same bytes: no dates, no random names.
 """
 
@@ -29,7 +29,7 @@ MANY = 100
 """Points of a series from which they are drawn as pixels."""
 
 _LEAST = 1e-12
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "font.family": "sans-serif", "font.size": 10, "axes.titlesize": 10.5, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "axes.edgecolor": "#9aa0a6", "grid.color": "#e2e4e6", "text.color": "#1f211f", "axes.labelcolor": "#4b4f4b",
@@ -186,7 +186,7 @@ def _scale(axis: Any, values: Numbers, logarithmic: bool | None) -> None:
         logarithmic = bool(values) and min(values) > _LEAST and max(values) > LOG_FROM * min(values)
     if logarithmic:
         axis._set_axes_scale("log")
-        narrow = bool(values) and max(values) < 30 * max(min(values), _LEAST)
+        narrow = bool(values) and max(values) < 300 * max(min(values), _LEAST)
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=6))
         axis.set_minor_formatter(NullFormatter())
     else:

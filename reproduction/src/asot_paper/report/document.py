@@ -152,7 +152,9 @@ _LEAST_WORDS = f" Errors below {figures.LEAST_RMSE:g} ({figures.LEAST_PERCENT:g}
 
 def _overview(data: ReportData) -> Figure | None:
     sheet = figures.overview(data)
-    caption = f"Root mean square error of distances on anchors, {DESCRIBED}: the paper's methods and ours. Left is better."
+    caption = (
+        f"Root mean square error of distances on anchors, {DESCRIBED}: the paper's methods and ours. Left is better."
+    )
     return None if sheet is None else Figure("overview", "Errors at a glance", caption, sheet)
 
 

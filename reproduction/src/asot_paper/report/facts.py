@@ -98,7 +98,7 @@ TIME_CLAIMS = (
     ("Exact transport on anchors takes less time than exact transport", "ASOT-k", EXACT),
     ("Entropic transport on anchors takes less time than entropic transport in batches", "eASOT-k", "BDS-eOT"),
 )
-"""Claims: what is said, who is better, whom. Of several methods, the best of each set counts. Times include training."""
+"""Claims: the words, who is better, than whom. Of several methods the best of each set counts. Times have training."""
 
 
 def agreement(data: ReportData) -> Agreement:
@@ -176,7 +176,7 @@ def gains(data: ReportData) -> dict[str, Any]:
     calibrated = compare.error_ratios(data, "ASOT-k", CALIBRATED)
     first, second = (compare.error_ratios(data, method, OURS, trained=True) for method in TRAINED)
     trained = [min(first[name], second[name]) for name in first if name in second]
-    found: dict[str, Any] = {"n_sets": len(calibrated), "n_trained": len(trained)}
+    found: dict[str, Any] = {"n_sets": len(calibrated), "calibrated": None, "trained": None}
     if calibrated:
         found["calibrated"] = median(calibrated.values())
         found["before"], found["after"] = (_range(data, list(calibrated), name) for name in ("ASOT-k", CALIBRATED))
@@ -210,8 +210,7 @@ def speed(data: ReportData, times: Sequence[compare.Seconds]) -> dict[str, Any]:
 
 
 def open_ranges(data: ReportData) -> list[tuple[str, float, float, int]]:
-    """As published: by entropic method, the least and greatest share of pairs that had not converged, and of how many sets.
-    """
+    """As published: by entropic method, the least and greatest share of pairs not converged, and of how many sets."""
     found = []
     for method, shares in compare.open_shares(data, PUBLISHED).items():
         some = [share for share in shares if share]

@@ -76,9 +76,7 @@ def _sets(data: ReportData, names: Sequence[str]) -> str:
         row = [quote(name)]
         for field in ("n_distributions", "n_pairs", "k", "mean_distance"):
             means = [mean for one in runs if (mean := one.mean(field)) is not None]
-            row.append(
-                "–" if not means else number(max(means)) if field == "mean_distance" else f"{max(means):,.0f}"
-            )
+            row.append("–" if not means else number(max(means)) if field == "mean_distance" else f"{max(means):,.0f}")
         rows.append(row)
     columns = ("set", "distributions", "pairs", "anchors k", "mean exact distance")
     return f"{markdown_table(columns, rows)}\n\n*The sets. k is the mean size of a distribution.*"
@@ -145,7 +143,9 @@ def described_times(data: ReportData) -> str:
     if not rows:
         return ""
     fastest = {
-        (place, column): min((t for _, other, runs in rows if other == place and (t := _total(runs[column]))), default=0)
+        (place, column): min(
+            (t for _, other, runs in rows if other == place and (t := _total(runs[column]))), default=0
+        )
         for _, place, _ in rows
         for column in range(len(names))
     }
@@ -176,7 +176,9 @@ def _time(data: ReportData, runs: Runs | None, fastest: float) -> str:
 def places_words(data: ReportData) -> str:
     """Which machine each row's times are of."""
     named = [(data.place_name(place), machine_words(json.loads(place.machine))) for place in data.places]
-    text = f"Machine: {'; '.join(f'{name}: {machine}' if name else machine for name, machine in named)}." if named else ""
+    text = (
+        f"Machine: {'; '.join(f'{name}: {machine}' if name else machine for name, machine in named)}." if named else ""
+    )
     if not data.n_untimed:
         return text
     return f"{text} {counted(data.n_untimed, 'cell')} ran beside other work: their errors count, their times do not."
@@ -249,4 +251,6 @@ def cell_words(cell: Record) -> str:
     """A cell in words."""
     what = "" if cell["kind"] == "run" else f", {KIND_NAMES.get(cell['kind'], cell['kind'])}"
     size = f", size {cell['size']}" if cell.get("size") is not None else ""
-    return f"{cell['set']}, {cell['method']}, {cell['condition']}{what} (fold {cell['fold']}, seed {cell['seed']}{size})"
+    return (
+        f"{cell['set']}, {cell['method']}, {cell['condition']}{what} (fold {cell['fold']}, seed {cell['seed']}{size})"
+    )

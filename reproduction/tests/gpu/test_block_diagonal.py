@@ -8,6 +8,12 @@ from asot_paper.baselines import block_diagonal, entropic
 from numpy.testing import assert_allclose
 
 from asot import Distributions
+from asot.run import devices
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(devices.gpu_count() == 0, reason="there is no GPU"),
+]
 
 
 def clouds(sizes, weighted=False):
