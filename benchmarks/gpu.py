@@ -267,6 +267,6 @@ def _ceiling(name: str, size: int) -> float:
 
 def _fused(h: Histograms, precision: str) -> Any:
     from asot.entropic.cuda import SinkhornCuda
+    from asot.entropic.options import SinkhornOptions
 
-    how = {"reg": REG, "max_iter": 50, "tol": None, "regularised": False, "start_at_target": False}
-    return SinkhornCuda(h.masses, None, h.cost, precision=precision, **how)
+    return SinkhornCuda(h.masses, None, h.cost, SinkhornOptions(REG, max_iter=50, tol=None), precision=precision)

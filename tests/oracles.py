@@ -79,19 +79,27 @@ def entropic_values(A, B, cost, reg):
     phi = _climb(A, B, M, phi, goal=1e-17, steps=5)
     T = _plans(M, phi, _potentials(B, M.T, phi))
     log_T = np.log(np.where(T > 0, T, 1))
-    transport, regularised = (T * M).sum((1, 2)), (T * (M + log_T - 1)).sum((1, 2))
+    transport, regularized = (T * M).sum((1, 2)), (T * (M + log_T - 1)).sum((1, 2))
     error = np.abs(T.sum(axis=2) - A).sum(axis=1)
-    return tuple(np.float64(part) for part in (reg * transport, reg * regularised, error))
+    return tuple(np.float64(part) for part in (reg * transport, reg * regularized, error))
 
 
 def sinkhorn_sweeps(A, B, cost, reg, count, start_at_target=False):
     """⟨T, C⟩ after exactly ``count`` textbook iterations U = A/(KV), V = B/(KᵀU), in logarithms."""
+    return swept(A, B, cost, reg, count, start_at_target)[0]
+
+
+def swept(A, B, cost, reg, count, start_at_target=False):
+    """⟨T, C⟩, ⟨T, C⟩ - ε H(T) and the marginal error after exactly ``count`` textbook iterations, each (P,)."""
     M = cost.astype(np.longdouble) / np.longdouble(reg)
     psi = _log(B.astype(np.longdouble)) if start_at_target else np.zeros(B.shape, np.longdouble)
     for _ in range(count):
         phi = _potentials(A, M, psi)
         psi = _potentials(B, M.T, phi)
-    return np.float64(reg * (_plans(M, phi, psi) * M).sum((1, 2)))
+    T = _plans(M, phi, psi)
+    log_T = np.log(np.where(T > 0, T, 1))
+    parts = reg * (T * M).sum((1, 2)), reg * (T * (M + log_T - 1)).sum((1, 2)), np.abs(T.sum(2) - A).sum(1)
+    return tuple(np.float64(part) for part in parts)
 
 
 def _climb(A, B, M, phi, goal, steps):

@@ -14,7 +14,7 @@ from asot import gradients
 
 torch = pytest.importorskip("torch")
 
-VALUES = ("transport", "regularised", "divergence")
+VALUES = ("transport", "regularized", "divergence")
 every_value = pytest.mark.parametrize("value", VALUES)
 every_reg = pytest.mark.parametrize("reg", [1.0, 0.03, 1e-3])
 """ε; costs are about 3, so these are the kernel, the kernel with slow pairs, and the log domain."""
@@ -72,7 +72,7 @@ def test_gradients_in_histograms_and_points(value, reg):
 
 
 @pytest.mark.parametrize("reg", [0.3, 0.01])
-@pytest.mark.parametrize("value", ["transport", "regularised"])
+@pytest.mark.parametrize("value", ["transport", "regularized"])
 def test_gradients_in_two_sets_and_their_cost(value, reg):
     def values(A, B, cost):
         return gradients.sinkhorn_many(A, B, cost=cost, reg=reg, value=value, tol=1e-12)
@@ -151,7 +151,7 @@ def gradients_of(histograms, cost, **how):
 
 @pytest.mark.parametrize(
     ("value", "reg"),
-    [("transport", 3.0), ("transport", 0.1), ("regularised", 0.1), ("regularised", 0.03), ("divergence", 1.0)],
+    [("transport", 3.0), ("transport", 0.1), ("regularized", 0.1), ("regularized", 0.03), ("divergence", 1.0)],
 )
 def test_both_gradients_agree_at_convergence(value, reg):
     histograms, cost = torch.softmax(normal(4, 6), 1), distances(normal(6, 2))
@@ -214,7 +214,7 @@ def test_float32_exact_gradients():
 
 
 def test_gradients_do_not_depend_on_tiles(monkeypatch):
-    from asot.entropic import torch_loop as sinkhorn_torch
+    from asot.entropic import torch_solver as sinkhorn_torch
 
     histograms, cost = torch.softmax(normal(6, 5), 1), distances(normal(5, 2))
     problems = [{"reg": reg, "value": value} for reg in (1.0, 0.01) for value in VALUES]
@@ -284,7 +284,7 @@ def test_rounding_of_cdist_is_no_asymmetry():
 
 def test_reg_from_the_cost():
     histograms, cost = torch.softmax(normal(3, 5), 1).detach(), distances(normal(5, 2)).detach()
-    expected = asot.sinkhorn_many(histograms, cost=cost, reg="auto", value="regularised").values
+    expected = asot.sinkhorn_many(histograms, cost=cost, reg="auto", value="regularized").values
     np.testing.assert_allclose(gradients.sinkhorn_many(histograms, cost=cost, reg="auto"), expected, rtol=1e-8)
 
 

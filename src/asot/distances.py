@@ -21,7 +21,8 @@ from asot.bounds.pair_features import PairFeatures, View, coordinates_of
 from asot.bounds.refined_solver import BoundedAnchors, BoundedSinkhorn, Estimates
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
-from asot.entropic.kernel import SinkhornSharedCost
+from asot.entropic.cpu import SinkhornSharedCost
+from asot.entropic.options import SinkhornOptions
 from asot.exact.metric_check import is_metric
 from asot.exact.points_on_devices import solve_points
 from asot.exact.shared_cost import ExactSharedCost
@@ -33,7 +34,7 @@ from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Neighbors, Status, named
 from asot.run.sinks import Sink
 from asot.run.solver import Solver
-from asot.validation import as_choice, as_histograms, as_positive_int, as_reg, as_seed
+from asot.validation import as_choice, as_histograms, as_positive_int, as_seed
 
 
 def pairwise(
@@ -223,10 +224,7 @@ def _refined_solver(
             raise ValueError("bounds on entropic distances need nearest anchors, not soft codes; use reg=None")
         assert bounds is not None
         A, B = _histograms(space, D, E)
-        entropic = SinkhornSharedCost(
-            A, B, space.cost, reg=as_reg(reg, space.cost), max_iter=1000, tol=1e-9, regularised=False,
-            start_at_target=False,
-        )  # fmt: skip
+        entropic = SinkhornSharedCost(A, B, space.cost, SinkhornOptions.read(space.cost, reg=reg))
         return BoundedSinkhorn(entropic, bounds), bounds.radii
     anchor = ExactSharedCost(*_histograms(proven, D, E), proven.cost, cancel=True)
     learned = None

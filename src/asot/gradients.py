@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asot import histograms
-from asot.entropic.kernel import LOOK_EVERY
+from asot.entropic.options import LOOK_EVERY, SinkhornOptions
 from asot.exact.cuda import solver as exact_cuda
 from asot.run import devices
 from asot.run.pairs import make_pairs, tiles
 from asot.run.result import Status
-from asot.validation import as_choice, as_cost, as_histograms, as_positive_int, as_reg, as_tol
+from asot.validation import as_choice, as_cost, as_histograms
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from asot.entropic.torch_loop import SinkhornTorch
+    from asot.entropic.torch_solver import SinkhornTorch
 
 
 def sinkhorn_many(
@@ -39,7 +39,7 @@ def sinkhorn_many(
     pairs: ArrayLike | None = None,
     max_iter: int = 1000,
     tol: float | None = 1e-9,
-    value: str = "regularised",
+    value: str = "regularized",
     gradient: str = "envelope",
 ) -> Tensor:
     """Entropic transport between many histograms under one shared cost, gradients.
@@ -60,7 +60,7 @@ def sinkhorn_many(
     max_iter, tol
         As in `asot.sinkhorn_many`. In float32, ``tol`` is met as far as rounding lets it: to about 1e-6 of the largest
         cost over ε. A warning tells how many pairs did not converge; their gradients are approximate.
-    value : {"transport", "regularised", "divergence"}
+    value : {"transport", "regularized", "divergence"}
         As in `asot.sinkhorn_many`.
     gradient : {"envelope", "iterations"}
         "envelope" differentiates the solution: by the envelope theorem, for "transport" implicitly. No iteration is
@@ -73,7 +73,7 @@ def sinkhorn_many(
 
     Notes
     -----
-    On an anchor without mass, gradients are one-sided derivatives, for mass that may only grow. That of the regularised
+    On an anchor without mass, gradients are one-sided derivatives, for mass that may only grow. That of the regularized
     value is -∞ there, because of the entropy; it is returned without the entropy's part, and so stays finite.
 
     Examples
@@ -90,11 +90,10 @@ def sinkhorn_many(
             [ 0.5000]], dtype=torch.float64)
     """
     torch = _import_torch()
-    as_choice(value, "value", ("transport", "regularised", "divergence"))
     as_choice(gradient, "gradient", ("envelope", "iterations"))
     data = _read(A, B, cost, pairs, square=B is None or value == "divergence")
-    reg = as_reg(reg, as_cost(data.cost.detach(), square=False))
-    how = _How(reg, as_positive_int(max_iter, "max_iter"), as_tol(tol), value != "transport")
+    checked_cost = as_cost(data.cost.detach(), square=False)
+    how = SinkhornOptions.read(checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value)
     solve = _unrolled if gradient == "iterations" else _differentiated
     values, unfinished = solve(data.A, data.B, data.cost, data.rows, data.columns, how)
     if value == "divergence":
@@ -182,13 +181,6 @@ class _Data(NamedTuple):
     cost: Tensor  # (k, l)
     rows: Tensor  # (P,) int64
     columns: Tensor  # (P,)
-
-
-class _How(NamedTuple):
-    reg: float
-    max_iter: int
-    tol: float | None
-    regularised: bool
 
 
 def _import_torch() -> Any:
@@ -280,15 +272,15 @@ def _given_gradients() -> Any:
 
 
 def _differentiated(
-    A: Tensor, B: Tensor, cost: Tensor, rows: Tensor, columns: Tensor, how: _How
+    A: Tensor, B: Tensor, cost: Tensor, rows: Tensor, columns: Tensor, how: SinkhornOptions
 ) -> tuple[Tensor, Tensor]:
     """Values (P,) of pairs, differentiable at the solution, and which of them are unfinished."""
-    from asot.entropic.torch_loop import SinkhornTorch
+    from asot.entropic.torch_solver import SinkhornTorch
 
-    solver = SinkhornTorch(A, B, cost, **how._asdict())
+    solver = SinkhornTorch(A, B, cost, how)
     solution = solver.solve(rows, columns)
-    at_solution = _gradients_by_envelope if how.regularised else _gradients_implicitly
-    per_tile = solver.pairs_per_tile if how.regularised and solver.in_kernel else solver.plans_per_tile
+    at_solution = _gradients_by_envelope if how.regularized else _gradients_implicitly
+    per_tile = solver.pairs_per_tile if how.regularized and solver.in_kernel else solver.plans_per_tile
 
     def pull(w: Tensor, A: Tensor, B: Tensor, cost: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         sums = A.new_zeros(A.shape), B.new_zeros(B.shape), cost.new_zeros(cost.shape)
@@ -308,13 +300,15 @@ def _differentiated(
 def _gradients_by_envelope(
     solver: SinkhornTorch, a: Tensor, b: Tensor, c: Tensor, d: Tensor, w: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of regularised values, in units of ε: potentials (P, k) and (P, l), and the weighted sum (k, l) of the plans.
+    """Of regularized values, in units of ε: potentials (P, k) and (P, l), and the weighted sum (k, l) of the plans.
 
     Where the kernel exists, Σ_t w_t diag(u_t) K diag(v_t) = K ∘ (Uᵀ diag(w) V), and no plan is formed.
     """
-    from asot.entropic.torch_loop import log_or_zero
+    import torch
 
-    potentials = log_or_zero(a) + c, log_or_zero(b) + d
+    from asot.entropic.shared_kernel import log_or_zero
+
+    potentials = log_or_zero(torch, a) + c, log_or_zero(torch, b) + d
     if solver.in_kernel:
         shift = 0.5 * (d.amax(1, keepdim=True) - c.amax(1, keepdim=True))  # c + t and d - t are the same plan
         U, V = w[:, None] * a * (c + shift).exp(), b * (d - shift).exp()
@@ -326,8 +320,8 @@ def _gradients_by_envelope(
 def _gradients_implicitly(
     solver: SinkhornTorch, a: Tensor, b: Tensor, c: Tensor, d: Tensor, w: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of transport costs, likewise."""
-    from asot.entropic.torch_loop import transport_gradients
+    """Of transport costs, in units of ε: gradients (P, k), (P, l), and the weighted sum (k, l) of those in the cost."""
+    from asot.entropic.torch_solver import transport_gradients
 
     a, b, d = (array.to(solver.M.dtype) for array in (a, b, d))
     in_a, in_b, in_cost = transport_gradients(a, b, d, solver.M)
@@ -342,14 +336,17 @@ def _weighted_sum(w: Tensor, plans: Tensor) -> Tensor:
 # --------------------------------------------------------------------------------------------------------- iterations
 
 
-def _unrolled(A: Tensor, B: Tensor, cost: Tensor, rows: Tensor, columns: Tensor, how: _How) -> tuple[Tensor, Tensor]:
+def _unrolled(
+    A: Tensor, B: Tensor, cost: Tensor, rows: Tensor, columns: Tensor, how: SinkhornOptions
+) -> tuple[Tensor, Tensor]:
     """Values (P,) of pairs after recorded Sinkhorn iterations, and which of them are unfinished.
 
-    All pairs iterate until the last one has converged. Potentials are those of `asot.entropic.torch_loop`.
+    All pairs iterate until the last one has converged. Potentials are those of `asot.entropic.torch_solver`.
     """
     import torch
 
-    from asot.entropic.torch_loop import KERNEL_RANGE, regularised_values
+    from asot.entropic.shared_kernel import regularized_values
+    from asot.entropic.torch_solver import KERNEL_RANGE
 
     a, b, M, eps = A[rows], B[columns], cost / how.reg, torch.finfo(cost.dtype).eps
     largest = float(M.detach().max())
@@ -368,8 +365,8 @@ def _unrolled(A: Tensor, B: Tensor, cost: Tensor, rows: Tensor, columns: Tensor,
                 break
         if iteration < how.max_iter:
             c = next_c
-    if how.regularised:
-        return how.reg * regularised_values(a, b, c, d, row_sums), unfinished
+    if how.regularized:
+        return how.reg * regularized_values(torch, a, b, c, d, row_sums), unfinished
     if in_kernel:
         return how.reg * ((a * c.exp()) * ((b * d.exp()) @ (M * (-M).exp()).T)).sum(1), unfinished
     plans = a[:, :, None] * (b[:, None, :] * _bounded_exp(c[:, :, None] + d[:, None, :] - M))

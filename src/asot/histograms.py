@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
 from asot.entropic import cuda as sinkhorn_cuda
+from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.divergence import Debiased
-from asot.entropic.kernel import SinkhornSharedCost
+from asot.entropic.options import SinkhornOptions
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.metric_check import is_metric, worth_checking
 from asot.exact.shared_cost import ExactSharedCost, Transport, solve_one
@@ -27,7 +28,7 @@ from asot.run.progress import ProgressLike
 from asot.run.result import Distances
 from asot.run.sinks import Sink
 from asot.run.solver import DeviceSolver, Solver
-from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, as_positive_int, as_reg, as_tol, to_array
+from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, to_array
 
 
 def emd_many(
@@ -177,8 +178,8 @@ def sinkhorn_many(
         Accuracy of the value relative to itself (down to about 1e-12 of the largest cost, which is what rounding leaves
         at the smallest ε), and largest marginal error in total mass. None runs exactly
         ``max_iter`` iterations: ``max_iter=50, tol=None`` is the paper's setting.
-    value : {"transport", "regularised", "divergence"}
-        ⟨T, C⟩ of the entropic plan; ⟨T, C⟩ - ε H(T); or the debiased Sinkhorn divergence, the regularised value minus
+    value : {"transport", "regularized", "divergence"}
+        ⟨T, C⟩ of the entropic plan; ⟨T, C⟩ - ε H(T); or the debiased Sinkhorn divergence, the regularized value minus
         the mean of the two self terms (needs histograms on the same anchors).
     init : {"ones", "target"}
         Scaling of the columns before the first iteration: 1, or the second histogram as in the paper's code. Matters
@@ -203,27 +204,20 @@ def sinkhorn_many(
     'CONVERGED'
     """
     devices.parse(device)
-    as_choice(value, "value", ("transport", "regularised", "divergence"))
     as_choice(precision, "precision", sinkhorn_cuda.PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
+    options = SinkhornOptions.read(checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value, init=init)
     first, second = _read_both(A, B, checked_cost)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
-    how: dict[str, Any] = {
-        "reg": as_reg(reg, checked_cost),
-        "max_iter": as_positive_int(max_iter, "max_iter"),
-        "tol": as_tol(tol),
-        "regularised": value != "transport",
-        "start_at_target": as_choice(init, "init", ("ones", "target")) == "target",
-    }
-    arithmetic = sinkhorn_cuda.choose_precision(precision, how["tol"])
+    arithmetic = sinkhorn_cuda.choose_precision(precision, options.tol)
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, max_iter, as_n_jobs(n_jobs))
+    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, options.max_iter, as_n_jobs(n_jobs))
 
     def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> SinkhornSharedCost:
-        return SinkhornSharedCost(A, B, checked_cost, **how)
+        return SinkhornSharedCost(A, B, checked_cost, options)
 
     def on_gpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> sinkhorn_cuda.SinkhornCuda:
-        return sinkhorn_cuda.SinkhornCuda(A, B, checked_cost, precision=arithmetic, **how)
+        return sinkhorn_cuda.SinkhornCuda(A, B, checked_cost, options, precision=arithmetic)
 
     def self_terms(A: NDArray[np.float64]) -> Distances:
         n = len(A)

@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 import asot
 from asot.baselines.eot import Entropic
 from asot.baselines.merged import merged_points
+from asot.entropic.options import SinkhornOptions
 from tests.baselines.problems import clouds, lattice, swept, with_diagonal
 from tests.oracles import entropic_values, highs_values
 from tests.strategies import extent, ragged_lists
@@ -183,7 +184,7 @@ def test_it_agrees_with_pot():
 
 def test_a_call_that_is_stopped_returns():
     points = merged_points(clouds())
-    solver = Entropic(points, reg=0.1, max_iter=10**9, tol=None, start_at_target=False)
+    solver = Entropic(points, SinkhornOptions(0.1, max_iter=10**9, tol=None))
     solution = solver.solve(np.array([0, 1]), np.array([2, 3]), np.ones(1, dtype=np.int64))
     assert len(solution.values) == 2
 

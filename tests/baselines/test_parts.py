@@ -8,10 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.baselines.exponential import LOWEST, exponentials
 from asot.baselines.lane_sort import bits_for, make_keys, ordered_bits, sort_lanes
-from asot.baselines.merged import LANES, ROWS, fill_pair, make_block_scratch, merged_points, padded
+from asot.baselines.merged import fill_pair, make_block_scratch, merged_points
+from asot.entropic.own_kernel import LANES, ROWS, padded
 from asot.jit.compiled import compiled
+from asot.jit.exponential import LOWEST, exponentials
 from tests.baselines.problems import clouds, lattice
 
 

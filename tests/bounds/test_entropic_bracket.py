@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 import asot
 from asot.bounds.entropic_bracket import Scalings, anchor_bounds
-from asot.entropic.kernel import SinkhornSharedCost
+from asot.entropic.cpu import SinkhornSharedCost
+from asot.entropic.options import SinkhornOptions
 from tests.strategies import metric_problems
 
 
 def solved(H, cost, reg, max_iter, tol=1e-9):
-    solver = SinkhornSharedCost(
-        H, None, cost, reg=reg, max_iter=max_iter, tol=tol, regularised=False, start_at_target=False
-    )
+    solver = SinkhornSharedCost(H, None, cost, SinkhornOptions(reg, max_iter, tol))
     rows, columns = np.triu_indices(len(H), 1)
     return solver.solve_with_scalings(rows, columns, np.zeros(1, dtype=np.int64))[1]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from asot.entropic.options import SinkhornOptions
 from asot.entropic.triton_fused import Chip, SinkhornTriton
 
 SHARED_MEMORY = {80: 166_912, 90: 232_448}
@@ -32,8 +33,8 @@ def compiled(target, k, precision, judged):
     from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
 
     cost = 1.0 - np.eye(k)
-    how = {"reg": 1.0, "max_iter": 50, "tol": 1e-3 if judged else None, "regularised": False, "start_at_target": False}
-    solver = SinkhornTriton(np.eye(k)[:2], None, cost, precision=precision, **how)
+    options = SinkhornOptions(1.0, max_iter=50, tol=1e-3 if judged else None)
+    solver = SinkhornTriton(np.eye(k)[:2], None, cost, options, precision=precision)
     data = solver.place("cpu", Chip(SHARED_MEMORY[target], multiprocessors=100, generation=target // 10))
     kernel = streamed_kernel if data.n_programs else resident_kernel
     constants = data.constants | {"FAST": True}
@@ -47,8 +48,8 @@ def compiled(target, k, precision, judged):
     signature = {name: type_of(name) for name in kernel.arg_names}
     aligned = [n for n, name in enumerate(kernel.arg_names) if signature[name].startswith("*") or name == "zero"]
     source = ASTSource(kernel, signature, constants, {(n,): [["tt.divisibility", 16]] for n in aligned})
-    options = {"num_warps": data.tiling.warps, "num_stages": data.tiling.stages}
-    return triton.compile(source, target=GPUTarget("cuda", target, 32), options=options)
+    launch = {"num_warps": data.tiling.warps, "num_stages": data.tiling.stages}
+    return triton.compile(source, target=GPUTarget("cuda", target, 32), options=launch)
 
 
 def shared_memory(target, k, precision, judged):

@@ -10,9 +10,10 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from asot import Status
-from asot.entropic import kernel as sinkhorn_cpu
+from asot.entropic import cpu as sinkhorn_cpu
+from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.cuda_log import OPEN, LogSinkhornCuda, geometry
-from asot.entropic.kernel import SinkhornSharedCost
+from asot.entropic.options import SinkhornOptions
 from asot.jit import cuda as module
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.run.solver import DeviceSolution
@@ -34,26 +35,20 @@ def _emulated(monkeypatch):
     monkeypatch.setattr(sinkhorn_cpu, "KERNEL_RANGE", -1.0)  # the CPU too solves all pairs in the log domain
 
 
-def settings(cost, ratio, tol=1e-9, max_iter=1000, regularised=False, start_at_target=False):
+def settings(cost, ratio, tol=1e-9, max_iter=1000, regularized=False, start_at_target=False):
     """Parameters for ε = max C / ratio."""
-    reg = (cost.max() or 1.0) / ratio
-    return {
-        "reg": reg,
-        "max_iter": max_iter,
-        "tol": tol,
-        "regularised": regularised,
-        "start_at_target": start_at_target,
-    }
+    value, init = "regularized" if regularized else "transport", "target" if start_at_target else "ones"
+    return SinkhornOptions((cost.max() or 1.0) / ratio, max_iter, tol, value, init)
 
 
 def on_gpu(A, B, cost, pairs, how, start=0, stop=None):
-    solver = LogSinkhornCuda(A, B, cost, **how)
+    solver = LogSinkhornCuda(A, B, cost, how)
     return solver.on(numpy_as_cupy.DEVICE).solve(pairs, start, len(pairs) if stop is None else stop)
 
 
 def on_cpu(A, B, cost, pairs, how):
     rows, columns = pairs.indices(0, len(pairs))
-    return SinkhornSharedCost(A, B, cost, **how).solve(rows, columns, np.zeros(1, dtype=np.int64))
+    return SinkhornSharedCost(A, B, cost, how).solve(rows, columns, np.zeros(1, dtype=np.int64))
 
 
 def assert_same(found, expected, cost):
@@ -97,12 +92,12 @@ def test_rectangular_costs(k, l):
         assert_same(on_gpu(A, B, cost, pairs, how), on_cpu(A, B, cost, pairs, how), cost)
 
 
-def test_regularised_values():
+def test_regularized_values():
     rng = np.random.default_rng(0)
     A, B, cost, pairs = rng.dirichlet(np.ones(9), 3), rng.dirichlet(np.ones(7), 2), rng.random((9, 7)), CrossPairs(3, 2)
     for ratio in (0.5, 300.0):
         for tol, max_iter in ((1e-9, 1000), (None, 7)):
-            how = settings(cost, ratio, tol, max_iter, regularised=True)
+            how = settings(cost, ratio, tol, max_iter, regularized=True)
             assert_same(on_gpu(A, B, cost, pairs, how), on_cpu(A, B, cost, pairs, how), cost)
 
 
@@ -127,7 +122,7 @@ def test_values_agree_with_a_long_double_reference(ratio):
     pairs = listed_pairs(rng, len(histograms), 12)
     how = settings(cost, ratio)
     rows, columns = pairs.indices(0, len(pairs))
-    transport, _, error = entropic_values(histograms[rows], histograms[columns], cost, how["reg"])
+    transport, _, error = entropic_values(histograms[rows], histograms[columns], cost, how.reg)
     settled = error < 5e-13
     assert settled.mean() > 0.8
     found = on_gpu(histograms, None, cost, pairs, how)
@@ -147,7 +142,7 @@ def test_fixed_iterations_are_the_textbooks(ratio, start_at_target):
     for count in (1, 2, 20):
         how = settings(cost, ratio, None, count, start_at_target=start_at_target)
         found = on_gpu(A, B, cost, pairs, how)
-        expected = sinkhorn_sweeps(A[rows], B[columns], cost, how["reg"], count, start_at_target)
+        expected = sinkhorn_sweeps(A[rows], B[columns], cost, how.reg, count, start_at_target)
         np.testing.assert_allclose(found.values, expected, rtol=1e-9, atol=1e-12 * cost.max())
         assert_same(found, on_cpu(A, B, cost, pairs, how), cost)
 
@@ -204,7 +199,7 @@ def test_finishing_leaves_other_pairs_alone():
         rng.random(stop - start),
     )
     after = DeviceSolution(*(getattr(before, name).copy() for name in ANSWERS))
-    LogSinkhornCuda(histograms, None, cost, **how).on(numpy_as_cupy.DEVICE).finish(pairs, start, stop, after)
+    LogSinkhornCuda(histograms, None, cost, how).on(numpy_as_cupy.DEVICE).finish(pairs, start, stop, after)
     for name in ANSWERS:
         new, old, solved = (getattr(solution, name) for solution in (after, before, whole))
         expected = solved[start:stop] + (old if name == "n_iter" else 0)
@@ -214,7 +209,7 @@ def test_finishing_leaves_other_pairs_alone():
 def test_finishing_counts_the_iterations_a_pair_has_had():
     rng = np.random.default_rng(8)
     histograms, cost, pairs = rng.dirichlet(np.ones(20), 2), plane(rng, 20), AllPairs(2)
-    on_device = LogSinkhornCuda(histograms, None, cost, **settings(cost, 1e3, max_iter=30)).on(numpy_as_cupy.DEVICE)
+    on_device = LogSinkhornCuda(histograms, None, cost, settings(cost, 1e3, max_iter=30)).on(numpy_as_cupy.DEVICE)
     for had, left in ((0, 30), (27, 3), (30, 0)):
         solution = DeviceSolution(np.zeros(1), np.int8([OPEN]), np.int32([had]), np.zeros(1))
         on_device.finish(pairs, 0, 1, solution)
@@ -225,8 +220,8 @@ def test_finishing_counts_the_iterations_a_pair_has_had():
 
 def test_tiles_fit_in_memory_and_in_time():
     rng = np.random.default_rng(9)
-    small = LogSinkhornCuda(rng.dirichlet(np.ones(8), 3), None, plane(rng, 8), **settings(plane(rng, 8), 10.0))
-    large = LogSinkhornCuda(rng.dirichlet(np.ones(300), 3), None, plane(rng, 300), **settings(plane(rng, 8), 10.0))
+    small = LogSinkhornCuda(rng.dirichlet(np.ones(8), 3), None, plane(rng, 8), settings(plane(rng, 8), 10.0))
+    large = LogSinkhornCuda(rng.dirichlet(np.ones(300), 3), None, plane(rng, 300), settings(plane(rng, 8), 10.0))
     assert small.pairs_per_tile(10**6) * 41 <= 10**6
     assert 1 <= large.pairs_per_tile(10**9) < small.pairs_per_tile(10**9)
     assert small.pairs_per_tile(0) == 1

@@ -22,10 +22,11 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton.language as tl  # noqa: E402
 from triton.runtime import interpreter  # noqa: E402
 
+from asot.entropic import shared_kernel  # noqa: E402
 from asot.entropic import triton_kernel as sinkhorn_triton_kernel  # noqa: E402
-from asot.entropic.kernel import SinkhornSharedCost  # noqa: E402
+from asot.entropic.cpu import SinkhornSharedCost  # noqa: E402
+from asot.entropic.options import OPEN, SinkhornOptions  # noqa: E402
 from asot.entropic.triton_fused import (  # noqa: E402
-    OPEN,
     Chip,
     SinkhornTriton,
     SinkhornTritonOnDevice,
@@ -45,7 +46,7 @@ PRECISION = {"tf32x3": "float32", "tf32": "tf32", "float64": "float64"}
 ACCURACY = {"tf32x3": 1e-6, "tf32": 2e-3, "float64": 1e-13}
 """Relative errors of values that a mode is allowed."""
 
-FIXED = {"reg": 0.1, "max_iter": 8, "tol": None, "regularised": False, "start_at_target": False}
+FIXED = {"reg": 0.1, "max_iter": 8, "tol": None}
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +76,9 @@ def problem(k, l=None, n=5, seed=0):
 
 def fused(A, B, cost, pairs, mode="float64", start=0, streamed=False, block=16, **how):
     """Values, status, iterations and errors of the pairs from ``start`` on, by the kernels."""
-    solver = SinkhornTriton(A, B, cost, precision=PRECISION[mode], tiling=Tiling(block, 1, mode), **how)
+    solver = SinkhornTriton(
+        A, B, cost, SinkhornOptions(**how), precision=PRECISION[mode], tiling=Tiling(block, 1, mode)
+    )
     data = solver.place("cpu", Chip(shared_memory=0 if streamed else 2**30, multiprocessors=2, generation=9))
     assert (data.n_programs > 0) == (streamed or max(cost.shape) > 128)
     with np.errstate(all="ignore"):  # the GPU does not warn of what leaves its range
@@ -84,7 +87,7 @@ def fused(A, B, cost, pairs, mode="float64", start=0, streamed=False, block=16, 
 
 def on_cpu(A, B, cost, pairs, start=0, **how):
     rows, columns = pairs.indices(start, len(pairs))
-    return SinkhornSharedCost(A, B, cost, **how).solve(rows, columns, np.zeros(1, np.int64))
+    return SinkhornSharedCost(A, B, cost, SinkhornOptions(**how)).solve(rows, columns, np.zeros(1, np.int64))
 
 
 @pytest.mark.parametrize("mode", PRECISION)
@@ -116,9 +119,9 @@ def test_streamed_values_are_those_of_the_cpu_solver(k, l, mode):
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("tol", [None, 1e-6])
-def test_regularised_values_and_the_start_at_the_target(tol, streamed):
+def test_regularized_values_and_the_start_at_the_target(tol, streamed):
     A, B, cost = problem(18, 25, n=3)
-    how = FIXED | {"regularised": True, "start_at_target": True, "tol": tol, "max_iter": 4 if tol is None else 200}
+    how = FIXED | {"value": "regularized", "init": "target", "tol": tol, "max_iter": 4 if tol is None else 200}
     values, *_ = fused(A, B, cost, CrossPairs(3, 3), streamed=streamed, **how)
     np.testing.assert_allclose(values, on_cpu(A, B, cost, CrossPairs(3, 3), **how).values, rtol=1e-12)
 
@@ -165,7 +168,8 @@ def test_positions_are_exact_for_a_million_histograms():
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_every_pair_leaves_when_it_has_converged(streamed):
+def test_every_pair_leaves_when_it_has_converged(streamed, monkeypatch):
+    monkeypatch.setattr(shared_kernel, "SLOW", np.inf)  # plain updates on the CPU, too
     A, _, cost = problem(12, n=6)
     how = FIXED | {"tol": 1e-5, "max_iter": 300}
     values, status, n_iter, error = fused(A, None, cost, AllPairs(6), streamed=streamed, **how)
@@ -191,7 +195,8 @@ def test_slow_pairs_are_left_open_and_the_others_are_not():
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_pairs_at_the_limit_of_iterations_say_so(streamed):
+def test_pairs_at_the_limit_of_iterations_say_so(streamed, monkeypatch):
+    monkeypatch.setattr(shared_kernel, "SLOW", np.inf)
     A, _, cost = problem(12, n=4)
     how = FIXED | {"tol": 1e-9, "max_iter": 17}
     values, status, n_iter, _ = fused(A, None, cost, AllPairs(4), streamed=streamed, **how)
@@ -279,7 +284,7 @@ def test_the_order_of_summation_swaps_what_a_thread_holds_for_what_it_needs():
 def test_a_solver_on_a_device_answers_with_its_arrays(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(from_dlpack=np.from_dlpack))
     A, _, cost = problem(6, n=4)
-    solver = SinkhornTriton(A, None, cost, precision="float64", **FIXED)
+    solver = SinkhornTriton(A, None, cost, SinkhornOptions(**FIXED), precision="float64")
     solution = SinkhornTritonOnDevice(solver.place("cpu", Chip(2**17, 2, 9))).solve(AllPairs(4), 1, 6)
     np.testing.assert_allclose(solution.values, on_cpu(A, None, cost, AllPairs(4), start=1, **FIXED).values, rtol=1e-13)
     assert (solution.status.dtype, solution.n_iter.dtype) == (np.int8, np.int32)
@@ -289,8 +294,8 @@ def test_a_solver_on_a_device_answers_with_its_arrays(monkeypatch):
 
 def test_tiles_follow_memory_and_work():
     A, _, cost = problem(6, n=4)
-    quick = SinkhornTriton(A, None, cost, precision="float32", **FIXED)
-    long = SinkhornTriton(A, None, cost, precision="float32", **FIXED | {"max_iter": 10**6})
+    quick = SinkhornTriton(A, None, cost, SinkhornOptions(**FIXED), precision="float32")
+    long = SinkhornTriton(A, None, cost, SinkhornOptions(**FIXED | {"max_iter": 10**6}), precision="float32")
     assert quick.pairs_per_tile(2**40) == 2**24
     assert quick.pairs_per_tile(3700) == 100
     assert 1 <= long.pairs_per_tile(2**40) < 2**16

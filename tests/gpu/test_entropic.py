@@ -91,7 +91,7 @@ def test_two_sets_lists_and_rectangular_costs():
     check_agreement(*both(A, B, pairs=rng.integers(0, 25, size=(300, 2)), **how), cost, 1e-5)
 
 
-@pytest.mark.parametrize("value", ["regularised", "divergence"])
+@pytest.mark.parametrize("value", ["regularized", "divergence"])
 def test_other_values(value):
     rng = np.random.default_rng(0)
     A, cost = histograms(23, 30, rng), cost_of("clustered", 23, rng)

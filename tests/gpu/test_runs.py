@@ -143,12 +143,12 @@ def test_gradients_on_a_gpu():
         torch.tensor(A[:20], device="cuda", requires_grad=True),
         torch.tensor(COST, device="cuda", requires_grad=True),
     )
-    out = gradients.sinkhorn_many(a, cost=c, reg=0.05 * COST.max(), value="regularised")
+    out = gradients.sinkhorn_many(a, cost=c, reg=0.05 * COST.max(), value="regularized")
     out.sum().backward()
     assert torch.isfinite(a.grad).all()
     assert torch.isfinite(c.grad).all()
     cpu_a, cpu_c = torch.tensor(A[:20], requires_grad=True), torch.tensor(COST, requires_grad=True)
-    gradients.sinkhorn_many(cpu_a, cost=cpu_c, reg=0.05 * COST.max(), value="regularised").sum().backward()
+    gradients.sinkhorn_many(cpu_a, cost=cpu_c, reg=0.05 * COST.max(), value="regularized").sum().backward()
     assert torch.allclose(a.grad.cpu(), cpu_a.grad, rtol=1e-6, atol=1e-9)
     assert torch.allclose(c.grad.cpu(), cpu_c.grad, rtol=1e-6, atol=1e-9)
 

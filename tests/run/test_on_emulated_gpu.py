@@ -34,7 +34,7 @@ def test_exact(second):
     assert cpu.info["device"] == "cpu"
 
 
-@pytest.mark.parametrize("value", ["transport", "regularised", "divergence"])
+@pytest.mark.parametrize("value", ["transport", "regularized", "divergence"])
 def test_entropic(value):
     how = {"cost": COST, "reg": 0.2, "value": value}
     gpu, cpu = (asot.sinkhorn_many(A, **how, device=device) for device in ("cuda:1", "cpu"))

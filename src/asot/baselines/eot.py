@@ -1,7 +1,7 @@
 """eOT: entropic transport between the original distributions, pair by pair.
 
 Each pair has a cost and a kernel of its own. Nothing is shared, so a pair is one compiled call that keeps its kernel in
-the cache for all of its iterations (`asot.baselines.entropic_kernels`). Threads work on different pairs.
+the cache for all of its iterations (`asot.entropic.own_kernel`). Threads work on different pairs.
 
 **Merged points.** Points that occur more than once in a distribution are merged before the iteration, which then does
 the same on fewer points. Let columns j and j' be the same point. Their columns of K are equal, so KV depends on V only
@@ -13,15 +13,15 @@ V = 1. The same holds for rows. The value Σ U_i K_ij C_ij V_j and the marginal 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.baselines.arguments import as_reg_of_points, read, run
-from asot.baselines.entropic_kernels import solve_tile
-from asot.baselines.merged import MergedPoints, merged_points
+from asot.baselines.merged import MergedPoints, fill_pair, make_block_scratch, merged_points
 from asot.data.distributions import Distributions
+from asot.entropic.options import INITS, LOOK_EVERY, SinkhornOptions
+from asot.entropic.own_kernel import advance, begin, make_workspace, measure
+from asot.jit.compiled import compiled
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
 from asot.run.solver import TILE_SECONDS, Solution
@@ -83,14 +83,13 @@ def entropic(
     asked = read(D, E, pairs)
     points = merged_points(asked.both)
     asked.refuse_large_pairs(points.sizes, BYTES_PER_ENTRY * as_n_jobs(n_jobs))
-    solver = Entropic(
-        points,
-        reg=as_reg_of_points(reg, points.largest),
-        max_iter=as_positive_int(max_iter, "max_iter"),
-        tol=as_tol(tol),
-        start_at_target=as_choice(init, "init", ("ones", "target")) == "target",
-        column_start=asked.column_start,
+    options = SinkhornOptions(
+        as_reg_of_points(reg, points.largest),
+        as_positive_int(max_iter, "max_iter"),
+        as_tol(tol),
+        init=as_choice(init, "init", INITS),
     )
+    solver = Entropic(points, options, column_start=asked.column_start)
     return run(asked, solver, "eOT", n_jobs=n_jobs, memory=memory, progress=progress)
 
 
@@ -101,46 +100,62 @@ BYTES_PER_ENTRY = 16
 class Entropic:
     """Prepared once from merged points; then solves tiles of pairs. ``column_start`` is added to column indices."""
 
-    def __init__(
-        self,
-        points: MergedPoints,
-        *,
-        reg: float,
-        max_iter: int,
-        tol: float | None,
-        start_at_target: bool,
-        column_start: int = 0,
-    ) -> None:
-        self._points, self._reg, self._max_iter, self._tol = points, reg, max_iter, tol
-        self._start_at_target, self._column_start = start_at_target, column_start
+    def __init__(self, points: MergedPoints, options: SinkhornOptions, *, column_start: int = 0) -> None:
+        self._points, self._options, self._column_start = points, options, column_start
         self._sizes = points.sizes
-        self.info: dict[str, Any] = {
-            "solver": "Sinkhorn, a kernel for each pair",
-            "device": "cpu",
-            "precision": "float64",
-            "reg": reg,
-            "max_iter": max_iter,
-            "tol": tol,
-            "init": "target" if start_at_target else "ones",
-        }
+        self.info = options.info("Sinkhorn, a kernel for each pair", "cpu", "float64") | {"init": options.init}
 
     def pairs_per_tile(self, memory: int) -> int:
         n = float(self._sizes.mean())
-        iterations = self._max_iter if self._tol is None else min(self._max_iter, 200)
+        options = self._options
+        iterations = options.max_iter if options.tol is None else min(options.max_iter, 200)
         seconds = 3e-7 + n * n * (1e-8 + 2e-10 * iterations)
         return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**14))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        columns = columns + self._column_start
-        size = len(rows)
+        options, columns, size = self._options, columns + self._column_start, len(rows)
         values, error, n_iter = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int32)
         most_rows, most_columns = int(self._sizes[rows].max()), int(self._sizes[columns].max())
-        per_unit, tol = self._points.unit / self._reg, -1.0 if self._tol is None else self._tol
-        solve_tile(
-            self._points, rows, columns, most_rows, most_columns, per_unit, self._start_at_target, self._max_iter, tol,
-            values, n_iter, error, stop,
+        per_unit, tol = self._points.unit / options.reg, -1.0 if options.tol is None else options.tol
+        _solve_tile(
+            self._points, rows, columns, most_rows, most_columns, per_unit, options.start_at_target, options.max_iter,
+            tol, values, n_iter, error, stop,
         )  # fmt: skip
         status = np.full(size, Status.FIXED_ITERATIONS, dtype=np.int8)
-        if self._tol is not None:
-            status[:] = np.where(error <= self._tol, Status.CONVERGED, Status.MAX_ITER)
+        if options.tol is not None:
+            status[:] = np.where(error <= options.tol, Status.CONVERGED, Status.MAX_ITER)
         return Solution(self._points.unit * values, status, n_iter, error)
+
+
+@compiled
+def _solve_tile(  # type: ignore[no-untyped-def]
+    points, rows, columns, most_rows, most_columns, scale, at_target, max_iter, tol, values, n_iter, error, stop
+):  # fmt: skip
+    """⟨T, distance⟩ (in units of ``points.unit``), iterations and marginal error of every pair.
+
+    ``scale`` turns distances into C/ε. ``tol`` < 0: exactly ``max_iter`` iterations.
+    """
+    scratch = make_block_scratch(most_rows, most_columns, points.dim)
+    ws = make_workspace(most_rows, most_columns)
+    for t in range(len(rows)):
+        first, second = points.offsets[rows[t]], points.offsets[columns[t]]
+        n, m = points.offsets[rows[t] + 1] - first, points.offsets[columns[t] + 1] - second
+        fill_pair(scratch, points, rows[t], columns[t], ws.distance)
+        start = points.masses if at_target else points.counts
+        ws.a[:] = 0.0
+        ws.b[:] = 0.0
+        ws.v[:] = 0.0
+        ws.a[:n] = points.masses[first : first + n]
+        ws.b[:m] = points.masses[second : second + m]
+        ws.v[:m] = start[second : second + m]
+        done = begin(ws, n, m, scale)
+        while stop[0] == 0:
+            more = max_iter - done if tol < 0.0 else min(max_iter - done, LOOK_EVERY)
+            advance(ws, n, m, scale, more, stop)
+            done += more
+            values[t], error[t] = measure(ws, n, m)
+            if done == max_iter or error[t] <= tol:
+                break
+        if stop[0] != 0:
+            return
+        n_iter[t] = done

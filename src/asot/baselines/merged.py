@@ -13,15 +13,10 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import distinct_rows
 from asot.data.distributions import Distributions
+from asot.entropic.own_kernel import LANES, ROWS, padded
 from asot.exact.points import _merge_used, _pack_points, _used_coordinates
 from asot.jit.compiled import at, inlined
 from asot.jit.metrics import EUCLIDEAN, fill_distances, prepare_metric
-
-LANES = 8
-"""Rows of a block of distances are padded to a multiple of this."""
-
-ROWS = 4
-"""And the number of its rows to a multiple of this."""
 
 LARGEST_EXPONENT = 1023
 """Of a power of two in float64."""
@@ -92,12 +87,6 @@ def make_block_scratch(most_rows, most_columns, dim):  # type: ignore[no-untyped
         np.empty(dim, np.int32),
         np.empty(dim, np.int32),
     )
-
-
-@inlined
-def padded(n, step):  # type: ignore[no-untyped-def]
-    """n, rounded up to a multiple of ``step``, which is a power of two."""
-    return (n + step - 1) & ~(step - 1)
 
 
 @inlined

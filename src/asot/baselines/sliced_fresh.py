@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.baselines.lane_sort import bits_for, make_keys, sort_lanes
-from asot.baselines.merged import padded
+from asot.entropic.own_kernel import padded
 from asot.exact.points import _merge_used
 from asot.jit.compiled import at, compiled, inlined, reordered
 from asot.jit.lanes import LANES

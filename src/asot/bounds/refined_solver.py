@@ -15,7 +15,7 @@ from asot.bounds.calibration import Calibration
 from asot.bounds.entropic_bracket import anchor_bounds
 from asot.bounds.error_bars import Bounds, clip
 from asot.bounds.pair_features import PairFeatures
-from asot.entropic.kernel import SinkhornSharedCost
+from asot.entropic.cpu import SinkhornSharedCost
 from asot.exact.shared_cost import ExactSharedCost
 from asot.run.result import Status
 from asot.run.solver import Solution

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.entropic.cuda_log import LogSinkhornCuda
+from asot.entropic.options import SinkhornOptions
 from asot.entropic.triton_fused import SMALLEST_TOL, SinkhornTriton, kernel_is_safe
 from asot.jit.cuda import launch_over_pairs, pair_arguments
 from asot.run.pairs import PairSet
@@ -39,12 +40,12 @@ def choose_precision(precision: str, tol: float | None) -> str:
 
 
 class SinkhornCuda:
-    """Prepared once from histograms and their cost; parameters as in `asot.entropic.kernel`, and the precision."""
+    """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`, and the precision."""
 
-    def __init__(self, A: Float, B: Float | None, cost: Float, *, precision: str, **how: Any) -> None:
-        self._log = LogSinkhornCuda(A, B, cost, **how)
-        safe = kernel_is_safe(cost, how["reg"], precision)
-        self._fused = SinkhornTriton(A, B, cost, precision=precision, **how) if safe else None
+    def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions, *, precision: str) -> None:
+        self._log = LogSinkhornCuda(A, B, cost, options)
+        safe = kernel_is_safe(cost, options.reg, precision)
+        self._fused = SinkhornTriton(A, B, cost, options, precision=precision) if safe else None
         self.info: dict[str, Any] = (self._fused or self._log).info
 
     def pairs_per_tile(self, memory: int) -> int:
@@ -73,7 +74,7 @@ class _OnDevice:
 
 
 class DebiasedCuda:
-    """A GPU solver of regularised values whose answers lose the mean of their two self terms (see `debiased`)."""
+    """A GPU solver of regularized values whose answers lose the mean of their two self terms (see `debiased`)."""
 
     def __init__(self, solver: SinkhornCuda, row_terms: Any, column_terms: Any) -> None:
         self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms

@@ -7,18 +7,16 @@ warps take them one after another, so that a tile without any costs a look at it
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from asot.entropic.options import OPEN, SinkhornOptions, Stopping
 from asot.jit.cuda import load, pair_arguments
 from asot.run.pairs import PairSet
 from asot.run.solver import DeviceSolution
-
-OPEN = 100
-"""Status of a pair that is still to be solved; it never leaves the device (``common.cuh``)."""
 
 TILE_SECONDS = 0.1
 BYTES_PER_PAIR = 41
@@ -44,40 +42,19 @@ Float = NDArray[np.float64]
 class LogSinkhornCuda:
     """Prepared once from histograms and their cost; copies itself to GPUs. Parameters as in `SinkhornSharedCost`."""
 
-    def __init__(
-        self,
-        A: Float,
-        B: Float | None,
-        cost: Float,
-        *,
-        reg: float,
-        max_iter: int,
-        tol: float | None,
-        regularised: bool,
-        start_at_target: bool,
-    ) -> None:
-        self.A, self.B = A, B
-        self.M = np.ascontiguousarray((cost / reg).T)  # (l, k)
-        self.reg, self.max_iter, self.tol = reg, max_iter, tol
-        self.regularised, self.start_at_target = regularised, start_at_target
+    def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions) -> None:
+        self.A, self.B, self.options = A, B, options
+        self.M = np.ascontiguousarray((cost / options.reg).T)  # (l, k)
         self.log_sums = logsumexp(-self.M, axis=0)  # (k,)
-        self.range = float(self.M.max())
-        self.rounding = 1e-15 * (1.0 + self.range)  # exponents are this uncertain, and with them every mass
+        self.rule = Stopping(np, options.tol or 0.0, float(self.M.max()), float(np.finfo(np.float64).eps))
         self.most_rows = _in_eights(A)
         self.most_columns = self.most_rows if B is None else _in_eights(B)
-        self.info: dict[str, Any] = {
-            "solver": "Sinkhorn, log domain",
-            "device": "cuda",
-            "precision": "float64",
-            "reg": reg,
-            "max_iter": max_iter,
-            "tol": tol,
-        }
+        self.info = options.info("Sinkhorn, log domain", "cuda", "float64")
 
     def pairs_per_tile(self, memory: int) -> int:
         p, q = self.most_rows, self.most_columns
-        if self.tol is None:
-            seconds = 1e-11 * p * q * self.max_iter
+        if self.options.tol is None:
+            seconds = 1e-11 * p * q * self.options.max_iter
         else:
             seconds = 2e-9 * p * q + 2e-11 * p**3
         return int(np.clip(min(TILE_SECONDS / seconds, memory / BYTES_PER_PAIR), 1, MOST_PAIRS))
@@ -126,7 +103,8 @@ class LogSinkhornOnDevice:
         import cupy
 
         attributes = cupy.cuda.Device(device).attributes
-        fixed = host.tol is None
+        options, rule = host.options, host.rule
+        fixed = options.tol is None
         self._plan = geometry(
             host.most_rows, host.most_columns, attributes["MaxSharedMemoryPerBlockOptin"], fixed=fixed
         )
@@ -143,9 +121,9 @@ class LogSinkhornOnDevice:
         B = A if host.B is None else cupy.asarray(host.B)
         self._problem = (
             A, B, cupy.asarray(host.M), np.int32(host.M.shape[1]), np.int32(host.M.shape[0]),
-            cupy.asarray(host.log_sums), np.float64(host.reg), np.int32(host.max_iter),
-            np.float64(host.tol or 0.0), np.float64(host.range), np.float64(host.rounding),
-            np.int32(host.regularised), np.int32(host.start_at_target), np.int32(host.most_rows),
+            cupy.asarray(host.log_sums), np.float64(options.reg), np.int32(options.max_iter),
+            np.float64(rule.tol), np.float64(rule.largest), np.float64(rule.rounding),
+            np.int32(options.regularized), np.int32(options.start_at_target), np.int32(host.most_rows),
             np.int32(host.most_columns), np.int64(self._plan.near_size), np.int64(self._plan.scratch_size),
         )  # fmt: skip
 

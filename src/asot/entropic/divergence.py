@@ -14,7 +14,7 @@ from asot.run.solver import Solution, Solver
 
 
 class Debiased:
-    """A solver of regularised values whose answers lose the mean of their two self terms, which are given."""
+    """A solver of regularized values whose answers lose the mean of their two self terms, which are given."""
 
     def __init__(self, solver: Solver, row_terms: Distances, column_terms: Distances) -> None:
         self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms

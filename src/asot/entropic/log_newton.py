@@ -2,8 +2,8 @@
 
 Everything is in units of ε: potentials φ, ψ and costs M = C/ε, with the plan T = exp(φ_i + ψ_j - M_ij). Three pieces:
 
-* a *sweep* is Sinkhorn's iteration with log-sum-exp, so nothing can overflow or vanish. Many of them in a row go on
-  as scalings of the plan itself, T ← diag(u) T diag(v), as long as these stay in the range of float64;
+* a *sweep* is Sinkhorn's iteration with log-sum-exp, so nothing can overflow or vanish. A fixed number of them is made
+  by `asot.entropic.own_kernel`;
 * a *Newton step* climbs the semi-dual J(φ) = ⟨a, φ⟩ + ⟨b, ψ(φ)⟩, where ψ(φ) makes the column sums exact. Its gradient
   is a - T1 and its Hessian -(diag(T1) - T diag(1/b) Tᵀ). Where Sinkhorn needs 10⁵ sweeps (small ε), it needs a few;
 * *annealing* starts at a large ε and lowers it, each level from the last one's potentials.
@@ -16,6 +16,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from asot.entropic.own_kernel import (
+    LANES,
+    ROWS,
+    advance,
+    fit_columns,
+    fit_rows,
+    make_workspace,
+    measure,
+    padded,
+)
 from asot.jit.compiled import compiled, inlined, reordered
 
 LARGEST_MOVE = 4.0
@@ -28,10 +38,6 @@ ANNEALING_FACTOR = 4.0
 
 COARSE_TOLERANCE = 1e-2
 """Marginal error at which an annealing level is left for the next."""
-
-SMALLEST, LARGEST = 1e-100, 1e100
-"""Sums of a scaled plan outside of this are not used. Entries of a plan that vanish in float64 are below 1e-307, and no
-scaling within these bounds brings them back."""
 
 STALLED = 50
 """Steps without a smaller marginal error after which rounding has won."""
@@ -216,83 +222,18 @@ def _anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped
         level /= ANNEALING_FACTOR
 
 
-@reordered
-def _add_row(T, i, factor, total):  # type: ignore[no-untyped-def]
-    """total ← total + factor · T_i."""
-    for j in range(len(total)):
-        total[j] += factor * T[i, j]
-
-
-@inlined
-def _in_range(x):  # type: ignore[no-untyped-def]
-    return x >= SMALLEST and x <= LARGEST
-
-
-@inlined
-def _scale(a, b, T, u, v, trial, column_sum):  # type: ignore[no-untyped-def]
-    """One iteration u ← a / Tv, v ← b / Tᵀu. False, with u and v as they were, where a sum leaves the range."""
-    p, q = T.shape
-    column_sum[:] = 0.0
-    good = True
-    for i in range(p):
-        total = _dot(T[i], v, q)
-        good = good and _in_range(total)
-        trial[i] = a[i] / total
-        good = good and trial[i] > 1e-290  # its logarithm is needed, and a tiny mass has one
-        _add_row(T, i, trial[i], column_sum)
-    for j in range(q):
-        good = good and _in_range(column_sum[j])
-    if good:
-        u[:] = trial
-        for j in range(q):
-            v[j] = b[j] / column_sum[j]
-    return good
-
-
-@inlined
-def _sweeps(a, b, M, phi, psi, count, stop):  # type: ignore[no-untyped-def]
-    """Exactly ``count`` Sinkhorn iterations, rows first; φ is the first row update. Returns the marginal error."""
-    p, q = M.shape
-    T = np.empty((p, q))
-    u = np.empty(p)
-    v = np.empty(q)
-    row_sum = np.empty(p)
-    trial = np.empty(p)
-    column_sum = np.empty(q)
-    error = _fit_columns(a, b, M, phi, psi, T, row_sum)
-    done = 1
-    while done < count and stop[0] == 0:
-        u[:] = 1.0
-        v[:] = 1.0
-        before = done
-        while done < count and stop[0] == 0 and _scale(a, b, T, u, v, trial, column_sum):
-            done += 1
-        if done > before:
-            error = 0.0
-            for i in range(p):
-                row_sum[i] = u[i] * _dot(T[i], v, q)
-                error += abs(row_sum[i] - a[i])
-            phi += np.log(u)
-            psi += np.log(v)
-        if done < count and stop[0] == 0:
-            _fit_rows(a, M, phi, psi, row_sum)
-            error = _fit_columns(a, b, M, phi, psi, T, row_sum)
-            done += 1
-    return error
-
-
 @inlined
 def _plan_values(M, phi, psi):  # type: ignore[no-untyped-def]
-    """In units of ε: the transport cost ⟨T, M⟩ and the regularised value ⟨T, M⟩ - H(T), H(T) = -Σ T (log T - 1)."""
+    """In units of ε: the transport cost ⟨T, M⟩ and the regularized value ⟨T, M⟩ - H(T), H(T) = -Σ T (log T - 1)."""
     cost = 0.0
-    regularised = 0.0
+    regularized = 0.0
     for i in range(M.shape[0]):
         for j in range(M.shape[1]):
             log_mass = phi[i] + psi[j] - M[i, j]
             mass = np.exp(log_mass)
             cost += mass * M[i, j]
-            regularised += mass * (M[i, j] + log_mass - 1.0)
-    return cost, regularised
+            regularized += mass * (M[i, j] + log_mass - 1.0)
+    return cost, regularized
 
 
 # ------------------------------------------------------------------------------------------------- the pairs of a tile
@@ -328,21 +269,42 @@ def sweep_pairs(which, A, B, M, first, start_at_target, count, answers, error, p
     phi : (n, k), psi : (n, l)
         Receive the potentials of the anchors with mass.
     """
+    ws = make_workspace(M.shape[0], M.shape[1])
     for o in range(len(which)):
         if stop[0] != 0:
             break
         t = which[o]
         rows, columns, a, b, block = _with_mass(t, A, B, M)
-        own_phi, own_psi = np.empty(len(rows)), np.log(b)
-        for i in range(len(rows)):
-            if start_at_target:
-                _fit_row(i, a, block, own_phi, own_psi)
-            else:
-                own_phi[i] = np.log(a[i]) - first[rows[i]]
-        error[t] = _sweeps(a, b, block, own_phi, own_psi, count, stop)
+        p, q = block.shape
+        _fill(ws, a, b, block)
+        if start_at_target:
+            ws.psi[:] = np.log(b[q - 1])
+            ws.psi[:q] = np.log(b)
+            fit_rows(ws, p, q, 1.0)
+        else:
+            for i in range(p):
+                ws.phi[i] = np.log(a[i]) - first[rows[i]]
+        fit_columns(ws, p, q, 1.0)
+        advance(ws, p, q, 1.0, count - 1, stop)
+        _, error[t] = measure(ws, p, q)
+        own_phi, own_psi = ws.phi[:p] + np.log(ws.u[:p]), ws.psi[:q] + np.log(ws.v[:q])
         answers[o] = _plan_values(block, own_phi, own_psi)
         phi[o][rows] = own_phi
         psi[o][columns] = own_psi
+
+
+@inlined
+def _fill(ws, a, b, block):  # type: ignore[no-untyped-def]
+    """Costs and masses into a workspace; its padding repeats the last row and column, and has no mass."""
+    p, q = block.shape
+    stride = padded(q, LANES)
+    ws.a[:] = 0.0
+    ws.b[:] = 0.0
+    ws.a[:p] = a
+    ws.b[:q] = b
+    for i in range(padded(p, ROWS)):
+        for j in range(stride):
+            ws.distance[i * stride + j] = block[min(i, p - 1), min(j, q - 1)]
 
 
 @compiled

@@ -288,8 +288,8 @@ DEVICE int anneal(Problem& x, double goal, int max_steps, double* marginal_error
 
 // ------------------------------------------------------------------------------------------------ pairs
 
-// In units of ε: the transport cost ⟨T, M⟩ and the regularised value ⟨T, M⟩ - H(T), H(T) = -Σ T (log T - 1).
-DEVICE void plan_values(const Problem& x, double* transport, double* regularised) {
+// In units of ε: the transport cost ⟨T, M⟩ and the regularized value ⟨T, M⟩ - H(T), H(T) = -Σ T (log T - 1).
+DEVICE void plan_values(const Problem& x, double* transport, double* regularized) {
     double both[2] = {0.0, 0.0};
     OWN(i, 0, x.p)
         ALL(j, x.q) {
@@ -299,7 +299,7 @@ DEVICE void plan_values(const Problem& x, double* transport, double* regularised
             both[1] += mass * (cost + log_mass - 1.0);
         }
     *transport = warp_sum(both[0]);
-    *regularised = warp_sum(both[1]);
+    *regularized = warp_sum(both[1]);
 }
 
 // List the anchors of a histogram that carry mass, up to a multiple of 8 with anchors of none. Returns how many do.
@@ -347,7 +347,7 @@ extern "C" __global__ void __launch_bounds__(32, WARPS) solve_open(
     const int* __restrict__ open_pairs, const int* __restrict__ n_open, int* n_taken,
     const double* __restrict__ A, const double* __restrict__ B, const double* __restrict__ M, int k, int l,
     const double* __restrict__ log_sums, double reg, int max_iter, double tol, double range, double rounding,
-    int regularised, int start_at_target, int most_rows, int most_columns, i64 near_size, i64 scratch_size,
+    int regularized, int start_at_target, int most_rows, int most_columns, i64 near_size, i64 scratch_size,
     double* scratch, double* __restrict__ values, i8* __restrict__ status, int* __restrict__ n_iter,
     double* __restrict__ marginal_error)
 {
@@ -389,7 +389,7 @@ extern "C" __global__ void __launch_bounds__(32, WARPS) solve_open(
         if (lane == 0) {
             const double part = fmin(larger(transport / larger(range, 1e-300), 1e-4), 1.0);
             const bool met = error <= larger(tol * part, rounding);
-            values[t] = reg * (regularised ? with_entropy : transport);
+            values[t] = reg * (regularized ? with_entropy : transport);
             status[t] = FIXED ? FIXED_ITERATIONS : met ? CONVERGED : MAX_ITER;
             n_iter[t] = steps;
             marginal_error[t] = error;

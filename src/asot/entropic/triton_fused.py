@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.entropic.kernel import PATIENCE
+from asot.entropic.options import PATIENCE, SinkhornOptions
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.solver import DeviceSolution
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     import torch
 
 Float = NDArray[np.float64]
-
-OPEN = 100
-"""Status of pairs that another solver has to finish. It never reaches a result."""
 
 MOST_ANCHORS = 2**14
 
@@ -132,7 +129,7 @@ class SharedData(NamedTuple):
 
 
 class SinkhornTriton:
-    """Prepared once from histograms and their cost; parameters as in `asot.entropic.kernel`.
+    """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`.
 
     precision : {"float32", "tf32", "float64"}
         float32 is three products of TF32 parts, good for 1e-6. tf32 is a single one, good for 1e-3.
@@ -145,34 +142,23 @@ class SinkhornTriton:
         A: Float,
         B: Float | None,
         cost: Float,
+        options: SinkhornOptions,
         *,
-        reg: float,
-        max_iter: int,
-        tol: float | None,
-        regularised: bool,
-        start_at_target: bool,
         precision: str,
         tiling: Tiling | None = None,
     ) -> None:
-        self._A, self._B, self._M = A, B, cost / reg
-        self._max_iter, self._tol, self._precision, self._tiling = max_iter, tol, precision, tiling
-        self._regularised, self._start_at_target = regularised, start_at_target
+        self._A, self._B, self._M, self._options = A, B, cost / options.reg, options
+        self._precision, self._tiling = precision, tiling
         self._symmetric = cost.shape[0] == cost.shape[1] and np.array_equal(cost, cost.T)
         largest = float(self._M.max())
         rounding = 1e-15 * (1.0 + largest) if precision == "float64" else 0.0
-        self._numbers = np.array([reg, tol or 0.0, max(largest, 1e-300), rounding, NOISE[precision]])
-        self.info: dict[str, Any] = {
-            "solver": "Sinkhorn, fused kernel",
-            "device": "cuda",
-            "precision": precision,
-            "reg": reg,
-            "max_iter": max_iter,
-            "tol": tol,
-        }
+        self._numbers = np.array([options.reg, options.tol or 0.0, max(largest, 1e-300), rounding, NOISE[precision]])
+        self.info = options.info("Sinkhorn, fused kernel", "cuda", precision)
 
     def pairs_per_tile(self, memory: int) -> int:
         k, l = self._M.shape
-        iterations = self._max_iter if self._tol is None else min(self._max_iter, 100)
+        most = self._options.max_iter
+        iterations = most if self._options.tol is None else min(most, 100)
         seconds = 1e-13 * k * l * iterations
         return int(np.clip(min(TILE_SECONDS / seconds, memory / BYTES_PER_PAIR), 1, MOST_PAIRS))
 
@@ -188,9 +174,9 @@ class SinkhornTriton:
         import torch
 
         k, l = self._M.shape
-        judged = self._tol is not None
-        constants: dict[str, Any] = {"JUDGED": judged, "REGULARISED": self._regularised}
-        limits: tuple[int, ...] = (l, self._max_iter, PATIENCE)
+        judged = self._options.tol is not None
+        constants: dict[str, Any] = {"JUDGED": judged, "REGULARIZED": self._options.regularized}
+        limits: tuple[int, ...] = (l, self._options.max_iter, PATIENCE)
         tiling = resident_tiling(self._precision, k, l, chip)
         if tiling is not None and self._tiling is not None:
             tiling = self._tiling
@@ -234,7 +220,7 @@ class SinkhornTriton:
             numbers=torch.as_tensor(self._numbers).to(device),
             listed=torch.zeros(2, dtype=torch.int64, device=device),
             limits=limits,
-            at_target=int(self._start_at_target),
+            at_target=int(self._options.start_at_target),
             constants=constants | {"K": K, "L": L, "PAIRS": tiling.pairs, "MODE": tiling.mode},
             tiling=tiling,
             n_programs=n_programs,

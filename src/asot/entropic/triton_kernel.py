@@ -23,8 +23,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-FIRST_LOOK, LOOK_EVERY = tl.constexpr(5), tl.constexpr(10)
-CONVERGED, FIXED_ITERATIONS, MAX_ITER, OPEN = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3), tl.constexpr(100)
+from asot.entropic import options
+from asot.run.result import Status
+
+FIRST_LOOK, LOOK_EVERY = tl.constexpr(options.FIRST_LOOK), tl.constexpr(options.LOOK_EVERY)
+CONVERGED, FIXED_ITERATIONS, MAX_ITER, OPEN = (
+    tl.constexpr(int(status)) for status in (Status.CONVERGED, Status.FIXED_ITERATIONS, Status.MAX_ITER, options.OPEN)
+)
 
 COUNTS = ["start", "count", "n_rows", "n_columns", "n_anchors", "max_iter", "patience", "kind", "at_target"]
 """Numbers that the kernels are not compiled for one by one."""
@@ -108,7 +113,7 @@ def _weighted_logs(masses, scaling):
 
 @triton.jit
 def _judge(value, error, previous, steps, done, max_iter, numbers, patience):
-    """Status (pairs,) and who leaves, by the rules of `asot.entropic.kernel`. ``value`` is ⟨T, C⟩ / ε."""
+    """Status (pairs,) and who leaves, by the rules of `asot.entropic.options`. ``value`` is ⟨T, C⟩ / ε."""
     tol = tl.load(numbers + 1)
     goal = tol * tl.minimum(tl.maximum(value / tl.load(numbers + 2), 1e-4), 1.0)
     goal = tl.maximum(goal, tl.load(numbers + 3))
@@ -163,7 +168,7 @@ def resident_kernel(
     start: tl.int64, count: tl.int64, n_rows: tl.int64, n_columns: tl.int64,
     n_anchors: tl.int32, max_iter: tl.int32, patience: tl.int32, kind: tl.int32, at_target: tl.int32, zero: tl.int32,
     PAIRS: tl.constexpr, K: tl.constexpr, L: tl.constexpr, MODE: tl.constexpr, SYMMETRIC: tl.constexpr,
-    JUDGED: tl.constexpr, REGULARISED: tl.constexpr, FAST: tl.constexpr,
+    JUDGED: tl.constexpr, REGULARIZED: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """One block of PAIRS pairs. ``zero`` is 0: an address that contains it is not kept in shared memory for ever."""
     t = tl.program_id(0).to(tl.int64) * PAIRS + tl.arange(0, PAIRS)
@@ -197,7 +202,7 @@ def resident_kernel(
             leaving = leaving & waiting
             previous = error
             if tl.max(leaving.to(tl.int32), axis=0) > 0:
-                if REGULARISED:
+                if REGULARIZED:
                     value = _weighted_logs(row_sums, u) + _weighted_logs(b, v) - tl.sum(row_sums, axis=1)
                 _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
             waiting = waiting & (leaving == 0)
@@ -207,7 +212,7 @@ def resident_kernel(
         u, v = _iterate(u, v, a, b, high, low, high_t, low_t, max_iter, PAIRS, K, L, MODE, FAST)
         row_sums = u * _product(v, high_t, low_t, PAIRS, L, MODE)
         error = tl.sum(tl.abs(row_sums - a), axis=1).to(tl.float64)
-        if REGULARISED:
+        if REGULARIZED:
             value = _weighted_logs(row_sums, u) + _weighted_logs(b, v) - tl.sum(row_sums, axis=1)
         else:
             costs = tl.load(_block(costs_high, 0, 0, L, K, K))
@@ -262,7 +267,7 @@ def streamed_kernel(
     sum_k: tl.int32, sum_l: tl.int32, scratch_u, scratch_v,
     PAIRS: tl.constexpr, K: tl.constexpr, L: tl.constexpr, MODE: tl.constexpr, JUDGED: tl.constexpr,
     BLOCK_K: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_FROM: tl.constexpr,
-    REGULARISED: tl.constexpr, FAST: tl.constexpr,
+    REGULARIZED: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """One block of PAIRS pairs after another. Sums run over sum_k ≤ K and sum_l ≤ L anchors, the rest is padding."""
     place = (tl.program_id(0).to(tl.int64) * PAIRS + tl.arange(0, PAIRS))[:, None]
@@ -301,10 +306,10 @@ def streamed_kernel(
                 total = _sums(v, to_rows_high, to_rows_low, first, sum_l, PAIRS, L, BLOCK_K, BLOCK_FROM, MODE)
                 row_sums = scaling * total
                 error += tl.sum(tl.abs(row_sums - tl.load(a + columns[None, :])), axis=1).to(tl.float64)
-                if JUDGED or not REGULARISED:
+                if JUDGED or not REGULARIZED:
                     total = _sums(v, costs_high, costs_low, first, sum_l, PAIRS, L, BLOCK_K, BLOCK_FROM, MODE)
                     value += tl.sum(scaling * total, axis=1).to(tl.float64)
-                if REGULARISED:
+                if REGULARIZED:
                     entropy += _weighted_logs(row_sums, scaling) - tl.sum(row_sums, axis=1)
             leaving = waiting
             status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
@@ -312,7 +317,7 @@ def streamed_kernel(
                 status, leaving = _judge(value, error, previous, steps, done, max_iter, numbers, patience)
                 leaving = leaving & waiting
                 previous = error
-            if REGULARISED:
+            if REGULARIZED:
                 for first in range(0, L, BLOCK_L):
                     columns = first + tl.arange(0, BLOCK_L)
                     entropy += _weighted_logs(tl.load(b + columns[None, :]), tl.load(v + columns[None, :]))

@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from asot.baselines.merged import LANES, ROWS, MergedPoints, fill_pair, make_block_scratch, padded
+from asot.baselines.merged import MergedPoints, fill_pair, make_block_scratch
+from asot.entropic.own_kernel import LANES, ROWS, padded
 from asot.jit.compiled import compiled
 from asot_paper.baselines.stacked import Stack
 

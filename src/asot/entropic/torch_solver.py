@@ -1,9 +1,9 @@
 """Entropic transport between many histograms under one shared cost, in plain torch, on any device torch knows.
 
-This is the solver behind the gradients of `asot.gradients`, and the plain twin that the fused GPU kernels are
-compared with. It takes the roads of `asot.entropic.kernel`, a whole tile at a time: matrix products with the
-shared kernel where float32 or float64 can hold it, and for slow pairs and small ε the log domain, with ε lowered in
-stages, sweeps and Newton steps (`asot.entropic.log_newton`).
+This is the solver behind the gradients of `asot.gradients`, and the plain twin that the fused GPU kernels are compared
+with. It takes the roads of `asot.entropic.cpu`, a whole tile at a time: the loop of `asot.entropic.shared_kernel` where
+float32 or float64 can hold the kernel, and for small ε the log domain, with ε lowered in stages, sweeps and Newton
+steps (`asot.entropic.log_newton`).
 
 Potentials are relative to the masses: T_ij = a_i b_j exp(c_i + d_j - C_ij/ε). Then c_i = -log Σ_j b_j exp(d_j - C_ij/ε)
 is defined and finite also where a_i = 0, and nothing here needs log 0 more than as a weight.
@@ -11,14 +11,12 @@ is defined and finite also where a_i = 0, and nothing here needs log 0 more than
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
-from asot.entropic.kernel import FIRST_LOOK, LOOK_EVERY, PATIENCE
 from asot.entropic.log_newton import ANNEALING_FACTOR, COARSE_TOLERANCE, LARGEST_MOVE, STALLED, TRIALS
+from asot.entropic.options import SinkhornOptions, Stopping
+from asot.entropic.shared_kernel import Answers, SharedKernel, regularized_values, solve_in_kernel
 from asot.run.pairs import tiles
 from asot.run.result import Status
 
@@ -31,60 +29,41 @@ SCRATCH_BYTES = 2**28
 ELIMINATED_AT_ONCE = 16
 
 
-@dataclass(frozen=True)
-class TorchSolution:
-    """Answers for P pairs."""
-
-    values: Tensor  # (P,)
-    status: Tensor  # (P,) int8, asot.Status
-    n_iter: Tensor  # (P,) int32
-    marginal_error: Tensor  # (P,) Σ|row sums - a|
-    c: Tensor  # (P, k) potentials in units of ε: T_ij = a_i b_j exp(c_i + d_j - C_ij/ε)
-    d: Tensor  # (P, l)
-
-
 class SinkhornTorch:
     """Prepared once from histograms and their cost, on their device and in their dtype; then solves lists of pairs.
 
-    Parameters are those of `asot.entropic.kernel.SinkhornSharedCost`, as tensors; ``scratch`` bounds the bytes of
-    a tile. Log-domain work on float32 tensors is done in float64 where the device has it.
+    Parameters are those of `asot.entropic.cpu.SinkhornSharedCost`, as tensors; ``scratch`` bounds the bytes of a tile.
+    Log-domain work on float32 tensors is done in float64 where the device has it.
     """
 
     def __init__(
-        self,
-        A: Tensor,
-        B: Tensor | None,
-        cost: Tensor,
-        *,
-        reg: float,
-        max_iter: int,
-        tol: float | None,
-        regularised: bool,
-        start_at_target: bool = False,
-        scratch: int = SCRATCH_BYTES,
+        self, A: Tensor, B: Tensor | None, cost: Tensor, options: SinkhornOptions, *, scratch: int = SCRATCH_BYTES
     ) -> None:
-        self._A, self._B = A.detach(), (A if B is None else B).detach()
-        self.reg, self._max_iter, self._tol = reg, max_iter, tol
-        self._regularised, self._start_at_target = regularised, start_at_target
+        self._A, self._B, self.options = A.detach(), (A if B is None else B).detach(), options
         cost = cost.detach()
         self._precise = cost.dtype if cost.device.type == "mps" else torch.float64
-        self.M = cost.to(self._precise) / reg  # (k, l)
-        self._range = float(self.M.max())
-        self.in_kernel = self._range <= KERNEL_RANGE[cost.dtype]
+        self.M = cost.to(self._precise) / options.reg  # (k, l)
+        largest = float(self.M.max())
+        self._rules = {
+            dtype: Stopping(torch, options.tol or 0.0, largest, torch.finfo(dtype).eps)
+            for dtype in (cost.dtype, self._precise)
+        }
         k, l = cost.shape
         self.pairs_per_tile = max(1, scratch // (cost.element_size() * 8 * (k + l)))
         self.plans_per_tile = max(1, scratch // (self.M.element_size() * (4 * k * l + 2 * k * k)))
+        self.in_kernel = largest <= KERNEL_RANGE[cost.dtype]
         if self.in_kernel:
             M = self.M.to(cost.dtype)
             self.K = torch.exp(-M)  # (k, l)
-            self._KMT = (self.K * M).T.contiguous()  # (l, k)
+            KT, KMT = self.K.T.contiguous(), (self.K * M).T.contiguous()  # (l, k)
+            self._kernel = SharedKernel(torch, self.K, KT, KMT, self._rules[cost.dtype])
 
-    def solve(self, rows: Tensor, columns: Tensor) -> TorchSolution:
+    def solve(self, rows: Tensor, columns: Tensor) -> Answers:
         """The pairs (rows[t], columns[t]): int64 (P,) on the device of the histograms."""
         with torch.no_grad():
             A, size, (k, l) = self._A, len(rows), self.M.shape
             precision = A.dtype if self.in_kernel else self._precise
-            solution = TorchSolution(
+            solution = Answers(
                 A.new_zeros(size),
                 torch.full((size,), int(Status.MAX_ITER), dtype=torch.int8, device=A.device),
                 torch.zeros(size, dtype=torch.int32, device=A.device),
@@ -94,143 +73,45 @@ class SinkhornTorch:
             )
             per_tile = self.pairs_per_tile if self.in_kernel else self.plans_per_tile
             for start, stop in tiles(size, per_tile):
-                answers = {name: array[start:stop] for name, array in vars(solution).items()}
-                tile = _Tile(**answers, a=self._A[rows[start:stop]], b=self._B[columns[start:stop]])
-                everything = torch.arange(stop - start, device=A.device)
-                self._solve_in_log_domain(tile, self._iterate(tile) if self.in_kernel else everything)
-            solution.values.mul_(self.reg)
+                order = torch.arange(stop - start, device=A.device)
+                problem = self._A[rows[start:stop]], self._B[columns[start:stop]], solution.part(start, stop)
+                if self.in_kernel:
+                    order = solve_in_kernel(self._kernel, order, *problem, self.options, (0,))
+                self._solve_in_log_domain(order, *problem)
+            solution.values.mul_(self.options.reg)
         return solution
-
-    # ------------------------------------------------------------------------------------------------ kernel domain
-
-    def _iterate(self, tile: _Tile) -> Tensor:
-        """Shared-kernel iterations of all pairs of a tile, compacted as pairs finish; which of them are still open."""
-        active = torch.arange(len(tile.a), device=tile.a.device)
-        a, b = tile.a, tile.b
-        V = b if self._start_at_target else torch.ones_like(b)
-        KV = V @ self.K.T
-        previous, previous_look = torch.full_like(tile.marginal_error, torch.inf), 0
-        still_open = []
-        for iteration in range(1, self._max_iter + 1):
-            used = KV
-            U = a / used
-            KU = U @ self.K
-            V = b / KU
-            KV = V @ self.K.T
-            last = iteration == self._max_iter
-            if not last and (self._tol is None or (iteration != FIRST_LOOK and iteration % LOOK_EVERY != 0)):
-                continue
-            row_sums = U * KV
-            now = _Iterate((U * (V @ self._KMT)).sum(1), (row_sums - a).abs().sum(1), row_sums, used, KU)
-            if last:
-                enough = now.error <= 1e-2 * self._goal(now.transported)
-                still_open.append(self._leave(tile, active, now, iteration, enough))
-                break
-            rate = (now.error / previous) ** (1.0 / (iteration - previous_look))
-            previous, previous_look = now.error, iteration
-            if iteration == FIRST_LOOK:
-                continue
-            converged, slow = self._judge(now, rate, iteration)
-            leaving, stay = torch.nonzero(converged | slow)[:, 0], torch.nonzero(~(converged | slow))[:, 0]
-            if len(leaving):
-                still_open.append(self._leave(tile, active[leaving], now.only(leaving), iteration, converged[leaving]))
-                active, previous, a, b, KV = (array[stay] for array in (active, previous, a, b, KV))
-            if not len(stay):
-                break
-        return torch.cat(still_open)
-
-    def _goal(self, values: Tensor) -> Tensor:
-        """The marginal error at which a pair of this value (in units of ε) has the accuracy asked for."""
-        relative = (self._tol or 0.0) * (values / max(self._range, 1e-30)).clamp(1e-4, 1.0)
-        return relative.clamp(min=self._rounding(values.dtype))
-
-    def _rounding(self, dtype: torch.dtype) -> float:
-        """Exponents are this uncertain, and with them every mass."""
-        return 4.5 * torch.finfo(dtype).eps * (1.0 + self._range)
-
-    def _judge(self, now: _Iterate, rate: Tensor, iteration: int) -> tuple[Tensor, Tensor]:
-        """Which pairs have converged, and which converge too slowly (or left the range of their floats)."""
-        error, goal, eps = now.error, self._goal(now.transported), torch.finfo(rate.dtype).eps
-        # What is still missing is a geometric tail: error · (rate + rate² + …). Noise has no rate.
-        remaining = torch.where(error < 45 * eps, error, error / (1.0 - rate).clamp(min=eps))
-        converged = (error <= goal) & (remaining <= goal)
-        needed = torch.log((goal / remaining).clamp(min=1e-30)) / torch.log(rate.clamp(1e-9, 1.0 - eps))
-        hopeless = ~(iteration + needed < PATIENCE)  # also where the error is not a number
-        return converged, hopeless & ~converged
-
-    def _leave(self, tile: _Tile, which: Tensor, now: _Iterate, iteration: int, converged: Tensor) -> Tensor:
-        """Answers of pairs that leave the iteration; which of them are too slow, or lost, and need the log domain."""
-        a, b, c, d = tile.a[which], tile.b[which], -torch.log(now.KV), -torch.log(now.KU)
-        values = regularised_values(a, b, c, d, now.row_sums) if self._regularised else now.transported
-        tile.values[which], tile.marginal_error[which], tile.c[which], tile.d[which] = values, now.error, c, d
-        tile.n_iter[which] = iteration
-        again = ~torch.isfinite(values + now.error + c.sum(1) + d.sum(1))
-        if self._tol is None:
-            tile.status[which] = int(Status.FIXED_ITERATIONS)
-        else:
-            tile.status[which[converged]] = int(Status.CONVERGED)
-            if iteration < self._max_iter:
-                again |= ~converged
-        return which[again]
 
     # --------------------------------------------------------------------------------------------------- log domain
 
-    def _solve_in_log_domain(self, tile: _Tile, which: Tensor) -> None:
-        """Pairs of a tile from the start, in as many parts as memory asks for."""
+    def _solve_in_log_domain(self, which: Tensor, A: Tensor, B: Tensor, answers: Answers) -> None:
+        """Some pairs of a tile from the start, in as many parts as memory asks for."""
+        options, rule = self.options, self._rules[self._precise]
         for start, stop in tiles(len(which), self.plans_per_tile):
             part = which[start:stop]
-            a, b = tile.a[part].to(self._precise), tile.b[part].to(self._precise)
+            a, b = A[part].to(self._precise), B[part].to(self._precise)
             a, b = a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True)  # float32 totals are off by 1e-7
             problem = _LogProblem(a, b, self.M)
-            if self._tol is None:
-                log_v = torch.log(b) if self._start_at_target else torch.zeros_like(b)
-                c, d, error = problem.sweeps(log_v, self._max_iter)
-                tile.n_iter[part], tile.status[part] = self._max_iter, int(Status.FIXED_ITERATIONS)
+            if options.tol is None:
+                log_v = torch.log(b) if options.start_at_target else torch.zeros_like(b)
+                c, d, error = problem.sweeps(log_v, options.max_iter)
+                answers.n_iter[part], answers.status[part] = options.max_iter, int(Status.FIXED_ITERATIONS)
             else:
-                goal = max(1e-4 * self._tol, self._rounding(a.dtype))  # Newton's last step overshoots any goal
-                budget = self._max_iter - tile.n_iter[part]
-                c, d, error, steps = problem.anneal(goal, budget)
-                tile.n_iter[part] += steps
+                goal = max(1e-4 * options.tol, rule.rounding)  # Newton's last step overshoots any goal
+                c, d, error, steps = problem.anneal(goal, options.max_iter - answers.n_iter[part])
+                answers.n_iter[part] += steps
             plans = problem.fit_columns(c)[1].mul_(b[:, None, :])
             transported = (plans * self.M).sum((1, 2))
-            if self._tol is not None:
-                done = error <= self._goal(transported)
-                tile.status[part] = torch.where(done, int(Status.CONVERGED), int(Status.MAX_ITER)).to(torch.int8)
-            values = regularised_values(a, b, c, d, plans.sum(2)) if self._regularised else transported
-            for array, found in ((tile.values, values), (tile.marginal_error, error), (tile.c, c), (tile.d, d)):
+            if options.tol is not None:
+                done = error <= rule.goal(transported)
+                answers.status[part] = torch.where(done, int(Status.CONVERGED), int(Status.MAX_ITER)).to(torch.int8)
+            values = regularized_values(torch, a, b, c, d, plans.sum(2)) if options.regularized else transported
+            for array, found in (
+                (answers.values, values),
+                (answers.marginal_error, error),
+                (answers.c, c),
+                (answers.d, d),
+            ):
                 array[part] = found.to(array.dtype)
-
-
-@dataclass(frozen=True)
-class _Tile(TorchSolution):
-    """The answers of a tile (views of all answers, values in units of ε) and its histograms."""
-
-    a: Tensor  # (P, k)
-    b: Tensor  # (P, l)
-
-
-class _Iterate(NamedTuple):
-    """Where P pairs stand in the kernel domain: the plan is diag(a/KV) K diag(b/KU)."""
-
-    transported: Tensor  # (P,) in units of ε
-    error: Tensor  # (P,)
-    row_sums: Tensor  # (P, k)
-    KV: Tensor  # (P, k)
-    KU: Tensor  # (P, l)
-
-    def only(self, which: Tensor) -> _Iterate:
-        return _Iterate(*(array[which] for array in self))
-
-
-def regularised_values(a: Tensor, b: Tensor, c: Tensor, d: Tensor, row_sums: Tensor) -> Tensor:
-    """⟨T, M⟩ - H(T) in units of ε, for plans with exact column sums; ``row_sums`` (P, k) are those they have."""
-    potentials = (row_sums * (log_or_zero(a) + c)).sum(1) + (b * (log_or_zero(b) + d)).sum(1)
-    return potentials - row_sums.sum(1)
-
-
-def log_or_zero(masses: Tensor) -> Tensor:
-    """Logarithms of masses; 0 where there is none."""
-    return torch.where(masses > 0, masses, 1.0).log()
 
 
 class _LogProblem:

@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from asot.entropic.kernel import SinkhornSharedCost
+from asot.entropic.cpu import SinkhornSharedCost
+from asot.entropic.options import SinkhornOptions
 from asot.run.result import Status
 from tests.oracles import entropic_values, sinkhorn_sweeps
 from tests.strategies import METRICS, histograms_of_every_kind, metric_cost
 
 torch = pytest.importorskip("torch")
 
-from asot.entropic.torch_loop import KERNEL_RANGE, SinkhornTorch, solve_laplacians  # noqa: E402
+from asot.entropic.torch_solver import KERNEL_RANGE, SinkhornTorch, solve_laplacians  # noqa: E402
 
 RANGES = (1e-2, 1.0, 30.0, 100.0, 300.0, 1e3, 1e4)
 """max C/ε; the kernel ends at 40 in float32 and at 200 in float64."""
 
 every_range = pytest.mark.parametrize("largest", RANGES)
-both_values = pytest.mark.parametrize("regularised", [False, True])
+both_values = pytest.mark.parametrize("regularized", [False, True])
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +42,9 @@ def drawn(k=13, l=None, pairs=40, seed=0, metric="plane"):
     return A, B, cost / cost.max(), rows, columns
 
 
-def settings(reg, max_iter=1000, tol=1e-9, regularised=False, start_at_target=False):
-    return {
-        "reg": reg, "max_iter": max_iter, "tol": tol, "regularised": regularised, "start_at_target": start_at_target,
-    }  # fmt: skip
+def settings(reg, max_iter=1000, tol=1e-9, regularized=False, start_at_target=False):
+    value, init = "regularized" if regularized else "transport", "target" if start_at_target else "ones"
+    return {"options": SinkhornOptions(reg, max_iter, tol, value, init)}
 
 
 def solved(A, B, cost, rows, columns, dtype=torch.float64, **how):
@@ -63,9 +63,9 @@ def plans(solution, a, b, cost, reg):
         return np.exp(exponents + np.log(a)[:, :, None] + np.log(b)[:, None, :])
 
 
-def assert_close(found, expected, reg, regularised, rtol):
+def assert_close(found, expected, reg, regularized, rtol):
     """⟨T, C⟩ and ε H(T) may cancel: their accuracy is of their own sizes."""
-    slack = rtol * (reg if regularised else 0.0) + 1e-12
+    slack = rtol * (reg if regularized else 0.0) + 1e-12
     np.testing.assert_allclose(found.values.numpy(), expected.values, rtol=rtol, atol=slack)
 
 
@@ -75,12 +75,12 @@ def assert_close(found, expected, reg, regularised, rtol):
 @both_values
 @pytest.mark.parametrize("start_at_target", [False, True])
 @every_range
-def test_equal_iterations_give_equal_values(largest, start_at_target, regularised):
+def test_equal_iterations_give_equal_values(largest, start_at_target, regularized):
     problem = drawn()
     for count in (1, 7):
-        how = settings(1.0 / largest, count, None, regularised, start_at_target)
+        how = settings(1.0 / largest, count, None, regularized, start_at_target)
         found, expected = solved(*problem, **how), reference(*problem, **how)
-        assert_close(found, expected, 1.0 / largest, regularised, rtol=1e-12)
+        assert_close(found, expected, 1.0 / largest, regularized, rtol=1e-12)
         np.testing.assert_allclose(found.marginal_error.numpy(), expected.marginal_error, atol=1e-12)
         assert (found.status == int(Status.FIXED_ITERATIONS)).all()
         assert (found.n_iter == count).all()
@@ -99,12 +99,12 @@ def test_iterations_are_the_textbooks(largest):
 
 @both_values
 @every_range
-def test_converged_values_agree_with_the_cpu(largest, regularised):
+def test_converged_values_agree_with_the_cpu(largest, regularized):
     problem = drawn()
-    how = settings(1.0 / largest, regularised=regularised)
+    how = settings(1.0 / largest, regularized=regularized)
     found, expected = solved(*problem, **how), reference(*problem, **how)
     assert (found.status == int(Status.CONVERGED)).all()
-    assert_close(found, expected, 1.0 / largest, regularised, rtol=1e-8)
+    assert_close(found, expected, 1.0 / largest, regularized, rtol=1e-8)
     assert found.marginal_error.max() < 1e-9
     if largest <= 10.0:
         np.testing.assert_array_equal(found.n_iter.numpy(), expected.n_iter)
@@ -160,7 +160,7 @@ def test_float32_is_as_good_as_its_digits(largest):
 @pytest.mark.parametrize("largest", [30.0, 1e4])
 def test_tiles_change_nothing(largest):
     A, B, cost, rows, columns = drawn()
-    how = settings(1.0 / largest, regularised=True)
+    how = settings(1.0 / largest, regularized=True)
     tensors = [torch.tensor(array) for array in (A, B, cost)]
     indices = torch.tensor(rows), torch.tensor(columns)
     whole = SinkhornTorch(*tensors, **how).solve(*indices)
@@ -201,7 +201,7 @@ def test_no_pairs():
 
 def test_one_anchor():
     one, pair = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
-    found = solved(one, one, 0.0 * one, pair, pair, **settings(0.5, regularised=True))
+    found = solved(one, one, 0.0 * one, pair, pair, **settings(0.5, regularized=True))
     assert found.values.item() == pytest.approx(-0.5)  # T = 1: -ε H(T) = ε (log 1 - 1)
 
 

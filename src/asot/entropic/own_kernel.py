@@ -1,16 +1,19 @@
-"""Sinkhorn's iteration for one pair at a time, compiled: U ← A ⊘ (K V), V ← B ⊘ (Kᵀ U) with K = exp(-C/ε).
+"""Sinkhorn's iteration for one pair with a cost of its own, compiled: u ← a / (K v), v ← b / (Kᵀ u), K = exp(-C/ε).
 
-The iteration is one walk over the rows of K: a row gives its entry of U, and that at once its share of KᵀU, so K is
+The iteration is one walk over the rows of K: a row gives its entry of u, and that at once its share of Kᵀu, so K is
 read once per iteration. Four rows go together.
 
-**Range.** Nothing is trusted that may have lost digits to the range of float64: all entries of KV and KᵀU must lie in
+**Range.** Nothing is trusted that may have lost digits to the range of float64: all entries of Kv and Kᵀu must lie in
 [1e-100, 1e100]. An iteration that breaks this is taken back and done with logarithms (log-sum-exp). What it found, φ
-and ψ, goes into the kernel, K ← exp(φ_i + ψ_j - C_ij/ε), which is the plan as it is now; V starts anew at 1. In exact
-arithmetic this changes nothing: the state of the iteration is V alone, and V is the product of the two. In float64 the
+and ψ, goes into the kernel, K ← exp(φ_i + ψ_j - C_ij/ε), which is the plan as it is now; v starts anew at 1. In exact
+arithmetic this changes nothing: the state of the iteration is v alone, and v is the product of the two. In float64 the
 entries of K that vanish are below 1e-307, and the scalings that could make up for it are at most 1e100.
 
-**Padding.** Blocks are padded with points that repeat the last one and have no mass, so their entries of KV and KᵀU
-are those of a real point, and their entries of U and V are 0.
+**Padding.** Blocks are padded with points that repeat the last one and have no mass, so their entries of Kv and Kᵀu
+are those of a real point, and their entries of u and v are 0.
+
+A caller makes a `Workspace`, fills ``distance``, ``a``, ``b``, ``v`` and the potentials, and calls `begin` and
+`advance`.
 """
 
 from __future__ import annotations
@@ -20,16 +23,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.baselines.exponential import exponentials
-from asot.baselines.merged import LANES, ROWS, fill_pair, make_block_scratch, padded
-from asot.entropic.log_newton import LARGEST, SMALLEST
-from asot.jit.compiled import at, compiled, inlined, reordered, unordered
+from asot.jit.compiled import at, inlined, reordered, unordered
+from asot.jit.exponential import exponentials
+
+LANES = 8
+"""Rows of a block are padded to a multiple of this."""
+
+ROWS = 4
+"""And the number of its rows to a multiple of this."""
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Sums outside of this are not used."""
 
 KERNEL_RANGE = 690.0
 """Largest max C/ε for which K is formed without potentials: none of its entries is below 1e-300."""
-
-LOOK_EVERY = 10
-"""Iterations between looks at the marginal error, where there is a tolerance."""
 
 STOP_EVERY = 100
 """Iterations between looks at ``stop``."""
@@ -53,7 +60,13 @@ class Workspace(NamedTuple):
 
 
 @inlined
-def _make_workspace(n, m):  # type: ignore[no-untyped-def]
+def padded(n, step):  # type: ignore[no-untyped-def]
+    """n, rounded up to a multiple of ``step``, which is a power of two."""
+    return (n + step - 1) & ~(step - 1)
+
+
+@inlined
+def make_workspace(n, m):  # type: ignore[no-untyped-def]
     rows = padded(n, ROWS)
     stride = padded(m, LANES)
     K = np.empty(rows * stride)
@@ -97,6 +110,12 @@ def _in_range(s):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _has_log(u, mass):  # type: ignore[no-untyped-def]
+    """Whether the logarithm of a scaling is known: it is not where a tiny mass makes it vanish."""
+    return u > 1e-290 or mass == 0.0
+
+
+@inlined
 def _iterate(ws, rows, stride, count):  # type: ignore[no-untyped-def]
     """At most ``count`` iterations; how many were done. V is that of the last one done."""
     for iteration in range(count):
@@ -108,6 +127,8 @@ def _iterate(ws, rows, stride, count):  # type: ignore[no-untyped-def]
             s0, s1, s2, s3 = _row_sums(ws.K, o, stride, ws.v)
             good = good and _in_range(s0) and _in_range(s1) and _in_range(s2) and _in_range(s3)
             u0, u1, u2, u3 = ws.a[i] / s0, ws.a[i + 1] / s1, ws.a[i + 2] / s2, ws.a[i + 3] / s3
+            good = good and _has_log(u0, ws.a[i]) and _has_log(u1, ws.a[i + 1])
+            good = good and _has_log(u2, ws.a[i + 2]) and _has_log(u3, ws.a[i + 3])
             ws.u[i], ws.u[i + 1], ws.u[i + 2], ws.u[i + 3] = u0, u1, u2, u3
             _add_rows(ws.K, o, stride, u0, u1, u2, u3, ws.ku)
         bad = 0
@@ -132,12 +153,8 @@ def _fill_kernel(ws, rows, stride, scale):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _iterate_in_logarithms(ws, n, m, scale):  # type: ignore[no-untyped-def]
-    """One iteration from log V = ψ: φ ← log a - log Σ_j exp(ψ_j - M_ij), ψ ← log b - log Σ_i exp(φ_i - M_ij).
-
-    Then the kernel with these potentials, U = 1 and V = 1 (0 in the padding).
-    """
-    rows = padded(n, ROWS)
+def fit_rows(ws, n, m, scale):  # type: ignore[no-untyped-def]
+    """φ ← log a - log Σ_j exp(ψ_j - M_ij) with M = scale · distance: row sums become a."""
     stride = padded(m, LANES)
     for i in range(n):
         o = i * stride
@@ -151,6 +168,13 @@ def _iterate_in_logarithms(ws, n, m, scale):  # type: ignore[no-untyped-def]
         for j in range(m):
             total += ws.K[at(o, j)]
         ws.phi[i] = np.log(ws.a[i]) - top - np.log(total)
+
+
+@inlined
+def fit_columns(ws, n, m, scale):  # type: ignore[no-untyped-def]
+    """ψ ← log b - log Σ_i exp(φ_i - M_ij): column sums become b. Then the kernel with φ and ψ, u = 1 and v = 1."""
+    rows = padded(n, ROWS)
+    stride = padded(m, LANES)
     for i in range(n, rows):
         ws.phi[i] = ws.phi[n - 1]
     for j in range(stride):
@@ -178,7 +202,16 @@ def _iterate_in_logarithms(ws, n, m, scale):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _advance(ws, n, m, scale, count, stop):  # type: ignore[no-untyped-def]
+def _absorb(ws, m):  # type: ignore[no-untyped-def]
+    """ψ ← ψ + log v."""
+    for j in range(m):
+        ws.psi[j] += np.log(ws.v[j])
+    for j in range(m, padded(m, LANES)):
+        ws.psi[j] = ws.psi[m - 1]
+
+
+@inlined
+def advance(ws, n, m, scale, count, stop):  # type: ignore[no-untyped-def]
     """Exactly ``count`` further iterations, in the kernel where its range allows and in logarithms where not."""
     rows = padded(n, ROWS)
     stride = padded(m, LANES)
@@ -188,11 +221,9 @@ def _advance(ws, n, m, scale, count, stop):  # type: ignore[no-untyped-def]
         got = _iterate(ws, rows, stride, asked)
         done += got
         if got < asked:
-            for j in range(m):
-                ws.psi[j] += np.log(ws.v[j])
-            for j in range(m, stride):
-                ws.psi[j] = ws.psi[m - 1]
-            _iterate_in_logarithms(ws, n, m, scale)
+            _absorb(ws, m)
+            fit_rows(ws, n, m, scale)
+            fit_columns(ws, n, m, scale)
             done += 1
 
 
@@ -209,7 +240,7 @@ def _measure_row(K, distance, v, o, stride):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _measure(ws, n, m):  # type: ignore[no-untyped-def]
+def measure(ws, n, m):  # type: ignore[no-untyped-def]
     """⟨T, distance⟩ and the marginal error Σ|T1 - a| of the plan T = diag(u) K diag(v)."""
     stride = padded(m, LANES)
     value = 0.0
@@ -230,53 +261,16 @@ def _largest(distance, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin(ws, points, a, b, at_target, scale):  # type: ignore[no-untyped-def]
-    """Masses, the first V and the kernel; how many iterations this took: one where it took logarithms."""
-    n = points.offsets[a + 1] - points.offsets[a]
-    m = points.offsets[b + 1] - points.offsets[b]
+def begin(ws, n, m, scale):  # type: ignore[no-untyped-def]
+    """Start at φ = ψ = 0 and the given v. Returns how many iterations it took: one where logarithms were needed."""
     rows = padded(n, ROWS)
     stride = padded(m, LANES)
-    for i in range(rows):
-        ws.a[i] = points.masses[points.offsets[a] + i] if i < n else 0.0
-        ws.phi[i] = 0.0
-    start = points.masses if at_target else points.counts
-    for j in range(stride):
-        ws.b[j] = points.masses[points.offsets[b] + j] if j < m else 0.0
-        ws.v[j] = start[points.offsets[b] + j] if j < m else 0.0
-        ws.psi[j] = 0.0
+    ws.phi[:] = 0.0
+    ws.psi[:] = 0.0
     if _largest(ws.distance, rows * stride) * scale <= KERNEL_RANGE:
         _fill_kernel(ws, rows, stride, scale)
         return 0
-    for j in range(stride):
-        ws.psi[j] = np.log(ws.v[min(j, m - 1)])
-    _iterate_in_logarithms(ws, n, m, scale)
+    _absorb(ws, m)
+    fit_rows(ws, n, m, scale)
+    fit_columns(ws, n, m, scale)
     return 1
-
-
-@compiled
-def solve_tile(  # type: ignore[no-untyped-def]
-    points, rows, columns, most_rows, most_columns, scale, at_target, max_iter, tol, values, n_iter, error, stop
-):  # fmt: skip
-    """⟨T, distance⟩ (in units of ``points.unit``), iterations and marginal error of every pair.
-
-    ``scale`` turns distances into C/ε. ``tol`` < 0: exactly ``max_iter`` iterations.
-    """
-    scratch = make_block_scratch(most_rows, most_columns, points.dim)
-    ws = _make_workspace(most_rows, most_columns)
-    for t in range(len(rows)):
-        a = rows[t]
-        b = columns[t]
-        n = points.offsets[a + 1] - points.offsets[a]
-        m = points.offsets[b + 1] - points.offsets[b]
-        fill_pair(scratch, points, a, b, ws.distance)
-        done = _begin(ws, points, a, b, at_target, scale)
-        while stop[0] == 0:
-            more = max_iter - done if tol < 0.0 else min(max_iter - done, LOOK_EVERY)
-            _advance(ws, n, m, scale, more, stop)
-            done += more
-            values[t], error[t] = _measure(ws, n, m)
-            if done == max_iter or error[t] <= tol:
-                break
-        if stop[0] != 0:
-            return
-        n_iter[t] = done

@@ -1,0 +1,124 @@
+"""Entropic transport between many histograms under one shared cost, on the CPU (docs/method.md §2).
+
+Where float64 can hold K = exp(-C/ε), pairs share it and iterate together (`asot.entropic.shared_kernel`). Pairs that
+this leaves open, and all pairs where C/ε is too large, are solved one by one in the log domain
+(`asot.entropic.log_newton`).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from asot.bounds.entropic_bracket import Scalings
+from asot.entropic import log_newton
+from asot.entropic.options import SinkhornOptions, Stopping
+from asot.entropic.shared_kernel import Answers, SharedKernel, solve_in_kernel
+from asot.run.result import Status
+from asot.run.solver import TILE_SECONDS, Solution
+
+KERNEL_RANGE = 200.0
+"""Largest max C/ε for which K is formed. Scalings then stay within e^±400 of each other; float64 holds e^±700."""
+
+CACHE_BYTES = 2**20
+"""A tile's arrays should stay within a core's cache, ..."""
+
+FEWEST_PAIRS = 128
+"""... unless these are too few for fast products with a kernel that does not fit there itself."""
+
+Float = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class SinkhornSharedCost:
+    """Prepared once from histograms and their cost; then solves tiles of pairs.
+
+    Parameters
+    ----------
+    A : (N, k), B : (M, l) or None
+        Rows of total 1.
+    cost : (k, l)
+    options : SinkhornOptions
+    """
+
+    def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions) -> None:
+        self._A, self._B, self._options = A, A if B is None else B, options
+        self._M = M = cost / options.reg  # (k, l)
+        self._rule = Stopping(np, options.tol or 0.0, float(M.max()), float(np.finfo(np.float64).eps))
+        self._kernel = None
+        if self._rule.largest <= KERNEL_RANGE:
+            K = np.negative(M)
+            np.exp(K, out=K)
+            self._kernel = SharedKernel(np, K, K.T, (K * M).T, self._rule)
+        self.info = options.info(
+            "Sinkhorn, log domain" if self._kernel is None else "Sinkhorn, shared kernel", "cpu", "float64"
+        )
+
+    @functools.cached_property
+    def _log_sums(self) -> Float:
+        """log Σ_j exp(-M_ij) (k,)."""
+        return np.asarray(logsumexp(-self._M, axis=1))
+
+    @staticmethod
+    def seconds_per_pair(shape: tuple[int, int], max_iter: int) -> float:
+        """A guess before the start: most pairs converge within a hundred iterations."""
+        return 2e-10 * shape[0] * shape[1] * min(max_iter, 100)
+
+    def pairs_per_tile(self, memory: int) -> int:
+        k, l = self._M.shape
+        row_bytes = 8 * 4 * (k + l)
+        if self._kernel is not None:
+            in_cache = max(CACHE_BYTES / row_bytes, FEWEST_PAIRS)
+            return int(np.clip(min(in_cache, memory / row_bytes), 1, 2**14))
+        fixed = 1e-9 * k * l * (self._options.max_iter + 20)
+        seconds = fixed if self._options.tol is None else 4e-7 * k * l + 1e-8 * k**3
+        return int(np.clip(min(TILE_SECONDS / seconds, memory / row_bytes), 1, 2**12))
+
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        return self._solve(self._A[rows], self._B[columns], self._answers(len(rows)), stop)
+
+    def solve_with_scalings(self, rows: Indices, columns: Indices, stop: Indices) -> tuple[Solution, Scalings]:
+        """Like `solve`, with the scalings that every pair ended with."""
+        a, b = self._A[rows], self._B[columns]
+        answers = self._answers(len(rows), np.zeros_like(a), np.zeros_like(b))
+        solution = self._solve(a, b, answers, stop)
+        with np.errstate(divide="ignore"):
+            phi, psi = np.log(a) + answers.c, np.log(b) + answers.d
+        return solution, Scalings(a, b, phi, psi, self._M, self._options.reg)
+
+    @staticmethod
+    def _answers(size: int, *potentials: Float) -> Answers:
+        status = np.full(size, Status.MAX_ITER, dtype=np.int8)
+        return Answers(np.zeros(size), status, np.zeros(size, dtype=np.int32), np.zeros(size), *potentials)
+
+    def _solve(self, a: Float, b: Float, answers: Answers, stop: Indices) -> Solution:
+        still_open = np.arange(len(a))
+        if self._kernel is not None:
+            with np.errstate(all="ignore"):  # what leaves float64's range is left open
+                still_open = solve_in_kernel(self._kernel, still_open, a, b, answers, self._options, stop)
+        if len(still_open):
+            self._solve_in_log_domain(still_open, a, b, answers, stop)
+        return Solution(self._options.reg * answers.values, answers.status, answers.n_iter, answers.marginal_error)
+
+    def _solve_in_log_domain(self, which: Indices, a: Float, b: Float, answers: Answers, stop: Indices) -> None:
+        """Some pairs from the start, on the anchors that carry mass."""
+        options, values, M = self._options, np.zeros((len(which), 2)), self._M
+        phi, psi = (np.full((len(which), x.shape[1]), -np.inf) for x in (a, b))
+        found = (values, answers.marginal_error, phi, psi, stop)
+        if options.tol is None:
+            how = (self._log_sums, options.start_at_target, options.max_iter)
+            log_newton.sweep_pairs(which, a, b, M, *how, *found)
+            answers.n_iter[which], answers.status[which] = options.max_iter, Status.FIXED_ITERATIONS
+        else:
+            goal = max(1e-4 * options.tol, self._rule.rounding)  # Newton's last step overshoots any goal
+            log_newton.anneal_pairs(which, a, b, M, goal, options.max_iter, answers.n_iter, *found)
+            done = answers.marginal_error[which] <= self._rule.goal(values[:, 0])
+            answers.status[which] = np.where(done, Status.CONVERGED, Status.MAX_ITER)
+        answers.values[which] = values[:, int(options.regularized)]
+        if answers.c is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):  # where there is no mass, 0 is as good as anything
+                answers.c[which] = np.where(a[which] > 0, phi - np.log(a[which]), 0.0)
+                answers.d[which] = np.where(b[which] > 0, psi - np.log(b[which]), 0.0)

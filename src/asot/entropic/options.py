@@ -1,0 +1,128 @@
+"""What every entropic solver is asked for, and what its words mean, in one place for all devices.
+
+The problem: T minimizes ⟨T, C⟩ - ε H(T) over plans with marginals a and b, H(T) = -Σ T (log T - 1). Its solution is
+T = diag(u) K diag(v) with K = exp(-C/ε).
+
+*Iteration.* One update of both scalings, rows first: u ← a / (K v), v ← b / (Kᵀ u). Column sums are then exact, and the
+*marginal error* is Σ|T1 - a|. One Newton step together with the update before it counts as one iteration, too.
+
+*Stop.* Without a tolerance: after exactly ``max_iter`` iterations, all of them plain updates. With one: a pair stops
+when its marginal error is at most its *goal*, and when what is still missing, extrapolated from the measured rate, is
+so as well. The goal is ``tol`` times value / max C (at least 1e-4, at most 1), because that is how far a value can be
+off; no goal is below what rounding leaves. Errors are looked at in iterations 5, 10, 20, 30, … One look alone decides
+nothing: it takes two to know a rate. Pairs that would need many more updates go on with Newton steps.
+
+*Status.* FIXED_ITERATIONS without a tolerance, CONVERGED at the goal, MAX_ITER where ``max_iter`` came first. Inside a
+device, OPEN marks pairs that another solver has to finish: their updates are too slow, or left the range of floats.
+
+Solvers differ only in how they compute this: `cpu` and `torch_solver` share the loop of `shared_kernel`, `log_newton`
+works in the log domain, `triton_fused` and `cuda_log` are their twins for GPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.validation import as_choice, as_positive_int, as_reg, as_tol
+
+FIRST_LOOK, LOOK_EVERY = 5, 10
+"""Iterations in which marginal errors are looked at: the first one, and then every so many."""
+
+PATIENCE = 500
+"""On a GPU, a pair that would need more updates than this in all is finished by Newton steps."""
+
+OPEN = 100
+"""Status of pairs that another solver has to finish. It never reaches a result (``common.cuh`` has it, too)."""
+
+VALUES = ("transport", "regularized", "divergence")
+INITS = ("ones", "target")
+
+
+@dataclass(frozen=True)
+class SinkhornOptions:
+    """The options of an entropic solve, checked: see `asot.sinkhorn_many` for what they mean to a user."""
+
+    reg: float
+    """ε, in the units of the cost."""
+    max_iter: int = 1000
+    tol: float | None = 1e-9
+    value: str = "transport"
+    init: str = "ones"
+    """First column scaling: 1, or the second histogram."""
+
+    @classmethod
+    def read(
+        cls,
+        cost: NDArray[np.float64],
+        *,
+        reg: Any,
+        max_iter: Any = 1000,
+        tol: Any = 1e-9,
+        value: str = "transport",
+        init: str = "ones",
+    ) -> SinkhornOptions:
+        """From what a caller gave, with an error that says what is wrong with it."""
+        if value == "regularised":
+            raise ValueError("value='regularised' is spelled 'regularized'")
+        return cls(
+            as_reg(reg, cost),
+            as_positive_int(max_iter, "max_iter"),
+            as_tol(tol),
+            as_choice(value, "value", VALUES),
+            as_choice(init, "init", INITS),
+        )
+
+    @property
+    def regularized(self) -> bool:
+        """Whether pairs are worth ⟨T, C⟩ - ε H(T), from which divergences are made, or ⟨T, C⟩."""
+        return self.value != "transport"
+
+    @property
+    def start_at_target(self) -> bool:
+        return self.init == "target"
+
+    def info(self, solver: str, device: str, precision: str) -> dict[str, Any]:
+        """For `Distances.info`."""
+        return {
+            "solver": solver,
+            "device": device,
+            "precision": precision,
+            "reg": self.reg,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+        }
+
+
+class Stopping(NamedTuple):
+    """When a pair is done, for the arrays of NumPy or torch. Values and costs are in units of ε."""
+
+    xp: Any
+    """The module numpy, or torch."""
+    tol: float
+    largest: float
+    """max C/ε."""
+    eps: float
+    """The spacing of the floats that are computed with."""
+
+    @property
+    def rounding(self) -> float:
+        """Exponents are this uncertain, and with them every mass."""
+        return 4.5 * self.eps * (1.0 + self.largest)
+
+    def goal(self, values: Any) -> Any:
+        """The marginal error at which pairs of these values have the accuracy asked for."""
+        return (self.tol * (values / max(self.largest, 1e-30)).clip(1e-4, 1.0)).clip(self.rounding)
+
+    def remaining(self, error: Any, rate: Any) -> Any:
+        """What is still missing is a geometric tail: error · (1 + rate + rate² + …). Noise has no rate."""
+        return self.xp.where(error < 45 * self.eps, error, error / (1.0 - rate).clip(self.eps))
+
+    def updates_needed(self, error: Any, rate: Any) -> Any:
+        """How many more plain updates would do, for a goal of a hundredth of the tolerance."""
+        goal = max(1e-2 * self.tol, self.rounding)
+        missing = (goal / self.remaining(error, rate)).clip(1e-30, 1.0)
+        return self.xp.log(missing) / self.xp.log(rate.clip(1e-9, 1.0 - self.eps))

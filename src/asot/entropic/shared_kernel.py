@@ -1,0 +1,285 @@
+"""Sinkhorn's iteration for many pairs that share the kernel K = exp(-C/ε), in NumPy or in torch: one loop for both.
+
+A pair is a row, so an update of a whole tile is two matrix products: U ← A ⊘ (V Kᵀ), V ← B ⊘ (U K). Pairs leave the
+tile one by one as they finish (see `asot.entropic.options` for when). The slow ones go on together by Newton steps from
+where they are. A Newton step climbs the semi-dual J(φ) = ⟨a, φ⟩ + ⟨b, ψ(φ)⟩, φ = log u, where ψ(φ) makes column sums
+exact: its gradient is a - T1, its Hessian -(diag(T1) - T diag(1/b) Tᵀ). The linear system is solved by conjugate
+gradients, whose steps are again two products with K: no plan is formed, and the number of anchors enters as in an
+update. Where λ is the rate of plain updates, their number goes like 1/(1 - λ), that of conjugate gradients like its
+root.
+
+Scalings are kept as what the masses are divided by: U = A ⊘ R, V = B ⊘ S. R and S are positive and finite where there
+is no mass, too. Their logarithms are potentials: T_ij = a_i b_j exp(c_i + d_j - C_ij/ε), c = -log R, d = -log S.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from asot.entropic.options import FIRST_LOOK, LOOK_EVERY, SinkhornOptions, Stopping
+from asot.run.result import Status
+
+SLOW = 60
+"""A pair that would need more plain updates than this goes on by Newton steps."""
+
+LARGEST_MOVE = 4.0
+"""A Newton step changes no potential by more than this many ε, as long as mass is misplaced."""
+
+TRIALS = 6
+"""Lengths tried along a Newton step, each half of the last; then the pair is left to a solver in the log domain."""
+
+MOST_STEPS = 60
+"""Newton steps; a pair that needs more is left to a solver in the log domain, too."""
+
+
+class SharedKernel(NamedTuple):
+    """What all pairs share, as arrays of ``xp`` (numpy or torch)."""
+
+    xp: Any
+    K: Any  # (k, l) exp(-M), M = C/ε
+    KT: Any  # (l, k)
+    KMT: Any  # (l, k) transposed K ∘ M
+    rule: Stopping
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is found for P pairs, filled in place; values are in units of ε."""
+
+    values: Any  # (P,)
+    status: Any  # (P,) int8, MAX_ITER until something else is known
+    n_iter: Any  # (P,) int32
+    marginal_error: Any  # (P,) Σ|T1 - a|
+    c: Any = None  # (P, k) and (P, l) potentials, T_ij = a_i b_j exp(c_i + d_j - C_ij/ε), where they are kept
+    d: Any = None
+
+    def part(self, start: int, stop: int) -> Answers:
+        return Answers(*(array[start:stop] for array in vars(self).values()))
+
+
+class _Iterate(NamedTuple):
+    """Where some pairs of a tile stand: U = a ⊘ R, V = b ⊘ S, KV = V Kᵀ."""
+
+    which: Any
+    a: Any
+    b: Any
+    R: Any
+    S: Any
+    U: Any
+    V: Any
+    KV: Any
+
+    def only(self, chosen: Any) -> _Iterate:
+        return _Iterate(*(array[chosen] for array in self))
+
+
+def solve_in_kernel(
+    kernel: SharedKernel, order: Any, a: Any, b: Any, answers: Answers, options: SinkhornOptions, stop: Any
+) -> Any:
+    """Solve the pairs of histograms a (P, k) and b (P, l), numbered by ``order`` (0, 1, …).
+
+    Returns the numbers of those that the log domain has to finish. ``stop[0]`` ends everything when it is raised.
+    """
+    xp, rule = kernel.xp, kernel.rule
+    V = b + 0.0 if options.start_at_target else xp.ones_like(b)
+    at = _Iterate(order, a, b, xp.empty_like(a), xp.empty_like(b), xp.empty_like(a), V, V @ kernel.KT)
+    previous, before, slow, still_open = xp.zeros_like(a[:, 0]) + xp.inf, 0, [], []
+    for iteration in range(1, options.max_iter + 1):
+        at = at._replace(R=at.KV, KV=at.R)  # the new KV goes where the old R was
+        xp.divide(at.a, at.R, out=at.U)
+        xp.matmul(at.U, kernel.K, out=at.S)
+        xp.divide(at.b, at.S, out=at.V)
+        xp.matmul(at.V, kernel.KT, out=at.KV)
+        last = iteration == options.max_iter or stop[0] != 0
+        if not last and (options.tol is None or (iteration != FIRST_LOOK and iteration % LOOK_EVERY != 0)):
+            continue
+        error = xp.abs(at.U * at.KV - at.a).sum(1)
+        if last:
+            goal = None if options.tol is None else 1e-2 * rule.goal(_transported(kernel, at))
+            still_open.append(_leave(kernel, answers, at, options, iteration, None if goal is None else error <= goal))
+            break
+        rate = (error / previous) ** (1.0 / (iteration - before))
+        previous, before = error, iteration
+        if iteration == FIRST_LOOK:
+            continue
+        converged = _converged(kernel, at, error, rate)
+        too_slow = ~(rule.updates_needed(error, rate) < SLOW) & ~converged  # also where the error is not a number
+        if bool(converged.any()):
+            gone = at.only(converged)
+            still_open.append(_leave(kernel, answers, gone, options, iteration, gone.which >= 0))
+        if bool(too_slow.any()):
+            answers.n_iter[at.which[too_slow]] = iteration
+            slow.append((at.only(too_slow), rate[too_slow]))
+        stay = ~(converged | too_slow)
+        if not bool(stay.all()):
+            at, previous = at.only(stay), previous[stay]
+        if not len(previous):
+            break
+    if slow:
+        together = [_joined(xp, parts) for parts in zip(*(state for state, _ in slow), strict=True)]
+        still_open.append(
+            _climb(kernel, answers, _Iterate(*together), _joined(xp, [rate for _, rate in slow]), options, stop)
+        )
+    return _joined(xp, still_open)
+
+
+def _joined(xp: Any, parts: Any) -> Any:
+    return parts[0] if len(parts) == 1 else xp.concatenate(list(parts))
+
+
+def _transported(kernel: SharedKernel, at: _Iterate) -> Any:
+    """⟨T, M⟩ (P,)."""
+    return (at.U * (at.V @ kernel.KMT)).sum(1)
+
+
+def _converged(kernel: SharedKernel, at: _Iterate, error: Any, rate: Any) -> Any:
+    """Which pairs are done. Values cost a product, so they are only found where the error is below the tolerance."""
+    rule = kernel.rule
+    missing = kernel.xp.maximum(error, rule.remaining(error, rate))
+    done = missing <= max(rule.tol, rule.rounding)
+    near = kernel.xp.where(done)[0]
+    if len(near):
+        done[near] = missing[near] <= rule.goal(_transported(kernel, at.only(near)))
+    return done
+
+
+def _leave(
+    kernel: SharedKernel, answers: Answers, at: _Iterate, options: SinkhornOptions, iteration: Any, converged: Any
+) -> Any:
+    """Write down the answers of pairs that leave; which of them left the range of their floats."""
+    xp, which = kernel.xp, at.which
+    row_sums = at.U * at.KV
+    c, d = -xp.log(at.R), -xp.log(at.S)
+    error = xp.abs(row_sums - at.a).sum(1)
+    if options.regularized:
+        values = regularized_values(xp, at.a, at.b, c, d, row_sums)
+    else:
+        values = _transported(kernel, at)
+    answers.values[which], answers.marginal_error[which], answers.n_iter[which] = values, error, iteration
+    if answers.c is not None:
+        answers.c[which], answers.d[which] = c, d
+    if converged is None:
+        answers.status[which] = int(Status.FIXED_ITERATIONS)
+    else:
+        answers.status[which[converged]] = int(Status.CONVERGED)
+    return which[~xp.isfinite(values + error + c.sum(1) + d.sum(1))]
+
+
+def regularized_values(xp: Any, a: Any, b: Any, c: Any, d: Any, row_sums: Any) -> Any:
+    """⟨T, M⟩ - H(T) in units of ε, for plans with exact column sums; ``row_sums`` (P, k) are those they have."""
+    potentials = (row_sums * (log_or_zero(xp, a) + c)).sum(1) + (b * (log_or_zero(xp, b) + d)).sum(1)
+    return potentials - row_sums.sum(1)
+
+
+def log_or_zero(xp: Any, masses: Any) -> Any:
+    """Logarithms of masses; 0 where there is none."""
+    return xp.log(xp.where(masses > 0, masses, 1.0))
+
+
+# ------------------------------------------------------------------------------------------------------- Newton steps
+
+
+def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, options: SinkhornOptions, stop: Any) -> Any:
+    """Updates and Newton steps in turn, until pairs are done; which of them are left open."""
+    xp, rule = kernel.xp, kernel.rule
+    still_open, failed = [], at.which < 0
+    for _ in range(MOST_STEPS):
+        at, error = _update(kernel, at)
+        answers.n_iter[at.which] += 1
+        goal = rule.goal(_transported(kernel, at))
+        # A Newton step is far below the goal or short of it, so little is lost by what the rate asks for beside.
+        converged = error <= (goal * (1.0 - rate).clip(1e-3, 1.0)).clip(rule.rounding)
+        converged = converged | (failed & (error <= 1e-2 * goal))
+        spent = answers.n_iter[at.which] >= options.max_iter
+        leaving = converged | failed | spent | ~xp.isfinite(error)
+        if stop[0] != 0:
+            leaving = at.which >= 0
+        if bool(leaving.any()):
+            gone = at.only(leaving)
+            lost = _leave(kernel, answers, gone, options, answers.n_iter[gone.which], converged[leaving])
+            still_open += [lost, at.which[failed & ~converged & ~spent]]
+            at, rate, error = at.only(~leaving), rate[~leaving], error[~leaving]
+        if not len(error):
+            break
+        at, failed = _step(kernel, at, error, stop)
+    else:
+        still_open.append(at.which)
+    return _joined(xp, still_open) if still_open else at.which
+
+
+def _update(kernel: SharedKernel, at: _Iterate) -> tuple[_Iterate, Any]:
+    """One plain update, and the marginal errors after it."""
+    U = at.a / at.KV
+    S = U @ kernel.K
+    V = at.b / S
+    KV = V @ kernel.KT
+    return at._replace(R=at.KV, S=S, U=U, V=V, KV=KV), kernel.xp.abs(U * KV - at.a).sum(1)
+
+
+def _step(kernel: SharedKernel, at: _Iterate, error: Any, stop: Any) -> tuple[_Iterate, Any]:
+    """A Newton step, kept where it raises the semi-dual or lowers the marginal error; which pairs it did not help.
+
+    Only KV is changed: the update that follows makes everything else from it.
+    """
+    xp, eps = kernel.xp, kernel.rule.eps
+    step, height, KV = _direction(kernel, at, error, stop), _semidual(xp, at), at.KV + 0.0
+    failed = at.which >= 0
+    searching, length = xp.where(failed)[0], 1.0
+    for _ in range(TRIALS):
+        trial = at.only(searching)
+        U = trial.U * xp.exp(length * step[searching])
+        S = U @ kernel.K
+        V = trial.b / S
+        trial = trial._replace(R=trial.R * xp.exp(-length * step[searching]), S=S, U=U, V=V, KV=V @ kernel.KT)
+        lower = xp.abs(U * trial.KV - trial.a).sum(1) < 0.9 * error[searching]
+        before = height[searching]
+        better = lower | (_semidual(xp, trial) > before + 450 * eps * xp.abs(before))
+        KV[searching[better]], failed[searching[better]] = trial.KV[better], False
+        searching = searching[~better]
+        if not len(searching):
+            break
+        length *= 0.5
+    return at._replace(KV=KV), failed
+
+
+def _semidual(xp: Any, at: _Iterate) -> Any:
+    """⟨a, c⟩ + ⟨b, d⟩ (P,), which differs from J by a constant."""
+    return -(at.a * xp.log(at.R)).sum(1) - (at.b * xp.log(at.S)).sum(1)
+
+
+def _direction(kernel: SharedKernel, at: _Iterate, error: Any, stop: Any) -> Any:
+    """x (P, k) with (diag(T1 + |r| / LARGEST_MOVE) - T diag(1/b) Tᵀ) x = r, r = a - T1, by conjugate gradients.
+
+    The system is a graph's Laplacian with every node tied to the ground, which keeps x within LARGEST_MOVE and vanishes
+    with r. It is solved to a tenth of r, and better as r gets small, so that the last steps are quadratic.
+    """
+    xp, tol = kernel.xp, kernel.rule.tol
+    row_sums = at.U * at.KV
+    r = at.a - row_sums
+    diagonal = row_sums + xp.abs(r) / LARGEST_MOVE
+    inverse = 1.0 / xp.where(diagonal > 0, diagonal, 1.0)
+    goal = (error * xp.sqrt(error).clip(0.0, 0.1)).clip(1e-3 * tol)
+    found, going = xp.zeros_like(r), xp.where(error > goal)[0]
+    x, z = found[going], r * inverse
+    U, W, r, diagonal, inverse, p, z = (y[going] for y in (at.U, at.V / at.S, r, diagonal, inverse, z, z))
+    rz = (r * z).sum(1)
+    for _ in range(2 * r.shape[1] + 20):
+        if stop[0] != 0:
+            break
+        Hp = diagonal * p - U * (((U * p) @ kernel.K * W) @ kernel.KT)
+        length = (rz / (p * Hp).sum(1).clip(1e-300))[:, None]
+        x += length * p
+        r -= length * Hp
+        more = xp.abs(r).sum(1) > goal[going]
+        if not bool(more.all()):
+            found[going] = x
+            going = going[more]
+            if not len(going):
+                return found
+            x, U, W, r, diagonal, inverse, p, rz = (y[more] for y in (x, U, W, r, diagonal, inverse, p, rz))
+        z = r * inverse
+        rz, last = (r * z).sum(1), rz
+        p = z + (rz / last.clip(1e-300))[:, None] * p
+    found[going] = x
+    return found
