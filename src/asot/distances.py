@@ -7,8 +7,7 @@ prepare a solver, let the engine run it.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import Calibration, Running
 from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
-from asot.bounds.guarantee import MaxError, as_max_error, choose_anchors, solve_too_wide
+from asot.bounds.guarantee import Guaranteed, MaxError, as_max_error, choose_anchors
 from asot.bounds.pair_features import PairFeatures, View, coordinates_of
 from asot.bounds.refined_solver import BoundedAnchors, BoundedSinkhorn, Estimates
 from asot.data.distinct import sparse_histograms
@@ -26,13 +25,13 @@ from asot.entropic.options import SinkhornOptions
 from asot.exact.metric_check import is_metric
 from asot.exact.points_on_devices import solve_points
 from asot.exact.shared_cost import ExactSharedCost
-from asot.histograms import emd_many, one_thread_per_product, sinkhorn_many
+from asot.histograms import one_thread_per_product, run_emd, run_sinkhorn
 from asot.jit.metrics import prepare_metric
 from asot.run import devices, engine
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Neighbors, Status, named
-from asot.run.sinks import Sink
+from asot.run.result import Distances, Status, named
+from asot.run.sinks import Callback, Condensed, Counts, Dense, Kept, Radius, Sink
 from asot.run.solver import Solver
 from asot.validation import as_choice, as_histograms, as_positive_int, as_seed
 
@@ -53,8 +52,8 @@ def pairwise(
     memory: int | str | None = None,
     progress: ProgressLike = None,
     random_state: Any = None,
-    sink: Sink | None = None,
-) -> Any:
+    sink: Sink[Kept] | None = None,
+) -> Kept:
     """Wasserstein distances W_1 within a collection, or between two, through an anchor space.
 
     Parameters
@@ -120,7 +119,7 @@ def pairwise(
     as_choice(estimate, "estimate", ("anchor", "calibrated"))
     accepted = None if max_error is None else as_max_error(max_error)
     level = _bounds_level(bounds, accepted)
-    _check_together(D, E, level, estimate, reg, sink)
+    _check_together(D, E, estimate, reg, bounds, sink)
     _check_device(device, refined=level is not None or estimate != "anchor")
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
     more: dict[str, Any] = {}
@@ -130,44 +129,41 @@ def pairwise(
     given = isinstance(space, AnchorSpace) or hasattr(space, "space_")
     anchor_space = _fitted_space(space, pooled, random_state, device)
     options: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    info = {
+        "metric": "euclidean" if anchor_space.is_euclidean else "given cost",
+        "p": 1,
+        "n_anchors": anchor_space.n_anchors,
+        "estimate": estimate,
+        "started": started,
+        **more,
+    }
     if level is None and estimate == "anchor":
-        result = _plain(anchor_space, D, E, reg, pairs, device, sink, options)
-    else:
-        asked_by = "bounds=True" if level is not None else f"estimate={estimate!r}"
-        check_proven(anchor_space, asked_by if accepted is None else "max_error")
-        with one_thread_per_product():
-            solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate, random_state, Running(**options))
-            if given:
-                warn_far_from_anchors(anchor_space.proven, radii)
-            result = engine.run(pair_set, solver, sink, **options)
-        if level is not None and len(pair_set) == 0:
-            result = replace(result, lower=np.empty(0), upper=np.empty(0))
-    if isinstance(result, (Distances, Neighbors)):
-        result.info.update(
-            metric="euclidean" if anchor_space.is_euclidean else "given cost",
-            p=1,
-            n_anchors=anchor_space.n_anchors,
-            estimate=estimate,
-            **more,
-        )
-    if accepted is not None:
-        result = solve_too_wide(result, D, E, accepted, **options)
-    if isinstance(result, (Distances, Neighbors)):
-        result.info["seconds_on_pairs"] = result.info["seconds"]
-        result.info["seconds"] = time.perf_counter() - started
+        result = _plain(anchor_space, D, E, reg, pairs, device, sink, options, info)
+        return named(result, D.ids, D.ids if E is None else E.ids)
+    asked_by = "bounds=True" if level is not None else f"estimate={estimate!r}"
+    check_proven(anchor_space, asked_by if accepted is None else "max_error")
+    with one_thread_per_product():
+        solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate, random_state, Running(**options))
+        if given:
+            warn_far_from_anchors(anchor_space.proven, radii)
+        if accepted is not None:
+            solver = Guaranteed(solver, D, E, accepted)
+        if level is not None and sink is None:
+            sink = cast("Sink[Kept]", Condensed(extras=("lower", "upper")))
+        result = engine.run(pair_set, solver, sink, info=info, **options)
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 
 def _plain(
-    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, pairs: Any, device: str, sink: Any,
-    options: dict[str, Any],
-) -> Any:  # fmt: skip
+    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, pairs: Any, device: str,
+    sink: Sink[Kept] | None, options: dict[str, Any], info: dict[str, Any],
+) -> Kept:  # fmt: skip
     A = space.histograms(D, device=device)
     B = None if E is None else space.histograms(E, device=device)
-    common: dict[str, Any] = {"cost": space.cost, "pairs": pairs, "device": device, "sink": sink, **options}
+    common: dict[str, Any] = {"cost": space.cost, "pairs": pairs, "device": device, "info": info, **options}
     if reg is not None:
-        return sinkhorn_many(A, B, reg=reg, **common)
-    result = emd_many(A, B, **common)
+        return run_sinkhorn(A, B, reg=reg, sink=sink, **common)
+    result = run_emd(A, B, sink=sink, **common)
     if isinstance(result, Distances):
         result.status[result.status == Status.OPTIMAL] = Status.ON_ANCHORS
     return result
@@ -181,7 +177,7 @@ def _bounds_level(bounds: bool | str, accepted: MaxError | None) -> str | None:
 
 
 def _check_together(
-    D: Distributions, E: Distributions | None, level: str | None, estimate: str, reg: Any, sink: Any
+    D: Distributions, E: Distributions | None, estimate: str, reg: Any, bounds: bool | str, sink: Any
 ) -> None:
     """Refuse options that mean nothing together."""
     n = len(D) + (0 if E is None else len(E))
@@ -192,8 +188,11 @@ def _check_together(
             f"estimate='calibrated' is fitted on exact pairs and needs at least three distributions; found {n}: "
             "use pairwise_exact"
         )
-    if level is not None and sink is not None:
-        raise ValueError("bounds=True works with the default sink only, which keeps every value")
+    if bounds and isinstance(sink, (Callback, Counts, Dense, Radius)):
+        raise ValueError(
+            f"sinks.{type(sink).__name__} keeps values only, so that bounds would be lost; use the default sink, TopK, "
+            "or a sink of your own, whose tiles have them"
+        )
 
 
 def _learner_for(
@@ -260,8 +259,8 @@ def pairwise_exact(
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
-    sink: Sink | None = None,
-) -> Any:
+    sink: Sink[Kept] | None = None,
+) -> Kept:
     """The original W_1 within a collection, or between two: exact, no anchors.
 
     Parameters

@@ -152,7 +152,10 @@ def emd_many(
 
     def solve() -> tuple[Tensor, _Pull]:
         first, second, shared = data.A.detach(), None if B is None else data.B.detach(), data.cost.detach()
-        r = histograms.emd_many(first, second, cost=shared, pairs=pairs, device=device, n_jobs=n_jobs, plans=True)
+        r = histograms.emd_many(
+            first, second, cost=shared, pairs=pairs, device=device, n_jobs=n_jobs, progress=False, plans=True
+        )
+        assert r.plans is not None
         plans, like = r.plans, {"dtype": data.cost.dtype, "device": data.cost.device}
         f, g, mass = (torch.as_tensor(array, **like) for array in (plans.f, plans.g, plans.mass))
         pair = np.repeat(np.arange(len(r)), np.diff(plans.start))

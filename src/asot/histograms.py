@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ from asot.run import gpu_engine as device_engine
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances
-from asot.run.sinks import Sink
+from asot.run.sinks import Kept, Sink
 from asot.run.solver import DeviceSolver, Solver
 from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, to_array
 
@@ -40,10 +40,10 @@ def emd_many(
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
-    progress: ProgressLike = False,
-    sink: Sink | None = None,
+    progress: ProgressLike = None,
+    sink: Sink[Kept] | None = None,
     plans: bool = False,
-) -> Any:
+) -> Kept:
     """Exact optimal transport costs between many histograms under one shared cost.
 
     Parameters
@@ -67,7 +67,8 @@ def emd_many(
     memory : int or str, optional
         Budget for scratch memory, beside inputs and result, such as ``"2G"``.
     progress : bool, None or callable
-        None shows a bar on a terminal when it takes longer than a second; a function gets (done, total).
+        None shows a bar on a terminal or in a notebook when it takes longer than a second; a function gets (done,
+        total) of each stage in turn, the pairs last.
     sink : optional
         What to keep: see `asot.run.sinks`. Default: every value.
     plans : bool
@@ -85,28 +86,52 @@ def emd_many(
     >>> asot.emd_many([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]], cost=cost).values
     array([1., 2., 1.])
     """
+    return run_emd(
+        A, B, cost=cost, pairs=pairs, device=device, n_jobs=n_jobs, memory=memory, progress=progress, sink=sink,
+        plans=plans, info={},
+    )  # fmt: skip
+
+
+def run_emd(
+    A: ArrayLike,
+    B: ArrayLike | None,
+    *,
+    cost: ArrayLike,
+    pairs: ArrayLike | None,
+    device: str,
+    n_jobs: int | None,
+    memory: int | str | None,
+    progress: ProgressLike,
+    sink: Sink[Kept] | None,
+    plans: bool = False,
+    info: dict[str, Any],
+) -> Kept:
+    """`emd_many` for calls that have more to say about the run: ``info`` goes to the sink."""
     devices.parse(device)
     checked_cost = as_cost(cost, square=B is None)
     first, second = _read_both(A, B, checked_cost)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
-    cancel = worth_checking(len(checked_cost), len(pair_set)) and is_metric(checked_cost)
+    jobs = as_n_jobs(n_jobs)
+    cancel = worth_checking(len(checked_cost), len(pair_set)) and is_metric(
+        checked_cost, n_jobs=jobs, progress=progress
+    )
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
         if sink is not None:
             raise ValueError("plans=True works with the default sink only, which keeps every pair")
-        sink = KeepPlans(checked_cost.shape)
+        sink = cast("Sink[Kept]", KeepPlans(checked_cost.shape))
         on_cpu, on_gpu = ExactWithPlans, ExactCudaWithPlans
     cpu_solver = functools.partial(on_cpu, first, second, checked_cost, cancel=cancel and not plans)
     nodes = ExactSharedCost.count_nodes(checked_cost, cancel)
-    work = len(pair_set) * ExactSharedCost.seconds_per_pair(nodes) / as_n_jobs(n_jobs)
+    work = len(pair_set) * ExactSharedCost.seconds_per_pair(nodes) / jobs
     unfit = None
     if nodes > exact_cuda.MAX_NODES:
         counted = "anchors of a metric cost" if cancel else "rows and columns of a cost that is not known as a metric"
         unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}, here are {nodes}"
     choice = devices.choose(device, needs=("cupy",), cpu_seconds=work, unfit=unfit)
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
-    return _run(pair_set, choice, cpu_solver, gpu_solver, sink, limits)
+    return _run(pair_set, choice, cpu_solver, gpu_solver, sink, limits, info)
 
 
 def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
@@ -157,9 +182,9 @@ def sinkhorn_many(
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
-    progress: ProgressLike = False,
-    sink: Sink | None = None,
-) -> Any:
+    progress: ProgressLike = None,
+    sink: Sink[Kept] | None = None,
+) -> Kept:
     """Entropic optimal transport between many histograms under one shared cost.
 
     Solves min ⟨T, C⟩ - ε H(T) with H(T) = -Σ T (log T - 1) for every pair. Stable for every ε > 0: where C/ε leaves the
@@ -203,6 +228,32 @@ def sinkhorn_many(
     >>> asot.Status(r.status[0]).name
     'CONVERGED'
     """
+    return run_sinkhorn(
+        A, B, cost=cost, reg=reg, pairs=pairs, max_iter=max_iter, tol=tol, value=value, init=init, precision=precision,
+        device=device, n_jobs=n_jobs, memory=memory, progress=progress, sink=sink, info={},
+    )  # fmt: skip
+
+
+def run_sinkhorn(
+    A: ArrayLike,
+    B: ArrayLike | None,
+    *,
+    cost: ArrayLike,
+    reg: float | str,
+    pairs: ArrayLike | None,
+    max_iter: int = 1000,
+    tol: float | None = 1e-9,
+    value: str = "transport",
+    init: str = "ones",
+    precision: str = "auto",
+    device: str,
+    n_jobs: int | None,
+    memory: int | str | None,
+    progress: ProgressLike,
+    sink: Sink[Kept] | None,
+    info: dict[str, Any],
+) -> Kept:
+    """`sinkhorn_many` for calls that have more to say about the run: ``info`` goes to the sink."""
     devices.parse(device)
     as_choice(precision, "precision", sinkhorn_cuda.PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
@@ -223,12 +274,12 @@ def sinkhorn_many(
         n = len(A)
         diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
         quiet = limits | {"progress": False}
-        return _run(diagonal, choice, lambda: on_cpu(A, None), lambda: on_gpu(A, None), None, quiet)
+        return _run(diagonal, choice, lambda: on_cpu(A, None), lambda: on_gpu(A, None), None, quiet, {})
 
     with one_thread_per_product():
         if value != "divergence":
             solvers = functools.partial(on_cpu, first, second), functools.partial(on_gpu, first, second)
-            return _run(pair_set, choice, *solvers, sink, limits, value=value)
+            return _run(pair_set, choice, *solvers, sink, limits, info | {"value": value})
         row_terms = self_terms(first)
         terms = row_terms, row_terms if second is None else self_terms(second)
         return _run(
@@ -238,7 +289,7 @@ def sinkhorn_many(
             lambda: sinkhorn_cuda.DebiasedCuda(on_gpu(first, second), *terms),
             sink,
             limits,
-            value=value,
+            info | {"value": value},
         )
 
 
@@ -247,10 +298,10 @@ def _run(
     choice: devices.Choice,
     cpu_solver: Callable[[], Solver],
     gpu_solver: Callable[[], DeviceSolver],
-    sink: Sink | None,
+    sink: Sink[Kept] | None,
     limits: dict[str, Any],
-    **info: Any,
-) -> Any:
+    info: dict[str, Any],
+) -> Kept:
     if choice.gpus:
         return device_engine.run(pairs, gpu_solver(), cpu_solver, choice, sink, info=info, **limits)
     return engine.run(pairs, cpu_solver(), sink, info=info | {"device_reason": choice.reason}, **limits)

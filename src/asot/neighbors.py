@@ -307,16 +307,17 @@ class _Best:
     def __init__(self, n_rows: int, n_neighbors: int, symmetric: bool) -> None:
         self.distances = np.full((n_rows, n_neighbors), np.inf)
         self.indices = np.full((n_rows, n_neighbors), np.iinfo(np.int64).max)
+        self._kept = self.distances, self.indices, np.empty((n_rows, n_neighbors, 0))
         self._symmetric = symmetric
 
-    def open(self, pairs: Any) -> None:
+    def open(self, pairs: Any, info: dict[str, Any]) -> None:
         pass
 
     def accept(self, tile: Tile) -> None:
         rows, columns = tile.indices()
-        keep_nearest(rows, columns, tile.solution.values, self.distances, self.indices)
+        keep_nearest(rows, columns, tile.solution.values, np.empty((len(rows), 0)), *self._kept)
         if self._symmetric:
-            keep_nearest(columns, rows, tile.solution.values, self.distances, self.indices)
+            keep_nearest(columns, rows, tile.solution.values, np.empty((len(rows), 0)), *self._kept)
 
     def close(self, info: dict[str, Any]) -> None:
         pass
@@ -329,7 +330,7 @@ class _Edges:
         self._radius, self._symmetric = radius, symmetric
         self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
 
-    def open(self, pairs: Any) -> None:
+    def open(self, pairs: Any, info: dict[str, Any]) -> None:
         pass
 
     def accept(self, tile: Tile) -> None:

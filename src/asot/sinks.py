@@ -1,5 +1,5 @@
 """Where the distances of a run go: the public names of `asot.run.sinks`, ready to be imported."""
 
-from asot.run.sinks import Callback, Condensed, Dense, Histogram, Radius, Sink, TopK
+from asot.run.sinks import Callback, Condensed, Counts, Dense, Radius, Sink, Tile, TopK
 
-__all__ = ["Callback", "Condensed", "Dense", "Histogram", "Radius", "Sink", "TopK"]
+__all__ = ["Callback", "Condensed", "Counts", "Dense", "Radius", "Sink", "Tile", "TopK"]

@@ -11,7 +11,7 @@ from asot.exact.shared_cost import ExactSharedCost
 from asot.run import gpu_engine as device_engine
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs
-from asot.run.sinks import Callback, Condensed, Dense, Histogram, Radius, TopK
+from asot.run.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
 from tests.gpu.problems import cost_of, histograms
 
 K, N = 23, 700
@@ -54,7 +54,7 @@ def test_radius_dense_counts_and_callback(values):
     assert np.array_equal(dense[np.triu_indices(N, 1)], values)
     assert np.array_equal(dense, dense.T)
     edges = np.linspace(0.0, values.max(), 20)
-    assert np.array_equal(on("cuda", Histogram(edges)), np.histogram(values, edges)[0])
+    assert np.array_equal(on("cuda", Counts(edges)), np.histogram(values, edges)[0])
     seen = []
     on("cuda", Callback(lambda i, j, w: seen.append(w.copy())))
     assert np.array_equal(np.concatenate(seen), values)

@@ -10,7 +10,7 @@ from asot.run import gpu_engine as device_engine
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.run.result import Status
-from asot.run.sinks import Callback, Condensed, Dense, Histogram, Radius, TopK
+from asot.run.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
 from asot.run.solver import DeviceSolution, Solution
 from tests.simt import host, numpy_as_cupy
 
@@ -132,7 +132,7 @@ def test_radius_graph(pairs):
 def test_counts_between_edges():
     edges = [0.0, 0.5, 1.0, 3.3, 4.9]
     values = TABLE[np.triu_indices(N, 1)]
-    assert np.array_equal(solve(AllPairs(N), Histogram(edges)), np.histogram(values, edges)[0])
+    assert np.array_equal(solve(AllPairs(N), Counts(edges)), np.histogram(values, edges)[0])
 
 
 def test_a_callback_sees_pairs_in_order():

@@ -148,3 +148,74 @@ def test_keeping_the_nearest_does_not_hold_all_distances():
     finally:
         tracemalloc.stop()
     assert peak < 8 * len(AllPairs(1500)) / 4
+
+
+# ------------------------------------------------------------------------------------------- sinks of other people
+
+
+class Gives:
+    """A sink that returns whatever it was made with."""
+
+    def __init__(self, result):
+        self.result = result
+
+    def open(self, pairs, info):
+        self.known = dict(info)
+
+    def accept(self, tile):
+        self.last = tile
+
+    def close(self, info):
+        self.told = info
+        return self.result
+
+
+class HasInfo:
+    """As a pandas.DataFrame or a zarr.Array has: an ``info`` that is no dictionary."""
+
+    @property
+    def info(self):
+        return lambda: None
+
+
+@pytest.mark.parametrize("result", [None, 3.5, HasInfo(), {"info": 1}], ids=["None", "number", "info", "dict"])
+@pytest.mark.parametrize("options", [{}, {"bounds": True}, {"max_error": "5%"}, {"reg": 0.1}], ids=str)
+def test_a_sink_returns_what_it_likes(result, options):
+    rng = np.random.default_rng(0)
+    D = [rng.normal(size=(6, 2)) for _ in range(4)]
+    sink = Gives(result)
+    assert asot.pairwise(D, random_state=0, sink=sink, **options) is result
+    assert sink.known["n_anchors"] == sink.told["n_anchors"] == 6
+    assert sink.known["n_pairs"] == 6
+    assert sink.told["n_not_converged"] == 0
+    assert (sink.last.solution.lower is not None) == ("bounds" in options or "max_error" in options)
+
+
+def test_a_sink_may_open_without_the_metadata(histograms):
+    class Older(Gives):
+        def open(self, pairs):
+            self.pairs = pairs
+
+    assert asot.emd_many(histograms, cost=GRID, sink=Older("kept")) == "kept"
+
+
+def test_the_nearest_come_with_their_bounds_and_errors():
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(size=(8, 2)) for _ in range(12)])
+    space = asot.KMeansAnchors(4, random_state=0).fit(D).space_
+    options = {"space": space, "bounds": True, "estimate": "calibrated"}
+    everything = asot.pairwise(D, **options)
+    nearest = asot.pairwise(D, sink=TopK(4), n_jobs=2, memory=5000, **options)
+    order = nearest_by_sorting(everything.matrix(), 4, skip_self=True)
+    np.testing.assert_array_equal(nearest.indices, order)
+    for name in ("lower", "upper", "error"):
+        matrix = squareform(getattr(everything, name))
+        np.testing.assert_array_equal(getattr(nearest, name), np.take_along_axis(matrix, order, axis=1))
+
+
+def test_max_error_holds_for_what_a_sink_keeps():
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(size=(8, 2)) for _ in range(12)])
+    exact = asot.pairwise_exact(D).matrix()
+    kept = asot.pairwise(D, max_error="1%", n_anchors=5, random_state=0, sink=Dense())
+    assert np.all(np.abs(kept - exact) <= 0.0100001 * exact)

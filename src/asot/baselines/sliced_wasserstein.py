@@ -7,7 +7,6 @@ errors of different pairs are then independent of each other, and it takes much 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,17 @@ from asot.baselines.sliced_fresh import solve_fresh
 from asot.baselines.sliced_shared import solve_uniform, solve_weighted, sort_uniform, sort_weighted
 from asot.data.distributions import Distributions
 from asot.jit.lanes import LANES
+from asot.run.executors import in_threads
+from asot.run.pairs import tiles
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
 from asot.run.solver import TILE_SECONDS, Solution, Solver
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 
 Float = NDArray[np.float64]
+
+SORTED_AT_A_TIME = 2**20
+"""Numbers that a thread sorts before it looks up."""
 
 
 def sliced(
@@ -128,9 +132,9 @@ class SharedDirections:
             self._sorted, self._cumulative = np.empty((2, self._count, len(points)))
             arguments, more = (flat, self._width, masses, self._offsets), (self._sorted, self._cumulative)
         sort = sort_uniform if self._uniform else sort_weighted
-        cuts = np.linspace(0, len(self._offsets) - 1, n_jobs + 1).astype(np.int64)
-        with ThreadPoolExecutor(n_jobs) as pool:
-            list(pool.map(lambda begin, end: sort(*arguments, begin, end, *more), cuts[:-1], cuts[1:]))
+        per_piece = max(1, SORTED_AT_A_TIME * (len(self._offsets) - 1) // max(1, len(points) * self._width))
+        pieces = tiles(len(self._offsets) - 1, per_piece)
+        in_threads(lambda own, stop: sort(*arguments, *own, *more), pieces, n_jobs)
 
     def pairs_per_tile(self, memory: int) -> int:
         steps = 2.0 * float(np.diff(self._offsets).mean()) * self._width

@@ -21,11 +21,13 @@ from asot.data.distributions import Distributions
 from asot.exact.points import ExactPoints
 from asot.exact.shared_cost import ExactSharedCost
 from asot.jit.metrics import prepare_metric
-from asot.run import engine
-from asot.run.pairs import AllPairs, PairSet, at_places
-from asot.run.result import Distances, Status
+from asot.run.executors import Stop
+from asot.run.pairs import AllPairs, at_places
+from asot.run.result import Status
+from asot.run.solver import Solution, Solver
 
 Float = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 SAMPLE = 500
 """Pairs on which the bounds of each number of anchors are measured."""
@@ -35,6 +37,10 @@ PART = 200
 
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Numbers of anchors that are tried, as multiples of the mean size of a distribution."""
+
+
+MOST_EXACT_TILES = 32
+"""A tile all of whose pairs need an exact solve takes at most this many times as long as another."""
 
 
 @dataclass(frozen=True)
@@ -69,36 +75,39 @@ def as_max_error(value: Any) -> MaxError:
     return MaxError(amount, relative=match is not None)
 
 
-def solve_too_wide(
-    result: Distances, D: Distributions, E: Distributions | None, accepted: MaxError, **options: Any
-) -> Distances:
-    """Solve on the original points what is bounded too loosely; move the other values to where the error is certain."""
-    assert result.lower is not None
-    assert result.upper is not None
-    wide = np.flatnonzero(accepted.too_wide(result.lower, result.upper))
-    allowed = accepted.allowed(result.lower)
-    values = clip(result.values, result.upper - allowed, result.lower + allowed)
-    lower, upper, status, n_iter = (a.copy() for a in (result.lower, result.upper, result.status, result.n_iter))
-    error = None if result.error is None else np.minimum(result.error, allowed)
-    if len(wide):
-        exact = _solve_exactly(result.pair_set, wide, D, E, **options)
-        values[wide] = lower[wide] = upper[wide] = exact.values
-        status[wide], n_iter[wide] = Status.EXACT, exact.n_iter
-        if error is not None:
-            error[wide] = 0.0
-    info = {**result.info, "max_error": str(accepted), "n_exact": len(wide)}
-    return replace(
-        result, values=values, lower=lower, upper=upper, status=status, n_iter=n_iter, error=error, info=info
-    )
+class Guaranteed:
+    """A solver with bounds that also solves, on the original points, those of its pairs that are bounded too loosely.
 
+    The other values are moved to where their error is certain.
+    """
 
-def _solve_exactly(
-    pairs: PairSet, which: NDArray[np.int64], D: Distributions, E: Distributions | None, **options: Any
-) -> Distances:
-    """W_1 of the pairs at some places of a pair set."""
-    histograms = sparse_histograms(D if E is None else D + E)
-    solver = ExactPoints(histograms, prepare_metric(histograms.points, "euclidean"), 0 if E is None else len(D))
-    return engine.run(at_places(pairs, which), solver, **options)
+    def __init__(self, bounded: Solver, D: Distributions, E: Distributions | None, accepted: MaxError) -> None:
+        self._bounded, self._accepted = bounded, accepted
+        histograms = sparse_histograms(D if E is None else D + E)
+        ground = prepare_metric(histograms.points, "euclidean")
+        self._exact = ExactPoints(histograms, ground, column_start=0 if E is None else len(D))
+        self.info: dict[str, Any] = {**bounded.info, "max_error": str(accepted)}
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return min(self._bounded.pairs_per_tile(memory), MOST_EXACT_TILES * self._exact.pairs_per_tile(memory))
+
+    def solve(self, rows: Indices, columns: Indices, stop: Stop) -> Solution:
+        found = self._bounded.solve(rows, columns, stop)
+        lower, upper = found.lower, found.upper
+        assert lower is not None
+        assert upper is not None
+        allowed = self._accepted.allowed(lower)
+        values = clip(found.values, upper - allowed, lower + allowed)
+        error = None if found.error is None else np.minimum(found.error, allowed)
+        found = replace(found, values=values, error=error)
+        wide = np.flatnonzero(self._accepted.too_wide(lower, upper))
+        if len(wide):
+            exact = self._exact.solve(rows[wide], columns[wide], stop)
+            values[wide] = lower[wide] = upper[wide] = exact.values
+            found.status[wide], found.n_iter[wide] = Status.EXACT, exact.n_iter
+            if error is not None:
+                error[wide] = 0.0
+        return found
 
 
 def choose_anchors(D: Distributions, accepted: MaxError, random_state: Any) -> tuple[int, dict[str, Any]]:

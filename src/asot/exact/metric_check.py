@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.jit.compiled import compiled
+from asot.run.executors import Stop, Threads
+from asot.run.progress import Progress, ProgressLike
 
 ALWAYS_CHECKED = 256
 """Up to this many anchors the triangle inequality is always checked (a few milliseconds)."""
+
+
+TRIANGLES_PER_TILE = 2**25
+"""What a thread checks at a time."""
 
 
 def worth_checking(n_anchors: int, n_pairs: int) -> bool:
@@ -20,22 +28,45 @@ def worth_checking(n_anchors: int, n_pairs: int) -> bool:
     return n_anchors <= ALWAYS_CHECKED or n_pairs >= n_anchors
 
 
-def is_metric(cost: NDArray[np.float64]) -> bool:
+def is_metric(cost: NDArray[np.float64], *, n_jobs: int = 1, progress: ProgressLike = False) -> bool:
     """Whether a cost is square, symmetric, zero on the diagonal and satisfies every triangle inequality.
 
     Violations up to 1e-11·max(cost)/k are rounding: by at most k of them in a row, a distance could be wrong by
-    1e-11·max(cost).
+    1e-11·max(cost). Progress is shown only where the check takes long, in rows of the cost.
     """
     k = len(cost)
     if cost.shape != (k, k) or np.diagonal(cost).any() or not np.array_equal(cost, cost.T):
         return False
-    return bool(_triangles_hold(np.ascontiguousarray(cost), 1e-11 * cost.max() / k))
+    cost, slack = np.ascontiguousarray(cost), 1e-11 * cost.max() / k
+    if k <= ALWAYS_CHECKED:
+        return bool(_triangles_hold(cost, slack, 0, k, np.zeros(1, dtype=np.int64)))
+
+    def part(rows: tuple[int, int], stop: Stop) -> tuple[int, bool]:
+        return rows[1] - rows[0], bool(_triangles_hold(cost, slack, *rows, stop))
+
+    with Progress(progress, k, "is the cost a metric? rows", unit="row") as shown:
+        for count, holds in Threads(n_jobs).map(part, _row_tiles(k)):
+            if not holds:
+                return False
+            shown.advance(count)
+    return True
+
+
+def _row_tiles(k: int) -> Iterator[tuple[int, int]]:
+    """Rows first..last-1 that take some hundredths of a second: row i has k · i triangles."""
+    first = 0
+    while first < k:
+        last = min(k, first + max(1, TRIANGLES_PER_TILE // (k * (first + 1))))
+        yield first, last
+        first = last
 
 
 @compiled
-def _triangles_hold(cost, slack):  # type: ignore[no-untyped-def]
+def _triangles_hold(cost, slack, first_row, last_row, stop):  # type: ignore[no-untyped-def]
     k = cost.shape[0]
-    for i in range(k):
+    for i in range(first_row, last_row):
+        if stop[0] != 0:
+            return False
         for via in range(k):
             first = cost[i, via] + slack
             broken = 0

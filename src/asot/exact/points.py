@@ -71,12 +71,14 @@ class ExactPoints:
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._ground.exponent - MASS_BITS), status, pivots)
 
-    def potentials(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> SinkPotentials:
+    def potentials(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> SinkPotentials:
         """Solve the pairs and give an optimal dual potential of each, on the points it ships to."""
         most = int(self._sizes[columns + self._column_start].sum())
         starts = np.zeros(len(rows) + 1, dtype=np.int64)
         points, heights = np.empty(most, dtype=np.int64), np.empty(most)
-        _solve_potentials(*self._arguments(rows, columns), starts, points, heights, np.zeros(1, dtype=np.int64))
+        _solve_potentials(*self._arguments(rows, columns), starts, points, heights, stop)
         return SinkPotentials(starts, points[: starts[-1]], heights[: starts[-1]])
 
     def _arguments(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Any, ...]:

@@ -76,11 +76,11 @@ class KeepPlans(Condensed):
         super().__init__()
         self._shape = shape
 
-    def open(self, pairs: PairSet) -> None:
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         k, l = self._shape
         advice = "ask for fewer pairs with pairs=..."
         refuse_what_cannot_fit(len(pairs) * 32 * (k + l), "the plans of all pairs", advice)
-        super().open(pairs)
+        super().open(pairs, info)
         self._f, self._g = np.empty((len(pairs), k)), np.empty((len(pairs), l))
         self._parts: list[TilePlans] = []
 

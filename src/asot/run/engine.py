@@ -1,103 +1,126 @@
 """Tiles × solver × sink: the loop that every call of the package runs.
 
-Pairs are cut into tiles; worker threads solve tiles with compiled code that releases the GIL; the calling thread takes
-the answers in pair order and hands them to the sink. Parallel across pairs, never inside one. Results do not depend on
-the number of threads or on the tile size, since each pair is solved by itself and sinks see pairs in order.
-
-Even one job runs in a worker, so that the calling thread is always free to hear Ctrl-C: it then raises ``stop``, which
-the compiled loops look at, and waits for the workers to leave.
+Pairs are cut into tiles, an executor solves them, and the calling thread hands the answers to the sink in pair order.
+Parallel across pairs, never inside one. Results do not depend on the executor, on the number of its workers or on the
+tile size, since each pair is solved by itself and sinks see pairs in order.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.run.executors import Stop, Threads
 from asot.run.pairs import PairSet, tiles
 from asot.run.progress import Progress, ProgressLike
 from asot.run.result import Status
-from asot.run.sinks import Condensed, Sink, Tile
+from asot.run.sinks import Condensed, Kept, Sink, Tile, open_sink
 from asot.run.solver import Solver
 from asot.validation import as_bytes, as_n_jobs
 
 DEFAULT_MEMORY = 2**30
 """Scratch memory of a call, all threads together, unless ``memory`` says otherwise."""
 
+Info = dict[str, Any]
+
 
 def run(
     pairs: PairSet,
     solver: Solver,
-    sink: Sink | None = None,
+    sink: Sink[Kept] | None = None,
     *,
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
-    info: dict[str, Any] | None = None,
-) -> Any:
+    info: Info | None = None,
+) -> Kept:
     """Solve every pair and return what the sink makes of it (`Distances` for the default sink)."""
-    sink = Condensed() if sink is None else sink
     jobs = as_n_jobs(n_jobs)
-    budget = as_bytes(memory, DEFAULT_MEMORY)
-    sink.open(pairs)
-    started = time.perf_counter()
-    shown = Progress(progress, len(pairs), "pairs")
-    unfinished = 0
-    try:
-        for tile in solved_tiles(pairs, solver, jobs, budget):
-            sink.accept(tile)
-            unfinished += count_unfinished(tile)
-            shown.advance(len(tile.solution.values))
-    finally:
-        shown.close()
-    seconds = time.perf_counter() - started
-    record = {"n_pairs": len(pairs), "n_not_converged": unfinished, "n_jobs": jobs, "seconds": seconds}
-    return sink.close({**solver.info, **(info or {}), **record})
+    run = Run(pairs, Condensed() if sink is None else sink, {**solver.info, **(info or {}), "n_jobs": jobs})
+    with run.shown(progress, "pairs"):
+        for tile in solved_tiles(pairs, solver, jobs, as_bytes(memory, DEFAULT_MEMORY)):
+            run.accept(tile)
+    kept: Kept = run.result()
+    return kept
 
 
-def count_unfinished(tile: Tile) -> int:
-    return int(np.count_nonzero(tile.solution.status == Status.MAX_ITER))
+class Run:
+    """What a run has in common on every kind of device: the open sink, the progress, and the record for ``info``.
+
+    ``info["started"]``, where it is given, is when the call began, so that its seconds are those of the whole call.
+    """
+
+    def __init__(self, pairs: PairSet, sink: Sink[Any], info: Info) -> None:
+        self._begun = time.perf_counter()
+        self._started = info.pop("started", self._begun)
+        self.pairs, self.sink, self.info = pairs, sink, {**info, "n_pairs": len(pairs)}
+        open_sink(sink, pairs, self.info)
+        self._unfinished = self._exact = 0
+
+    def shown(self, progress: ProgressLike, label: str) -> Progress:
+        self._progress = Progress(progress, len(self.pairs), label)
+        return self._progress
+
+    def accept(self, tile: Tile) -> None:
+        """Hand a tile to the sink and count it."""
+        self.sink.accept(tile)
+        status = tile.solution.status
+        self._exact += int(np.count_nonzero(status == Status.EXACT))
+        self.count(len(tile.solution.values), int(np.count_nonzero(status == Status.MAX_ITER)))
+
+    def count(self, n_pairs: int, n_unfinished: int) -> None:
+        """Count pairs that the sink has already."""
+        self._unfinished += n_unfinished
+        self._progress.advance(n_pairs)
+
+    def result(self) -> Any:
+        now = time.perf_counter()
+        seconds = {"seconds": now - self._started, "seconds_on_pairs": now - self._begun}
+        record = {"n_not_converged": self._unfinished, **seconds}
+        if "max_error" in self.info:
+            record["n_exact"] = self._exact
+        return self.sink.close({**self.info, **record})
+
+
+@dataclass(frozen=True)
+class SolveTile:
+    """What is done with a tile: a range of the order of ``pairs``, which is all that describes it."""
+
+    pairs: PairSet
+    solver: Solver
+
+    def __call__(self, own: tuple[int, int], stop: Stop) -> Tile:
+        rows, columns = self.pairs.indices(*own)
+        return Tile(own[0], self.solver.solve(rows, columns, stop), self.pairs, (rows, columns))
 
 
 def solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int, first: int = 0) -> Iterator[Tile]:
     """Yield the tiles from pair ``first`` on, in order, while ``jobs`` threads solve a few of them ahead."""
     per_tile = solver.pairs_per_tile(memory // jobs)
     per_tile = max(1, min(per_tile, -(-(len(pairs) - first) // (4 * jobs))))  # enough tiles to keep every thread busy
-    stop = np.zeros(1, dtype=np.int64)
-
-    def solve(start: int, end: int) -> Tile:
-        rows, columns = pairs.indices(start, end)
-        return Tile(start, solver.solve(rows, columns, stop), lambda: (rows, columns))
-
-    waiting: deque[Future[Tile]] = deque()
-    pool = ThreadPoolExecutor(jobs, thread_name_prefix="asot")
-    try:
-        for start, end in tiles(len(pairs), per_tile, first):
-            waiting.append(pool.submit(solve, start, end))
-            if len(waiting) > 2 * jobs:
-                yield _wait(waiting.popleft())
-        while waiting:
-            yield _wait(waiting.popleft())
-    finally:
-        _leave(pool, stop)
+    yield from Threads(jobs).map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
 
 
-def _wait(future: Future[Tile]) -> Tile:
-    """The tile, waiting in short steps because on some systems only those can be interrupted."""
-    while True:
-        try:
-            return future.result(timeout=0.2)
-        except FutureTimeout:
-            if future.done():  # finished just now, or raised a TimeoutError of its own
-                return future.result()
-
-
-def _leave(pool: ThreadPoolExecutor, stop: NDArray[np.int64]) -> None:
-    stop[0] = 1
-    pool.shutdown(wait=True, cancel_futures=True)
+def tabulate(
+    function: Callable[[NDArray[np.int64], NDArray[np.int64], Stop], NDArray[Any]],
+    pairs: PairSet,
+    per_tile: int,
+    n_jobs: int,
+    *,
+    progress: ProgressLike = False,
+    label: str = "pairs",
+) -> NDArray[Any]:
+    """What a function of (rows, columns, stop) says of every pair (P, …): for measurements that are no distances."""
+    parts = []
+    per_tile = max(1, min(per_tile, -(-len(pairs) // (4 * n_jobs))))
+    with Progress(progress, len(pairs), label) as shown:
+        work = Threads(n_jobs).map(lambda own, stop: function(*pairs.indices(*own), stop), tiles(len(pairs), per_tile))
+        for part in work:
+            parts.append(part)
+            shown.advance(len(part))
+    return np.concatenate(parts)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +18,8 @@ from asot.run import engine
 from asot.run.devices import Choice
 from asot.run.gpu_transfer import Fetch, fetch_for, pinned_empty
 from asot.run.pairs import PairSet
-from asot.run.progress import Progress, ProgressLike
-from asot.run.sinks import Condensed, Sink
+from asot.run.progress import ProgressLike
+from asot.run.sinks import Condensed, Kept, Sink
 from asot.run.solver import DeviceSolver, OnDevice, Solver
 from asot.validation import as_bytes, as_n_jobs
 
@@ -42,66 +41,59 @@ def run(
     solver: DeviceSolver,
     cpu_solver: Callable[[], Solver],
     choice: Choice,
-    sink: Sink | None = None,
+    sink: Sink[Kept] | None = None,
     *,
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
     info: dict[str, Any] | None = None,
-) -> Any:
+) -> Kept:
     """Solve every pair on the chosen GPUs and return what the sink makes of it.
 
     ``cpu_solver`` makes the solver that takes over where the GPUs have too little memory.
     """
-    sink = Condensed(pinned_empty) if sink is None else sink
     jobs = as_n_jobs(n_jobs)
-    budget = as_bytes(memory, engine.DEFAULT_MEMORY)
-    sink.open(pairs)
-    started = time.perf_counter()
-    shown = Progress(progress, len(pairs), f"pairs ({choice.name})")
-    record: dict[str, Any] = {**solver.info, **(info or {}), "device": choice.name, "device_reason": choice.reason}
-    work = _Run(pairs, solver, choice, sink, budget, shown)
-    try:
-        work.on_gpus()
+    device: dict[str, Any] = {"device": choice.name, "device_reason": choice.reason}
+    own = {**solver.info, **(info or {}), **device}
+    run = engine.Run(pairs, Condensed(pinned_empty) if sink is None else sink, own)
+    work = _OnGpus(run, solver, choice, as_bytes(memory, engine.DEFAULT_MEMORY))
+    with run.shown(progress, f"pairs ({choice.name})"):
+        work.solve()
         if work.done < len(pairs):
             if choice.required:
                 raise MemoryError(
                     f"{choice.name} has too little free memory for tiles of {SMALLEST_TILE} pairs; free some of it, "
                     "or use device='cpu'"
                 )
-            record["device"] = "cpu" if work.done == 0 else f"{choice.name}, then cpu"
-            record["device_reason"] = f"the GPU ran out of memory after {work.done} of {len(pairs)} pairs"
-            work.on_cpu(cpu_solver(), jobs)
-            record["n_jobs"] = jobs
+            run.info["device"] = "cpu" if work.done == 0 else f"{choice.name}, then cpu"
+            run.info["device_reason"] = f"the GPU ran out of memory after {work.done} of {len(pairs)} pairs"
+            run.info["n_jobs"] = jobs
+            for tile in engine.solved_tiles(pairs, cpu_solver(), jobs, work.budget, work.done):
+                run.accept(tile)
         if work.mended:
-            record["n_solved_on_cpu"] = work.mended
-            record["device_reason"] += f"; {work.mended} pairs are too large for it and were solved on the CPU"
-    finally:
-        shown.close()
-    seconds = time.perf_counter() - started
-    return sink.close({**record, "n_pairs": len(pairs), "n_not_converged": work.unfinished, "seconds": seconds})
+            run.info["n_solved_on_cpu"] = work.mended
+            run.info["device_reason"] += f"; {work.mended} pairs are too large for it and were solved on the CPU"
+    kept: Kept = run.result()
+    return kept
 
 
-class _Run:
-    """The state of one call: how far it has come, and how large a tile may be."""
+class _OnGpus:
+    """How far the GPUs have come, and how large a tile may be."""
 
-    def __init__(
-        self, pairs: PairSet, solver: DeviceSolver, choice: Choice, sink: Sink, budget: int, shown: Progress
-    ) -> None:
-        self._pairs, self._solver, self._choice, self._sink, self._shown = pairs, solver, choice, sink, shown
-        self._budget = budget
-        share = -(-len(pairs) // (FEWEST_TILES * max(1, len(choice.gpus))))
+    def __init__(self, run: engine.Run, solver: DeviceSolver, choice: Choice, budget: int) -> None:
+        self._run, self._pairs, self._solver, self._choice = run, run.pairs, solver, choice
+        self.budget = budget
+        share = -(-len(run.pairs) // (FEWEST_TILES * max(1, len(choice.gpus))))
         self._per_tile = max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
         self.done = 0
-        self.unfinished = 0
         self.mended = 0
 
-    def on_gpus(self) -> None:
+    def solve(self) -> None:
         """Solve as far as the GPUs' memory allows: to the end, unless tiles of `SMALLEST_TILE` do not fit."""
         out_of_memory = _out_of_memory_errors()
         gpus: list[_Gpu] = []
         try:
-            gpus.extend(_Gpu(number, self._solver, self._sink) for number in self._choice.gpus)
+            gpus.extend(_Gpu(number, self._solver, self._run.sink) for number in self._choice.gpus)
         except out_of_memory:
             return
         while self.done < len(self._pairs):
@@ -125,25 +117,19 @@ class _Run:
                     flying.append(gpus[turn % len(gpus)].launch(self._pairs, start, stop))
                     start, turn = stop, turn + 1
                 fetched: Fetch = flying.popleft()
-                self.unfinished += fetched.deliver(self._sink)
+                unfinished = fetched.deliver(self._run.sink)
                 self.mended += fetched.n_mended
                 self.done = fetched.stop
-                self._shown.advance(fetched.stop - fetched.start)
+                self._run.count(fetched.stop - fetched.start, unfinished)
         finally:
             while flying:
                 flying.popleft().wait()
-
-    def on_cpu(self, solver: Solver, jobs: int) -> None:
-        for tile in engine.solved_tiles(self._pairs, solver, jobs, self._budget, self.done):
-            self._sink.accept(tile)
-            self.unfinished += engine.count_unfinished(tile)
-            self._shown.advance(len(tile.solution.values))
 
 
 class _Gpu:
     """One GPU: the data that all pairs share, and streams that take turns."""
 
-    def __init__(self, number: int, solver: DeviceSolver, sink: Sink) -> None:
+    def __init__(self, number: int, solver: DeviceSolver, sink: Sink[Any]) -> None:
         import cupy
 
         self._device = cupy.cuda.Device(number)

@@ -124,7 +124,7 @@ class FetchAll(Fetch):
             solution = self._mended(
                 Solution(self._host(s.values), self._host(s.status), self._host(s.n_iter), error, plans=self._plans())
             )
-            sink.accept(Tile(self.start, solution, lambda: self._pairs.indices(self.start, self.stop)))
+            sink.accept(Tile(self.start, solution, self._pairs))
         elif not self._sent:
             self._copy(self._room, wait=True)
         return unfinished
@@ -197,7 +197,7 @@ class FetchNear(Fetch):
         rows = self._host(self._rows[:n]).astype(np.int64)
         columns = self._host(self._columns[:n]).astype(np.int64)
         nothing = np.empty(0, np.int8), np.empty(0, np.int32)
-        sink.accept(Tile(self.start, Solution(self._host(self._kept[:n]), *nothing), lambda: (rows, columns)))
+        sink.accept(Tile(self.start, Solution(self._host(self._kept[:n]), *nothing), self._pairs, (rows, columns)))
         return unfinished
 
 

@@ -40,6 +40,12 @@ class Progress:
         if self._callback is not None:
             self._callback(self._done, self._total)
 
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()

@@ -182,6 +182,8 @@ class Neighbors:
     distances : (N, K) float64
     n_exact : int or None
         How many pairs were solved to find them, where that was counted (`asot.kneighbors`).
+    lower, upper, error : (N, K) float64 or None
+        What was asked for beside the distances, as in `Distances`.
     info : dict, as in `Distances`
     """
 
@@ -190,6 +192,9 @@ class Neighbors:
     info: dict[str, Any] = field(default_factory=dict, repr=False)
     n_exact: int | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+    lower: NDArray[np.float64] | None = field(default=None, repr=False)
+    upper: NDArray[np.float64] | None = field(default=None, repr=False)
+    error: NDArray[np.float64] | None = field(default=None, repr=False)
 
     @property
     def ids(self) -> NDArray[Any]:

@@ -1,21 +1,24 @@
 """Where the values of a tile go, so that N² numbers exist only when somebody wants N² numbers.
 
-A sink is opened with the pair set, accepts the solved tiles in pair order, and returns the result. The engine calls it
-from one thread, so a sink needs no locks.
+A sink is opened with the pair set and what is known of the run, accepts the solved tiles in pair order, and returns
+what it likes. The engine calls it from one thread, so a sink needs no locks. Bounds and errors come with the values, in
+the same tiles.
 
 A sink can help a GPU to send less, by having one of these methods:
 
 * ``limits()``: values above the limit of their row (and, within one set, of their column) are of no use to it. Tiles
   then hold only some of their pairs, in any order;
 * ``edges`` and ``add(counts)``: it only counts values between edges;
-* ``room(start, stop)``: the place for the answers of these pairs, so that they arrive there and are not copied again.
+* ``room(start, stop, with_error)``: the place for the answers of these pairs, so that they arrive there and are not
+  copied again.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,37 +29,74 @@ from asot.run.result import Distances, Neighbors
 from asot.run.solver import Solution
 from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Kept = TypeVarWithDefault("Kept", default=Distances)
+else:
+    Kept = TypeVar("Kept")
+    """What a call returns: what its sink does, and `Distances` without one."""
+
+T_co = TypeVar("T_co", covariant=True)
+
 
 @dataclass(frozen=True)
 class Tile:
-    """Pairs of a set from position ``start`` on, solved. Their indices are made only for sinks that look at them."""
+    """Pairs of a set from position ``start`` on, solved."""
 
     start: int
     solution: Solution
-    indices: Callable[[], Indices]
-    """Rows and columns of the pairs."""
+    pairs: PairSet
+    chosen: Indices | None = None
+    """Rows and columns, where they are known already, or where the tile holds only some of its pairs."""
+
+    def indices(self) -> Indices:
+        """Rows and columns of the pairs; made only for sinks that look at them."""
+        if self.chosen is not None:
+            return self.chosen
+        return self.pairs.indices(self.start, self.start + len(self.solution.values))
 
 
-class Sink(Protocol):
-    def open(self, pairs: PairSet) -> None: ...
-    def accept(self, tile: Tile) -> None: ...
-    def close(self, info: dict[str, Any]) -> Any: ...
+class Sink(Protocol[T_co]):
+    """Where tiles go. ``T_co`` is what `close` returns, and so what the call returns."""
+
+    def open(self, pairs: PairSet, info: dict[str, Any], /) -> None:
+        """Learn which pairs will come, and what is known of the run; refuse what cannot be kept."""
+        ...
+
+    def accept(self, tile: Tile, /) -> None:
+        """Take the next tile, in pair order."""
+        ...
+
+    def close(self, info: dict[str, Any], /) -> T_co:
+        """The result. ``info`` now also has what was counted on the way."""
+        ...
+
+
+def open_sink(sink: Any, pairs: PairSet, info: dict[str, Any]) -> None:
+    """Open a sink, with the metadata if its ``open`` takes them."""
+    parameters = inspect.signature(sink.open).parameters.values()
+    many = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    sink.open(pairs, info) if many or len(parameters) > 1 else sink.open(pairs)
 
 
 class Condensed:
-    """Every value, in pair order: the default, returned as `Distances`."""
+    """Every value, in pair order: the default, returned as `Distances`.
 
-    def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty) -> None:
-        self._allocate = allocate
+    ``extras`` names what is in the result even where there is no pair to tell it, such as "lower".
+    """
 
-    def open(self, pairs: PairSet) -> None:
+    def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty, extras: tuple[str, ...] = ()) -> None:
+        self._allocate, self._extras = allocate, extras
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         size = len(pairs)
         _refuse_large_result(size * (8 + 1 + 4))
         self._pairs = pairs
         self._values = self._allocate(size, np.float64)
         self._status = self._allocate(size, np.int8)
         self._n_iter = self._allocate(size, np.int32)
-        self._more: dict[str, Any] = {}
+        self._more: dict[str, Any] = {name: self._allocate(size, np.float64) for name in self._extras}
 
     def accept(self, tile: Tile) -> None:
         solution = tile.solution
@@ -95,7 +135,7 @@ class Dense:
            [1., 0.]])
     """
 
-    def open(self, pairs: PairSet) -> None:
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         if isinstance(pairs, ListedPairs):
             raise ValueError("a list of pairs does not fill a matrix; use the default sink")
         _refuse_large_result(8 * pairs.n_rows * pairs.n_columns)
@@ -127,7 +167,7 @@ class TopK:
     def __init__(self, n_neighbors: int) -> None:
         self.n_neighbors = as_positive_int(n_neighbors, "n_neighbors")
 
-    def open(self, pairs: PairSet) -> None:
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         if isinstance(pairs, ListedPairs):
             raise ValueError("nearest neighbours need all pairs or two sets, not a list of pairs")
         candidates = pairs.n_columns - pairs.symmetric
@@ -138,19 +178,29 @@ class TopK:
         self._symmetric = pairs.symmetric
         self._distances = np.full(shape, np.inf)
         self._indices = np.full(shape, np.iinfo(np.int64).max)
+        self._names: tuple[str, ...] = ()
+        self._more = np.empty((*shape, 0))
 
     def accept(self, tile: Tile) -> None:
         rows, columns = tile.indices()
-        keep_nearest(rows, columns, tile.solution.values, self._distances, self._indices)
+        told = {name: getattr(tile.solution, name) for name in ("lower", "upper", "error")}
+        more = [part for part in told.values() if part is not None]
+        if len(more) > self._more.shape[2]:
+            self._names = tuple(name for name, part in told.items() if part is not None)
+            self._more = np.empty((*self._distances.shape, len(more)))
+        beside = np.stack(more, axis=1) if more else np.empty((len(rows), 0))
+        kept = self._distances, self._indices, self._more
+        keep_nearest(rows, columns, tile.solution.values, beside, *kept)
         if self._symmetric:
-            keep_nearest(columns, rows, tile.solution.values, self._distances, self._indices)
+            keep_nearest(columns, rows, tile.solution.values, beside, *kept)
 
     def limits(self) -> NDArray[np.float64]:
         """Per row (N,): the distance of the last neighbour so far."""
         return np.ascontiguousarray(self._distances[:, -1])
 
     def close(self, info: dict[str, Any]) -> Neighbors:
-        return Neighbors(self._indices, self._distances, info)
+        more: dict[str, Any] = {name: np.ascontiguousarray(self._more[:, :, e]) for e, name in enumerate(self._names)}
+        return Neighbors(self._indices, self._distances, info, **more)
 
 
 class Radius:
@@ -170,7 +220,7 @@ class Radius:
             raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
         self.radius = float(radius)
 
-    def open(self, pairs: PairSet) -> None:
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         self._pairs = pairs
         self._found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
 
@@ -204,12 +254,12 @@ class Radius:
         return sparse.csr_matrix((values, columns, indptr), shape=shape)
 
 
-class Histogram:
+class Counts:
     """How many distances fall between edges: counts (B,), bins half open but for the last, as NumPy counts.
 
     >>> import numpy as np, asot
     >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
-    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.Histogram([0, 1, 2, 3]))
+    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.Counts([0, 1, 2, 3]))
     array([0, 3, 3])
     """
 
@@ -218,7 +268,7 @@ class Histogram:
         if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
             raise ValueError("edges must be two or more increasing numbers")
 
-    def open(self, pairs: PairSet) -> None:
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         self._counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
 
     def accept(self, tile: Tile) -> None:
@@ -247,7 +297,7 @@ class Callback:
             raise ValueError(f"Callback needs a function of (rows, columns, values); found {function!r}")
         self.function = function
 
-    def open(self, pairs: PairSet) -> None:
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         pass
 
     def accept(self, tile: Tile) -> None:
@@ -286,9 +336,13 @@ def _mirror(matrix: NDArray[np.float64]) -> None:
 
 
 @compiled
-def keep_nearest(rows, others, values, distances, indices):  # type: ignore[no-untyped-def]
-    """Insert each (value, other) into its row's list sorted by (distance, index); the largest falls off the end."""
+def keep_nearest(rows, others, values, beside, distances, indices, more):  # type: ignore[no-untyped-def]
+    """Insert each (value, other) into its row's list sorted by (distance, index); the largest falls off the end.
+
+    What is known beside the values (P, E) goes the same way, into ``more`` (N, K, E).
+    """
     last = distances.shape[1] - 1
+    extras = beside.shape[1]
     for t in range(len(rows)):
         row = rows[t]
         value = values[t]
@@ -302,6 +356,10 @@ def keep_nearest(rows, others, values, distances, indices):  # type: ignore[no-u
         ):
             distances[row, place] = distances[row, place - 1]
             indices[row, place] = indices[row, place - 1]
+            for e in range(extras):
+                more[row, place, e] = more[row, place - 1, e]
             place -= 1
         distances[row, place] = value
         indices[row, place] = other
+        for e in range(extras):
+            more[row, place, e] = beside[t, e]

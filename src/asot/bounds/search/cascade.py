@@ -7,8 +7,6 @@ number per pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +17,8 @@ from asot.bounds.search.dual_pool import DualPool
 from asot.bounds.search.kernels import nearest, within_limits
 from asot.bounds.search.projections import Projections
 from asot.jit.metrics import Ground
+from asot.run.executors import Stop, in_threads
+from asot.run.pairs import tiles
 
 _ROWS = 16  # of a piece of work of one thread
 
@@ -57,10 +57,10 @@ class Cascade:
         bounds = np.full((self.n_rows, count), np.inf)
         shape = self.n_columns, self.column_start, self.within
 
-        def piece(start: int, stop: int) -> None:
-            nearest(*self._arrays(), *shape, start, stop, columns, bounds)
+        def piece(rows: tuple[int, int], stop: Stop) -> None:
+            nearest(*self._arrays(), *shape, *rows, columns, bounds)
 
-        _over_rows(piece, 0, self.n_rows, n_jobs)
+        in_threads(piece, tiles(self.n_rows, _ROWS), n_jobs)
         return columns, self.unit * bounds
 
     def pairs_within(
@@ -81,20 +81,9 @@ class Cascade:
         possible = np.empty((stop - start, max(0, self.n_columns - first)), dtype=np.bool_)
         shape = first, self.column_start, self.within
 
-        def piece(low: int, high: int) -> None:
-            within_limits(*self._arrays(), *shape, start, low, high, scaled, settled, possible)
+        def piece(rows: tuple[int, int], _: Stop) -> None:
+            within_limits(*self._arrays(), *shape, start, *rows, scaled, settled, possible)
 
-        _over_rows(piece, start, stop, n_jobs)
+        in_threads(piece, tiles(stop, _ROWS, start), n_jobs)
         rows, columns = np.nonzero(possible)
         return rows + start, columns + first
-
-
-def _over_rows(piece: Callable[[int, int], None], start: int, stop: int, n_jobs: int) -> None:
-    with ThreadPoolExecutor(n_jobs) as pool:
-        work = [pool.submit(piece, low, min(low + _ROWS, stop)) for low in range(start, stop, _ROWS)]
-        try:
-            for part in work:
-                part.result()
-        finally:
-            for part in work:
-                part.cancel()

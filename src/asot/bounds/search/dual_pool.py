@@ -9,7 +9,6 @@ potentials are evaluated at the original points.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +19,14 @@ from asot.exact.points import ExactPoints, SinkPotentials
 from asot.exact.workspace import stride_of
 from asot.jit.compiled import compiled
 from asot.jit.metrics import JENSENSHANNON, Ground, fill_distances
+from asot.run.executors import Stop, Threads, in_threads
+from asot.run.pairs import tiles
 
 SOURCES = 32
 """Distributions whose pairs give the potentials; 32 of them have 496 pairs."""
 
 _ROUNDING = float(np.finfo(np.float32).eps)
+_PAIRS = 8  # pairs that a thread solves at a time
 _POINTS = 256  # points at which a thread evaluates potentials at a time
 
 
@@ -71,7 +73,7 @@ def dual_pool(
     order = np.random.default_rng(seed).permutation(len(rows))[:count]
     if count == 0:
         return no_pool(n), 0
-    potentials = source.potentials(rows[order], columns[order])
+    potentials = _solved_potentials(source, rows[order], columns[order], n_jobs)
     if len(potentials.points) == 0:
         return no_pool(n), count
     extended = _extended(potentials, support, ground, n_jobs)
@@ -83,6 +85,20 @@ def dual_pool(
     padded = np.zeros((n, -(-values.shape[1] // 16) * 16), dtype=np.float32)
     padded[:, : values.shape[1]] = values
     return DualPool(padded, 4.0 * _ROUNDING, absolute), count
+
+
+def _solved_potentials(
+    source: ExactPoints, rows: NDArray[np.int64], columns: NDArray[np.int64], n_jobs: int
+) -> SinkPotentials:
+    """The potentials of the pairs (rows[t], columns[t]), one after the other."""
+
+    def part(own: tuple[int, int], stop: Stop) -> SinkPotentials:
+        return source.potentials(rows[slice(*own)], columns[slice(*own)], stop)
+
+    parts = list(Threads(n_jobs).map(part, tiles(len(rows), _PAIRS)))
+    sizes = np.concatenate([np.diff(found.starts) for found in parts])
+    points, heights = (np.concatenate(which) for which in zip(*(found[1:] for found in parts), strict=True))
+    return SinkPotentials(np.concatenate([[0], np.cumsum(sizes)]), points, heights)
 
 
 def _extended(
@@ -97,12 +113,11 @@ def _extended(
     transposed[:d, : len(used)] = support[used].T
     out = np.empty((len(ground.points), len(nonempty)))
 
-    def piece(low: int) -> None:
+    def piece(low: int, stop: Stop) -> None:
         points = ground.points[low : low + _POINTS]
         _extend(points, transposed, ground.code, ground.order, starts, place, potentials.heights, out[low:])
 
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(piece, range(0, len(out), _POINTS)))
+    in_threads(piece, range(0, len(out), _POINTS), n_jobs)
     return out
 
 

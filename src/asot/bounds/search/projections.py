@@ -14,8 +14,6 @@ the Euclidean metric every rotation of the coordinates gives another such bound,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +24,7 @@ from asot.data.distinct import SparseHistograms
 from asot.jit.compiled import compiled
 from asot.jit.float_lanes import WIDTH
 from asot.jit.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground
+from asot.run.executors import Stop, in_threads
 
 SHARES = 32
 """Equal shares of the mass whose means are kept of every sorted coordinate."""
@@ -82,12 +81,12 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
         """Integrals (N, shares, WIDTH or more) of the sorted columns of y (V, columns)."""
         out = np.zeros((n, shares, max(WIDTH, y.shape[1])), dtype=np.float32)
 
-        def one(c: int) -> None:
+        def one(c: int, stop: Stop) -> None:
             bins = np.zeros((n, shares))
             _fill_shares(np.argsort(y[:, c]), y[:, c].copy(), *columns, np.zeros(n), bins)
             out[:, :, c] = bins
 
-        _in_threads(one, y.shape[1], n_jobs)
+        in_threads(one, range(y.shape[1]), n_jobs)
         return out
 
     fine = binned(x[:, :leading])
@@ -148,11 +147,6 @@ def _by_point(histograms: SparseHistograms) -> tuple[NDArray[Any], NDArray[Any],
     order = np.argsort(histograms.index, kind="stable")
     starts = np.searchsorted(histograms.index[order], np.arange(len(histograms.points) + 1))
     return starts, owner[order], histograms.masses[order]
-
-
-def _in_threads(function: Callable[[int], None], count: int, n_jobs: int) -> None:
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(function, range(count)))
 
 
 @compiled

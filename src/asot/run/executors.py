@@ -1,0 +1,90 @@
+"""Where a loop runs: an executor takes a function and small descriptions of work, and gives the answers in order.
+
+Every loop of the package that can take longer than a moment goes through one: tiles of pairs, rows of a bound, columns
+of a projection. The calling thread only waits, so that it can always hear Ctrl-C. It then raises ``stop``, which the
+compiled loops look at, and the workers leave. `Threads` shares memory with its caller; `asot.run.cluster` has the
+executor for other processes and machines.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.progress import Progress, ProgressLike
+
+Stop = NDArray[np.int64]
+"""(1,) int64: 0 while work is wanted. Compiled loops look at it and return early, with anything, when it is not."""
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class Executor(Protocol):
+    """A place to run. ``jobs`` is how many items it works on at a time."""
+
+    @property
+    def jobs(self) -> int: ...
+
+    def map(self, function: Callable[[Item, Stop], Answer], items: Iterable[Item]) -> Iterator[Answer]:
+        """Yield ``function(item, stop)`` in the order of the items, while later ones are computed ahead.
+
+        Closing the iterator early, as an exception in the calling loop does, raises ``stop`` and waits for the workers.
+        """
+        ...
+
+
+class Threads:
+    """Threads of this process, for functions that release the GIL. Even one job leaves the calling thread free."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def map(self, function: Callable[[Item, Stop], Answer], items: Iterable[Item]) -> Iterator[Answer]:
+        stop = np.zeros(1, dtype=np.int64)
+        waiting: deque[Future[Answer]] = deque()
+        pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="asot")
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item, stop))
+                if len(waiting) > 2 * self.jobs:
+                    yield _wait(waiting.popleft())
+            while waiting:
+                yield _wait(waiting.popleft())
+        finally:
+            stop[0] = 1
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def in_threads(
+    function: Callable[[Item, Stop], object],
+    items: Iterable[Item],
+    n_jobs: int,
+    *,
+    progress: ProgressLike = False,
+    label: str = "",
+) -> None:
+    """Run a function that leaves its answers in shared arrays on every item, with progress counted in items."""
+    listed = list(items)
+    shown = Progress(progress, len(listed), label, unit="step")
+    try:
+        for _ in Threads(n_jobs).map(function, listed):
+            shown.advance(1)
+    finally:
+        shown.close()
+
+
+def _wait(future: Future[Answer]) -> Answer:
+    """The answer, waiting in short steps because on some systems only those can be interrupted."""
+    while True:
+        try:
+            return future.result(timeout=0.2)
+        except FutureTimeout:
+            if future.done():  # finished just now, or raised a TimeoutError of its own
+                return future.result()

@@ -1,0 +1,123 @@
+"""Executors: answers in the order of the items, stops that are heard, and loops outside the engine that use them."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import asot
+from asot.run.executors import Threads, in_threads
+
+
+def threads_left():
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("asot")]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_answers_come_in_the_order_of_the_items(jobs):
+    assert list(Threads(jobs).map(lambda item, stop: item * item, range(50))) == [i * i for i in range(50)]
+
+
+def test_closing_early_raises_stop_and_waits():
+    seen = []
+
+    def wait_for_stop(item, stop):
+        if item > 0:
+            while stop[0] == 0:
+                threading.Event().wait(0.001)
+            seen.append(item)
+        return item
+
+    answers = Threads(2).map(wait_for_stop, range(10))
+    assert next(answers) == 0
+    answers.close()
+    assert seen
+    assert threads_left() == []
+
+
+def test_an_error_of_a_loop_comes_out():
+    def fail(item, stop):
+        raise RuntimeError(f"item {item}")
+
+    with pytest.raises(RuntimeError, match="item 0"):
+        in_threads(fail, range(3), 2)
+
+
+def test_a_loop_tells_its_progress():
+    calls = []
+    in_threads(lambda item, stop: None, range(4), 2, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+# ------------------------------------------------------------------------------- loops before the first pair
+
+
+class Interrupt:
+    """A progress function that stands for a user who presses Ctrl-C at the first sign of a stage of ``total``."""
+
+    def __init__(self, total):
+        self.total, self.seen = total, []
+
+    def __call__(self, done, total):
+        self.seen.append((done, total))
+        if total == self.total:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Histograms on 400 anchors: above the size up to which the triangle check takes only a moment."""
+    rng = np.random.default_rng(0)
+    points = rng.random((400, 3))
+    return rng.dirichlet(np.ones(400), 30), np.sqrt(((points[:, None] - points) ** 2).sum(-1))
+
+
+def test_the_check_of_the_triangles_shows_progress_and_hears_ctrl_c(large):
+    histograms, cost = large
+    hand = Interrupt(len(cost))
+    with pytest.raises(KeyboardInterrupt):
+        asot.emd_many(histograms, cost=cost, n_jobs=2, progress=hand)
+    assert len(hand.seen) == 1
+    assert threads_left() == []
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_broken_triangle_is_found_in_any_row(large, n_jobs):
+    from asot.exact.metric_check import is_metric
+
+    cost = large[1].copy()
+    assert is_metric(cost, n_jobs=n_jobs)
+    cost[390, 7] = cost[7, 390] = 10.0
+    assert not is_metric(cost, n_jobs=n_jobs)
+
+
+@pytest.fixture(scope="module")
+def D():
+    rng = np.random.default_rng(1)
+    return asot.Distributions.from_list([rng.normal(rng.normal(), 1.0, size=(9, 2)) for _ in range(20)])
+
+
+def test_calibration_shows_progress_and_hears_ctrl_c(D):
+    space = asot.KMeansAnchors(5, random_state=0).fit(D).space_
+    everything = 20 * 19 // 2
+    hand = Interrupt(64)  # the pairs that are solved exactly
+    with pytest.raises(KeyboardInterrupt):
+        asot.pairwise(D, space=space, estimate="calibrated", n_jobs=2, progress=hand)
+    assert hand.seen[0][1] == everything  # the anchor plans of all candidates come first
+    assert threads_left() == []
+
+
+def test_calibration_does_not_depend_on_threads_or_memory(D):
+    space = asot.KMeansAnchors(5, random_state=0).fit(D).space_
+    one = asot.pairwise(D, space=space, estimate="calibrated", bounds=True)
+    two = asot.pairwise(D, space=space, estimate="calibrated", bounds=True, n_jobs=3, memory="2M")
+    for name in ("values", "lower", "upper", "error"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
+def test_potentials_do_not_depend_on_threads(D):
+    found = [asot.kneighbors(D, n_neighbors=3, bounds="all", n_jobs=n, random_state=0) for n in (1, 3)]
+    assert found[0].n_exact == found[1].n_exact
+    np.testing.assert_array_equal(found[0].distances, found[1].distances)
