@@ -12,7 +12,7 @@ from asot.jit.metrics import Ground
 from asot.run import devices, engine, gpu_engine
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
-from asot.run.sinks import Sink
+from asot.run.sinks import Kept, Sink
 from asot.validation import as_bytes, as_n_jobs
 
 
@@ -22,13 +22,13 @@ def solve_points(
     ground: Ground,
     column_start: int,
     device: str,
-    sink: Sink | None = None,
+    sink: Sink[Kept] | None = None,
     *,
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
     info: dict[str, Any] | None = None,
-) -> Any:
+) -> Kept:
     """Solve every pair of distributions exactly, and return what the sink makes of it.
 
     Columns of ``pairs`` are counted from distribution ``column_start`` on.
