@@ -41,7 +41,7 @@ def assert_same_neighbours(found, expected):
 
 
 @pytest.mark.parametrize("metric", NORMS)
-@pytest.mark.parametrize("bounds", ["auto", "potentials", "all"])
+@pytest.mark.parametrize("bounds", ["auto", "projections", "potentials", "relaxed", "all"])
 def test_neighbours_equal_brute_force_in_every_norm(metric, bounds):
     D = clouds(60)
     options = {"metric": metric, "metric_params": {"p": 3.0} if metric == "minkowski" else None}
@@ -49,20 +49,23 @@ def test_neighbours_equal_brute_force_in_every_norm(metric, bounds):
 
 
 @pytest.mark.parametrize("metric", OTHERS + TRUTHS)
-def test_neighbours_equal_brute_force_in_every_other_metric(metric):
+@pytest.mark.parametrize("bounds", ["auto", "potentials", "relaxed", "all"])
+def test_neighbours_equal_brute_force_in_every_other_metric(metric, bounds):
     D = clouds(60)
     points = np.abs(D.points) + 0.01 if metric not in [*TRUTHS, "hamming"] else (D.points > 0).astype(float)
     D = asot.Distributions(points, D.offsets, D.masses)
-    found = asot.kneighbors(D, None, 4, metric=metric)
+    found = asot.kneighbors(D, None, 4, metric=metric, bounds=bounds)
     assert_same_neighbours(found, by_brute_force(D, None, 4, metric=metric))
-    assert found.info["bounds"] == ["potentials"]
+    named = {"auto": [], "potentials": ["potentials"], "relaxed": ["relaxed"], "all": ["potentials", "relaxed"]}
+    assert found.info["bounds"] == named[bounds]
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 6, 40])
 @pytest.mark.parametrize("k", [1, 5])
-def test_neighbours_in_another_collection_equal_brute_force(dim, k):
+@pytest.mark.parametrize("bounds", ["auto", "projections", "relaxed"])
+def test_neighbours_in_another_collection_equal_brute_force(dim, k, bounds):
     Q, D = clouds(25, dim, seed=1), clouds(70, dim, seed=2)
-    assert_same_neighbours(asot.kneighbors(Q, D, k), by_brute_force(Q, D, k))
+    assert_same_neighbours(asot.kneighbors(Q, D, k, bounds=bounds), by_brute_force(Q, D, k))
 
 
 def test_queries_that_are_part_of_the_collection_find_themselves():
@@ -80,14 +83,16 @@ def test_within_one_collection_nobody_is_his_own_neighbour():
 
 
 @pytest.mark.parametrize("k", [1, 3, 39])
-def test_equal_distributions_are_neighbours_in_order_of_index(k):
+@pytest.mark.parametrize("bounds", ["projections", "relaxed", "all"])
+def test_equal_distributions_are_neighbours_in_order_of_index(k, bounds):
     D = clouds(8)[np.arange(40) % 8]
-    assert_same_neighbours(asot.kneighbors(D, None, k), by_brute_force(D, None, k))
+    assert_same_neighbours(asot.kneighbors(D, None, k, bounds=bounds), by_brute_force(D, None, k))
 
 
-def test_a_collection_of_equal_distributions_needs_hardly_a_solve():
+@pytest.mark.parametrize("bounds", ["projections", "relaxed"])
+def test_a_collection_of_equal_distributions_needs_hardly_a_solve(bounds):
     D = clouds(1)[np.zeros(100, dtype=int)]
-    found = asot.kneighbors(D, None, 3)
+    found = asot.kneighbors(D, None, 3, bounds=bounds)
     assert_same_neighbours(found, by_brute_force(D, None, 3))
     assert found.n_exact < 1500  # of 4950
 
@@ -95,14 +100,16 @@ def test_a_collection_of_equal_distributions_needs_hardly_a_solve():
 def test_points_on_a_grid_have_many_ties_and_all_are_kept_in_order():
     rng = np.random.default_rng(3)
     D = asot.Distributions.from_list([rng.integers(0, 3, size=(rng.integers(1, 4), 2)) for _ in range(80)])
-    assert_same_neighbours(asot.kneighbors(D, None, 7), by_brute_force(D, None, 7))
+    for bounds in ("projections", "potentials", "relaxed"):
+        assert_same_neighbours(asot.kneighbors(D, None, 7, bounds=bounds), by_brute_force(D, None, 7))
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
-def test_neighbours_do_not_depend_on_the_scale_of_the_points(scale):
+@pytest.mark.parametrize("bounds", ["projections", "relaxed"])
+def test_neighbours_do_not_depend_on_the_scale_of_the_points(scale, bounds):
     D = clouds(40)
     scaled = asot.Distributions(D.points * scale, D.offsets, D.masses)
-    assert_same_neighbours(asot.kneighbors(scaled, None, 3), by_brute_force(scaled, None, 3))
+    assert_same_neighbours(asot.kneighbors(scaled, None, 3, bounds=bounds), by_brute_force(scaled, None, 3))
 
 
 def test_points_far_from_the_origin_keep_their_neighbours():
@@ -137,7 +144,7 @@ def small_collections(draw):
 
 @given(small_collections(), st.sampled_from(["euclidean", "cityblock", "chebyshev"]), st.integers(1, 2), st.data())
 def test_generated_collections_have_the_neighbours_of_brute_force(D, metric, k, data):
-    bounds = data.draw(st.sampled_from(["projections", "potentials", "all"]))
+    bounds = data.draw(st.sampled_from(["projections", "potentials", "relaxed", "all"]))
     assert_same_neighbours(
         asot.kneighbors(D, None, k, metric=metric, bounds=bounds), by_brute_force(D, None, k, metric=metric)
     )
@@ -158,6 +165,39 @@ def test_digits_need_a_small_share_of_the_solves():
     assert found.info["n_exact"] == found.n_exact
 
 
+def documents(n, words, seed=0):
+    """Bags of words from a vocabulary of 400 in 100 dimensions: projections exclude hardly a pair."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(400, 100))
+    topics = rng.dirichlet(np.full(400, 0.05), size=8)
+    weights = np.stack([rng.multinomial(words, topics[rng.integers(8)]) for _ in range(n)])
+    return asot.Distributions.from_weights(weights, vectors)
+
+
+@pytest.mark.parametrize("words", [8, 60])
+def test_documents_need_a_part_of_the_solves(words):
+    D = documents(300, words)
+    found = asot.kneighbors(D, None, 5)
+    assert_same_neighbours(found, by_brute_force(D, None, 5))
+    assert "relaxed" in found.info["bounds"]
+    assert found.n_exact < 0.4 * found.info["n_pairs"]
+    brute = found.info["rehearsal"]["plans"]
+    assert min(plan["share_of_brute_force"] for plan in brute) < 0.9
+
+
+def test_where_no_bound_pays_it_is_brute_force_and_info_says_so():
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list(rng.normal(size=(120, 30, 50)))
+    found = asot.kneighbors(D, None, 5)
+    assert_same_neighbours(found, by_brute_force(D, None, 5))
+    assert found.info["bounds"] == []
+    assert found.info["rehearsal"]["chosen"] == "brute force: no bound pays"
+    assert found.n_exact == found.info["n_pairs"]
+    radius = float(found.distances.max())
+    near = asot.radius_neighbors(D, None, radius)
+    assert np.array_equal(near.graph().toarray(), within(D, radius))
+
+
 def test_bounds_may_be_asked_for_as_in_pairwise():
     D = clouds(30)
     assert_same_neighbours(asot.kneighbors(D, None, 3, bounds=True), by_brute_force(D, None, 3))
@@ -165,9 +205,10 @@ def test_bounds_may_be_asked_for_as_in_pairwise():
 
 def test_neither_answer_nor_work_depends_on_threads():
     D = clouds(120)
-    one, two = (asot.kneighbors(D, None, 4, bounds="all", n_jobs=n) for n in (1, 2))
-    assert_same_neighbours(one, (two.indices, two.distances))
-    assert one.n_exact == two.n_exact
+    for bounds in ("all", "relaxed"):
+        one, two = (asot.kneighbors(D, None, 4, bounds=bounds, n_jobs=n) for n in (1, 2))
+        assert_same_neighbours(one, (two.indices, two.distances))
+        assert one.n_exact == two.n_exact
 
 
 def test_answers_do_not_depend_on_memory():
@@ -193,7 +234,10 @@ def test_a_space_changes_the_work_but_not_the_answer(space):
     D = clouds(60)
     found = asot.kneighbors(D, None, 4, space=space)
     assert_same_neighbours(found, by_brute_force(D, None, 4))
-    assert found.info["bounds"] == ["projections", "potentials"]
+    named = asot.kneighbors(D, None, 4, space=space, bounds="all")
+    assert_same_neighbours(named, (found.indices, found.distances))
+    assert named.info["bounds"] == ["projections", "potentials", "relaxed"]
+    assert named.info["n_anchors"] > 0
 
 
 def test_a_space_with_a_cost_of_its_own_still_gives_certain_answers():
@@ -219,7 +263,7 @@ def within(D, radius, metric="euclidean"):
     return np.where(matrix <= radius, matrix, 0.0)
 
 
-@pytest.mark.parametrize("bounds", ["projections", "potentials"])
+@pytest.mark.parametrize("bounds", ["projections", "potentials", "relaxed", "all"])
 def test_radius_neighbours_are_all_pairs_within_the_radius(bounds):
     D = clouds(60)
     radius = float(np.quantile(asot.pairwise_exact(D).values, 0.1))  # (a value: the pair at the edge belongs)
@@ -281,7 +325,7 @@ def test_graph_of_a_sink_needs_to_be_told_its_columns():
         ((None, 2.5), {}, "n_neighbors must be a whole number ≥ 1; found 2.5"),
         ((clouds(5, dim=2), 2), {}, "the queries are in 3 dimensions and the collection in 2"),
         ((clouds(5), 6), {}, "n_neighbors=6, but there are only 5 candidates"),
-        ((None, 2), {"bounds": "hope"}, "bounds must be one of 'auto', 'projections', 'potentials', 'all'"),
+        ((None, 2), {"bounds": "hope"}, "bounds must be one of 'auto', 'projections', 'potentials', 'relaxed', 'all'"),
         ((None, 2), {"metric": "cosine"}, "unknown metric 'cosine', or one that violates the triangle inequality"),
         ((None, 2), {"metric": "canberra", "bounds": "projections"}, "proven for metrics that are norms"),
         ((None, 2), {"metric": "cityblock", "space": asot.KMeansAnchors(4)}, "space= works with metric='euclidean'"),

@@ -4,18 +4,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
 import asot
-from asot.bounds.search.cascade import Cascade
+from asot.bounds.search.cascade import Cascade, Shape
 from asot.bounds.search.choose import _no_projections
 from asot.bounds.search.dual_pool import dual_pool, no_pool
 from asot.bounds.search.projections import SHARES, project
+from asot.bounds.search.relaxed import relax
 from asot.data.distinct import sparse_histograms
 from asot.exact.points import ExactPoints
 from asot.jit.metrics import prepare_metric
 from tests.strategies import ragged_lists
-from tests.test_neighbors import clouds
+from tests.test_neighbors import clouds, documents
 
 
 def cascade_of(D, metric="euclidean", parameters=None, *, projections=True, potentials=False, memory=2**30):
@@ -106,18 +108,83 @@ def test_no_generated_collection_breaks_a_bound(lists, metric):
     assert_certain(all_bounds(cascade_of(D, metric, projections=False, potentials=True)), exact)
 
 
+def relaxed_of(D, metric="euclidean", parameters=None):
+    histograms = sparse_histograms(D)
+    ground = prepare_metric(histograms.points, metric, parameters)
+    return relax(histograms, ground, Shape(len(D), len(D), 0, True))
+
+
+def relaxed_by_numpy(D, metric="euclidean"):
+    """Each point to its nearest one of the other side, the larger of the two directions."""
+    bounds = np.zeros((len(D), len(D)))
+    for i, (x, a) in enumerate(D):
+        for j, (y, b) in enumerate(D):
+            costs = np.nan_to_num(cdist(x, y, metric))  # (Jensen-Shannon of equal points: the root of -1e-17)
+            bounds[i, j] = max(a @ costs.min(axis=1), b @ costs.min(axis=0))
+    return bounds
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "canberra", "hamming", "jensenshannon"])
+@pytest.mark.parametrize("dim", [1, 3, 40])
+def test_relaxed_bounds_are_those_of_numpy_and_never_exceed_the_distance(metric, dim):
+    D = clouds(40, dim, largest=20)
+    D = asot.Distributions(np.abs(D.points).round(1) + 0.1, D.offsets, D.masses)
+    bounds = all_bounds(relaxed_of(D, metric))
+    assert_certain(bounds, asot.pairwise_exact(D, metric=metric).matrix())
+    expected = relaxed_by_numpy(D, metric)
+    assert np.allclose(bounds, expected, rtol=1e-4, atol=1e-4 * expected.max())
+
+
+def test_points_of_one_far_distribution_do_not_break_the_relaxed_bound():
+    rng = np.random.default_rng(0)
+    for far in (1e3, 1e6, 1e9, 1e12):
+        arrays = [rng.normal(size=(6, 4)) * 1e-3 for _ in range(12)]
+        D = asot.Distributions.from_list([*arrays, np.full((1, 4), far)])
+        assert_certain(all_bounds(relaxed_of(D)), asot.pairwise_exact(D).matrix() * (1 + 1e-12))
+
+
+@given(ragged_lists(), st.sampled_from(["euclidean", "cityblock", "chebyshev"]))
+def test_no_generated_collection_breaks_a_relaxed_or_reduced_bound(lists, metric):
+    D = asot.Distributions.from_list(*lists)
+    if len(D) < 2:
+        return
+    exact = asot.pairwise_exact(D, metric=metric).matrix()
+    relaxed = relaxed_of(D, metric)
+    assert_certain(all_bounds(relaxed), exact)
+    for limits in (exact.min(axis=1), exact.max(axis=1), np.median(exact, axis=1)):  # (distances: ties belong)
+        assert_nothing_is_left_out(relaxed, exact, limits)
+        pairs = np.triu_indices(len(D), 1)
+        kept = relaxed.keep(*pairs, limits, np.full(len(D), len(D)), 1)
+        assert (kept | (exact[pairs] > np.maximum(limits[pairs[0]], limits[pairs[1]]))).all()
+
+
+def test_cancelled_mass_and_second_minima_exclude_more_than_the_relaxed_bound():
+    D = documents(60, 20)
+    exact = asot.pairwise_exact(D).matrix()
+    limits = np.sort(exact, axis=1)[:, 5]
+    relaxed = relaxed_of(D)
+    kept = assert_nothing_is_left_out(relaxed, exact, limits)
+    by_relaxed = np.triu(relaxed_by_numpy(D) <= np.maximum(limits[:, None], limits), 1)
+    assert kept.sum() < 0.85 * by_relaxed.sum()
+
+
+def assert_nothing_is_left_out(look, exact, limits):
+    n = len(exact)
+    rows, columns = look.pairs_within(0, n, limits, np.full(n, n), 2)
+    assert (rows < columns).all()
+    kept = np.zeros((n, n), dtype=bool)
+    kept[rows, columns] = True
+    needed = np.triu(exact <= np.maximum(limits[:, None], limits), 1)
+    assert (kept | ~needed).all()
+    return kept
+
+
 def test_pairs_within_a_limit_are_never_left_out():
     D = clouds(50)
     exact = asot.pairwise_exact(D).matrix()
     cascade = cascade_of(D, potentials=True)
     limits = np.quantile(exact, np.linspace(0.05, 0.5, 50), axis=1).diagonal().copy()
-    settled = np.full(50, 50)
-    rows, columns = cascade.pairs_within(0, 50, limits, settled, 2)
-    assert (rows < columns).all()
-    kept = np.zeros((50, 50), dtype=bool)
-    kept[rows, columns] = True
-    needed = np.triu(exact <= np.maximum(limits[:, None], limits), 1)
-    assert (kept | ~needed).all()
+    kept = assert_nothing_is_left_out(cascade, exact, limits)
     assert kept.sum() < 0.9 * 50 * 49 / 2
 
 

@@ -8,7 +8,7 @@ number per pair.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,38 @@ from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
 
 _ROWS = 16  # of a piece of work of one thread
+
+
+class Shape(NamedTuple):
+    """Which pairs of a collection are searched: rows are its first distributions, columns those from ``column_start``.
+
+    ``within``: rows and columns are one set, in which nobody is his own neighbor and (i, j) is (j, i).
+    """
+
+    n_rows: int
+    n_columns: int
+    column_start: int
+    within: bool
+
+    @property
+    def n_pairs(self) -> int:
+        return self.n_rows * (self.n_rows - 1) // 2 if self.within else self.n_rows * self.n_columns
+
+
+class Look(Protocol):
+    """What a search asks of its bounds."""
+
+    def nearest_by_bound(
+        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The ``count`` columns with the smallest bounds of every row, ascending, and their bounds."""
+        ...
+
+    def pairs_within(
+        self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -51,16 +83,22 @@ class Cascade:
         flat = (table.reshape(-1) for table in tables)  # a view of a row would cost as much as its bound
         return *flat, (len(p.fine), *sizes), (self.ground.code, self.ground.order), slack
 
-    def nearest_by_bound(self, count: int, n_jobs: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds."""
+    def nearest_by_bound(
+        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds.
+
+        ``rows`` (start, stop): only of these; the others stay empty.
+        """
         columns = np.full((self.n_rows, count), -1)
         bounds = np.full((self.n_rows, count), np.inf)
         shape = self.n_columns, self.column_start, self.within
 
-        def piece(rows: tuple[int, int], stop: Stop) -> None:
-            nearest(*self._arrays(), *shape, *rows, columns, bounds)
+        def piece(part: tuple[int, int], _: Stop) -> None:
+            nearest(*self._arrays(), *shape, *part, columns, bounds)
 
-        in_threads(piece, tiles(self.n_rows, _ROWS), n_jobs)
+        low, high = (0, self.n_rows) if rows is None else rows
+        in_threads(piece, tiles(high, _ROWS, low), n_jobs)
         return columns, self.unit * bounds
 
     def pairs_within(

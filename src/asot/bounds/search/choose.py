@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.anchors.space import AnchorSpace
-from asot.bounds.search.cascade import Cascade
+from asot.bounds.search.cascade import Cascade, Look, Shape
 from asot.bounds.search.dual_pool import DualPool, dual_pool, no_pool
-from asot.bounds.search.projections import Projections, has_norm, project
+from asot.bounds.search.projections import SORTED, TAIL, Projections, has_norm, project
+from asot.bounds.search.relaxed import Chain, Relaxed, block_bytes, relax
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.points import ExactPoints
@@ -19,56 +23,87 @@ from asot.jit.float_lanes import WIDTH
 from asot.jit.metrics import Ground
 from asot.validation import as_choice
 
-CHOICES = ("auto", "projections", "potentials", "all")
+CHOICES = ("auto", "projections", "potentials", "relaxed", "all")
 
 
-def prepare_cascade(
+@dataclass
+class Offer:
+    """The bounds that a call may use. ``cascade()`` makes tables for every distribution, once; the others are free."""
+
+    relaxed: Relaxed | None
+    """None if a block of its costs does not fit into memory."""
+    cascade: Callable[[], Cascade]
+    cascade_work: float
+    """Seconds that ``cascade()`` takes, roughly; 0 if it was asked for."""
+    fixed: Look | None
+    """The bounds that ``bounds=`` named; None: what a rehearsal finds to be the cheapest."""
+    made: dict[str, Any]
+    """A record, for the report."""
+
+
+def offer_bounds(
     pooled: Distributions,
     histograms: SparseHistograms,
     ground: Ground,
-    shape: tuple[int, int, int, bool],
+    shape: Shape,
     bounds: str | bool,
     space: Any,
     n_jobs: int,
     memory: int,
     random_state: Any,
-) -> tuple[Cascade, dict[str, Any]]:
-    """The cascade for pairs of ``shape`` (rows, columns, column_start, within), and a record of what was made."""
-    if isinstance(bounds, bool):  # distances of neighbours are exact, and so their own bounds
+) -> Offer:
+    """Read ``bounds=`` and ``space=``, and say what they allow."""
+    if isinstance(bounds, bool):  # distances of neighbors are exact, and so their own bounds
         bounds = "auto"
     as_choice(bounds, "bounds", CHOICES)
     norm = has_norm(ground)
     if bounds == "projections" and not norm:
         raise ValueError(
             f"bounds='projections' are proven for metrics that are norms, and {ground.name!r} is none; "
-            "use bounds='potentials' (or 'auto')"
+            "use bounds='relaxed' (or 'auto')"
         )
     anchors = None if space is None else _read_space(space, pooled, ground, random_state)
+    fits = block_bytes(histograms) * n_jobs <= memory
+    relaxed = relax(histograms, ground, shape) if fits and bounds in ("auto", "relaxed", "all") else None
     use_projections = norm and bounds != "potentials"
     use_potentials = bounds in ("potentials", "all") or not norm or anchors is not None
-    n = len(pooled)
-    projections = project(histograms, ground, n_jobs, memory) if use_projections else _no_projections(n)
-    pool, solved = no_pool(n), 0
-    if use_potentials:
-        seed = _seed(random_state)
-        if anchors is None:
-            source, support = ExactPoints(histograms, ground), ground.points
-            pool, solved = dual_pool(histograms, ground, source, support, seed, n_jobs, memory)
-        else:
-            pool = _pool_on_anchors(pooled, histograms, ground, anchors, seed, n_jobs, memory)
-    made = {
-        "bounds": [name for name, used in _names(use_projections, use_potentials) if used],
-        "n_rotations": _n_rotations(projections),
-        "n_potentials": pool.values.shape[1],
-        "n_exact": solved,
-    }
+    names = [name for name, used in (("projections", use_projections), ("potentials", use_potentials)) if used]
+    made: dict[str, Any] = {"bounds": [], "tables": names, "n_rotations": 0, "n_potentials": 0, "n_exact": 0}
     if anchors is not None:
         made["n_anchors"] = anchors.n_anchors
-    return Cascade(ground, projections, pool, *shape), made
+
+    @functools.cache
+    def cascade() -> Cascade:
+        n, seed = len(pooled), _seed(random_state)
+        projections = project(histograms, ground, n_jobs, memory) if use_projections else _no_projections(n)
+        pool, made["n_exact"] = no_pool(n), 0
+        if use_potentials and anchors is not None:
+            pool = _pool_on_anchors(pooled, histograms, ground, anchors, seed, n_jobs, memory)
+        elif use_potentials:
+            source = ExactPoints(histograms, ground)
+            pool, made["n_exact"] = dual_pool(histograms, ground, source, ground.points, seed, n_jobs, memory)
+        made["n_rotations"], made["n_potentials"] = _n_rotations(projections), pool.values.shape[1]
+        return Cascade(ground, projections, pool, *shape)
+
+    fixed, made["bounds"] = _named(bounds, relaxed, cascade, names, block_bytes(histograms))
+    axes = 4 * SORTED + min(max(0, ground.points.shape[1] - SORTED), TAIL)
+    work = 0.0 if space is not None else 5e-8 * axes * len(histograms.index) + (0.1 if use_potentials else 0.0)
+    return Offer(relaxed, cascade, work, fixed, made)
 
 
-def _names(projections: bool, potentials: bool) -> list[tuple[str, bool]]:
-    return [("projections", projections), ("potentials", potentials)]
+def _named(
+    bounds: str, relaxed: Relaxed | None, cascade: Callable[[], Cascade], tables: list[str], needed: int
+) -> tuple[Look | None, list[str]]:
+    """What a word for ``bounds=`` asks for, and the names of the bounds in it."""
+    if bounds == "auto":
+        return None, []
+    if bounds == "relaxed":
+        if relaxed is None:
+            raise ValueError(f"bounds='relaxed' needs {needed:,} bytes for each job; raise memory= or use another one")
+        return relaxed, ["relaxed"]
+    if bounds == "all" and relaxed is not None:
+        return Chain(cascade(), relaxed), [*tables, "relaxed"]
+    return cascade(), tables
 
 
 def _n_rotations(projections: Projections) -> int:

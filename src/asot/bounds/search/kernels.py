@@ -150,6 +150,20 @@ def nearest(
                 columns[i, place] = j
 
 
+@inlined
+def limit_of(limits, settled, within, i, j):
+    """The largest distance at which a pair still matters to one of its ends; -1 if it matters at none.
+
+    Column j is out of question for row i if the row's limit is 0 and its neighbors come before j (``settled``).
+    """
+    if within and j <= i:
+        return -1.0
+    limit = limits[i] if limits[i] > 0.0 or j < settled[i] else -1.0
+    if within and (limits[j] > 0.0 or i < settled[j]):
+        limit = max(limit, limits[j])
+    return limit
+
+
 @compiled
 def within_limits(
     coarse, fine, mixed, tail, pool, sizes, norm, slack, first, column_start, within, start, low, high, limits,
@@ -162,11 +176,7 @@ def within_limits(
         for i in range(low, high):
             for j in range(block, min(block + _COLUMNS, n_columns)):
                 possible[i - start, j - first] = False
-                if within and j <= i:
-                    continue
-                limit = limits[i] if limits[i] > 0.0 or j < settled[i] else -1.0
-                if within and (limits[j] > 0.0 or i < settled[j]):
-                    limit = max(limit, limits[j])
+                limit = limit_of(limits, settled, within, i, j)
                 if limit >= 0.0:
                     bound = (
                         _first_look(coarse, tail, sizes, norm, slack, lanes, i, column_start + j) if sizes[1] else 0.0
