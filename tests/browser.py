@@ -46,7 +46,7 @@ function measure(frame) {
                  dark: luminance(behind(page.body, view)) < 0.2, text: page.body.innerText.length};
   for (const e of page.querySelectorAll('body *')) {
     const box = e.getBoundingClientRect();
-    if (!e.closest('.scroll') && !(e instanceof view.SVGElement) && box.right > frame.clientWidth + 0.5)
+    if (!e.closest('.scroll, pre') && !(e instanceof view.SVGElement) && box.right > frame.clientWidth + 0.5)
       found.outside.push(e.tagName + '.' + e.className);
     const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
     if (!own || e.tagName === 'title' || !box.width) continue;
@@ -57,7 +57,7 @@ function measure(frame) {
     if (letters < found.letters) { found.letters = letters; found.smallest = e.textContent.slice(0, 40); }
     if (contrast < found.contrast) { found.contrast = contrast; found.faintest = e.textContent.slice(0, 40); }
   }
-  found.pictures = [...page.querySelectorAll('img')].map(e => {
+  found.pictures = [...page.querySelectorAll('img, svg[role=img]')].map(e => {
     const box = e.getBoundingClientRect(); return [box.width, box.height]; });
   found.scrolling = [...page.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length;
   return found;

@@ -1,6 +1,8 @@
 """`asot paper`: what it prints, what it keeps, and what it says about wrong calls."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from asot_paper import problems, runner
@@ -229,3 +231,23 @@ def test_a_second_run_on_the_same_file_is_refused():
 def test_names_are_found_whatever_their_case_and_order():
     assert pick("asot-ML, ot-emd", METHODS, "method") == ("OT-EMD", "ASOT-ML")
     assert pick(None, SETS, "set") == SETS
+
+
+# ------------------------------------------------------------------------------------------------- a package of its own
+
+
+def test_asot_does_not_load_the_package_before_it_is_asked_for():
+    code = (
+        "import sys, asot\n"
+        "from click.testing import CliRunner\n"
+        "from asot.cli import cli\n"
+        "assert 'paper' in CliRunner().invoke(cli, ['--help']).output\n"
+        "assert not [name for name in sys.modules if name.startswith('asot_paper')]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_the_package_the_command_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
+    assert "pip install ./reproduction" in fail("table1")

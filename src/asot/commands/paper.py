@@ -15,4 +15,5 @@ def paper(arguments: tuple[str, ...]) -> None:
     if not found:
         raise click.ClickException("`asot paper` is a package of its own: pip install ./reproduction in asot's source")
     command: click.Command = found[0].load()
-    command.main(list(arguments), prog_name="asot paper", standalone_mode=False)
+    with command.make_context("asot paper", list(arguments)) as context:  # not main, which would swallow Ctrl-C
+        command.invoke(context)
