@@ -53,7 +53,7 @@ def test_the_version_is_the_same_everywhere():
     for file in (
         "pyproject.toml", "reproduction/pyproject.toml", "CITATION.cff", "packaging/conda/meta.yaml",
     ):  # fmt: skip
-        found = re.search(r"""version\s*[:=]+\s*["']?([\d.]+)["']?""", (root / file).read_text())
+        found = re.search(r"""(?<![-\w])version\s*[:=]+\s*["']?([\d.]+)["']?""", (root / file).read_text())
         assert found is not None, file
         assert found[1] == asot.__version__, file
 
