@@ -16,7 +16,9 @@ def arguments(what: str, data: bool = True) -> argparse.ArgumentParser:
     """The options that all commands have."""
     parser = argparse.ArgumentParser(description=what)
     if data:
-        parser.add_argument("--data", required=True, type=Path, help="The folder of the data, as docs/datasets.md says.")
+        parser.add_argument(
+            "--data", required=True, type=Path, help="The folder of the data, as docs/datasets.md says."
+        )
     parser.add_argument("-o", "--output", type=Path, help="Where to write the table (Markdown).  Default: print it.")
     parser.add_argument("--random-state", type=int, default=0)
     return parser
@@ -28,7 +30,9 @@ def finish(
     """Print the table, or write it to the output."""
     lines = [f"# {title}", "", notes, "", _line(head), _line(["---"] * len(head)), *map(_line, rows), ""]
     command = f"python -m asot_paper.elsewhere.{name}"
-    machine = f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, asot {asot.__version__}"
+    machine = (
+        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, asot {asot.__version__}"
+    )
     lines += [f"`{command}`, seed {given.random_state}, {machine}, {datetime.date.today()}.", ""]
     text = "\n".join(lines)
     if given.output is None:
