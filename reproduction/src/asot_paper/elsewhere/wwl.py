@@ -149,7 +149,7 @@ def main() -> None:
         rows.append([f"{name}, {kind}", published, spread, *words])
     head = ["set", "Togninalli 2019, accuracy %", "ours, accuracy %", "`wwl` s", "ours s", "largest difference"]
     notes = (
-        f"Ten stratified folds, {given.repetitions} repetitions with other seeds; γ, C and h chosen by three inner folds. "
+        f"Ten stratified folds, {given.repetitions} repetitions with other seeds; γ, C, h chosen by three inner folds. "
         "Seconds are of all distances at h = 2, one thread each; a dash means that the package `wwl` is not installed."
     )
     finish(given, "wwl", "Wasserstein Weisfeiler-Lehman kernels, run again", head, rows, notes)
