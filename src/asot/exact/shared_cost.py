@@ -144,7 +144,7 @@ def _cost_arrays(c: QuantisedCost) -> tuple[Any, ...]:
 
 
 @inlined
-def _place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
+def place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
     """Sources and sinks of a pair, without branches: every entry is written, and the count advances where it stays.
 
     ``cancel`` is True or None, not False: numba compiles a branch on None away, and small problems feel it.
@@ -173,7 +173,7 @@ def _place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _place_costs(ws, p, q, integer, row_offset, column_offset):  # type: ignore[no-untyped-def]
+def place_costs(ws, p, q, integer, row_offset, column_offset):  # type: ignore[no-untyped-def]
     """The cost block of a pair's sources and sinks, each cost with its column in the low bits."""
     stride = stride_of(q)
     for i in range(p):
@@ -197,22 +197,28 @@ def _solve_tile(  # type: ignore[no-untyped-def]
     for t in range(len(rows)):
         if stop[0] != 0:
             return
-        p, q = _place_masses(ws, A[rows[t]], B[columns[t]], cancel)
+        p, q = place_masses(ws, A[rows[t]], B[columns[t]], cancel)
         if p == 0:
             values[t] = 0.0
             pivots[t] = 0
             continue
-        _place_costs(ws, p, q, integer, row_offset, column_offset)
+        place_costs(ws, p, q, integer, row_offset, column_offset)
         pivots[t] = solve_block(ws, p, q, index_bits, stop)
-        first = first_sink(p)
-        total = 0.0
-        for x in range(first + q):
-            y = ws.parent[x]
-            if y != x:
-                total += ws.flow[x] * (
-                    unit[ws.source[x], ws.sink[y - first]] if x < p else unit[ws.source[y], ws.sink[x - first]]
-                )
-        values[t] = total
+        values[t] = value_of_tree(ws, p, q, unit)
+
+
+@inlined
+def value_of_tree(ws, p, q, unit):  # type: ignore[no-untyped-def]
+    """What the flows of the optimal tree cost, in units of ``unit``."""
+    first = first_sink(p)
+    total = 0.0
+    for x in range(first + q):
+        y = ws.parent[x]
+        if y != x:
+            total += ws.flow[x] * (
+                unit[ws.source[x], ws.sink[y - first]] if x < p else unit[ws.source[y], ws.sink[x - first]]
+            )
+    return total
 
 
 @compiled
@@ -232,13 +238,13 @@ def _solve_tile_with_trees(  # type: ignore[no-untyped-def]
         f = potential[t]
         if stop[0] != 0:
             return
-        p, q = _place_masses(ws, A[rows[t]], B[columns[t]], True)
+        p, q = place_masses(ws, A[rows[t]], B[columns[t]], True)
         if p == 0:
             values[t] = 0.0
             pivots[t] = 0
             f[:] = 0.0
             continue
-        _place_costs(ws, p, q, integer, row_offset, column_offset)
+        place_costs(ws, p, q, integer, row_offset, column_offset)
         pivots[t] = solve_block(ws, p, q, index_bits, stop)
         first = first_sink(p)
         total = 0.0
@@ -270,8 +276,8 @@ def solve_with_tree(a, b, integer, unit, row_offset, column_offset, index_bits):
     """Sources, sinks and flows (p + q - 1,) of the optimal tree; potentials (k,) and (l,), NaN without mass."""
     k, l = integer.shape
     ws = make_workspace(k, l, k + l)
-    p, q = _place_masses(ws, a, b, None)
-    _place_costs(ws, p, q, integer, row_offset, column_offset)
+    p, q = place_masses(ws, a, b, None)
+    place_costs(ws, p, q, integer, row_offset, column_offset)
     solve_block(ws, p, q, index_bits, np.zeros(1, np.int64))
     sources = np.empty(p + q - 1, np.int64)
     sinks = np.empty(p + q - 1, np.int64)

@@ -198,7 +198,7 @@ def solve_block(ws, p, q, index_bits, stop):
 
 
 @inlined
-def _least_of_four(ws, r0, r1, r2, r3, first, stride):
+def least_of_four(ws, r0, r1, r2, r3, first, stride):
     """The least reduced cost of four rows, with its column in the low bits.
 
     Four at a time share the potentials of the sinks and the minimum across the lanes, the slowest part of a short row.
@@ -238,7 +238,7 @@ def _improve(ws, p, q, index_bits, width, stop):
             r2 = r1 + 1 if r1 + 1 < p else 0
             r3 = r2 + 1 if r2 + 1 < p else 0
             row = r3 + 1 if r3 + 1 < p else 0
-            best = _least_of_four(ws, r0, r1, r2, r3, first, stride)
+            best = least_of_four(ws, r0, r1, r2, r3, first, stride)
             scanned += 4
         if best >= 0:
             return pivots
