@@ -109,7 +109,7 @@ def test_two_thousand_anchors_agree_with_pot():
     pairs = np.array([(0, 1), (0, 2)])
     expected = pot_values(histograms, histograms, cost, pairs)
     result = asot.emd_many(histograms, cost=cost, pairs=pairs)
-    assert not result.info["common_mass_cancelled"]  # two pairs do not pay for checking 2000³ triangles
+    assert "pair" in result.info["common_mass_cancelled"]  # two pairs do not pay for checking 2000³ triangles
     np.testing.assert_allclose(result.values, expected, **close(cost))
     solution = ExactSharedCost(histograms, None, cost, cancel=True).solve(*pairs.T, np.zeros(1, np.int64))
     np.testing.assert_allclose(solution.values, expected, **close(cost))

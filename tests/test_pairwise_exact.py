@@ -301,7 +301,7 @@ def test_threads_and_memory_change_no_bit(options):
 
 
 def test_the_result_says_what_the_numbers_are():
-    D = Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]]])
+    D = Distributions.from_list([[[0.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [3.0, 0.0]]])
     info = asot.pairwise_exact(D, metric="cityblock").info
     assert {key: info[key] for key in ("metric", "p", "estimate", "reg", "distinct_points", "n_pairs")} == {
         "metric": "cityblock",

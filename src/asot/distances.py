@@ -23,10 +23,11 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
 from asot.exact.metric_check import is_metric
+from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import solve_points
 from asot.exact.shared_cost import ExactSharedCost
 from asot.histograms import one_thread_per_product, run_emd, run_sinkhorn
-from asot.jit.metrics import prepare_metric
+from asot.jit.metrics import NORMS, prepare_metric
 from asot.run import devices, engine
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
@@ -289,13 +290,23 @@ def pairwise_exact(
     """
     devices.parse(device)
     D, E = _read_both(D, E)
-    histograms = sparse_histograms(D if E is None else D + E)
-    ground = prepare_metric(histograms.points, metric, metric_params)
+    pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    result = solve_points(
-        pair_set, histograms, ground, 0 if E is None else len(D), device, sink,
-        n_jobs=n_jobs, memory=memory, progress=progress, info={"p": 1, "estimate": "exact"},
-    )  # fmt: skip
+    info = {"p": 1, "estimate": "exact"}
+    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    if pooled.dim == 1 and metric in NORMS and devices.parse(device)[0] != "cuda":
+        line = OneDimension(
+            prepare_metric(pooled.points, metric, metric_params),
+            pooled.offsets,
+            pooled.masses,
+            column_start=column_start,
+        )
+        reason = "asked for" if device == "cpu" else "sorting takes no GPU"
+        result = engine.run(pair_set, line, sink, info={**info, "device_reason": reason}, **limits)
+    else:
+        histograms = sparse_histograms(pooled)
+        ground = prepare_metric(histograms.points, metric, metric_params)
+        result = solve_points(pair_set, histograms, ground, column_start, device, sink, info=info, **limits)
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 

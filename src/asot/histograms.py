@@ -17,6 +17,7 @@ from asot.entropic import cuda as sinkhorn_cuda
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.divergence import Debiased
 from asot.entropic.options import SinkhornOptions
+from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.metric_check import is_metric, worth_checking
 from asot.exact.shared_cost import ExactSharedCost, Transport, solve_one
@@ -54,9 +55,9 @@ def emd_many(
         A second set. Without it, distances are within A.
     cost : array-like (k, l)
         Cost between anchors, finite and ≥ 0; square, symmetric and zero on the diagonal without B. When it is a metric
-        (which is checked) the common mass of a pair is cancelled first; any other cost is solved as it stands. Values
-        are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at k = 2,000), so a huge entry that means
-        "forbidden" costs digits.
+        (which is checked, for all pairs at once or pair by pair) the common mass of a pair is cancelled first; any
+        other cost is solved as it stands. Values are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at
+        k = 2,000), so a huge entry that means "forbidden" costs digits.
     pairs : array-like of int (P, 2), optional
         Which pairs to solve. Default: all i < j within A, or all of A × B.
     device : {"auto", "cpu", "cuda", "cuda:N"}
@@ -112,10 +113,12 @@ def run_emd(
     first, second = _read_both(A, B, checked_cost)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
     jobs = as_n_jobs(n_jobs)
-    cancel = worth_checking(len(checked_cost), len(pair_set)) and is_metric(
-        checked_cost, n_jobs=jobs, progress=progress
-    )
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    few = not worth_checking(len(checked_cost), len(pair_set)) and devices.parse(device)[0] != "cuda" and not plans
+    if few and looks_like_metric(checked_cost):
+        info = {"device_reason": "asked for" if device == "cpu" else "too few pairs for a GPU"}
+        return engine.run(pair_set, CancelAndCheck(first, second, checked_cost), sink, info=info, **limits)
+    cancel = not few and is_metric(checked_cost, n_jobs=jobs, progress=progress)
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
         if sink is not None:

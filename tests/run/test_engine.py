@@ -206,3 +206,32 @@ def test_ctrl_c_stops_a_long_job_and_leaves_no_thread():
             job.kill()
     assert out == "interrupted, threads left: []\n", errors
     assert job.returncode == 0
+
+
+class _Named:
+    """A solver that tells in which thread it was called."""
+
+    def __init__(self, seconds):
+        self._seconds, self.threads, self.info = seconds, [], {}
+
+    def expected_seconds(self, n_pairs):
+        return n_pairs * self._seconds
+
+    def pairs_per_tile(self, memory):
+        return 4
+
+    def solve(self, rows, columns, stop):
+        self.threads.append(threading.current_thread())
+        return Solution(rows + 0.5, np.zeros(len(rows), np.int8), np.zeros(len(rows), np.int32))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_short_work_starts_no_thread_and_gives_the_same_result(n, n_jobs):
+    short, long = _Named(1e-6), _Named(1.0)
+    results = [engine.run(AllPairs(n), solver, n_jobs=n_jobs, info={"p": 1}) for solver in (short, long)]
+    assert set(short.threads) == {threading.current_thread()}
+    assert threading.current_thread() not in long.threads
+    assert np.array_equal(results[0].values, results[1].values)
+    assert np.array_equal(results[0].matrix(), results[1].matrix())
+    assert results[0].info.keys() == results[1].info.keys()

@@ -1,4 +1,4 @@
-"""Cancel common mass first, prove afterwards that it was right to: for a large cost and few pairs.
+"""Cancel common mass first, prove afterwards that it was right to: for few pairs under a cost.
 
 Mass that two histograms share may stay where it is when the cost is a metric, and to prove that takes k³ comparisons.
 For one pair less is enough. Solve what is left after cancelling, carry its potential to every anchor that holds mass,
@@ -8,20 +8,26 @@ For one pair less is enough. Solve what is left after cancelling, carry its pote
 and look whether |f_u - f_v| ≤ C_uv between those anchors: k² comparisons. If so, f and -f are potentials of the whole
 problem, with the value of the plan that leaves common mass alone, and that plan is optimal. A metric always passes
 (f is 1-Lipschitz by the triangle inequality). Where a pair does not, all of its mass is shipped.
+
+With few pairs the cost is not prepared as a whole, either: each pair reads what it needs of it.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.compiled import compiled, inlined
-from asot.result import Status
-from asot.solvers.base import Solution
-from asot.solvers.exact_shared import ExactSharedCost, place_costs, place_masses, value_of_tree
-from asot.solvers.quantise import cost_bits_for
-from asot.solvers.simplex import solve_block
-from asot.solvers.workspace import MASS_BITS, first_sink, make_workspace
+from asot.exact.integers import cost_bits_for, index_bits_for, quantise_masses
+from asot.exact.large import may_be_large, solve_any
+from asot.exact.points import make_scratch, place_distances, value_of_flows
+from asot.exact.shared_cost import ExactSharedCost, place_masses
+from asot.exact.simplex import solve_block
+from asot.exact.workspace import MASS_BITS, first_sink, make_workspace, stride_of
+from asot.jit.compiled import at, compiled, inlined
+from asot.run.result import Status
+from asot.run.solver import TILE_SECONDS, Solution
 
 SLACK = 1e-12
 """Share of the largest cost by which a difference may exceed a cost through rounding; so much can a value be off."""
@@ -31,37 +37,78 @@ TRIANGLES = 4096
 
 
 def looks_like_metric(cost: NDArray[np.float64]) -> bool:
-    """Whether a cost is symmetric, zero on the diagonal, and obeys the triangle inequality wherever we look."""
+    """Whether a cost is square, zero on the diagonal, and obeys symmetry and the triangle inequality where we look."""
     k = len(cost)
-    if cost.shape != (k, k) or np.diagonal(cost).any() or not np.array_equal(cost, cost.T):
+    if cost.shape != (k, k) or np.diagonal(cost).any():
         return False
     u, v, via = np.random.default_rng(0).integers(k, size=(3, TRIANGLES))
-    return bool((cost[u, v] <= cost[u, via] + cost[via, v] + SLACK * cost.max()).all())
+    direct, slack = cost[u, v], SLACK * cost.max()
+    return bool((direct == cost[v, u]).all() and (direct <= cost[u, via] + cost[via, v] + slack).all())
 
 
-class CancelAndCheck(ExactSharedCost):
-    """As `ExactSharedCost`, for a cost that looks like a metric: every pair proves its own answer."""
+class CancelAndCheck:
+    """As `ExactSharedCost`, for a symmetric cost that looks like a metric: every pair proves its own answer.
 
-    def __init__(
-        self, A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64]
-    ) -> None:
-        super().__init__(A, B, cost, cancel=True)
-        self.info["common_mass_cancelled"] = "where proven, pair by pair"
+    A cost between A and another set B that is not symmetric after all fails the proof and is solved as it stands.
+    """
+
+    def __init__(self, A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64]) -> None:
+        self._exponent = int(np.frexp(cost.max())[1])
+        if abs(self._exponent) < 500:  # else sums of costs might leave the range of numbers
+            self._exponent = 0
+        self._cost = cost if self._exponent == 0 else np.ldexp(cost, -self._exponent)
+        self._slack = SLACK * float(self._cost.max())
+        self._A = quantise_masses(A)
+        self._B = self._A if B is None else quantise_masses(B)
+        self._seconds = ExactSharedCost.seconds_per_pair(len(cost))
+        self.info: dict[str, Any] = {
+            "solver": "network simplex",
+            "common_mass_cancelled": "where a pair proves that it may be",
+            "device": "cpu",
+            "precision": "float64",
+            "reg": None,
+        }
+
+    def expected_seconds(self, n_pairs: int) -> float:
+        return n_pairs * self._seconds
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**16)))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         values = np.empty(len(rows))
         pivots = np.empty(len(rows), dtype=np.int32)
-        c = self._cost
-        _solve_tile_checked(
-            self._A, self._B, rows, columns, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits,
-            2.0 ** -(cost_bits_for(c.index_bits) + c.index_bits), values, pivots, stop,
+        k = len(self._cost)
+        index_bits = index_bits_for(k, k)
+        _solve_tile(
+            self._A, self._B, rows, columns, self._cost, self._slack, index_bits, 2.0 ** cost_bits_for(index_bits),
+            True if may_be_large(k, k) else None, values, pivots, stop,
         )  # fmt: skip
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(np.ldexp(values, c.exponent - MASS_BITS), status, pivots)
+        return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
 
 
 @inlined
-def _is_proven(ws, p, q, a, b, unit, scale, height, held):  # type: ignore[no-untyped-def]
+def _solve_pair(ws, scratch, a, b, cancel, cost, index_bits, cost_scale, large, stop):  # type: ignore[no-untyped-def]
+    """Sources, sinks and pivots of a pair. The optimal tree stays in ``ws``."""
+    p, q = place_masses(ws, a, b, cancel)
+    if p == 0:
+        return p, q, 0
+    stride = stride_of(q)
+    for i in range(p):
+        row = cost[ws.source[i]]
+        for j in range(q):
+            scratch.distance[at(i * stride, j)] = row[ws.sink[at(0, j)]]
+        for j in range(q, stride):
+            scratch.distance[at(i * stride, j)] = 0.0
+    place_distances(ws, scratch, p, q, index_bits, cost_scale)
+    if large is not None:
+        return p, q, solve_any(ws, p, q, index_bits, stop)
+    return p, q, solve_block(ws, p, q, index_bits, stop)
+
+
+@inlined
+def _is_proven(ws, p, q, a, b, cost, slack, unit, height, held):  # type: ignore[no-untyped-def]
     """Whether the potential of the tree in ``ws`` is 1-Lipschitz on the anchors that hold mass of a or b."""
     first = first_sink(p)
     count = 0
@@ -71,49 +118,44 @@ def _is_proven(ws, p, q, a, b, unit, scale, height, held):  # type: ignore[no-un
     for s in range(count):
         height[s] = np.inf
     for j in range(q):
-        row = unit[ws.sink[j]]
-        level = ws.pi[first + j] * scale
+        level = ws.pi[first + j] * unit
         for s in range(count):
-            reached = row[held[s]] + level
+            reached = cost[held[s], ws.sink[j]] + level
             height[s] = reached if reached < height[s] else height[s]
     for s in range(count):
-        row = unit[held[s]]
+        row = cost[held[s]]
         own = height[s]
         broken = 0
-        for t in range(s):
-            broken |= abs(own - height[t]) > row[held[t]] + SLACK
+        for t in range(count):
+            broken |= own - height[t] > row[held[t]] + slack
         if broken != 0:
             return False
     return True
 
 
 @compiled
-def _solve_tile_checked(  # type: ignore[no-untyped-def]
-    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, scale, values, pivots, stop
+def _solve_tile(  # type: ignore[no-untyped-def]
+    A, B, rows, columns, cost, slack, index_bits, cost_scale, large, values, pivots, stop
 ):
-    k = len(integer)
+    k = len(cost)
     ws = make_workspace(k, k, k)
-    whole = ws
+    scratch = make_scratch(k, k, 1)
+    whole = ws  # room for all mass, where it is needed
     height = np.empty(k)
     held = np.empty(k, np.int64)
     for t in range(len(rows)):
+        values[t] = 0.0
+        pivots[t] = 0
         if stop[0] != 0:
             return
         a = A[rows[t]]
         b = B[columns[t]]
-        values[t] = 0.0
-        pivots[t] = 0
-        p, q = place_masses(ws, a, b, True)
-        if p == 0:
-            continue
-        place_costs(ws, p, q, integer, row_offset, column_offset)
-        pivots[t] = solve_block(ws, p, q, index_bits, stop)
-        if _is_proven(ws, p, q, a, b, unit, scale, height, held):
-            values[t] = value_of_tree(ws, p, q, unit)
+        p, q, pivots[t] = _solve_pair(ws, scratch, a, b, True, cost, index_bits, cost_scale, large, stop)
+        unit = scratch.largest[0] / (cost_scale * (np.int64(1) << index_bits))
+        if p == 0 or _is_proven(ws, p, q, a, b, cost, slack, unit, height, held):
+            values[t] = value_of_flows(ws, scratch, p, q) if p > 0 else 0.0
             continue
         if len(whole.parent) == len(ws.parent):
             whole = make_workspace(k, k, 2 * k)
-        p, q = place_masses(whole, a, b, None)
-        place_costs(whole, p, q, integer, row_offset, column_offset)
-        pivots[t] = solve_block(whole, p, q, index_bits, stop)
-        values[t] = value_of_tree(whole, p, q, unit)
+        p, q, pivots[t] = _solve_pair(whole, scratch, a, b, None, cost, index_bits, cost_scale, large, stop)
+        values[t] = value_of_flows(whole, scratch, p, q)

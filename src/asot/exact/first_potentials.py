@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from asot.compiled import at, inlined, reordered
+from asot.jit.compiled import at, inlined, reordered
 
 STEPS = ((0.2, 4), (0.05, 6), (0.016, 10))
 """ε as a share of the spread of costs in a row, and the number of sweeps with it."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from asot.compiled import at, compiled, inlined, reordered
-from asot.solvers.first_potentials import entropic_potentials
-from asot.solvers.simplex import least_of_four, solve_block
-from asot.solvers.sparse_tree import add_arc, hang, improve, make_arcs, make_tree, more_room, plant_root
-from asot.solvers.workspace import first_sink, stride_of
+from asot.exact.first_potentials import entropic_potentials
+from asot.exact.simplex import least_of_four, solve_block
+from asot.exact.sparse_tree import add_arc, hang, improve, make_arcs, make_tree, more_room, plant_root
+from asot.exact.workspace import first_sink, stride_of
+from asot.jit.compiled import at, compiled, inlined, reordered
 
 LARGE = 1000
 """Nodes from which a problem is large."""
@@ -36,12 +36,17 @@ PATIENCE = 1
 """Pivots between two rounds of pricing, over the number of nodes: to finish on a list that lacks arcs is no use."""
 
 
+def may_be_large(p: int, q: int) -> bool:
+    """Whether a problem of up to p sources and q sinks may be solved here."""
+    return p + q >= LARGE and min(p, q) >= NARROW
+
+
 @compiled
 def solve_any(ws, p, q, index_bits, stop):
     """As `simplex.solve_block`, whichever way is faster for the size."""
-    if p + q < LARGE or p < NARROW or q < NARROW:
-        return solve_block(ws, p, q, index_bits, stop)
-    return _solve_large(ws, p, q, index_bits, stop)
+    if p + q >= LARGE and p >= NARROW and q >= NARROW:
+        return _solve_large(ws, p, q, index_bits, stop)
+    return solve_block(ws, p, q, index_bits, stop)
 
 
 @inlined
@@ -71,11 +76,11 @@ def _solve_large(ws, p, q, index_bits, stop):
         if made < 0 or stop[0] != 0:
             return -1
         pivots += made
-        if len(arcs.tail) < arcs.count[0] + ADDED_PER_ROW * p:
+        if len(arcs.tail) < arcs.used[0] + ADDED_PER_ROW * p:
             arcs = more_room(arcs, 2 * len(arcs.tail) + ADDED_PER_ROW * p)
-        before = arcs.count[0]
+        before = arcs.used[0]
         _price_all(ws, arcs, p, q, index_bits)
-        if arcs.count[0] == before and made < PATIENCE * (p + q):
+        if arcs.used[0] == before and made < PATIENCE * (p + q):
             return pivots
 
 
@@ -147,7 +152,7 @@ def _by_rank(ranks):
 
 @inlined
 def _greedy_basis(ws, cost, f, g, p, q, stride, spread, sources, sinks, ranks):
-    """A feasible basis, as steps that hang ``child`` on ``hung_on``: ship along the best arc that is open, close a node.
+    """A feasible basis, as steps that hang ``child`` on ``hung_on``: ship along the best open arc, close a node.
 
     First along the arcs given; what is still open then, along all arcs between open nodes. Returns the steps.
     """

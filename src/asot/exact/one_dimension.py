@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.compiled import at, compiled, inlined, reordered
-from asot.result import Status
-from asot.solvers.base import TILE_SECONDS, Solution
-from asot.solvers.exact_points import quantise_sparse
-from asot.solvers.workspace import MASS_BITS
+from asot.exact.points import quantise_sparse
+from asot.exact.workspace import MASS_BITS
+from asot.jit.compiled import at, compiled, inlined, reordered
+from asot.jit.metrics import Ground
+from asot.run.result import Status
+from asot.run.solver import TILE_SECONDS, Solution
 
 Float = NDArray[np.float64]
 
@@ -37,7 +38,8 @@ class OneDimension:
 
     Parameters
     ----------
-    positions : (n,) float64, at the scale of 1: distances are 2^exponent times theirs
+    ground : Ground
+        A norm made ready for points (n, 1), the points of all distributions one after the other.
     offsets : (N + 1,) int64, distribution i owns ``offsets[i]:offsets[i + 1]``
     masses : (n,) float64 ≥ 0, total 1 within a distribution
     p : order of the distance, ≥ 1
@@ -46,16 +48,15 @@ class OneDimension:
 
     def __init__(
         self,
-        positions: Float,
+        ground: Ground,
         offsets: NDArray[np.int64],
         masses: Float,
         *,
         p: float = 1.0,
-        exponent: int = 0,
         column_start: int = 0,
     ) -> None:
-        self._p, self._exponent, self._column_start = float(p), exponent, column_start
-        positions, offsets, masses = _with_mass(positions, offsets, masses)
+        self._p, self._exponent, self._column_start = float(p), ground.exponent, column_start
+        positions, offsets, masses = _with_mass(ground.points[:, 0], offsets, masses)
         self._offsets = offsets
         self._vectors: Float | None = None
         self._share = 1.0
@@ -80,13 +81,14 @@ class OneDimension:
             "device": "cpu",
             "precision": "float64",
             "reg": None,
+            "metric": ground.name,
         }
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
 
     def pairs_per_tile(self, memory: int) -> int:
-        return int(np.clip(min(TILE_SECONDS / self._seconds, memory / 64), 1, 2**18))
+        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         if self._column_start:
@@ -105,9 +107,7 @@ class OneDimension:
 # ---------------------------------------------------------------------------------------------------- preparation
 
 
-def _with_mass(
-    positions: Float, offsets: NDArray[np.int64], masses: Float
-) -> tuple[Float, NDArray[np.int64], Float]:
+def _with_mass(positions: Float, offsets: NDArray[np.int64], masses: Float) -> tuple[Float, NDArray[np.int64], Float]:
     """The same distributions without points of mass 0."""
     has_mass = masses > 0
     if has_mass.all():

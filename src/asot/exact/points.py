@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.exact.large import may_be_large, solve_any
 from asot.exact.simplex import solve_block
 from asot.exact.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
 from asot.jit.compiled import at, compiled, inlined
@@ -55,13 +56,16 @@ class ExactPoints:
             "distinct_points": len(ground.points),
         }
 
+    def expected_seconds(self, n_pairs: int) -> float:
+        return n_pairs * self._seconds
+
     def pairs_per_tile(self, memory: int) -> int:
-        return int(np.clip(min(TILE_SECONDS / self._seconds, memory / 64), 1, 2**14))
+        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))
 
     @staticmethod
     def seconds_per_pair(histograms: SparseHistograms, ground: Ground) -> float:
         """About how long a thread takes for a pair."""
-        n = 2.0 * float(np.diff(histograms.offsets).mean())
+        n = 2.0 * len(histograms.index) / (len(histograms.offsets) - 1)
         return 1e-6 + 4e-9 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * ground.points.shape[1]
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
@@ -90,6 +94,7 @@ class ExactPoints:
             self._offsets, self._index, self._masses, self._used_offsets, self._used,
             self._packed_offsets, self._packed, rows, columns, ground.points.shape[1], ground.code, ground.order,
             most_sources, most_sinks, index_bits, 2.0 ** cost_bits_for(index_bits),
+            True if may_be_large(most_sources, most_sinks) else None,
         )  # fmt: skip
 
 
@@ -106,7 +111,7 @@ class SinkPotentials(NamedTuple):
     heights: NDArray[np.float64]
 
 
-class _Scratch(NamedTuple):
+class Scratch(NamedTuple):
     """Memory of one thread for the distances of a pair, beside the simplex's own `Workspace`."""
 
     x: NDArray[np.float64]  # (p, width) sources, flat
@@ -122,12 +127,12 @@ class _Scratch(NamedTuple):
 
 
 @compiled
-def _make_scratch(most_sources, most_sinks, dim):  # type: ignore[no-untyped-def]
+def make_scratch(most_sources, most_sinks, dim):  # type: ignore[no-untyped-def]
     stride = stride_of(most_sinks)
     even = most_sources + 1  # the distance kernel takes two rows at a time
     distance = np.empty(even * stride)
     largest = np.empty(1)
-    return _Scratch(
+    return Scratch(
         np.empty(even * (dim + 3)),
         np.empty((dim + 3) * stride),
         distance,
@@ -271,7 +276,7 @@ def _gather_points(ws, scratch, packed, start_a, start_b, used_a, used_b, width,
 
 
 @inlined
-def _place_costs(ws, scratch, p, q, index_bits, cost_scale):  # type: ignore[no-untyped-def]
+def place_distances(ws, scratch, p, q, index_bits, cost_scale):  # type: ignore[no-untyped-def]
     """Integer costs of the block of distances, scaled by its largest one, and the offsets of the greedy start.
 
     A node's offset is its mean distance to the other side, weighted by mass: the first step of Sinkhorn's iteration
@@ -319,7 +324,7 @@ def _place_costs(ws, scratch, p, q, index_bits, cost_scale):  # type: ignore[no-
 @inlined
 def _solve_pair(  # type: ignore[no-untyped-def]
     ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, a, b, code, order, index_bits,
-    cost_scale, stop,
+    cost_scale, large, stop,
 ):  # fmt: skip
     """Cancel, compute the costs and solve one pair; sources, sinks and pivots. The optimal tree stays in ``ws``."""
     p, q = _place_masses(ws, offsets, index, masses, a, b)
@@ -330,51 +335,59 @@ def _solve_pair(  # type: ignore[no-untyped-def]
     used_b = used_offsets[b + 1] - used_offsets[b]
     _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)
     fill_distances(code, order, scratch.x, scratch.y, p, stride_of(q), width, scratch.distance)
-    _place_costs(ws, scratch, p, q, index_bits, cost_scale)
+    place_distances(ws, scratch, p, q, index_bits, cost_scale)
+    if large is not None:
+        return p, q, solve_any(ws, p, q, index_bits, stop)
     return p, q, solve_block(ws, p, q, index_bits, stop)
 
 
 @compiled
 def _solve_tile(  # type: ignore[no-untyped-def]
     offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
-    most_sources, most_sinks, index_bits, cost_scale, values, pivots, stop,
+    most_sources, most_sinks, index_bits, cost_scale, large, values, pivots, stop,
 ):  # fmt: skip
+    """``large`` is None or True: whether the kernel for large problems is compiled in, which takes its time."""
     ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
-    scratch = _make_scratch(most_sources, most_sinks, dim)
+    scratch = make_scratch(most_sources, most_sinks, dim)
     for t in range(len(rows)):
         if stop[0] != 0:
             return
         p, q, pivots[t] = _solve_pair(
             ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
-            order, index_bits, cost_scale, stop,
+            order, index_bits, cost_scale, large, stop,
         )  # fmt: skip
-        total = 0.0
-        stride = stride_of(q)
-        first = first_sink(p)
-        if p > 0:
-            for node in range(first + q):
-                up = ws.parent[node]
-                if up != node:
-                    arc = node * stride + up - first if node < p else up * stride + node - first
-                    total += ws.flow[node] * scratch.distance[arc]
-        values[t] = total
+        values[t] = value_of_flows(ws, scratch, p, q) if p > 0 else 0.0
+
+
+@inlined
+def value_of_flows(ws, scratch, p, q):  # type: ignore[no-untyped-def]
+    """What the flows of the optimal tree cost, in units of 2^-60 of the distances."""
+    total = 0.0
+    stride = stride_of(q)
+    first = first_sink(p)
+    for node in range(first + q):
+        up = ws.parent[node]
+        if up != node:
+            arc = node * stride + up - first if node < p else up * stride + node - first
+            total += ws.flow[node] * scratch.distance[arc]
+    return total
 
 
 @compiled
 def _solve_potentials(  # type: ignore[no-untyped-def]
     offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
-    most_sources, most_sinks, index_bits, cost_scale, starts, points, heights, stop,
+    most_sources, most_sinks, index_bits, cost_scale, large, starts, points, heights, stop,
 ):  # fmt: skip
     """The distinct points of the sinks of every pair, and their potentials, one pair after the other."""
     ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
-    scratch = _make_scratch(most_sources, most_sinks, dim)
+    scratch = make_scratch(most_sources, most_sinks, dim)
     for t in range(len(rows)):
         starts[t + 1] = starts[t]
         if stop[0] != 0:
             return
         p, q, _ = _solve_pair(
             ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
-            order, index_bits, cost_scale, stop,
+            order, index_bits, cost_scale, large, stop,
         )  # fmt: skip
         if p > 0:
             unit = scratch.largest[0] / (cost_scale * (np.int64(1) << index_bits))

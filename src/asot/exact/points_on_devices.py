@@ -35,7 +35,8 @@ def solve_points(
     """
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     on_cpu = functools.partial(ExactPoints, histograms, ground, column_start)
-    seconds = len(pairs) * ExactPoints.seconds_per_pair(histograms, ground) / as_n_jobs(n_jobs)
+    seconds = len(pairs) * ExactPoints.seconds_per_pair(histograms, ground)
+    seconds = seconds if seconds < devices.LATER_CALL_SECONDS else seconds / as_n_jobs(n_jobs)
     choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds)
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}

@@ -57,9 +57,12 @@ class ExactSharedCost:
     def seconds_per_pair(nodes: int) -> float:
         return 4e-7 + 1e-9 * nodes**2 + 5e-12 * nodes**3
 
+    def expected_seconds(self, n_pairs: int) -> float:
+        return n_pairs * self.seconds_per_pair(self._nodes)
+
     def pairs_per_tile(self, memory: int) -> int:
         seconds = self.seconds_per_pair(self._nodes)
-        return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**16))
+        return int(max(1, min(TILE_SECONDS / seconds, memory / 64, 2**16)))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         values = np.empty(len(rows))

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.compiled import at, inlined
-from asot.solvers.workspace import TOP
+from asot.exact.workspace import TOP
+from asot.jit.compiled import at, inlined
 
 NOBODY = -1
 
@@ -36,12 +36,12 @@ class Tree(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """The arcs that may enter, the first ``count[0]`` entries of each array."""
+    """The arcs that may enter, the first ``used[0]`` entries of each array."""
 
     tail: NDArray[np.int32]
     head: NDArray[np.int32]
     cost: NDArray[np.int64]
-    count: NDArray[np.int64]  # (1,)
+    used: NDArray[np.int64]  # (1,)
 
 
 @inlined
@@ -64,21 +64,21 @@ def make_arcs(capacity):
 def more_room(arcs, capacity):
     """The same arcs in larger arrays."""
     larger = make_arcs(capacity)
-    for e in range(arcs.count[0]):
+    for e in range(arcs.used[0]):
         larger.tail[e] = arcs.tail[e]
         larger.head[e] = arcs.head[e]
         larger.cost[e] = arcs.cost[e]
-    larger.count[0] = arcs.count[0]
+    larger.used[0] = arcs.used[0]
     return larger
 
 
 @inlined
 def add_arc(arcs, tail, head, cost):
-    e = arcs.count[0]
+    e = arcs.used[0]
     arcs.tail[e] = tail
     arcs.head[e] = head
     arcs.cost[e] = cost
-    arcs.count[0] = e + 1
+    arcs.used[0] = e + 1
 
 
 @inlined
@@ -202,7 +202,7 @@ def _shift_subtree(tree, top, shift):
 @inlined
 def improve(tree, arcs, most, stop):
     """Pivot until none of the arcs improves. Returns the number of pivots, or -1 when ``stop[0]`` was raised."""
-    count = arcs.count[0]
+    count = arcs.used[0]
     block = max(32, np.int64(np.sqrt(count)))
     e = 0
     pivots = 0

@@ -37,6 +37,9 @@ _CODES = {
 }
 _BOOLEAN = {JACCARD, ROGERSTANIMOTO, SOKALSNEATH}
 _HOMOGENEOUS = {EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI}
+NORMS = frozenset({"euclidean", "cityblock", "manhattan", "chebyshev", "minkowski"})
+"""Metrics of the points as they are: on a line all of them are |x - y|."""
+
 _PARAMETERS = {"minkowski": "p", "seuclidean": "V", "mahalanobis": "VI"}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.executors import Stop, Threads
+from asot.run.executors import CallingThread, Stop, Threads
 from asot.run.pairs import PairSet, tiles
 from asot.run.progress import Progress, ProgressLike
 from asot.run.result import Status
@@ -27,6 +27,10 @@ DEFAULT_MEMORY = 2**30
 """Scratch memory of a call, all threads together, unless ``memory`` says otherwise."""
 
 Info = dict[str, Any]
+
+
+SHORT_SECONDS = 0.05
+"""Work that one thread is expected to finish in this time does not start any other."""
 
 
 def run(
@@ -102,8 +106,17 @@ class SolveTile:
 def solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int, first: int = 0) -> Iterator[Tile]:
     """Yield the tiles from pair ``first`` on, in order, while ``jobs`` threads solve a few of them ahead."""
     per_tile = solver.pairs_per_tile(memory // jobs)
+    if _is_short(solver, len(pairs) - first, jobs):
+        yield from CallingThread().map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
+        return
     per_tile = max(1, min(per_tile, -(-(len(pairs) - first) // (4 * jobs))))  # enough tiles to keep every thread busy
     yield from Threads(jobs).map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
+
+
+def _is_short(solver: Solver, n_pairs: int, jobs: int) -> bool:
+    """Whether threads would cost more than they bring. Solvers that cannot tell how long they take get theirs."""
+    expected = getattr(solver, "expected_seconds", None)
+    return expected is not None and expected(n_pairs) * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS
 
 
 def tabulate(

@@ -62,6 +62,9 @@ class DeviceSolution:
 
 
 class Solver(Protocol):
+    """A solver may also have ``expected_seconds(n_pairs)``, about how long one thread takes for so many pairs; the
+    engine then starts no threads for work that is over at once."""
+
     info: dict[str, Any]
     """What this solver is, for `Distances.info`."""
 

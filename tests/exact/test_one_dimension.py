@@ -1,0 +1,97 @@
+"""W_p on a line by sorting, against linear programs and SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import wasserstein_distance
+
+import asot
+from asot.exact.one_dimension import OneDimension
+from asot.jit.metrics import prepare_metric
+from tests.oracles import highs_values
+
+
+def _solved(positions, offsets, masses, pairs, p=1.0):
+    solver = OneDimension(prepare_metric(positions[:, None], "euclidean"), offsets, masses, p=p)
+    rows, columns = np.array(pairs).T
+    return solver.solve(np.ascontiguousarray(rows), np.ascontiguousarray(columns), np.zeros(1, np.int64)).values
+
+
+def _collection(seed, kind):
+    rng = np.random.default_rng(seed)
+    sizes = np.full(6, 7) if kind == "equal" else rng.integers(1, 12, 6)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    positions = rng.normal(size=offsets[-1]) * 10.0 ** rng.integers(-3, 4)
+    if kind == "grid":
+        positions = rng.integers(0, 9, offsets[-1]).astype(float)
+    masses = np.ones(offsets[-1]) if kind == "equal" else rng.random(offsets[-1]) * (rng.random(offsets[-1]) < 0.8)
+    masses[offsets[:-1]] += 0.1 if kind != "equal" else 0.0
+    masses /= np.repeat(np.add.reduceat(masses, offsets[:-1]), sizes)
+    return positions, offsets, masses
+
+
+@pytest.mark.parametrize("kind", ["equal", "weighted", "grid"])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 7.0])
+def test_sorting_gives_what_a_linear_program_gives(kind, p):
+    for seed in range(4):
+        positions, offsets, masses = _collection(seed, kind)
+        pairs = [(i, j) for i in range(6) for j in range(6)]
+        values = _solved(positions, offsets, masses, pairs, p)
+        for (i, j), value in zip(pairs, values, strict=True):
+            x, a = positions[offsets[i] : offsets[i + 1]], masses[offsets[i] : offsets[i + 1]]
+            y, b = positions[offsets[j] : offsets[j + 1]], masses[offsets[j] : offsets[j + 1]]
+            scale = np.abs(positions).max()
+            expected = highs_values(a[None], b[None], np.abs((x[:, None] - y) / scale) ** p, [(0, 0)])[0]
+            assert (value / scale) ** p == pytest.approx(expected, rel=1e-8, abs=1e-9)
+            if p == 1.0:
+                assert value == pytest.approx(wasserstein_distance(x, y, a, b), rel=1e-12, abs=1e-13 * scale)
+
+
+def test_large_powers_neither_vanish_nor_overflow():
+    positions, offsets, masses = (
+        np.array([0.0, 1e-200, 3e-200, 1e200]),
+        np.array([0, 1, 3, 4]),
+        np.array([1, 0.5, 0.5, 1]),
+    )
+    values = _solved(positions, offsets, masses, [(0, 1), (0, 2)], p=400.0)
+    assert values[0] == 0.0  # beside 1e200 nothing else has a size
+    assert values[1] == pytest.approx(1e200)
+    tiny = _solved(positions[:3], offsets[:3], masses[:3], [(0, 1)], p=400.0)
+    assert tiny[0] == pytest.approx(3e-200 * 0.5 ** (1 / 400))
+
+
+def test_a_line_in_the_plane_has_the_distances_of_the_line():
+    rng = np.random.default_rng(5)
+    arrays = [rng.normal(size=(n, 1)) for n in (3, 8, 8, 20)]
+    masses = [rng.dirichlet(np.ones(len(x))) for x in arrays]
+    on_line = asot.pairwise_exact(asot.Distributions.from_list(arrays, masses))
+    in_plane = asot.pairwise_exact(asot.Distributions.from_list([np.hstack([x, 0 * x]) for x in arrays], masses))
+    np.testing.assert_allclose(on_line.values, in_plane.values, rtol=1e-12)
+    assert on_line.info["solver"].startswith("sorting")
+    assert in_plane.info["solver"] == "network simplex"
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cityblock", "chebyshev", "minkowski"])
+def test_every_norm_on_a_line_is_sorted(metric):
+    rng = np.random.default_rng(6)
+    arrays = [rng.normal(size=(n, 1)) for n in (4, 9, 15)]
+    result = asot.pairwise_exact(arrays, metric=metric)
+    expected = [wasserstein_distance(arrays[i][:, 0], arrays[j][:, 0]) for i, j in [(0, 1), (0, 2), (1, 2)]]
+    np.testing.assert_allclose(result.values, expected, rtol=1e-12)
+    assert result.info["solver"].startswith("sorting")
+
+
+def test_other_metrics_on_a_line_are_not():
+    arrays = [np.array([[1.0], [2.0]]), np.array([[4.0]])]
+    result = asot.pairwise_exact(arrays, metric="canberra")
+    assert result.values[0] == pytest.approx(0.5 * (3 / 5 + 2 / 6))
+
+
+@pytest.mark.parametrize("kind", ["equal", "weighted", "grid"])
+def test_threads_do_not_change_a_bit(kind):
+    positions, offsets, masses = _collection(9, kind)
+    D = asot.Distributions(positions[:, None], offsets, masses)
+    one, two = asot.pairwise_exact(D, D), asot.pairwise_exact(D, D, n_jobs=2, memory=1000)
+    assert np.array_equal(one.values, two.values)
+    assert np.array_equal(np.diag(one.matrix()), np.zeros(len(D)))
