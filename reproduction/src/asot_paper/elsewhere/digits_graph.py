@@ -1,4 +1,4 @@
-"""The k-NN graph of scikit-learn's digits under W₁: exact here, beside ANNchor and PyNNDescent where they are installed.
+"""The k-NN graph of scikit-learn's digits under W₁: exact here, beside ANNchor and PyNNDescent.
 
 ANNchor's page publishes seconds and wrong neighbors for it. Here every method runs in one process, one after the other,
 on the same images, and its neighbors are compared with those of brute force.
