@@ -83,6 +83,12 @@ class Problems:
         count = self.scale.zinc_graphs
         return self._once(key, lambda: load_zinc_sample(condition, count, fold, seed, self.folder, self.download))
 
+    def all_molecules(self, condition: str) -> Distributions:
+        """The whole training split of ZINC."""
+        features = "published" if condition == PUBLISHED else "described"
+        load = lambda: load_molecules("train", condition, self.folder, self.download)  # noqa: E731
+        return self._once(("ZINC training", features), load)
+
     def _once(self, key: tuple[str, ...], load: Callable[[], Any]) -> Any:
         if key in self._refused:
             raise self._refused[key]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from asot.data.npz import PathLike, atomic_write
 from asot.datasets.archives import unpack
@@ -155,40 +156,21 @@ def _plain(value: Any) -> Any:
 @contextlib.contextmanager
 def _locked(path: PathLike) -> Iterator[None]:
     """Hold the lock beside a results file. The system takes it back when the process ends, however it ends."""
-    lock = Path(os.path.realpath(path) + ".lock")
-    descriptor = _open_lock(lock, path)
+    place = Path(os.path.realpath(path) + ".lock")
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: the folder {place.parent} does not exist")
+    lock = FileLock(place, blocking=False)
     try:
-        try:
-            _take(descriptor, lock)
-        except OSError as error:
-            raise BlockingIOError(
-                f"another run is writing to {path}; wait for it, or give this one its own file with --results"
-            ) from error
-        yield
-        with contextlib.suppress(OSError):  # where a file that is open cannot be removed, it stays
-            lock.unlink()
-    finally:
-        os.close(descriptor)
-
-
-def _open_lock(lock: Path, path: PathLike) -> int:
-    try:
-        return os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"cannot write {path}: the folder {lock.parent} does not exist") from error
+        lock.acquire()
+    except Timeout as error:
+        raise BlockingIOError(
+            f"another run is writing to {path}; wait for it, or give this one its own file with --results"
+        ) from error
     except OSError as error:
-        raise type(error)(f"cannot write {path}: {error.strerror}: {lock}") from error
-
-
-def _take(descriptor: int, lock: Path) -> None:
-    """Lock a file that is open, or raise an OSError: it is locked, or was just removed by the run that had it."""
+        raise type(error)(f"cannot write {path}: {error.strerror}: {place}") from error
     try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_ino != lock.stat().st_ino:
-            raise BlockingIOError("the lock was taken anew")
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # where a file that is open cannot be removed, it stays
+            place.unlink()
+        lock.release()
