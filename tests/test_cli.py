@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -321,3 +322,14 @@ def test_collections_are_converted(collection, tmp_path):
     succeed("convert", collection, "-o", tmp_path / "c.npz")
     assert len(load_collection(tmp_path / "c.npz")) == 6
     assert "would replace the input" in fail("convert", collection, "-o", collection)
+
+
+def test_a_warning_is_one_line_without_source(collection, tmp_path, monkeypatch):
+    def warn(*args, **options):
+        warnings.simplefilter("always")
+        warnings.warn("two\nlines", stacklevel=1)
+        raise ValueError("and an error")
+
+    monkeypatch.setattr(asot, "pairwise_exact", warn)
+    done = asot_command("exact", collection, "-o", tmp_path / "d.npz")
+    assert done.stderr == "asot: warning: two lines\nasot: error: and an error\n"

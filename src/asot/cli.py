@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from typing import Any
 
 import click
@@ -64,7 +65,9 @@ class _OneLineErrors(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise _Stopped("stopped") from interrupt
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -73,6 +76,11 @@ class _OneLineErrors(click.Group):
             if ctx.params["debug"]:
                 raise
             raise click.ClickException(_one_line(error)) from error
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    """A warning is one line, without the place in the source that only programmers know."""
+    click.echo(f"asot: warning: {' '.join(str(message).split())}", err=True)
 
 
 def _one_line(error: Exception) -> str:

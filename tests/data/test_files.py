@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import struct
+import subprocess
 import sys
 import zipfile
 
@@ -794,3 +795,48 @@ def test_distances_that_are_no_numbers_are_refused(tmp_path):
 def test_results_and_paths_in_the_old_order_are_told(tmp_path):
     with pytest.raises(TypeError, match=r"save_distances\(result, path\) writes Distances; found PosixPath"):
         save_distances(tmp_path / "d.npz", line_distances())
+
+
+# ------------------------------------------------------------------------------------------------ what the killed leave
+
+
+def write_and_die(folder):
+    """A process that is killed in the middle of writing; its temporary file stays."""
+    code = f"""
+import os, signal
+from asot.data.npz import atomic_write
+with atomic_write({str(folder / "x.bin")!r}) as stream:
+    stream.write(b"half")
+    stream.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills by a signal")
+def test_what_killed_processes_leave_is_removed_and_what_living_ones_write_is_not(tmp_path, monkeypatch):
+    from asot.data import temporary
+
+    write_and_die(tmp_path)
+    (orphan,) = tmp_path.iterdir()
+    monkeypatch.setattr(temporary, "_looked_at", set())
+    with atomic_write(tmp_path / "mine.bin") as stream:
+        assert not orphan.exists()
+        (own,) = tmp_path.iterdir()
+        code = f"from asot.data.npz import atomic_write\nwith atomic_write({str(tmp_path / 'o')!r}) as s: s.write(b'o')"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert own.exists()
+        stream.write(b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.bin", "o"]
+    assert (tmp_path / "mine.bin").read_bytes() == b"whole"
+
+
+def test_files_of_others_are_left_alone(tmp_path, monkeypatch):
+    from asot.data import temporary
+
+    for name in (".asot-notes.txt", "asot-1.tmp", ".asot-dir.tmp"):
+        (tmp_path / name).mkdir() if "dir" in name else (tmp_path / name).write_text("mine")
+    monkeypatch.setattr(temporary, "_looked_at", set())
+    with atomic_write(tmp_path / "x.bin") as stream:
+        stream.write(b"x")
+    assert len(list(tmp_path.iterdir())) == 4

@@ -150,3 +150,9 @@ def test_a_plan_is_read_by_groups():
     np.testing.assert_allclose(moved.sum(axis=0), [1 / 3, 2 / 3])
     with pytest.raises(ValueError, match=r"groups_j must tell the group of each of the 3 points; found shape \(2,\)"):
         T.by(["B", "T"], ["T", "T"])
+
+
+def test_a_result_never_holds_what_is_no_number():
+    r = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3))
+    with pytest.raises(ArithmeticError, match=r"the distance of the pair \(0, 2\) is not a number"):
+        Distances(np.array([1.0, np.nan, 0.0]), r.status, r.n_iter, r.pair_set)

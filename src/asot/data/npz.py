@@ -14,7 +14,6 @@ import io
 import json
 import math
 import os
-import secrets
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from asot.data.expansion import check_expansion
 from asot.data.reading import text_array
+from asot.data.temporary import create_owned, remove_orphans
 
 PathLike = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
@@ -93,9 +93,9 @@ def _create_beside(target: Path, shown: PathLike) -> tuple[Path, int]:
         raise IsADirectoryError(f"cannot write {shown}: it is a folder")
     if target.exists() and not target.is_file():
         raise OSError(f"cannot write {shown}: it is not a regular file")
-    temporary = target.parent / f".asot-{secrets.token_hex(8)}.tmp"
     try:
-        return temporary, os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        remove_orphans(target.parent)
+        return create_owned(target.parent)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"cannot write {shown}: the folder {target.parent} does not exist") from error
     except NotADirectoryError as error:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import config, njit
+
+import asot.jit.notice  # noqa: F401 (it listens from now on)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,12 +50,44 @@ def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
         dispatcher = njit(boundscheck=False, error_model="numpy", nogil=True, cache=cache, **options)(function)
         if cache:
             _expire_with_kernels(dispatcher)
+            _do_without_cache_if_need_be(dispatcher)
         return dispatcher
 
+    with _compiling_enabled():
+        try:
+            return build(cache=True)
+        except (RuntimeError, OSError):  # no folder can be written to: compile anew in every process
+            return build(cache=False)
+
+
+@contextlib.contextmanager
+def _compiling_enabled() -> Iterator[None]:
+    """Compile under ``NUMBA_DISABLE_JIT``, too: these kernels use instructions that Python does not have."""
+    disabled, config.DISABLE_JIT = config.DISABLE_JIT, False
     try:
-        return build(cache=True)
-    except RuntimeError:  # no folder can be written to: compile anew in every process
-        return build(cache=False)
+        yield
+    finally:
+        config.DISABLE_JIT = disabled
+
+
+def _do_without_cache_if_need_be(dispatcher: Any) -> None:
+    """Let a full or failing disk under the cache cost time, not the call. numba has no public way to say so."""
+    cache = getattr(dispatcher, "_cache", None)
+    save, load = getattr(cache, "save_overload", None), getattr(cache, "load_overload", None)
+    if save is None or load is None:
+        return
+
+    def save_if_possible(*args: Any) -> None:
+        with contextlib.suppress(OSError):
+            save(*args)
+
+    def load_if_possible(*args: Any) -> Any:
+        with contextlib.suppress(OSError, EOFError):
+            return load(*args)
+        return None
+
+    with contextlib.suppress(AttributeError):
+        cache.save_overload, cache.load_overload = save_if_possible, load_if_possible
 
 
 def _expire_with_kernels(dispatcher: Any) -> None:

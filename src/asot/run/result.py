@@ -96,6 +96,11 @@ class Distances:
     error: NDArray[np.float64] | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
 
+    def __post_init__(self) -> None:
+        if len(self.values) and np.isnan(self.values.min()):
+            row, column = self.pairs[int(np.argmax(np.isnan(self.values)))]
+            raise ArithmeticError(f"the distance of the pair ({row}, {column}) is not a number; please report this")
+
     @property
     def ids(self) -> NDArray[Any]:
         """Names of the rows (N,)."""

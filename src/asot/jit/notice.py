@@ -1,0 +1,65 @@
+"""A word when compiling takes long: the first call after an installation may compile for half a minute.
+
+numba tells when it begins and ends to compile. If that has taken more than a second and somebody is watching, one line
+on stderr says what is going on; once in a process is enough.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any
+
+from numba.core import event
+
+PATIENCE = 1.0
+"""Seconds of compiling before a word is said."""
+
+WORD = "asot: compiling for this machine, up to half a minute; it is kept for the next time"
+
+
+class Notice(event.Listener):  # type: ignore[misc]
+    """Adds up the time that compiling asot's functions takes, and speaks once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._spent = 0.0
+        self._began = 0.0
+        self._timer: threading.Timer | None = None
+        self.spoken = False
+
+    def on_start(self, event: Any) -> None:
+        if self.spoken or not _is_ours(event):
+            return
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:
+                self._began = time.monotonic()
+                self._timer = threading.Timer(max(0.0, PATIENCE - self._spent), self._speak)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        if not _is_ours(event):
+            return
+        with self._lock:
+            self._depth = max(0, self._depth - 1)
+            if self._depth == 0 and self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+                self._spent += time.monotonic() - self._began
+
+    def _speak(self) -> None:
+        if not self.spoken and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            self.spoken = True
+            sys.stderr.write(f"{WORD}\n")
+
+
+def _is_ours(event: Any) -> bool:
+    dispatcher = (event.data or {}).get("dispatcher")
+    return str(getattr(getattr(dispatcher, "py_func", None), "__module__", "")).startswith("asot.")
+
+
+event.register("numba:compile", Notice())
