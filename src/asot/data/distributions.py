@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.data.flatten import flatten_groups, flatten_list, flatten_weights
+from asot.data.constructors import Constructors
 from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_masses, read_offsets, read_points
 from asot.validation import FloatArray, as_index, first_false
 
@@ -26,7 +26,7 @@ class UnknownId(KeyError, ValueError):
         return str(self.args[0])
 
 
-class Distributions:
+class Distributions(Constructors):
     """A collection of distributions of any sizes on points of one dimension.
 
     Parameters
@@ -80,55 +80,6 @@ class Distributions:
         _check_finite(points, checked, names)
         scaled, totals = _normalised(masses, checked, names)
         self._set(points=points, offsets=checked, masses=scaled, totals=totals, _ids=names)
-
-    # ------------------------------------------------------------------------------------------------ constructors
-
-    @classmethod
-    def from_list(
-        cls, arrays: Sequence[Any], masses: Sequence[Any] | None = None, ids: Sequence[Any] | None = None
-    ) -> Distributions:
-        """From a list of point arrays (n_i, d), and optionally a list of mass arrays (n_i,).
-
-        Or a list of (points, masses) tuples, as ``list(D)`` gives them.
-
-        >>> import asot
-        >>> D = asot.Distributions.from_list([[[0, 0], [1, 1]], [[2, 2]]], ids=["left", "right"])
-        >>> D.sizes
-        array([2, 1])
-        """
-        return cls._taken(*flatten_list(arrays, masses, ids))
-
-    @classmethod
-    def from_groups(cls, points: Any, labels: Any, masses: Any = None) -> Distributions:
-        """From points (n, d) and one label per point: points with equal labels form a distribution.
-
-        Distributions are ordered by label and carry it as their id; points keep their order. Points, labels and masses
-        with a pandas index are put together by that index. With a data frame, ``labels`` and ``masses`` may be the
-        names of its columns; all others are coordinates.
-
-        >>> import asot
-        >>> D = asot.Distributions.from_groups([[0.0], [5.0], [1.0]], ["b", "a", "b"])
-        >>> D.ids
-        array(['a', 'b'], dtype='<U1')
-        >>> D.sizes
-        array([1, 2])
-        """
-        return cls._taken(*flatten_groups(points, labels, masses))
-
-    @classmethod
-    def from_weights(cls, weights: Any, support: Any, ids: Sequence[Any] | None = None) -> Distributions:
-        """From weights (N, V), dense or scipy.sparse, over a shared vocabulary of points (V, d).
-
-        Only the points a distribution gives weight to are kept. The vocabulary is held once: the points of a
-        distribution are looked up in it.
-
-        >>> import numpy as np, asot
-        >>> D = asot.Distributions.from_weights(np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), np.eye(3))
-        >>> D.sizes, D.totals
-        (array([2, 1]), array([4., 2.]))
-        """
-        vocabulary, index, offsets, masses, names = flatten_weights(weights, support, ids)
-        return cls._on_support(vocabulary, index, offsets, masses, names)
 
     # ------------------------------------------------------------------------------------------------ what it holds
 

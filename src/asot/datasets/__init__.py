@@ -4,7 +4,7 @@ from asot.data.adapters.graphs import from_networkx, from_pyg, graph_features
 from asot.datasets.dataset import Dataset
 from asot.datasets.digits import load_digits
 from asot.datasets.mnist import load_mnist
-from asot.datasets.tu import load_tu
+from asot.datasets.tu import load_tu, load_tu_graphs
 from asot.datasets.zinc import load_zinc
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "load_digits",
     "load_mnist",
     "load_tu",
+    "load_tu_graphs",
     "load_zinc",
 ]

@@ -83,7 +83,22 @@ def load_tu(
     return Dataset(group_nodes(points, graphs.graph, graphs.n_graphs), graphs.classes, about)
 
 
-@dataclass(frozen=True)
+def load_tu_graphs(
+    name: str, *, attributes: bool = False, folder: PathLike | None = None, download: bool = True
+) -> TUGraphs:
+    """The graphs themselves of a TU set, for `Distributions.from_graphs` with features of your choice.
+
+    Arguments are those of `load_tu`.
+
+    >>> from asot.datasets import load_tu_graphs
+    >>> graphs = load_tu_graphs("MUTAG")                                       # doctest: +SKIP
+    >>> asot.Distributions.from_graphs(graphs, features="wl", rounds=3)        # doctest: +SKIP
+    """
+    _check_name(name)
+    return read_tu(_archive(name, folder, download).path, name, attributes=attributes)
+
+
+@dataclass(frozen=True, eq=False)
 class TUGraphs:
     """What a TU archive says: n nodes in N graphs, m listed edges."""
 
@@ -96,6 +111,21 @@ class TUGraphs:
     @property
     def n_graphs(self) -> int:
         return int(self.graph.max()) + 1
+
+    def start(self, attributes: str | None = None) -> NDArray[np.float64]:
+        """What nodes begin with (n, d): "labels" one-hot, "attributes", or 1; None takes the first there is."""
+        if attributes not in (None, "labels", "attributes"):
+            raise ValueError(f"attributes must be None, 'labels' or 'attributes' for a TU set; found {attributes!r}")
+        if attributes == "attributes" or (attributes is None and self.node_labels is None):
+            if self.node_attributes is not None:
+                return self.node_attributes
+            if attributes is not None:
+                raise ValueError("these graphs have no node attributes; load them with attributes=True, if they exist")
+        if self.node_labels is not None:
+            return np.hstack([one_hot(column) for column in self.node_labels.T])
+        if attributes is not None:
+            raise ValueError("these graphs have no node labels")
+        return np.ones((len(self.graph), 1))
 
 
 def read_tu(path: Path, name: str, *, attributes: bool = False) -> TUGraphs:

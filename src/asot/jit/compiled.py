@@ -63,16 +63,17 @@ def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 @contextlib.contextmanager
 def _compiling_enabled() -> Iterator[None]:
     """Compile under ``NUMBA_DISABLE_JIT``, too: these kernels use instructions that Python does not have."""
-    disabled, config.DISABLE_JIT = config.DISABLE_JIT, False
+    settings: Any = config
+    disabled, settings.DISABLE_JIT = settings.DISABLE_JIT, False
     try:
         yield
     finally:
-        config.DISABLE_JIT = disabled
+        settings.DISABLE_JIT = disabled
 
 
 def _do_without_cache_if_need_be(dispatcher: Any) -> None:
     """Let a full or failing disk under the cache cost time, not the call. numba has no public way to say so."""
-    cache = getattr(dispatcher, "_cache", None)
+    cache: Any = getattr(dispatcher, "_cache", None)
     save, load = getattr(cache, "save_overload", None), getattr(cache, "load_overload", None)
     if save is None or load is None:
         return

@@ -19,7 +19,7 @@ PATIENCE = 1.0
 WORD = "asot: compiling for this machine, up to half a minute; it is kept for the next time"
 
 
-class Notice(event.Listener):  # type: ignore[misc]
+class Notice(event.Listener):
     """Adds up the time that compiling asot's functions takes, and speaks once."""
 
     def __init__(self) -> None:
@@ -62,4 +62,4 @@ def _is_ours(event: Any) -> bool:
     return str(getattr(getattr(dispatcher, "py_func", None), "__module__", "")).startswith("asot.")
 
 
-event.register("numba:compile", Notice())
+event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]

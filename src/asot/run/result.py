@@ -154,6 +154,16 @@ class Distances:
 
         return distances_frame(self, form)
 
+    def to_anndata(self, obs: Any = None, n_neighbors: int = 15) -> Any:
+        """An AnnData with the distributions as observations, ready for scanpy: distances, neighbours and ``info``.
+
+        See `asot.data.adapters.cells.distances_to_anndata` for what is where. ``obs`` is a data frame with the ids as
+        its index.
+        """
+        from asot.data.adapters.cells import distances_to_anndata
+
+        return distances_to_anndata(self, obs, n_neighbors)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file: ``.npz`` keeps everything, ``.npy`` the matrix, ``.csv`` one line per pair.
 

@@ -49,7 +49,7 @@ def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> 
     """
     start = _as_start(x)
     listed = _as_edges(to_array(edges, "edges"), len(start), "edges")
-    return _aggregate(start, listed, _as_rounds(rounds), _as_eps(eps))
+    return _aggregate(start, listed, as_rounds(rounds), as_eps(eps))
 
 
 def from_pyg(x: Any, edge_index: Any, batch: Any = None, *, rounds: int = 4, eps: float = 0.0) -> Distributions:
@@ -87,7 +87,7 @@ def from_pyg(x: Any, edge_index: Any, batch: Any = None, *, rounds: int = 4, eps
     edges = _as_edges(ends.T, len(start), "edge_index")
     graph = np.zeros(len(start), np.int64) if batch is None else _as_batch(batch, len(start))
     check_edges_stay_inside(edges, graph, "edge_index")
-    points = _aggregate(start, edges, _as_rounds(rounds), _as_eps(eps))
+    points = _aggregate(start, edges, as_rounds(rounds), as_eps(eps))
     return group_nodes(points, graph, int(graph.max()) + 1)
 
 
@@ -136,7 +136,7 @@ def from_networkx(
         sizes.append(len(place))
     if not sizes:
         raise ValueError("graphs is empty: a collection needs at least one graph")
-    start = np.ones((len(labels), 1)) if label is None else _one_hot_of_any(labels, known)
+    start = np.ones((len(labels), 1)) if label is None else one_hot_of_any(labels, known)
     points = graph_features(start, np.array(edges, dtype=np.int64).reshape(-1, 2), rounds=rounds, eps=eps)
     return Distributions(points, np.concatenate([[0], np.cumsum(sizes)]))
 
@@ -232,13 +232,13 @@ def _as_start(x: Any) -> FloatArray:
     return start
 
 
-def _as_rounds(rounds: Any) -> int:
+def as_rounds(rounds: Any) -> int:
     if isinstance(rounds, bool) or not hasattr(rounds, "__index__") or int(rounds) < 0:
         raise ValueError(f"rounds must be a whole number ≥ 0; found {rounds!r}")
     return int(rounds)
 
 
-def _as_eps(eps: Any) -> float:
+def as_eps(eps: Any) -> float:
     if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)) or not np.isfinite(eps):
         raise ValueError(f"eps must be a finite number; found {eps!r}")
     return float(eps)
@@ -308,7 +308,7 @@ def _label_of(graph: Any, node: Any, label: str, number: int) -> Any:
     return value
 
 
-def _one_hot_of_any(labels: list[Any], known: Sequence[Hashable] | None) -> NDArray[np.float64]:
+def one_hot_of_any(labels: list[Any], known: Sequence[Hashable] | None) -> NDArray[np.float64]:
     """(n, labels) for labels of any kind that can be compared for equality."""
     names = _sorted(set(labels)) if known is None else list(known)
     column = {name: i for i, name in enumerate(names)}

@@ -1,0 +1,204 @@
+"""AnnData in and out: a sample is the distribution of its cells, and distances between samples are an AnnData again.
+
+Cells are gathered into their samples in one pass. A matrix that is sparse, or still on disk, comes in blocks of rows,
+so that beside the result only a block is in memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.flatten import Flat
+from asot.data.reading import factorized, in_order_of
+from asot.run.result import Distances
+from asot.validation import FloatArray, as_positive_int, refuse_what_cannot_fit, to_float_array
+
+_BLOCK = 2**24
+"""Numbers of a sparse or stored matrix that are made dense at a time."""
+
+
+def flatten_anndata(adata: Any, groupby: str, use_rep: str, masses: Any) -> Flat:
+    """Points, offsets, masses and ids: the cells of every sample, in the order of ``obs`` within it."""
+    _check_anndata(adata)
+    unique, group = _samples(adata, groupby)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
+    order = np.argsort(group, kind="stable") if np.any(group[1:] < group[:-1]) else None
+    points = _gathered(_representation(adata, use_rep), order, use_rep)
+    return points, offsets, _masses(adata, masses, order), unique
+
+
+def _check_anndata(adata: Any) -> None:
+    if not all(hasattr(adata, name) for name in ("obs", "obsm", "X", "obs_names")):
+        hint = " For a data frame use from_table, for an array from_groups"
+        raise ValueError(f"adata must be an AnnData; found {type(adata).__name__}.{hint}")
+    if adata.n_obs == 0:
+        raise ValueError("the AnnData has no cells")
+
+
+def _samples(adata: Any, groupby: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    if groupby not in adata.obs.columns:
+        raise ValueError(f"obs has no column {groupby!r}; it has {_listed(adata.obs.columns)}")
+    labels = adata.obs[groupby]
+    missing = labels.isna().to_numpy()
+    if missing.any():
+        i = int(np.argmax(missing))
+        raise ValueError(
+            f"cell {i} ({str(adata.obs_names[i])!r}) has no {groupby!r}; drop such cells: "
+            f"adata[adata.obs[{groupby!r}].notna()]"
+        )
+    return factorized(labels, len(labels))
+
+
+def _representation(adata: Any, use_rep: str) -> Any:
+    if use_rep == "X":
+        if adata.X is None:
+            raise ValueError("the AnnData has no X; name a key of obsm or layers in use_rep")
+        return adata.X
+    if use_rep in adata.obsm:
+        return adata.obsm[use_rep]
+    if use_rep in adata.layers:
+        return adata.layers[use_rep]
+    known = _listed([*adata.obsm.keys(), *adata.layers.keys(), "X"])
+    hint = "; compute it with scanpy.pp.pca(adata)" if use_rep == "X_pca" else ""
+    raise ValueError(f"there is no {use_rep!r} in obsm or layers; use_rep may be {known}{hint}")
+
+
+def _gathered(matrix: Any, order: NDArray[np.int64] | None, name: str) -> FloatArray:
+    if hasattr(matrix, "reindex"):  # a data frame in obsm
+        matrix = matrix.to_numpy()
+    if getattr(matrix, "ndim", 2) != 2:
+        raise ValueError(f"{name!r} must hold a row for every cell; found shape {matrix.shape}")
+    if isinstance(matrix, np.ndarray):
+        dense = to_float_array(np.asarray(matrix), repr(name), keep_float32=True)
+        if order is not None:
+            return dense[order]
+        return dense.copy() if np.may_share_memory(dense, matrix) else dense
+    if _is_sparse(matrix) and hasattr(matrix, "to_memory"):
+        matrix = matrix.to_memory()  # from a file: it is smaller there than what it becomes
+    n, d = matrix.shape
+    dtype = np.dtype(np.float32 if matrix.dtype in (np.float32, np.float16) else np.float64)
+    size = n * d * dtype.itemsize
+    advice = "reduce the dimension first, such as with scanpy.pp.pca"
+    refuse_what_cannot_fit(size, f"{name!r} as a dense matrix ({n:,} × {d:,})", advice)
+    if _is_sparse(matrix):
+        warnings.warn(
+            f"{name!r} is sparse and becomes dense: {n:,} × {d:,} numbers, {size / 1e6:,.0f} MB; distances between "
+            "cells in a few principal components are faster and mean more",
+            stacklevel=5,
+        )
+    place = np.arange(n)
+    if order is not None:
+        place[order] = np.arange(n)
+    dense = np.empty((n, d), dtype=dtype)
+    step = max(1, _BLOCK // d)
+    for start in range(0, n, step):
+        block = matrix[start : start + step]
+        dense[place[start : start + step]] = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
+    return dense
+
+
+def _is_sparse(matrix: Any) -> bool:
+    return hasattr(matrix, "toarray") or hasattr(matrix, "tocsr") or "Sparse" in type(matrix).__name__
+
+
+def _masses(adata: Any, masses: Any, order: NDArray[np.int64] | None) -> NDArray[Any] | None:
+    if masses is None:
+        return None
+    if isinstance(masses, str):
+        if masses not in adata.obs.columns:
+            raise ValueError(f"obs has no column {masses!r}; it has {_listed(adata.obs.columns)}")
+        masses = adata.obs[masses]
+    given = to_float_array(in_order_of(masses, adata.obs, "masses", "obs"), "masses")
+    if given.shape != (adata.n_obs,):
+        raise ValueError(f"masses must hold one mass for each of the {adata.n_obs:,} cells; found shape {given.shape}")
+    return given if order is None else given[order]
+
+
+def _listed(names: Any) -> str:
+    shown = [repr(str(name)) for name in names]
+    return ", ".join(shown[:12]) + (", …" if len(shown) > 12 else "") if shown else "nothing"
+
+
+# ------------------------------------------------------------------------------------------------------- and back again
+
+
+def distances_to_anndata(result: Distances, obs: Any = None, n_neighbors: int = 15) -> Any:
+    """An AnnData of the distributions, ready for scanpy.
+
+    ``obsp["wasserstein"]`` is the matrix of all distances. ``obsp["distances"]`` has those of the nearest neighbours,
+    ``obsp["connectivities"]`` exp(-d² / (σ_i σ_j)) with σ the distance of the last neighbour, and ``uns["neighbors"]``
+    tells scanpy so: ``scanpy.tl.umap`` and ``scanpy.tl.leiden`` work as they are. ``uns["asot"]`` is ``info``.
+
+    Parameters
+    ----------
+    result : Distances
+        All pairs of one collection.
+    obs : DataFrame, optional
+        What is known of the distributions, with their ids as its index, in any order.
+    n_neighbors : int
+    """
+    try:
+        import anndata
+    except ImportError as error:
+        raise ImportError("to_anndata needs anndata: pip install asot[cells]") from error
+    from asot.run.frames import need_pandas
+
+    pandas = need_pandas("to_anndata")
+    matrix = result.matrix()
+    if not result.pair_set.symmetric:
+        raise ValueError("to_anndata needs the distances within one collection, not between two")
+    index = pandas.Index([str(name) for name in result.ids], dtype=object)  # anndata writes no other text to h5ad
+    if not index.is_unique:
+        raise ValueError("two distributions share an id; an AnnData needs different names")
+    about = pandas.DataFrame(index=index)
+    if obs is not None:
+        found = obs.set_axis(obs.index.map(str), axis=0)
+        missing = index[~index.isin(found.index)]
+        if len(missing):
+            raise ValueError(f"obs has no row for {missing[0]!r} ({len(missing):,} of {len(index):,} are missing)")
+        about = found.loc[index].set_axis(index, axis=0)
+        about = about.astype({name: object for name in about if str(about[name].dtype) in ("str", "string")})
+    new = anndata.AnnData(obs=about, var=pandas.DataFrame(index=pandas.Index([], dtype=object)))
+    new.obsp["wasserstein"] = matrix
+    count = min(as_positive_int(n_neighbors, "n_neighbors"), len(matrix) - 1)
+    if count > 0:
+        _add_neighbors(new, matrix, count)
+    new.uns["asot"] = writable(result.info)
+    return new
+
+
+def _add_neighbors(adata: Any, matrix: NDArray[np.float64], count: int) -> None:
+    from scipy import sparse
+
+    n = len(matrix)
+    others = matrix + np.diag(np.full(n, np.inf))
+    nearest = np.argsort(others, axis=1, kind="stable")[:, :count]
+    distance = np.take_along_axis(others, nearest, axis=1)
+    width = np.maximum(distance[:, -1], np.finfo(float).tiny)
+    rows = np.repeat(np.arange(n), count)
+    weight = np.exp(-(distance.ravel() ** 2) / (width[rows] * width[nearest.ravel()]))
+    graph = sparse.csr_matrix((distance.ravel(), (rows, nearest.ravel())), shape=(n, n))
+    near = sparse.csr_matrix((weight, (rows, nearest.ravel())), shape=(n, n))
+    adata.obsp["distances"] = graph
+    adata.obsp["connectivities"] = near.maximum(near.T)
+    adata.uns["neighbors"] = {
+        "connectivities_key": "connectivities",
+        "distances_key": "distances",
+        "params": {"n_neighbors": count + 1, "method": "gauss", "metric": "wasserstein"},
+    }
+
+
+def writable(value: Any) -> Any:
+    """What an h5ad file can hold of a record: no None, no tuples, text for the unknown."""
+    if isinstance(value, Mapping):
+        return {str(key): writable(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, (list, tuple)):
+        if all(isinstance(entry, (bool, int, float, str, np.generic)) for entry in value):
+            return np.array(value)
+        return {str(i): writable(entry) for i, entry in enumerate(value) if entry is not None}
+    return value if isinstance(value, (bool, int, float, str, np.generic, np.ndarray)) else str(value)

@@ -1,0 +1,343 @@
+"""Collections of graphs, from networkx and PyTorch Geometric: read into flat arrays once, then given features.
+
+Reading and features are apart. Whatever the library, a collection of graphs is the flat arrays of `FlatGraphs`; a data
+set of PyTorch Geometric holds them already. The features are then one sparse product per round for all graphs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.adapters.graphs import as_eps, as_rounds, one_hot_of_any
+from asot.validation import FloatArray, as_choice, first_false, refuse_what_cannot_fit, to_array, to_float_array
+
+
+@dataclass(frozen=True)
+class FlatGraphs:
+    """n nodes in N graphs, one graph after the other, and m listed edges."""
+
+    offsets: NDArray[np.int64]  # (N + 1,)
+    start: FloatArray  # (n, d) what nodes begin with
+    edges: NDArray[np.int64]  # (2, m) nodes from 0 over the whole collection
+    weights: NDArray[Any] | None  # (m,)
+
+
+def flatten_graphs(
+    graphs: Any,
+    features: str | Callable[[Any], Any] | None,
+    rounds: int,
+    attributes: str | None,
+    edge_weight: str | None,
+    eps: float,
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Features (n, d) of all nodes, and the offsets (N + 1,) of the graphs."""
+    if callable(features):
+        return _by_function(graphs, features)
+    kind = as_choice("sum" if features is None else features, "features", ("sum", "mean", "wl"))
+    steps, extra = as_rounds(rounds), as_eps(eps)
+    if extra and kind != "sum":
+        raise ValueError(f"eps belongs to features='sum'; with {kind!r} leave it at 0")
+    flat = read_graphs(graphs, attributes, edge_weight)
+    if kind == "wl":
+        if flat.weights is not None:
+            raise ValueError("features='wl' counts neighbours and has no use for edge_weight")
+        return _labels_of_neighbourhoods(flat, steps), flat.offsets
+    return _aggregated(flat, steps, kind, extra), flat.offsets
+
+
+def read_graphs(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
+    """The flat arrays of graphs of any of the libraries."""
+    if isinstance(graphs, FlatGraphs):
+        return graphs
+    if hasattr(graphs, "node_labels") and hasattr(graphs, "graph"):
+        return _of_tu(graphs, attributes, edge_weight)
+    if hasattr(graphs, "slices") and hasattr(graphs, "_data"):
+        return _of_data_set(graphs, attributes, edge_weight)
+    if hasattr(graphs, "ptr") and hasattr(graphs, "edge_index"):
+        return _of_batch(graphs, attributes, edge_weight)
+    if hasattr(graphs, "nodes") or hasattr(graphs, "edge_index"):
+        raise ValueError("graphs must be a list of graphs; for a single graph pass [graph]")
+    listed = _as_list(graphs)
+    if hasattr(listed[0], "edge_index"):
+        return _of_data_list(listed, attributes, edge_weight)
+    if hasattr(listed[0], "nodes"):
+        return _of_networkx(listed, attributes, edge_weight)
+    kind = type(listed[0]).__name__
+    raise ValueError(f"graphs must be graphs of networkx or PyTorch Geometric; entry 0 is a {kind}")
+
+
+def _as_list(graphs: Any) -> list[Any]:
+    if isinstance(graphs, (str, bytes)) or not (hasattr(graphs, "__iter__") or hasattr(graphs, "__getitem__")):
+        raise ValueError(f"graphs must be a list of graphs or a data set; found {type(graphs).__name__}")
+    listed = list(graphs)
+    if not listed:
+        raise ValueError("graphs is empty: a collection needs at least one graph")
+    return listed
+
+
+def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArray, NDArray[np.int64]]:
+    blocks: list[FloatArray] = []
+    for number, graph in enumerate(_as_list(graphs)):
+        block = to_float_array(function(graph), f"the features of graph {number}", keep_float32=True)
+        if block.ndim != 2 or 0 in block.shape:
+            raise ValueError(f"features must return a row for every node (n, d); graph {number} has {block.shape}")
+        if blocks and block.shape[1] != blocks[0].shape[1]:
+            raise ValueError(f"graph {number} has {block.shape[1]} features a node, but graph 0 {blocks[0].shape[1]}")
+        blocks.append(block)
+    return np.concatenate(blocks), np.cumsum([0, *(len(block) for block in blocks)])
+
+
+# --------------------------------------------------------------------------------------------------- PyTorch Geometric
+
+
+def _of_data_set(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
+    """A data set in memory is flat already: ``_data`` holds the arrays of all graphs, ``slices`` where they begin."""
+    data, slices = graphs._data, graphs.slices
+    if getattr(graphs, "_indices", None) is not None or slices is None:  # a part of it, or a single graph
+        return _of_data_list([graphs[i] for i in range(len(graphs))], attributes, edge_weight)
+    key = _node_key(data, attributes)
+    ends = _edge_index(data, "the data set")
+    edge_start = np.asarray(to_array(slices["edge_index"], "slices"), dtype=np.int64)
+    if key is not None:
+        offsets = np.asarray(to_array(slices[key], "slices"), dtype=np.int64)
+    else:
+        sizes = getattr(data, "num_nodes", None)
+        offsets = np.concatenate([[0], np.cumsum(np.asarray(sizes if isinstance(sizes, list) else [sizes]))])
+    _check_sizes(offsets)
+    shifted = ends + np.repeat(offsets[:-1], np.diff(edge_start))
+    _check_ends(shifted, offsets, np.repeat(np.arange(len(offsets) - 1), np.diff(edge_start)))
+    start = np.ones((int(offsets[-1]), 1)) if key is None else _node_values(data[key], key)
+    return FlatGraphs(offsets, start, shifted, _edge_values(data, edge_weight, "the data set"))
+
+
+def _of_batch(batch: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
+    offsets = np.asarray(to_array(batch.ptr, "ptr"), dtype=np.int64)
+    _check_sizes(offsets)
+    key = _node_key(batch, attributes)
+    ends = _edge_index(batch, "the batch")
+    owner = np.searchsorted(offsets, ends[0], side="right") - 1
+    _check_ends(ends, offsets, owner)
+    start = np.ones((int(offsets[-1]), 1)) if key is None else _node_values(batch[key], key)
+    return FlatGraphs(offsets, start, ends, _edge_values(batch, edge_weight, "the batch"))
+
+
+def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
+    key = _node_key(listed[0], attributes)
+    starts: list[FloatArray] = []
+    ends: list[NDArray[np.int64]] = []
+    weights: list[NDArray[Any] | None] = []
+    sizes: list[int] = []
+    for number, data in enumerate(listed):
+        if not hasattr(data, "edge_index"):
+            raise ValueError(f"graph {number} is a {type(data).__name__}, but graph 0 is of PyTorch Geometric")
+        if key is not None and getattr(data, key, None) is None:
+            raise ValueError(f"graph {number} has no {key!r}, but graph 0 has")
+        block = np.ones((int(data.num_nodes or 0), 1)) if key is None else _node_values(data[key], key)
+        if starts and block.shape[1] != starts[0].shape[1]:
+            raise ValueError(f"graph {number} has {block.shape[1]} features a node, but graph 0 {starts[0].shape[1]}")
+        starts.append(block)
+        ends.append(_edge_index(data, f"graph {number}"))
+        sizes.append(len(block))
+        if edge_weight is not None:
+            weights.append(_edge_values(data, edge_weight, f"graph {number}"))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    _check_sizes(offsets)
+    counts = [part.shape[1] for part in ends]
+    shifted = np.concatenate(ends, axis=1) + np.repeat(offsets[:-1], counts)
+    _check_ends(shifted, offsets, np.repeat(np.arange(len(sizes)), counts))
+    joined = np.concatenate([np.asarray(part) for part in weights]) if edge_weight is not None else None
+    return FlatGraphs(offsets, np.concatenate(starts), shifted, joined)
+
+
+def _node_key(data: Any, attributes: str | None) -> str | None:
+    keys = list(data.keys()) if callable(getattr(data, "keys", None)) else list(getattr(data, "keys", []))
+    if attributes is not None and attributes not in keys:
+        raise ValueError(f"the graphs have no {attributes!r}; they have {', '.join(map(repr, keys))}")
+    return attributes if attributes is not None else ("x" if getattr(data, "x", None) is not None else None)
+
+
+def _node_values(values: Any, key: str) -> FloatArray:
+    array = to_array(values, key)
+    array = array[:, None] if array.ndim == 1 else array
+    return _checked_start(to_float_array(array, key, keep_float32=True), key)
+
+
+def _edge_index(data: Any, what: str) -> NDArray[np.int64]:
+    ends = to_array(data.edge_index, f"the edge_index of {what}")
+    if ends.size == 0:
+        return np.empty((2, 0), dtype=np.int64)
+    if ends.ndim != 2 or ends.shape[0] != 2 or ends.dtype.kind not in "iu":
+        raise ValueError(f"the edge_index of {what} must be integers (2, m); found {ends.dtype} of shape {ends.shape}")
+    return ends.astype(np.int64, copy=False)
+
+
+def _edge_values(data: Any, edge_weight: str | None, what: str) -> NDArray[Any] | None:
+    if edge_weight is None:
+        return None
+    values = getattr(data, edge_weight, None)
+    if values is None:
+        raise ValueError(f"{what} has no edge attribute {edge_weight!r}")
+    weights = to_float_array(values, edge_weight)
+    weights = weights[:, 0] if weights.ndim == 2 and weights.shape[1] == 1 else weights
+    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"the {edge_weight!r} of {what} must be one finite number ≥ 0 for every edge")
+    return weights
+
+
+# ------------------------------------------------------------------------------------------------- networkx and TU sets
+
+
+def _of_networkx(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
+    values: list[Any] = []
+    ends: list[tuple[int, int]] = []
+    weights: list[float] = []
+    sizes: list[int] = []
+    for number, graph in enumerate(listed):
+        if not hasattr(graph, "nodes") or not hasattr(graph, "is_directed"):
+            raise ValueError(f"graph {number} is a {type(graph).__name__}, but graph 0 is of networkx")
+        if graph.is_directed():
+            raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if its directions do not count")
+        place = {node: len(values) + i for i, node in enumerate(graph.nodes)}
+        values.extend(1.0 if attributes is None else _of_node(graph, node, attributes, number) for node in place)
+        sizes.append(len(place))
+        for a, b, weight in graph.edges(data=1 if edge_weight is None else edge_weight):
+            ends.append((place[a], place[b]))
+            if edge_weight is not None:
+                if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
+                    raise ValueError(f"graph {number}: the {edge_weight!r} of edge ({a!r}, {b!r}) is {weight!r}")
+                weights.append(float(weight))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    _check_sizes(offsets)
+    start = np.ones((len(values), 1)) if attributes is None else _start_of_values(values, attributes)
+    edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    return FlatGraphs(offsets, start, edges, None if edge_weight is None else np.array(weights))
+
+
+def _of_node(graph: Any, node: Any, name: str, number: int) -> Any:
+    attributes = graph.nodes[node]
+    if attributes.get(name) is None:
+        others = ", ".join(sorted(map(repr, attributes))) or "none"
+        raise ValueError(f"graph {number}: node {node!r} has no attribute {name!r}; its attributes are: {others}")
+    return attributes[name]
+
+
+def _start_of_values(values: list[Any], name: str) -> FloatArray:
+    """Labels one-hot; numbers and vectors as they are."""
+    first: Any = values[0]
+    if isinstance(first, (str, bytes, bool, int, np.integer)) or (
+        isinstance(first, Hashable) and not isinstance(first, (float, np.floating)) and np.ndim(values[0]) == 0
+    ):
+        return one_hot_of_any(values, None)
+    try:
+        table = np.array([np.asarray(value, dtype=np.float64).ravel() for value in values])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the attribute {name!r} is not of one kind or length in all nodes: {error}") from error
+    return _checked_start(table, name)
+
+
+def _of_tu(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
+    if edge_weight is not None:
+        raise ValueError("graphs of a TU set have no edge weights here; leave out edge_weight")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(graphs.graph))])
+    order = np.argsort(graphs.graph, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return FlatGraphs(offsets, graphs.start(attributes)[order], rank[graphs.edges.T], None)
+
+
+# ------------------------------------------------------------------------------------------------------------- features
+
+
+def _checked_start(start: FloatArray, name: str) -> FloatArray:
+    if start.ndim != 2 or 0 in start.shape:
+        raise ValueError(f"{name!r} must hold a row of numbers for every node; found shape {start.shape}")
+    finite = np.isfinite(start)
+    if not finite.all():
+        node, column = first_false(finite)
+        raise ValueError(f"{name!r} is {start[node, column]} at node {node}; features must be finite")
+    return start
+
+
+def _check_sizes(offsets: NDArray[np.int64]) -> None:
+    sizes = np.diff(offsets)
+    if len(sizes) == 0 or sizes.min() == 0:
+        number = int(np.argmin(sizes)) if len(sizes) else 0
+        raise ValueError(f"graph {number} has no node; drop it, a distribution needs at least one point")
+
+
+def _check_ends(ends: NDArray[np.int64], offsets: NDArray[np.int64], owner: NDArray[np.int64]) -> None:
+    inside = ((ends >= offsets[owner]) & (ends < offsets[owner + 1])).all(axis=0)
+    if not inside.all():
+        edge = int(np.argmin(inside))
+        number = int(owner[edge])
+        a, b = ends[:, edge] - offsets[number]
+        size = int(np.diff(offsets)[number])
+        raise ValueError(f"graph {number} has an edge ({a}, {b}), but its nodes are numbered 0 to {size - 1}")
+
+
+def _neighbours(flat: FlatGraphs, dtype: Any) -> Any:
+    """The symmetric matrix (n, n) of weights; an edge that is listed twice, in either direction, counts once."""
+    from scipy import sparse
+
+    n = len(flat.start)
+    weights = np.ones(flat.edges.shape[1], dtype) if flat.weights is None else flat.weights.astype(dtype)
+    listed = sparse.csr_array((weights, (flat.edges[0], flat.edges[1])), shape=(n, n))
+    if flat.weights is None:
+        both = listed + listed.T
+        both.data[:] = 1.0
+        return both
+    once = sparse.coo_array((weights, (flat.edges[0], flat.edges[1])), shape=(n, n))
+    order = np.lexsort((once.data, once.col, once.row))  # of parallel edges the heaviest counts
+    row, column, weight = once.row[order], once.col[order], once.data[order]
+    last = np.ones(len(row), dtype=np.bool_)
+    last[:-1] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
+    single = sparse.csr_array((weight[last], (row[last], column[last])), shape=(n, n))
+    return single.maximum(single.T)
+
+
+def _aggregated(flat: FlatGraphs, rounds: int, kind: str, eps: float) -> FloatArray:
+    """(n, (rounds + 1) d): what nodes begin with and the result of every round."""
+    x = flat.start
+    n, d = x.shape
+    size = n * (rounds + 1) * d * x.itemsize
+    refuse_what_cannot_fit(size, f"features of {n:,} nodes", "use fewer rounds, fewer graphs or float32")
+    found = np.empty((n, (rounds + 1) * d), x.dtype)
+    found[:, :d] = x
+    if rounds == 0:
+        return found
+    neighbours = _neighbours(flat, x.dtype)
+    degree = np.asarray(neighbours.sum(axis=1), dtype=x.dtype).reshape(n, 1)
+    for r in range(1, rounds + 1):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            around = neighbours @ x
+            if kind == "sum":
+                x = x.dtype.type(1.0 + eps) * x + around
+            else:  # a node without neighbours stays what it is
+                x = np.where(degree > 0, (x + around / degree) * x.dtype.type(0.5), x)
+        if not np.isfinite(x).all():
+            raise ValueError(f"features overflow {x.dtype} in round {r} of {rounds}; use fewer rounds")
+        found[:, r * d : (r + 1) * d] = x
+    return found
+
+
+def _labels_of_neighbourhoods(flat: FlatGraphs, rounds: int) -> FloatArray:
+    """(n, rounds + 1): after r rounds two nodes have one label exactly if they look alike up to r steps away."""
+    neighbours = _neighbours(flat, np.float64)
+    _, label = np.unique(flat.start, axis=0, return_inverse=True)
+    found = np.empty((len(label), rounds + 1))
+    found[:, 0] = label.ravel()
+    owner = np.repeat(np.arange(len(label)), np.diff(neighbours.indptr))
+    for r in range(1, rounds + 1):
+        current = found[:, r - 1].astype(np.int64)
+        order = np.lexsort((current[neighbours.indices], owner))
+        around = current[neighbours.indices][order]
+        place: dict[Any, int] = {}
+        bounds = neighbours.indptr
+        keys = ((current[i], around[bounds[i] : bounds[i + 1]].tobytes()) for i in range(len(current)))
+        found[:, r] = np.fromiter((place.setdefault(key, len(place)) for key in keys), np.float64, len(current))
+    return found

@@ -1,0 +1,223 @@
+"""The many ways to make a collection, in one place: what a user calls, with what each call takes.
+
+Each is thin. Lists, labels and weights are read by `asot.data.flatten`; what other libraries hold by the adapter of
+that library in `asot.data.adapters`, which is imported only when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from asot.data.flatten import flatten_groups, flatten_list, flatten_weights
+
+if TYPE_CHECKING:
+    from asot.data.distributions import Distributions
+
+
+class Constructors:
+    """Class methods of `Distributions`."""
+
+    _taken: Callable[..., Distributions]
+    _on_support: Callable[..., Distributions]
+
+    @classmethod
+    def from_list(
+        cls, arrays: Sequence[Any], masses: Sequence[Any] | None = None, ids: Sequence[Any] | None = None
+    ) -> Distributions:
+        """From a list of point arrays (n_i, d), and optionally a list of mass arrays (n_i,).
+
+        Or a list of (points, masses) tuples, as ``list(D)`` gives them.
+
+        >>> import asot
+        >>> D = asot.Distributions.from_list([[[0, 0], [1, 1]], [[2, 2]]], ids=["left", "right"])
+        >>> D.sizes
+        array([2, 1])
+        """
+        return cls._taken(*flatten_list(arrays, masses, ids))
+
+    @classmethod
+    def from_groups(cls, points: Any, labels: Any, masses: Any = None) -> Distributions:
+        """From points (n, d) and one label per point: points with equal labels form a distribution.
+
+        Distributions are ordered by label and carry it as their id; points keep their order. Points, labels and masses
+        with a pandas index are put together by that index. With a data frame, ``labels`` and ``masses`` may be the
+        names of its columns; all others are coordinates.
+
+        >>> import asot
+        >>> D = asot.Distributions.from_groups([[0.0], [5.0], [1.0]], ["b", "a", "b"])
+        >>> D.ids
+        array(['a', 'b'], dtype='<U1')
+        >>> D.sizes
+        array([1, 2])
+        """
+        return cls._taken(*flatten_groups(points, labels, masses))
+
+    @classmethod
+    def from_weights(cls, weights: Any, support: Any, ids: Sequence[Any] | None = None) -> Distributions:
+        """From weights (N, V), dense or scipy.sparse, over a shared vocabulary of points (V, d).
+
+        Only the points a distribution gives weight to are kept. The vocabulary is held once: the points of a
+        distribution are looked up in it.
+
+        >>> import numpy as np, asot
+        >>> D = asot.Distributions.from_weights(np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), np.eye(3))
+        >>> D.sizes, D.totals
+        (array([2, 1]), array([4., 2.]))
+        """
+        vocabulary, index, offsets, masses, names = flatten_weights(weights, support, ids)
+        return cls._on_support(vocabulary, index, offsets, masses, names)
+
+    @classmethod
+    def from_table(cls, table: Any, by: str, points: str | Sequence[str], masses: str | None = None) -> Distributions:
+        """From a table of pandas, polars or Arrow, by the names of its columns.
+
+        Parameters
+        ----------
+        table : data frame or table
+            Long: one row per point. Or nested: one row per distribution, with lists in the columns of points.
+        by : str
+            The column that names the distribution of a row.
+        points : list of str
+            The columns of the coordinates. Nested tables have lists of numbers in them, or one column of points.
+        masses : str, optional
+            The column of the masses.
+
+        Distributions are ordered by name; those of a nested table keep the order of its rows.
+
+        >>> import pandas as pd, asot
+        >>> cells = pd.DataFrame({"patient": ["eve", "adam", "eve"], "x": [0.0, 5.0, 1.0], "y": [0.0, 0.0, 2.0]})
+        >>> D = asot.Distributions.from_table(cells, by="patient", points=["x", "y"])
+        >>> D.ids.tolist(), D.sizes.tolist()
+        (['adam', 'eve'], [1, 2])
+        """
+        from asot.data.adapters.table import flatten_table
+
+        return cls._taken(*flatten_table(table, by, points, masses))
+
+    @classmethod
+    def from_anndata(cls, adata: Any, groupby: str, *, use_rep: str = "X_pca", masses: Any = None) -> Distributions:
+        """From an AnnData: the cells of every sample.
+
+        Parameters
+        ----------
+        adata : AnnData
+            In memory, a view, or backed by a file.
+        groupby : str
+            The column of ``obs`` that names the sample of a cell.
+        use_rep : str
+            Where a cell lies: a key of ``obsm`` (such as "X_pca" or "X_umap"), "X" for the matrix itself, or a key of
+            ``layers``. What is sparse is made dense, with a warning.
+        masses : str or array-like (n_cells,), optional
+            A column of ``obs``, or a mass for every cell.
+
+        >>> import anndata, asot                                              # doctest: +SKIP
+        >>> D = asot.Distributions.from_anndata(adata, "patient")              # doctest: +SKIP
+        """
+        from asot.data.adapters.cells import flatten_anndata
+
+        return cls._taken(*flatten_anndata(adata, groupby, use_rep, masses))
+
+    @classmethod
+    def from_graphs(
+        cls,
+        graphs: Any,
+        *,
+        features: str | Callable[[Any], Any] | None = None,
+        rounds: int = 4,
+        attributes: str | None = None,
+        edge_weight: str | None = None,
+        eps: float = 0.0,
+        ids: Sequence[Any] | None = None,
+    ) -> Distributions:
+        """From graphs of networkx or PyTorch Geometric: a graph is the bag of its nodes' features.
+
+        Parameters
+        ----------
+        graphs : list of graphs, or a data set
+            networkx graphs, PyTorch Geometric's ``Data``, a ``Batch``, a data set in memory, or what
+            `asot.datasets.load_tu_graphs` gives.
+        features : {"sum", "mean", "wl"} or callable, optional
+            What a node is. "sum" (the default): x ← (1 + eps) x + Σ_neighbours x, all rounds side by side, as in the
+            paper. "mean": x ← (x + mean over neighbours) / 2, as WWL has it for real features. "wl": the labels of
+            Weisfeiler and Lehman, one per round, to be compared with ``metric="hamming"``. A function takes a graph
+            and returns the features of its nodes (n, d).
+        rounds : int
+            How many steps away a node can see.
+        attributes : str, optional
+            The node attribute to begin with. Text and whole numbers are labels, everything else is numbers. Default:
+            ``x`` of PyTorch Geometric where there is one; else all nodes begin alike.
+        edge_weight : str, optional
+            The edge attribute that holds weights. Default: every edge weighs 1.
+        eps : float
+            Extra weight of a node against its neighbours, with "sum".
+        ids : sequence, optional
+            Names of the graphs.
+
+        >>> import networkx as nx, asot                                        # doctest: +SKIP
+        >>> D = asot.Distributions.from_graphs([nx.path_graph(4), nx.cycle_graph(5)], rounds=2)  # doctest: +SKIP
+        """
+        from asot.data.adapters.graph_collections import flatten_graphs
+
+        flat = flatten_graphs(graphs, features, rounds, attributes, edge_weight, eps)
+        return cls._taken(*flat, None, ids)
+
+    @classmethod
+    def from_texts(
+        cls,
+        documents: Any,
+        vectors: Any,
+        *,
+        words: Sequence[str] | None = None,
+        idf: bool = False,
+        norm: bool = False,
+        unknown: str = "warn",
+        ids: Sequence[Any] | None = None,
+    ) -> Distributions:
+        """From documents and word vectors: a document is the bag of its words, each with its count as mass.
+
+        Parameters
+        ----------
+        documents : list of lists of str, or sparse matrix (N, V)
+            Tokens; or counts over a vocabulary, as scikit-learn's ``CountVectorizer`` and ``TfidfVectorizer`` give
+            them, with `words` that name the columns.
+        vectors : gensim KeyedVectors, dict, data frame or array
+            The vector of every word: ``{word: vector}``, a frame with the words as its index, or an array (V, d) whose
+            rows belong to `words`.
+        words : sequence of str, optional
+            What the columns of a matrix, or the rows of an array of vectors, stand for.
+        idf : bool
+            Multiply counts by ln((1 + N) / (1 + df)) + 1, as scikit-learn does: rare words weigh more.
+        norm : bool
+            Scale vectors to length 1, as gensim's ``wmdistance`` does; Kusner's word mover's distance does not.
+        unknown : {"warn", "drop", "raise"}
+            What to do about words without a vector. They are left out, and counted in a warning.
+        ids : sequence, optional
+            Names of the documents.
+
+        The vectors of the words that occur are held once, not for every document.
+
+        >>> import asot
+        >>> vectors = {"cat": [0.0, 1.0], "dog": [0.2, 1.0], "bus": [3.0, 0.0]}
+        >>> D = asot.Distributions.from_texts([["cat", "dog", "cat"], ["bus"]], vectors)
+        >>> D.masses.round(3).tolist()
+        [0.667, 0.333, 1.0]
+        """
+        from asot.data.adapters.texts import flatten_texts
+
+        return cls._on_support(*flatten_texts(documents, vectors, words, idf, norm, unknown, ids))
+
+    @classmethod
+    def from_images(cls, stack: Any, ids: Sequence[Any] | None = None) -> Distributions:
+        """From gray images (N, H, W): the ink of a pixel is mass at its position (row, column).
+
+        Distances are in pixels. Blank pixels are left out.
+
+        >>> import numpy as np, asot
+        >>> D = asot.Distributions.from_images(np.array([[[0, 2], [0, 0]], [[0, 0], [3, 1]]]))
+        >>> D.points.tolist(), D.masses.tolist()
+        ([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [1.0, 0.75, 0.25])
+        """
+        from asot.data.adapters.images import flatten_images
+
+        return cls._on_support(*flatten_images(stack, ids))
