@@ -103,7 +103,8 @@ def _gathered(matrix: Any, order: NDArray[np.int64] | None, name: str) -> FloatA
 
 
 def _is_sparse(matrix: Any) -> bool:
-    return hasattr(matrix, "toarray") or hasattr(matrix, "tocsr") or "Sparse" in type(matrix).__name__
+    stored = any(name in type(matrix).__name__ for name in ("CSR", "CSC", "Sparse"))
+    return stored or hasattr(matrix, "toarray") or hasattr(matrix, "tocsr")
 
 
 def _masses(adata: Any, masses: Any, order: NDArray[np.int64] | None) -> NDArray[Any] | None:
