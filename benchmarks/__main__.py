@@ -24,12 +24,13 @@ NAMES = (
     "baselines",
     "published",
     "gpu",
+    "gpu_points",
     "gpu_neighbors",
     "anchors_zinc",
 )
-READ_GRAPHS = {"exact_points", "neighbors", "errorbars", "anchors", "baselines", "published"}
-READ_MOLECULES = {"gpu_neighbors", "anchors_zinc"}
-NEEDS_A_GPU = ("gpu", "gpu_neighbors", "anchors_zinc")
+READ_GRAPHS = {"exact_points", "gpu_points", "neighbors", "errorbars", "anchors", "baselines", "published"}
+READ_MOLECULES = {"gpu_points", "gpu_neighbors", "anchors_zinc"}
+NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_neighbors", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,17 @@ from asot.bounds.search.cascade import Shape
 from asot.bounds.search.choose import Offer, offer_bounds
 from asot.bounds.search.rehearse import choose_look
 from asot.bounds.search.sweep import Best, Edges, Search
-from asot.data.distinct import sparse_histograms
+from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.points import ExactPoints
-from asot.jit.metrics import prepare_metric
-from asot.run import engine
+from asot.jit.metrics import Ground, prepare_metric
+from asot.run import devices, engine
 from asot.run.progress import Progress, ProgressLike
 from asot.run.result import Neighbors, neighbor_graph
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
+
+SHARE_SOLVED = 0.1
+"""About which share of brute force a search on the CPU takes, where bounds are as good as they are for graphs."""
 
 
 def kneighbors(
@@ -39,6 +42,7 @@ def kneighbors(
     metric: str = "euclidean",
     metric_params: dict[str, Any] | None = None,
     bounds: str | bool = "auto",
+    device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
@@ -66,6 +70,8 @@ def kneighbors(
         rehearsal on a few rows finds to be cheapest, which may be brute force; ``info["rehearsal"]`` has its numbers.
         The answer does not depend on it, only how many pairs are solved. True and False mean "auto": the distances of
         neighbors are exact, and need no bounds of their own.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        As in `pairwise`. GPUs look at all pairs through bounds of their own, so they take no `bounds` and no `space`.
     n_jobs, memory, progress
         As in `pairwise_exact`.
     random_state : int, RandomState or None
@@ -93,14 +99,19 @@ def kneighbors(
         n_neighbors, D = int(D), None
     K = as_positive_int(n_neighbors, "n_neighbors")
     started = time.perf_counter()
-    search, offer = _prepare(Q, D, space, metric, metric_params, bounds, n_jobs, memory, random_state)
-    shape = search.shape
+    problem = _read(Q, D, metric, metric_params, n_jobs, memory)
+    shape = problem.shape
     candidates = shape.n_columns - shape.within
     if candidates < K:
         raise ValueError(f"n_neighbors={K}, but there are only {candidates} candidates for each query")
     best = Best(shape.n_rows, K, shape.within)
+    choice = _choose(device, problem, bounds, space)
     shown = Progress(progress, shape.n_pairs, "pairs")
     try:
+        if choice.gpus:
+            info = _search_on_gpus(problem, best, choice, shown, started)
+            return Neighbors(best.indices, best.distances, info, n_exact=info["n_exact"], names=_names(Q, D))
+        search, offer = _prepare(problem, space, bounds, random_state)
         look = choose_look(search, offer, best)
         if look is None:
             best = Best(shape.n_rows, K, shape.within)
@@ -110,7 +121,8 @@ def kneighbors(
             search.sweep(look, best.limits, best, shown)
     finally:
         shown.close()
-    return Neighbors(best.indices, best.distances, search.info(started), n_exact=search.n_exact, names=_names(Q, D))
+    info = search.info(started) | {"device_reason": choice.reason}
+    return Neighbors(best.indices, best.distances, info, n_exact=search.n_exact, names=_names(Q, D))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +171,7 @@ def radius_neighbors(
     metric: str = "euclidean",
     metric_params: dict[str, Any] | None = None,
     bounds: str | bool = "auto",
+    device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
@@ -170,7 +183,7 @@ def radius_neighbors(
     ----------
     radius : float
         Pairs with W_1 ≤ radius are found.
-    Q, D, space, metric, metric_params, bounds, n_jobs, memory, progress, random_state
+    Q, D, space, metric, metric_params, bounds, device, n_jobs, memory, progress, random_state
         As in `kneighbors`.
 
     Examples
@@ -187,21 +200,27 @@ def radius_neighbors(
     if isinstance(radius, bool) or not isinstance(radius, (int, float, np.number)) or not 0 <= radius < np.inf:
         raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
     started = time.perf_counter()
-    search, offer = _prepare(Q, D, space, metric, metric_params, bounds, n_jobs, memory, random_state)
-    shape = search.shape
+    problem = _read(Q, D, metric, metric_params, n_jobs, memory)
+    shape = problem.shape
     found = Edges(float(radius), shape.n_rows, shape.within)
+    choice = _choose(device, problem, bounds, space)
     shown = Progress(progress, shape.n_pairs, "pairs")
     try:
-        look = choose_look(search, offer, found)
-        if look is None:
-            search.solve_all(found, shown)
+        if choice.gpus:
+            info = _search_on_gpus(problem, found, choice, shown, started)
         else:
-            search.sweep(look, found.limits, found, shown)
+            search, offer = _prepare(problem, space, bounds, random_state)
+            look = choose_look(search, offer, found)
+            if look is None:
+                search.solve_all(found, shown)
+            else:
+                search.sweep(look, found.limits, found, shown)
+            info = search.info(started) | {"device_reason": choice.reason}
     finally:
         shown.close()
     rows, columns, values = found.sorted()
     indptr = np.searchsorted(rows, np.arange(shape.n_rows + 1))
-    return RadiusNeighbors(indptr, columns, values, search.n_exact, search.info(started), _names(Q, D))
+    return RadiusNeighbors(indptr, columns, values, info["n_exact"], info, _names(Q, D))
 
 
 # ---------------------------------------------------------------------------------------------------------- the search
@@ -213,21 +232,53 @@ def _names(Q: Any, D: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return own, own if D is None else as_distributions(D).ids
 
 
-def _prepare(
-    Q: Any, D: Any, space: Any, metric: str, parameters: Any, bounds: Any, n_jobs: Any, memory: Any, random_state: Any
-) -> tuple[Search, Offer]:
+class _Problem(NamedTuple):
+    """Who is looked for among whom."""
+
+    pooled: Distributions
+    histograms: SparseHistograms
+    ground: Ground
+    shape: Shape
+    jobs: int
+    memory: int
+
+
+def _read(Q: Any, D: Any, metric: str, parameters: Any, n_jobs: Any, memory: Any) -> _Problem:
     first = as_distributions(Q)
     second = None if D is None or D is Q else as_distributions(D)
     if second is not None and second.dim != first.dim:
         raise ValueError(
             f"the queries are in {first.dim} dimensions and the collection in {second.dim}; they must share one space"
         )
-    jobs, budget = as_n_jobs(n_jobs), as_bytes(memory, engine.DEFAULT_MEMORY)
     pooled = first if second is None else first + second
     histograms = sparse_histograms(pooled)
     ground = prepare_metric(histograms.points, metric, parameters)
     start = 0 if second is None else len(first)
-    solver = ExactPoints(histograms, ground, column_start=start)
     shape = Shape(len(first), len(first) if second is None else len(second), start, second is None)
-    offer = offer_bounds(pooled, histograms, ground, shape, bounds, space, jobs, budget // 2, random_state)
-    return Search(shape, solver, jobs, budget // 2, offer.made), offer
+    return _Problem(pooled, histograms, ground, shape, as_n_jobs(n_jobs), as_bytes(memory, engine.DEFAULT_MEMORY))
+
+
+def _choose(device: str, problem: _Problem, bounds: Any, space: Any) -> devices.Choice:
+    seconds = SHARE_SOLVED * problem.shape.n_pairs * ExactPoints.seconds_per_pair(problem.histograms, problem.ground)
+    unfit = None
+    if space is not None or bounds not in (True, False, "auto"):
+        unfit = "the search on GPUs has bounds of its own and takes no bounds= and no space="
+    return devices.choose(device, needs=("cupy",), cpu_seconds=seconds / problem.jobs, unfit=unfit)
+
+
+def _search_on_gpus(
+    problem: _Problem, sink: Best | Edges, choice: devices.Choice, shown: Progress, started: float
+) -> dict[str, Any]:
+    from asot.bounds.search.on_gpus import search_on_gpus
+
+    _, histograms, ground, shape, jobs, memory = problem
+    found = search_on_gpus(histograms, ground, shape, sink, choice, jobs, memory, shown)
+    own = {"estimate": "exact", "p": 1, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
+    return found | own | {"bounds": ["projections", "least costs"], "seconds": time.perf_counter() - started}
+
+
+def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any) -> tuple[Search, Offer]:
+    pooled, histograms, ground, shape, jobs, memory = problem
+    solver = ExactPoints(histograms, ground, column_start=shape.column_start)
+    offer = offer_bounds(pooled, histograms, ground, shape, bounds, space, jobs, memory // 2, random_state)
+    return Search(shape, solver, jobs, memory // 2, offer.made), offer

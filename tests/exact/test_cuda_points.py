@@ -11,8 +11,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import asot
+from asot.bounds.search.on_gpus import _profiles
 from asot.data.distinct import sparse_histograms
-from asot.exact.cuda.points import ExactPointsCuda
+from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.cuda.points_plan import CLASSES, MOST_POINTS, classes_for, narrow_class, wide_class
 from asot.exact.points import ExactPoints
 from asot.jit import cuda
@@ -26,7 +27,7 @@ NARROW, LONG, WIDE = CLASSES[0], narrow_class(2, low_is_near=True, most_warps=4)
 KINDS = ("normal", "grid", "line", "uniform", "few")
 SHARED_MEMORY = {"turing": 64 * 1024, "ada": 99 * 1024, "ampere": 163 * 1024, "hopper": 227 * 1024}
 TOL = 1e-12
-TABLE = {"TABLE": 1, "METRIC": 0}
+TABLE = {"TABLE": 1, "METRIC": 0, "BOUNDED": 0}
 
 
 @pytest.fixture
@@ -183,6 +184,53 @@ def test_pairs_that_are_too_large_are_solved_on_the_cpu(gpu, monkeypatch):
     assert f"{r.info['n_solved_on_cpu']} pairs are too large" in r.info["device_reason"]
     nearest = [asot.pairwise_exact(D, device=d, sink=asot.sinks.TopK(2)).indices for d in ("cuda", "cpu")]
     assert np.array_equal(*nearest)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "canberra"])
+@pytest.mark.parametrize(("own", "most"), [(NARROW, 25), (WIDE, 50)], ids=["narrow", "wide"])
+def test_only_pairs_above_their_limits_are_left_out(gpu, own, most, metric):
+    gpu()
+    D = collection("grid" if own is NARROW else "normal", 12, most - 15, most)
+    histograms = sparse_histograms(D)
+    ground = prepare_metric(histograms.points, metric)
+    pairs = make_pairs(len(D), None)
+    rows, columns = pairs.indices(0, len(pairs))
+    expected = ExactPoints(histograms, ground).solve(rows, columns, np.zeros(1, np.int64)).values
+    limits = np.quantile(expected, np.linspace(0.0, 0.4, len(D))) * np.where(np.arange(len(D)) % 3, 0.3, 1.0)
+    known = Limits(lambda: (limits, limits), *_profiles(histograms, ground, 1))
+    solver = ExactPointsCuda(histograms, ground, n_pairs=66, classes=(own,), limits=known)
+    values = solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs)).values.get()
+    left_out = np.isinf(values)
+    assert left_out.any()
+    assert (expected > np.maximum(limits[rows], limits[columns]))[left_out].all()
+    assert np.abs(values - expected)[~left_out].max() <= TOL * expected.max()
+    assert solver.n_solved() == np.count_nonzero(~left_out & (values > 0))
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_neighbours_are_those_of_the_cpu(gpu, monkeypatch, within):
+    gpu()
+    monkeypatch.setattr("asot.run.gpu_engine.FILLS_A_GPU", 40)  # many tiles, so that limits matter
+    monkeypatch.setattr("asot.exact.cuda.points.FIRST_TILE_SECONDS", 1e-6)
+    monkeypatch.setattr("asot.bounds.search.on_gpus.FIRST_COLUMNS", 8)
+    D, E = collection("normal", 30, 5, 20), collection("normal", 7, 5, 20, seed=1)
+    sides = (D, None) if within else (E, D)
+    gpu_found, cpu_found = (asot.kneighbors(*sides, 3, device=device) for device in ("cuda", "cpu"))
+    assert np.array_equal(gpu_found.indices, cpu_found.indices)
+    np.testing.assert_allclose(gpu_found.distances, cpu_found.distances, rtol=1e-12, atol=1e-14)
+    assert gpu_found.info["device"] == "cuda:0"
+    assert 0 < gpu_found.n_exact < gpu_found.info["n_pairs"]
+    radius = 1.0001 * float(np.median(cpu_found.distances))
+    gpu_found, cpu_found = (asot.radius_neighbors(*sides, radius=radius, device=d) for d in ("cuda", "cpu"))
+    assert np.array_equal(gpu_found.indptr, cpu_found.indptr)
+    assert np.array_equal(gpu_found.indices, cpu_found.indices)
+    assert len(gpu_found.indices) > 0
+
+
+def test_bounds_of_the_cpu_are_refused_on_a_gpu(gpu):
+    gpu()
+    with pytest.raises(ValueError, match=r"device='cuda' cannot be used: .* takes no bounds= and no space="):
+        asot.kneighbors(collection("few", 5, 2, 3), n_neighbors=1, bounds="potentials", device="cuda")
 
 
 def test_a_bound_on_pivots_leaves_a_feasible_plan(gpu, monkeypatch):

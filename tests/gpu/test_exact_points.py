@@ -94,3 +94,18 @@ def test_larger_pairs_are_solved_on_the_cpu():
     D = collection(6, 500, 560, dim=2)
     r = assert_same(D)
     assert 0 < r.info["n_solved_on_cpu"] <= 15
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "canberra"])
+@pytest.mark.parametrize(("n", "most"), [(1500, 25), (300, 120)])
+def test_neighbours_are_those_of_the_cpu(metric, n, most):
+    D, E = collection(n, 5, most), collection(50, 5, most, seed=1)
+    for sides in ((D, None), (E, D)):
+        gpu, cpu = (asot.kneighbors(*sides, 10, metric=metric, device=d, n_jobs=-1) for d in ("cuda", "cpu"))
+        assert np.array_equal(gpu.indices, cpu.indices)
+        assert np.abs(gpu.distances - cpu.distances).max() <= 1e-12 * cpu.distances.max()
+        assert gpu.n_exact <= gpu.info["n_pairs"]
+        radius = 1.0001 * float(np.quantile(cpu.distances, 0.3))
+        gpu, cpu = (asot.radius_neighbors(*sides, radius, metric=metric, device=d, n_jobs=-1) for d in ("cuda", "cpu"))
+        assert np.array_equal(gpu.indptr, cpu.indptr)
+        assert np.array_equal(gpu.indices, cpu.indices)

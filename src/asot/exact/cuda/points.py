@@ -9,13 +9,14 @@ but the answers. Pairs that no class has room for are left open, and the CPU sol
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
-from asot.exact.cuda.points_plan import CLASSES, MOST_POINTS, SizeClass, classes_for
+from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
 from asot.exact.points import ExactPoints, quantise_sparse
 from asot.jit.cuda import load, load_all, pair_arguments
 from asot.jit.metrics import Ground
@@ -26,13 +27,46 @@ from asot.run.solver import DeviceSolution
 
 TILE_SECONDS = 0.05
 BYTES_PER_PAIR = 64  # answers, indices of listed pairs, and a place on the list of every class
-MOST_PAIRS, LEAST_PAIRS = 2**22, 2**12
+MOST_PAIRS, LEAST_PAIRS = 2**24, 2**12
+MANY_TILES, FIRST_TILE_SECONDS = 64, 0.005
+"""Where limits leave most pairs out: how many tiles there should be, and how long one takes at least if they do not."""
+
 
 TABLE_SHARE = 3
 """One part in so many of the GPU's free memory may go to a table of distances, unless the caller bounds memory."""
 
+PROFILE_SHARES = 8
+"""Shares of the mass along a sorted axis (`Limits.profiles`)."""
+
+DEPTH = 8
+"""Coordinates that kernels take at a time; points are filled up with zeros."""
+
 TILE_SIDE, TILE_DEPTH = 32, 16
 """Of ``fill_table``: distances of a tile, and coordinates at a time."""
+
+
+class Limits(NamedTuple):
+    """Above which distances pairs need not be solved: their values are infinite then."""
+
+    now: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
+    """Those of the rows (n_rows,) and of the columns (n_columns,) at the time; the larger counts."""
+    profiles: NDArray[np.float32]
+    """(n_sorted * PROFILE_SHARES + n_means, N): what ``classify_pairs`` bounds the distances of a norm with."""
+    n_sorted: int
+    relative: float
+    absolute: float
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Of ``classify_pairs``, on the current GPU."""
+        import cupy
+
+        n_features, n = self.profiles.shape
+        shape = np.int32(self.n_sorted), np.int32(n_features - PROFILE_SHARES * self.n_sorted), np.int64(n)
+        slack = np.float64(self.relative), np.float64(self.absolute)
+        return cupy.asarray(np.ascontiguousarray(self.profiles)), *shape, *slack
+
+
+NO_LIMITS = Limits(lambda: (np.empty(0), np.empty(0)), np.empty((0, 0), np.float32), 0, 0.0, 0.0)
 
 
 class ExactPointsCuda:
@@ -52,6 +86,7 @@ class ExactPointsCuda:
         Bound on a table of distances; None: a part of the GPU's free memory.
     n_jobs : int
         Threads for pairs that are left to the CPU.
+    limits : Limits, optional
     """
 
     def __init__(
@@ -64,13 +99,16 @@ class ExactPointsCuda:
         memory: int = engine.DEFAULT_MEMORY,
         table_bytes: int | None = None,
         n_jobs: int = 1,
-        classes: tuple[SizeClass, ...] = CLASSES,
+        limits: Limits | None = None,
+        classes: tuple[SizeClass, ...] | None = None,
     ) -> None:
         self.histograms, self.ground, self.column_start = histograms, ground, column_start
         self.masses: NDArray[np.int64] = quantise_sparse(histograms.offsets, histograms.masses)
         self.memory, self.table_bytes = memory, table_bytes
         self.classes = classes
-        self._n_jobs = n_jobs
+        self.limits = limits
+        self._n_jobs, self._n_pairs = n_jobs, n_pairs
+        self._devices: list[ExactPointsOnDevice] = []
         sizes = np.diff(histograms.offsets)
         self._mean_size = float(sizes.mean())
         self.largest = int(sizes.max())
@@ -89,10 +127,18 @@ class ExactPointsCuda:
         n = self._mean_size
         seconds = 1e-9 + 4e-11 * n**2 + 2e-13 * n**3
         most = max(1, min(MOST_PAIRS, memory // 2 // BYTES_PER_PAIR))
-        return int(np.clip(TILE_SECONDS / seconds, min(LEAST_PAIRS, most), most))
+        best = TILE_SECONDS / seconds
+        if self.limits is not None:  # few pairs are solved, but the sooner tiles come back the sooner limits are small
+            best = np.clip(self._n_pairs / MANY_TILES, FIRST_TILE_SECONDS / seconds, most)
+        return int(np.clip(best, min(LEAST_PAIRS, most), most))
 
     def on(self, device: int) -> ExactPointsOnDevice:
-        return ExactPointsOnDevice(self, device)
+        self._devices.append(ExactPointsOnDevice(self, device))
+        return self._devices[-1]
+
+    def n_solved(self) -> int:
+        """How many pairs the GPUs have solved: those that are neither equal, nor above limits, nor too large."""
+        return sum(int(each.n_solved.get()[0]) for each in self._devices)
 
     def solve_on_cpu(self, pairs: ListedPairs) -> Distances:
         """Pairs with too many points left for any kernel."""
@@ -110,21 +156,26 @@ class ExactPointsOnDevice:
         attributes = cupy.cuda.Device(device).attributes
         self._n_blocks = int(attributes["MultiProcessorCount"])
         shared = int(attributes["MaxSharedMemoryPerBlockOptin"])
-        self._classes = classes_for(host.largest, shared, host.classes)
-        self._metric = {"METRIC": host.ground.code}
+        self._metric = {"METRIC": host.ground.code, "BOUNDED": int(host.limits is not None)}
         sparse = host.histograms.offsets.astype(np.int64), host.histograms.index.astype(np.int32), host.masses
         self._collection = [cupy.asarray(array) for array in sparse]
-        most = [own.most_rows for own in self._classes], [own.most_columns for own in self._classes]
-        self._bounds = [cupy.asarray(np.array(bound, dtype=np.int32)) for bound in most]
         self._column_start = np.int32(host.column_start)
         n, d = host.ground.points.shape
-        self._numbers = np.int32(n), np.int32(d), np.float64(host.ground.order)
+        depth = -(-d // DEPTH) * DEPTH
+        self._numbers = np.int32(n), np.int32(depth), np.float64(host.ground.order)
         self._exponent = np.int32(host.ground.exponent)
-        self._distances = cupy.asarray(host.ground.points)
+        self._distances = cupy.asarray(np.pad(host.ground.points, ((0, 0), (0, depth - d))))
         has_table = host.wants_table and 8 * n * n <= _room_for_table(host.table_bytes)
+        classes = host.classes or (CLASSES if has_table else CLASSES_FROM_COORDINATES)
+        self._classes = classes_for(host.largest, shared, classes)
+        most = [own.most_rows for own in self._classes], [own.most_columns for own in self._classes]
+        self._most = [cupy.asarray(np.array(bound, dtype=np.int32)) for bound in most]
         if has_table:
             self._distances = self._make_table(self._distances)
-        source = {"TABLE": 1, "METRIC": 0} if has_table else {"TABLE": 0, **self._metric}
+        source = {**self._metric, "TABLE": int(has_table)} | ({"METRIC": 0} if has_table else {})
+        self._limits = host.limits or NO_LIMITS
+        self._profiles = *self._limits.arguments(), np.float64(host.ground.order), self._exponent
+        self.n_solved = cupy.zeros(1, dtype=np.uint64)
         self._kernels = [(own.kernel, own.launch(shared, host.memory, self._n_blocks, source)) for own in self._classes]
         load_all([(name, launch.defines) for name, launch in self._kernels])
         if host.largest > min(MOST_POINTS, int(most[0][-1])):
@@ -141,9 +192,11 @@ class ExactPointsOnDevice:
         taken = cupy.zeros(n, dtype=np.int32)
         which = (*pair_arguments(pairs, start, stop), np.int64(start))
         answers = solution.values, solution.status, solution.n_iter
+        limits = [cupy.asarray(each) for each in self._limits.now()]
         self._prepare("classify_pairs")(
             (8 * self._n_blocks,), (256,),
-            (*self._collection, *which, np.int32(count), self._column_start, *self._bounds, lists, n_listed, *answers),
+            (*self._collection, *which, np.int32(count), self._column_start, *self._most, lists, n_listed,
+             *self._profiles, *limits, *answers),
         )  # fmt: skip
         for c, (name, launch) in enumerate(self._kernels):
             blocks, threads, shared_bytes, far_words, defines = launch
@@ -151,7 +204,8 @@ class ExactPointsOnDevice:
             function.max_dynamic_shared_size_bytes = shared_bytes
             arguments = (
                 *self._collection, self._distances, *self._numbers, self._exponent, *which, self._column_start,
-                lists[c], n_listed[c : c + 1], taken[c : c + 1], cupy.empty(far_words, dtype=np.uint32), *answers,
+                lists[c], n_listed[c : c + 1], taken[c : c + 1], cupy.empty(far_words, dtype=np.uint32),
+                *limits, *answers, self.n_solved,
             )  # fmt: skip
             function((blocks,), (threads,), arguments, shared_mem=shared_bytes)
         return solution

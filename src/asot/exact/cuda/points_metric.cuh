@@ -7,6 +7,8 @@ enum {
     EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON
 };
 
+constexpr bool HAS_ONE_SUM = METRIC != MINKOWSKI && METRIC != JACCARD && METRIC != SOKALSNEATH;
+
 struct Gap {
     double sum, more;  // `more`: the largest coordinate (Minkowski), or how many are not 0 in both points
 };

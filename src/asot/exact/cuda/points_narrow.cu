@@ -11,7 +11,7 @@
 //    bits finds one or proves the optimum. So the basis is optimal for the integers, without a tolerance.
 //
 // Defines (asot.exact.cuda.points): COLUMN_WORDS, LOW_IS_NEAR (0 or 1): whether the low words of the costs lie in
-// shared memory, WARP_BYTES of it for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE and METRIC.
+// shared memory, WARP_BYTES of it for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE, METRIC and BOUNDED.
 
 #include "points_pair.cuh"
 #include "points_narrow_start.cuh"
@@ -105,7 +105,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_narrow(
     const double* __restrict__ distances, int n_points, int n_coordinates, double order, int exponent, int kind,
     i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, int column_start,
     const int* __restrict__ list, const int* __restrict__ n_listed, int* __restrict__ taken, u32* far,
-    double* __restrict__ values, i8* __restrict__ status, int* __restrict__ n_iter
+    const double* __restrict__ row_limits, const double* __restrict__ column_limits, double* __restrict__ values,
+    i8* __restrict__ status, int* __restrict__ n_iter, u64* __restrict__ n_solved
 ) {
     DYNAMIC_SHARED(shared);
     const int lane = lane_id(), warp = threadIdx.x >> 5, count = *n_listed;
@@ -116,13 +117,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_narrow(
     const Collection collection = {offsets, point, mass, distances, n_points, n_coordinates, order};
     const Pairs pairs = {kind, n_rows, n_columns, listed};
     int next = warp * gridDim.x + blockIdx.x;  // few pairs: one to each block before any gets a second
+    u64 solved = 0;
     while (next < count) {
         const int t = list[next];
         int i, j;
         pair_at(pairs, start, t, &i, &j);
         Tree tree;
         const Problem problem = lay_out(collection, i, j + column_start, memory, tree);
-        greedy_start(problem, memory, tree);
+        int column_key[COLUMN_WORDS];
+        const int row_key = integer_costs(problem, memory, tree, column_key);
+#if BOUNDED
+        if (is_above(lower_bound(problem, memory, tree), problem.unit, exponent,
+                     larger(row_limits[i], column_limits[j]))) {
+            if (lane == 0) leave_out(t, values, status, n_iter);
+            next = next_pair(taken, THREADS / 32 * gridDim.x);
+            continue;
+        }
+#endif
+        greedy_start(problem, memory, row_key, column_key, tree);
         find_potentials(problem, memory, tree);
         const int pivots = improve(problem, memory, tree);
         const double total = total_cost(problem, memory, tree);
@@ -130,9 +142,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_narrow(
             values[t] = value_of(total, problem.unit, exponent);
             status[t] = pivots == MOST_PIVOTS ? MAX_ITER : OPTIMAL;
             n_iter[t] = pivots;
+            solved++;
         }
-        __syncwarp();
-        if (lane == 0) next = (THREADS / 32) * gridDim.x + atomicAdd(taken, 1);
-        next = __shfl_sync(ALL_LANES, next, 0);
+        next = next_pair(taken, THREADS / 32 * gridDim.x);
     }
+    if (solved) atomicAdd(n_solved, solved);
 }

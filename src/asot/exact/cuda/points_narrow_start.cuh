@@ -95,6 +95,60 @@ DEVICE i64 cost_of(const Memory& memory, int row, int column) {
     return (i64)(memory.high[at] >> ROW_BITS) << 32 | memory.low[at];
 }
 
+// Distances between rows and columns into the planes, as the words of float64. Returns the largest high word of this
+// lane's columns.
+DEVICE int fetch_distances(
+    const Collection& c, const Problem& problem, int row_point, const int (&column_point)[COLUMN_WORDS], bool swapped,
+    const Memory& memory
+) {
+    const int lane = lane_id();
+    int largest = 0;
+#pragma unroll 4
+    for (int r = 0; r < problem.n_rows; r++) {
+        const int row = __shfl_sync(ALL_LANES, row_point, r);
+        EACH_WORD(s) {
+            if (32 * s + lane >= problem.n_columns) continue;
+            const int one = swapped ? column_point[s] : row, two = swapped ? row : column_point[s];
+            const i64 bits = __double_as_longlong(distance(c, one, two));
+            memory.high[r * STRIDE + 32 * s + lane] = high_word(bits);
+            memory.low[r * STRIDE + 32 * s + lane] = (u32)bits;
+            largest = max(largest, high_word(bits));
+        }
+    }
+    return largest;
+}
+
+// The same from coordinates, a few of them at a time: those of the columns stay in registers, and the sums so far wait
+// in the planes.
+DEVICE int sum_distances(
+    const Collection& c, const Problem& problem, int row_point, const int (&column_point)[COLUMN_WORDS],
+    const Memory& memory
+) {
+    const int lane = lane_id();
+    int largest = 0;
+    for (int first = 0; first < c.n_coordinates; first += DEPTH) {
+        double y[COLUMN_WORDS][DEPTH];
+        EACH_WORD(s) for (int t = 0; t < DEPTH; t++)
+            y[s][t] = c.distances[(i64)column_point[s] * c.n_coordinates + first + t];
+        for (int r = 0; r < problem.n_rows; r++) {
+            const double* x = c.distances + (i64)__shfl_sync(ALL_LANES, row_point, r) * c.n_coordinates + first;
+            EACH_WORD(s) {
+                const int at = r * STRIDE + 32 * s + lane;
+                Gap gap = {0.0, 0.0};
+                if (first > 0) gap.sum = __longlong_as_double((i64)memory.high[at] << 32 | memory.low[at]);
+#pragma unroll
+                for (int t = 0; t < DEPTH; t++) widen(gap, x[t], y[s][t], c.order);
+                if (first + DEPTH >= c.n_coordinates) gap.sum = length(gap, c.order);
+                const i64 bits = __double_as_longlong(gap.sum);
+                memory.high[at] = high_word(bits);
+                memory.low[at] = (u32)bits;
+                if (32 * s + lane < problem.n_columns) largest = max(largest, high_word(bits));
+            }
+        }
+    }
+    return largest;
+}
+
 // Points and masses of both sides, and their distances. Masses go to the flows of the tree.
 DEVICE Problem lay_out(const Collection& c, int i, int j, const Memory& memory, Tree& tree) {
     const int lane = lane_id(), room = 32 * COLUMN_WORDS;
@@ -117,19 +171,8 @@ DEVICE Problem lay_out(const Collection& c, int i, int j, const Memory& memory, 
         tree.column_flow[s] = is_column ? masses[columns_at + 32 * s + lane] : 0;
     }
     __syncwarp();
-    int largest = 0;
-#pragma unroll 4
-    for (int r = 0; r < problem.n_rows; r++) {
-        const int row = __shfl_sync(ALL_LANES, row_point, r);
-        EACH_WORD(s) {
-            if (32 * s + lane >= problem.n_columns) continue;
-            const int one = swapped ? column_point[s] : row, two = swapped ? row : column_point[s];
-            const i64 bits = __double_as_longlong(distance(c, one, two));
-            memory.high[r * STRIDE + 32 * s + lane] = high_word(bits);
-            memory.low[r * STRIDE + 32 * s + lane] = (u32)bits;
-            largest = max(largest, high_word(bits));
-        }
-    }
+    const int largest = !TABLE && HAS_ONE_SUM ? sum_distances(c, problem, row_point, column_point, memory)
+                                              : fetch_distances(c, problem, row_point, column_point, swapped, memory);
     problem.unit = unit_exponent(warp_most(largest));
     return problem;
 }
@@ -183,13 +226,49 @@ DEVICE void find_least(const Problem& problem, const Memory& memory, int (&least
     }
 }
 
+#if BOUNDED
+// The better of two lower bounds, with least costs of the columns first, and of the rows: masses times high words.
+DEVICE double lower_bound(const Problem& problem, const Memory& memory, const Tree& tree) {
+    const int lane = lane_id();
+    int least[COLUMN_WORDS], row_least = NOTHING, row_left = NOTHING;
+    memory.row_key[lane] = 0;
+    __syncwarp();
+    find_least(problem, memory, least);
+    EACH_WORD(s) memory.weight[32 * s + lane] = least[s] >> ROW_BITS;
+    __syncwarp();
+    if (lane < problem.n_rows)
+        for (int t = 0; t < problem.n_columns; t++) {
+            const int cost = memory.high[lane * STRIDE + t] >> ROW_BITS;
+            row_least = min(row_least, cost);
+            row_left = min(row_left, cost - memory.weight[t]);
+        }
+    memory.row_key[lane] = -(row_least << ROW_BITS);
+    __syncwarp();
+    int left[COLUMN_WORDS];
+    find_least(problem, memory, left);
+    double columns_first = 0, rows_first = 0;
+    if (lane < problem.n_rows) {
+        columns_first = (double)tree.row_flow * (double)row_left;
+        rows_first = (double)tree.row_flow * (double)row_least;
+    }
+    EACH_WORD(s) if (32 * s + lane < problem.n_columns) {
+        columns_first += (double)tree.column_flow[s] * (double)(least[s] >> ROW_BITS);
+        rows_first += (double)tree.column_flow[s] * (double)(left[s] >> ROW_BITS);
+    }
+    __syncwarp();
+    return larger(warp_sum(columns_first), warp_sum(rows_first));
+}
+#endif
+
 // A feasible basis: ship along the open arc of least key (cost less both ends' offsets), close the end that is done,
 // and hang it on the other. Ties close the column: arcs without flow then point to the root. The last column is the
 // root. What is below a node is known when the node is closed.
-DEVICE void greedy_start(const Problem& problem, const Memory& memory, Tree& tree) {
+DEVICE void greedy_start(
+    const Problem& problem, const Memory& memory, int row_key, const int (&column_key)[COLUMN_WORDS], Tree& tree
+) {
     const int lane = lane_id();
-    int column_key[COLUMN_WORDS], least[COLUMN_WORDS];
-    memory.row_key[lane] = integer_costs(problem, memory, tree, column_key);
+    int least[COLUMN_WORDS];
+    memory.row_key[lane] = row_key;
     __syncwarp();
     find_least(problem, memory, least);
     u32 open = 0;  // this lane's columns

@@ -5,13 +5,17 @@
 // 32-bit words: rows are priced by the high ones. A potential is a sum along a path of the tree, in which rows and
 // columns alternate, so none exceeds 2^COST_BITS times the number of rows.
 //
-// Defines: TABLE (0 or 1): whether distances are given, (n_points, n_points), or coordinates, (n_points, n_coordinates).
+// Defines: TABLE (0 or 1): whether distances are given, (n_points, n_points), or coordinates, (n_points, n_coordinates);
+// BOUNDED (0 or 1): whether pairs that are above a limit need no value. Feasible potentials for the high words, which
+// are never above the costs, bound the value from below: the least cost of every node of one side, and what that leaves
+// to the other side.
 
 #include "points_metric.cuh"
 
 constexpr int COST_BITS = 52;
 constexpr int MASS_BITS = 60;
 constexpr i64 TOP = 0x7fffffffffffffffll;
+constexpr int DEPTH = 8;  // coordinates at a time; their number is a multiple of it, filled up with zeros
 constexpr int LEAST_EXPONENT = -900;  // of a unit: where all distances are 0, or almost, its inverse stays in range
 
 struct Collection {
@@ -113,4 +117,25 @@ DEVICE i64 integer_cost(int high, u32 low, double scale) {
 // A value from a sum of masses times integer costs.
 DEVICE double value_of(double total, int unit, int exponent) {
     return ldexp(ldexp(total, unit - COST_BITS - MASS_BITS), exponent);
+}
+
+// Whether a lower bound on a value, from a sum of masses times high words of costs, is above a limit.
+constexpr double ALMOST = 1.0 - 1e-11;  // what rounding may take from it
+DEVICE bool is_above(double total, int unit, int exponent, double limit) {
+    return value_of(ldexp(total * ALMOST, 32), unit, exponent) > limit;
+}
+
+// A pair that is above its limits.
+DEVICE void leave_out(int t, double* values, i8* status, int* n_iter) {
+    values[t] = __longlong_as_double(0x7ff0000000000000ll);
+    status[t] = OPTIMAL;
+    n_iter[t] = 0;
+}
+
+// The next pair of a warp that is done with one; `first` of them were given away at the start.
+DEVICE int next_pair(int* taken, int first) {
+    int next = 0;
+    __syncwarp();
+    if (lane_id() == 0) next = first + atomicAdd(taken, 1);
+    return __shfl_sync(ALL_LANES, next, 0);
 }

@@ -107,6 +107,10 @@ CLASSES = (
 """From small to large: a pair belongs to the first that has room for it."""
 
 
+CLASSES_FROM_COORDINATES = (narrow_class(1, low_is_near=True, most_warps=24), *CLASSES[1:])
+"""Where distances are summed from coordinates, both words of a sum are read and written often."""
+
+
 def classes_for(largest: int, shared_memory: int, classes: tuple[SizeClass, ...] = CLASSES) -> list[SizeClass]:
     """The classes that pairs of distributions of at most ``largest`` points can need, where a warp fits."""
     needed: list[SizeClass] = []

@@ -7,7 +7,7 @@
 // certainly improves, one over all 64 bits finds an arc or proves the optimum.
 //
 // Defines (asot.exact.cuda.points_plan): ROW_WORDS and COLUMN_WORDS, 32 rows or columns each, WARP_BYTES of shared
-// memory for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE and METRIC.
+// memory for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE, METRIC and BOUNDED.
 
 #include "points_pair.cuh"
 #include "points_wide_start.cuh"
@@ -132,7 +132,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_wide(
     const double* __restrict__ distances, int n_points, int n_coordinates, double order, int exponent, int kind,
     i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, int column_start,
     const int* __restrict__ list, const int* __restrict__ n_listed, int* __restrict__ taken, u32* far,
-    double* __restrict__ values, i8* __restrict__ status, int* __restrict__ n_iter
+    const double* __restrict__ row_limits, const double* __restrict__ column_limits, double* __restrict__ values,
+    i8* __restrict__ status, int* __restrict__ n_iter, u64* __restrict__ n_solved
 ) {
     DYNAMIC_SHARED(shared);
     const int lane = lane_id(), warp = threadIdx.x >> 5, count = *n_listed;
@@ -144,6 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_wide(
     const Collection collection = {offsets, point, mass, distances, n_points, n_coordinates, order};
     const Pairs pairs = {kind, n_rows, n_columns, listed};
     int next = warp * gridDim.x + blockIdx.x;  // few pairs: one to each block before any gets a second
+    u64 solved = 0;
     while (next < count) {
         const int t = list[next];
         int i, j;
@@ -151,7 +153,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_wide(
         Tables tables = {(int*)own_far, own_far + PLANE, 0};
         const Problem problem = lay_out(collection, i, j + column_start, tables, tree);
         i64 potential[WORDS];
-        greedy_start(problem, tables, tree);
+        Start initial;
+        integer_costs(problem, tables, tree, initial);
+#if BOUNDED
+        if (is_above(lower_bound(problem, tables, tree), problem.unit, exponent,
+                     larger(row_limits[i], column_limits[j]))) {
+            if (lane == 0) leave_out(t, values, status, n_iter);
+            next = next_pair(taken, THREADS / 32 * gridDim.x);
+            continue;
+        }
+#endif
+        greedy_start(problem, tables, initial, tree);
         find_potentials(problem, tables, tree, potential);
         const int pivots = improve(tables, problem, tree, potential);
         const double total = total_cost(tables, problem, tree);
@@ -159,9 +171,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_wide(
             values[t] = value_of(total, problem.unit, exponent);
             status[t] = pivots == MOST_PIVOTS ? MAX_ITER : OPTIMAL;
             n_iter[t] = pivots;
+            solved++;
         }
-        __syncwarp();
-        if (lane == 0) next = (THREADS / 32) * gridDim.x + atomicAdd(taken, 1);
-        next = __shfl_sync(ALL_LANES, next, 0);
+        next = next_pair(taken, THREADS / 32 * gridDim.x);
     }
+    if (solved) atomicAdd(n_solved, solved);
 }

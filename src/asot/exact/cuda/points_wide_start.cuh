@@ -130,6 +130,40 @@ DEVICE void integer_costs(const Problem& problem, const Tables& tables, const Tr
     __syncwarp();
 }
 
+#if BOUNDED
+// The better of two lower bounds, with least costs of the columns first, and of the rows: masses times high words.
+DEVICE double lower_bound(const Problem& problem, const Tables& tables, const Tree& tree) {
+    const int lane = lane_id();
+    int least[COLUMN_WORDS], left[COLUMN_WORDS];
+    EACH_WORD(s) least[s] = left[s] = NOTHING;
+    double rows_first = 0, columns_first = 0;
+    for (int r = 0; r < problem.n_rows; r++) {
+        const int* cost = tables.high + r * tables.stride + lane;
+        int row_least = NOTHING;
+        EACH_WORD(s) {
+            if (32 * s + lane >= problem.n_columns) continue;
+            row_least = min(row_least, cost[32 * s]);
+            least[s] = min(least[s], cost[32 * s]);
+        }
+        row_least = warp_least(row_least);
+        EACH_WORD(s) if (32 * s + lane < problem.n_columns) left[s] = min(left[s], cost[32 * s] - row_least);
+        if (lane == 0) rows_first += (double)tree.flow[r] * (double)row_least;
+    }
+    for (int r = 0; r < problem.n_rows; r++) {
+        const int* cost = tables.high + r * tables.stride + lane;
+        int row_left = NOTHING;
+        EACH_WORD(s) if (32 * s + lane < problem.n_columns) row_left = min(row_left, cost[32 * s] - least[s]);
+        row_left = warp_least(row_left);
+        if (lane == 0) columns_first += (double)tree.flow[r] * (double)row_left;
+    }
+    EACH_WORD(s) if (32 * s + lane < problem.n_columns) {
+        columns_first += (double)tree.flow[FIRST_COLUMN + 32 * s + lane] * (double)least[s];
+        rows_first += (double)tree.flow[FIRST_COLUMN + 32 * s + lane] * (double)left[s];
+    }
+    return larger(warp_sum(columns_first), warp_sum(rows_first));
+}
+#endif
+
 // The best open arc of a row, which all lanes look for.
 DEVICE void find_best(const Problem& problem, const Tables& tables, int row, Start& start) {
     const int lane = lane_id(), *cost = tables.high + row * tables.stride + lane;
@@ -152,10 +186,8 @@ DEVICE void find_best(const Problem& problem, const Tables& tables, int row, Sta
 
 // The start is that of points_narrow.cu, with the best arc of every row at hand: where a column is closed, the rows that
 // had their best arc there look for another.
-DEVICE void greedy_start(const Problem& problem, const Tables& tables, const Tree& tree) {
+DEVICE void greedy_start(const Problem& problem, const Tables& tables, Start& start, const Tree& tree) {
     const int lane = lane_id();
-    Start start;
-    integer_costs(problem, tables, tree, start);
     start.open_columns = problem.own_columns >> ROW_WORDS;
     EACH_ROW_WORD(s) start.key[s] = NOTHING;
     for (int r = 0; r < problem.n_rows; r++) find_best(problem, tables, r, start);
