@@ -59,7 +59,7 @@ PAIR_COLUMNS = ["collection", "pairs", "whole call", "rate", "CPU threads", "CPU
 NEIGHBOR_COLUMNS = ["collection", "pairs", "whole call", "solved exactly", "brute force on the GPU", "answers"]
 NOTES = (
     "Whole call: `pairwise_exact(D, device='cuda')`, from the collection to values on the host: distinct points, "
-    "tables, transfers. Graphs are bags of node features, as in exact_points; MNIST digits are bags of pixels, ink as mass.",
+    "tables, transfers. Graphs are bags of node features, as in exact_points; MNIST digits are bags of pixels.",
     "CPU threads: the same call with `device='cpu'` and every core of the machine. Error: the largest difference "
     "between the two over all pairs, in units of the largest distance.",
     "Neighbours: `kneighbors(D, n_neighbors=10, device='cuda')`. Brute force: `pairwise_exact` with `TopK(10)`. "

@@ -48,7 +48,7 @@ class _Shifted:
 
     def accept(self, tile: Tile) -> None:
         rows, columns = tile.indices()
-        self._sink.accept(Tile(tile.start, tile.solution, lambda: (rows, columns + self._start)))
+        self._sink.accept(Tile(tile.start, tile.solution, tile.pairs, (rows, columns + self._start)))
 
     def close(self, info: dict[str, Any]) -> dict[str, Any]:
         return info
