@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
     from asot.plans import TransportPlan, plan
     from asot.run.result import Distances, Neighbors, Status
+    from asot.run.stored import Stored, open_store
 
 _HOMES = {
     "AnchorSpace": "asot.anchors.space",
@@ -50,6 +51,7 @@ _HOMES = {
     "Plans": "asot.exact.with_plans",
     "RadiusNeighbors": "asot.neighbors",
     "Status": "asot.run.result",
+    "Stored": "asot.run.stored",
     "TransportPlan": "asot.plans",
     "WassersteinKMeans": "asot.learn.kmeans",
     "WassersteinNeighbors": "asot.learn.neighbors_estimator",
@@ -60,6 +62,7 @@ _HOMES = {
     "kneighbors": "asot.neighbors",
     "load_collection": "asot.data.files",
     "load_distances": "asot.data.files",
+    "open_store": "asot.run.stored",
     "pairwise": "asot.distances",
     "pairwise_exact": "asot.distances",
     "plan": "asot.plans",
@@ -81,6 +84,7 @@ __all__ = [
     "Plans",
     "RadiusNeighbors",
     "Status",
+    "Stored",
     "TransportPlan",
     "WassersteinKMeans",
     "WassersteinNeighbors",
@@ -94,6 +98,7 @@ __all__ = [
     "kneighbors",
     "load_collection",
     "load_distances",
+    "open_store",
     "pairwise",
     "pairwise_exact",
     "plan",

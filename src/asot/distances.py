@@ -28,12 +28,13 @@ from asot.exact.points_on_devices import solve_points
 from asot.exact.shared_cost import ExactSharedCost
 from asot.histograms import one_thread_per_product, run_emd, run_sinkhorn
 from asot.jit.metrics import NORMS, prepare_metric
-from asot.run import devices, engine
+from asot.run import devices, dispatch
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status, named
 from asot.run.sinks import Callback, Condensed, Counts, Dense, Kept, Radius, Sink
 from asot.run.solver import Solver
+from asot.run.work import Ready, Work
 from asot.validation import as_choice, as_histograms, as_positive_int, as_seed
 
 
@@ -151,7 +152,7 @@ def pairwise(
             solver = Guaranteed(solver, D, E, accepted)
         if level is not None and sink is None:
             sink = cast("Sink[Kept]", Condensed(extras=("lower", "upper")))
-        result = engine.run(pair_set, solver, sink, info=info, **options)
+        result = dispatch.solve(Work(pair_set, Ready(solver), info=info), sink, **options)
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 

@@ -22,13 +22,13 @@ from asot.exact.cuda import solver as exact_cuda
 from asot.exact.metric_check import is_metric, worth_checking
 from asot.exact.shared_cost import ExactSharedCost, Transport, solve_one
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
-from asot.run import devices, engine
-from asot.run import gpu_engine as device_engine
+from asot.run import devices, dispatch
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances
 from asot.run.sinks import Kept, Sink
 from asot.run.solver import DeviceSolver, Solver
+from asot.run.work import Work
 from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, to_array
 
 
@@ -267,33 +267,38 @@ def run_sinkhorn(
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, options.max_iter, as_n_jobs(n_jobs))
 
-    def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> SinkhornSharedCost:
-        return SinkhornSharedCost(A, B, checked_cost, options)
+    def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> Callable[[], SinkhornSharedCost]:
+        return functools.partial(SinkhornSharedCost, A, B, checked_cost, options)
 
-    def on_gpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> sinkhorn_cuda.SinkhornCuda:
-        return sinkhorn_cuda.SinkhornCuda(A, B, checked_cost, options, precision=arithmetic)
+    def on_gpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> Callable[[], sinkhorn_cuda.SinkhornCuda]:
+        return functools.partial(sinkhorn_cuda.SinkhornCuda, A, B, checked_cost, options, precision=arithmetic)
 
     def self_terms(A: NDArray[np.float64]) -> Distances:
         n = len(A)
         diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
-        quiet = limits | {"progress": False}
-        return _run(diagonal, choice, lambda: on_cpu(A, None), lambda: on_gpu(A, None), None, quiet, {})
+        return _run(diagonal, choice, on_cpu(A, None), on_gpu(A, None), None, limits | {"progress": False}, {})
 
     with one_thread_per_product():
+        info = info | {"value": value}
         if value != "divergence":
-            solvers = functools.partial(on_cpu, first, second), functools.partial(on_gpu, first, second)
-            return _run(pair_set, choice, *solvers, sink, limits, info | {"value": value})
+            return _run(pair_set, choice, on_cpu(first, second), on_gpu(first, second), sink, limits, info)
         row_terms = self_terms(first)
         terms = row_terms, row_terms if second is None else self_terms(second)
-        return _run(
-            pair_set,
-            choice,
-            lambda: Debiased(on_cpu(first, second), *terms),
-            lambda: sinkhorn_cuda.DebiasedCuda(on_gpu(first, second), *terms),
-            sink,
-            limits,
-            info | {"value": value},
+        solvers = (
+            functools.partial(_debiased, on_cpu(first, second), *terms),
+            functools.partial(_debiased_on_gpu, on_gpu(first, second), *terms),
         )
+        return _run(pair_set, choice, *solvers, sink, limits, info)
+
+
+def _debiased(make: Callable[[], Solver], row_terms: Distances, column_terms: Distances) -> Debiased:
+    return Debiased(make(), row_terms, column_terms)
+
+
+def _debiased_on_gpu(
+    make: Callable[[], sinkhorn_cuda.SinkhornCuda], row_terms: Distances, column_terms: Distances
+) -> sinkhorn_cuda.DebiasedCuda:
+    return sinkhorn_cuda.DebiasedCuda(make(), row_terms, column_terms)
 
 
 def _run(
@@ -305,9 +310,9 @@ def _run(
     limits: dict[str, Any],
     info: dict[str, Any],
 ) -> Kept:
-    if choice.gpus:
-        return device_engine.run(pairs, gpu_solver(), cpu_solver, choice, sink, info=info, **limits)
-    return engine.run(pairs, cpu_solver(), sink, info=info | {"device_reason": choice.reason}, **limits)
+    info = info if choice.gpus else info | {"device_reason": choice.reason}
+    stays = isinstance(sink, KeepPlans)
+    return dispatch.solve(Work(pairs, cpu_solver, gpu_solver, choice, info, stays), sink, **limits)
 
 
 def _choose_for_sinkhorn(

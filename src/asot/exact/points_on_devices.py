@@ -9,10 +9,11 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points import ExactPointsCuda
 from asot.exact.points import ExactPoints
 from asot.jit.metrics import Ground
-from asot.run import devices, engine, gpu_engine
+from asot.run import devices, dispatch, engine, gpu_engine
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
 from asot.run.sinks import Kept, Sink
+from asot.run.work import Work
 from asot.validation import as_bytes, as_n_jobs
 
 
@@ -40,10 +41,11 @@ def solve_points(
     choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds)
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}
-        return engine.run(pairs, on_cpu(), sink, info=more, **limits)
+        return dispatch.solve(Work(pairs, on_cpu, None, choice, more), sink, **limits)
     budget = as_bytes(memory, engine.DEFAULT_MEMORY)
-    solver = ExactPointsCuda(
-        histograms, ground, column_start, n_pairs=len(pairs), memory=budget // (2 * gpu_engine.IN_FLIGHT),
+    on_gpu = functools.partial(
+        ExactPointsCuda, histograms, ground, column_start, n_pairs=len(pairs),
+        memory=budget // (2 * gpu_engine.IN_FLIGHT),
         table_bytes=None if memory is None else budget // 2, n_jobs=as_n_jobs(n_jobs),
     )  # fmt: skip
-    return gpu_engine.run(pairs, solver, on_cpu, choice, sink, info=info, **limits)
+    return dispatch.solve(Work(pairs, on_cpu, on_gpu, choice, info or {}), sink, **limits)

@@ -33,6 +33,14 @@ class Solution:
     plans: TilePlans | None = None
 
 
+def joined(parts: list[Solution]) -> Solution:
+    """The answers of several tiles, without plans, as those of one."""
+    names = ("values", "status", "n_iter", "marginal_error", "lower", "upper", "error")
+    columns = {name: [getattr(part, name) for part in parts] for name in names}
+    there: dict[str, Any] = {name: np.concatenate(column) for name, column in columns.items() if column[0] is not None}
+    return Solution(**there)
+
+
 class TilePlans(NamedTuple):
     """Optimal plans and potentials of the P pairs of a tile."""
 

@@ -1,0 +1,126 @@
+"""A run cut into blocks that can be solved anywhere and in any order: the plan of a store and of a cluster.
+
+The table of rows × columns is cut into squares. All pairs of one set are the squares on and above its diagonal; a list
+of pairs is cut into ranges. A block is known by its number alone, so what travels to a worker is a few bytes, and a row
+of the table lies in few blocks. The plan depends on the pairs and on the price of one, not on who solves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.pairs import AllPairs, Indices, ListedPairs, PairSet
+
+SMALLEST_SIDE = 64
+
+
+@dataclass(frozen=True)
+class BlockPairs:
+    """Rows first_row..last_row-1 with columns first_column..last_column-1, row by row; above the diagonal if asked."""
+
+    n_rows: int
+    n_columns: int
+    symmetric: bool
+    first_row: int
+    last_row: int
+    first_column: int
+    last_column: int
+
+    @property
+    def on_diagonal(self) -> bool:
+        return self.symmetric and self.first_row == self.first_column
+
+    def __len__(self) -> int:
+        height, width = self.last_row - self.first_row, self.last_column - self.first_column
+        return height * (height - 1) // 2 if self.on_diagonal else height * width
+
+    def indices(self, start: int, stop: int) -> Indices:
+        if self.on_diagonal:
+            row, column = AllPairs(self.last_row - self.first_row).indices(start, stop)
+        else:
+            row, column = np.divmod(np.arange(start, stop), self.last_column - self.first_column)
+        return row + self.first_row, column + self.first_column
+
+    def square(self, values: NDArray[Any], fill: Any, side: int) -> NDArray[Any]:
+        """Values (P,) of the block in their places of a (side, side) array."""
+        placed = np.full((side, side), fill, dtype=values.dtype)
+        height, width = self.last_row - self.first_row, self.last_column - self.first_column
+        if self.on_diagonal:
+            placed[np.triu_indices(height, 1)[0], np.triu_indices(height, 1)[1]] = values
+        else:
+            placed[:height, :width] = values.reshape(height, width)
+        return placed
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The blocks of a pair set; ``side`` rows and columns each, or ``side`` pairs of a list."""
+
+    pairs: PairSet
+    side: int
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.pairs, ListedPairs)
+
+    @property
+    def n_down(self) -> int:
+        """Blocks one below the other, or blocks of a list."""
+        return -(-(len(self.pairs) if self.is_list else self.pairs.n_rows) // self.side)
+
+    @property
+    def n_across(self) -> int:
+        return 1 if self.is_list else -(-self.pairs.n_columns // self.side)
+
+    def __len__(self) -> int:
+        if self.is_list or not self.pairs.symmetric:
+            return self.n_down * self.n_across
+        return self.n_down * (self.n_down + 1) // 2
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Row and column of a block in the grid."""
+        if self.is_list or not self.pairs.symmetric:
+            return divmod(number, self.n_across)
+        row, column = AllPairs(self.n_down + 1).indices(number, number + 1)
+        return int(row[0]), int(column[0]) - 1
+
+    def number(self, row: int, column: int) -> int:
+        """The block at a place on or above the diagonal of one set, or anywhere in the grid of two."""
+        if self.is_list or not self.pairs.symmetric:
+            return row * self.n_across + column
+        return int(AllPairs(self.n_down + 1).row_start(row)) + column - row
+
+    def block(self, number: int) -> PairSet:
+        """The pairs of a block."""
+        row, column = self.place(number)
+        p = self.pairs
+        if isinstance(p, ListedPairs):
+            own = p.pairs[row * self.side : (row + 1) * self.side]
+            return ListedPairs(own, p.n_rows, p.n_columns, p.symmetric)
+        return BlockPairs(
+            p.n_rows,
+            p.n_columns,
+            p.symmetric,
+            row * self.side,
+            min(p.n_rows, (row + 1) * self.side),
+            column * self.side,
+            min(p.n_columns, (column + 1) * self.side),
+        )
+
+
+def make_grid(pairs: PairSet, seconds_per_pair: float, most_seconds: float, largest_side: int) -> Grid:
+    """Blocks of at most about ``most_seconds`` each, and more than a few of them where there is much to do."""
+    affordable = most_seconds / max(seconds_per_pair, 1e-12)
+    if isinstance(pairs, ListedPairs):
+        side = min(affordable, largest_side**2, max(SMALLEST_SIDE**2, len(pairs) / 64))
+        return Grid(pairs, max(1, int(side)))
+    wanted = min(np.sqrt(affordable), largest_side, max(pairs.n_rows, pairs.n_columns) / 16)
+    return Grid(pairs, max(SMALLEST_SIDE, 2 ** int(np.log2(max(1.0, wanted)))))

@@ -1,0 +1,232 @@
+"""The files of a store: a Zarr group with one chunk per block, and a manifest that says what it is the result of.
+
+Chunks are written whole or not at all (zarr's local store renames them into place) and end with a checksum. Their size
+is known, so that a look into the folder tells which blocks are done; one of another size is torn, and simply not done.
+The manifest is JSON in the attributes of the group. Nothing in a store is executed, and what is allocated follows from
+files that are there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.fingerprint import differences
+from asot.run.grid import Grid
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
+
+FORMAT = 1
+CHECKSUM_BYTES = 4
+FILLS = {"status": -1, "indices": np.iinfo(np.int64).max}
+INSTALL = "a store needs zarr 3.1.3 or newer: pip install 'asot[scale]'"
+
+
+def import_zarr() -> Any:
+    try:
+        import zarr
+    except ImportError as error:
+        raise ImportError(INSTALL) from error
+    if tuple(int(part) for part in zarr.__version__.split(".")[:2]) < (3, 1):
+        raise ImportError(f"{INSTALL} (found {zarr.__version__})")
+    return zarr
+
+
+class StoreFiles:
+    """The group at a path, and which of its blocks are done."""
+
+    def __init__(self, path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet) -> None:
+        self.path, self.manifest = Path(path), manifest
+        self.grid = Grid(pairs, manifest["side"])
+        self.fields: dict[str, str] = manifest["fields"]
+        self.n_neighbors: int | None = manifest["n_neighbors"]
+        self._arrays: dict[str, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_arrays": {}}  # open files do not travel
+
+    def array(self, name: str) -> Any:
+        """The zarr.Array of a field."""
+        if name not in self._arrays:
+            self._arrays[name] = import_zarr().open_array(str(self.path / name), mode="r+")
+        return self._arrays[name]
+
+    def is_done(self, number: int) -> bool:
+        return all(_size(self._chunk_file(name, number)) == self._chunk_bytes(name) for name in self.fields)
+
+    def done(self) -> NDArray[np.bool_]:
+        """(blocks,) which are done."""
+        return np.array([self.is_done(number) for number in self.grid], dtype=np.bool_)
+
+    def write(self, number: int, chunks: Mapping[str, NDArray[Any]]) -> None:
+        """Write the chunks of a block, the values last."""
+        try:
+            for name in sorted(self.fields, key=lambda name: name in ("values", "distances")):
+                self.array(name)[self._place(number)] = self._cut(number, chunks[name].astype(self.fields[name]))
+        except OSError as error:
+            done = int(self.done().sum())
+            raise OSError(
+                error.errno,
+                f"the store {self.path} cannot be written ({error.strerror or error}); {done} of {len(self.grid)} "
+                "blocks are done and stay: make room or permission, and call again",
+            ) from error
+
+    def read(self, name: str, number: int) -> NDArray[Any]:
+        """The chunk of a block that is done; a damaged one is named."""
+        try:
+            return np.asarray(self.array(name)[self._place(number)])
+        except ValueError as error:
+            file = self._chunk_file(name, number)
+            raise ValueError(f"{file} is damaged ({error}); delete it and run the same call again") from error
+
+    def _place(self, number: int) -> Any:
+        if self.n_neighbors is not None:
+            return slice(number, number + 1)
+        row, column = self.grid.place(number)
+        own = slice(row * self.grid.side, (row + 1) * self.grid.side)
+        return own if self.grid.is_list else (own, slice(column * self.grid.side, (column + 1) * self.grid.side))
+
+    def _cut(self, number: int, chunk: NDArray[Any]) -> NDArray[Any]:
+        """At the rim of the table a block is smaller than its chunk."""
+        if self.n_neighbors is not None or self.grid.is_list:
+            return chunk
+        row, column = self.grid.place(number)
+        pairs, side = self.grid.pairs, self.grid.side
+        return chunk[: pairs.n_rows - row * side, : pairs.n_columns - column * side]
+
+    def _chunk_file(self, name: str, number: int) -> Path:
+        places: tuple[int, ...] = (number, 0, 0) if self.n_neighbors is not None else self.grid.place(number)
+        if self.grid.is_list and self.n_neighbors is None:
+            places = places[:1]
+        return self.path.joinpath(name, "c", *map(str, places))
+
+    def _chunk_bytes(self, name: str) -> int:
+        size = int(np.prod(_chunk_shape(self.grid, self.n_neighbors)))
+        return size * np.dtype(self.fields[name]).itemsize + CHECKSUM_BYTES
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return -1
+
+
+def _chunk_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
+    if n_neighbors is not None:
+        return (1, 2 * grid.side, n_neighbors)
+    return (grid.side,) if grid.is_list else (grid.side, grid.side)
+
+
+def _array_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
+    if n_neighbors is not None:
+        return (len(grid), 2 * grid.side, n_neighbors)
+    return (len(grid.pairs),) if grid.is_list else (grid.pairs.n_rows, grid.pairs.n_columns)
+
+
+# ---------------------------------------------------------------------------------------------- begin and read again
+
+
+def pairs_record(pairs: PairSet) -> dict[str, Any]:
+    """What the manifest says of the pairs."""
+    kind = "list" if isinstance(pairs, ListedPairs) else "all" if pairs.symmetric else "cross"
+    return {"kind": kind, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
+
+
+def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet) -> StoreFiles:
+    """Make a store, or come back to one that the same call has made. Another call's store is refused."""
+    folder = Path(path)
+    if not (folder / "zarr.json").exists():
+        if folder.exists() and any(folder.iterdir()):
+            raise ValueError(f"{folder} is a folder with other things in it; a store needs a folder of its own")
+        _make(folder, manifest, pairs)
+    there = read_manifest(folder)
+    wrong = differences(_told(there), _told(manifest))
+    if wrong:
+        more = f" (and {len(wrong) - 4} more)" if len(wrong) > 4 else ""
+        raise ValueError(
+            f"the store {folder} holds the result of another call: {'; '.join(wrong[:4])}{more}. Use another path, or "
+            "make the call that the store was begun with"
+        )
+    return StoreFiles(folder, there, pairs)
+
+
+def _told(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """All that must agree. The size of blocks is a choice of the first call."""
+    own = {"asot": manifest["asot"], "fields": str(sorted(manifest["fields"].items()))}
+    own |= {f"pairs.{key}": value for key, value in manifest["pairs"].items()}
+    return own | {"n_neighbors": manifest["n_neighbors"]} | manifest["settings"] | manifest["inputs"]
+
+
+def _make(folder: Path, manifest: dict[str, Any], pairs: PairSet) -> None:
+    """Under another name first: whoever is late takes what is there."""
+    zarr = import_zarr()
+    from zarr.codecs import Crc32cCodec
+
+    grid, k = Grid(pairs, manifest["side"]), manifest["n_neighbors"]
+    new = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        group = zarr.open_group(str(new), mode="w", attributes={"asot": manifest})
+        for name, dtype in manifest["fields"].items():
+            group.create_array(
+                name, shape=_array_shape(grid, k), chunks=_chunk_shape(grid, k), dtype=dtype, filters=None,
+                compressors=[Crc32cCodec()], fill_value=FILLS.get(name, np.nan), config={"write_empty_chunks": True},
+            )  # fmt: skip
+        if isinstance(pairs, ListedPairs):
+            group.create_array("pairs", data=pairs.pairs)
+        os.replace(new, folder)
+    except OSError as error:
+        if not (folder / "zarr.json").exists():
+            raise OSError(error.errno, f"the store {folder} cannot be made ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The manifest of a store, checked: a folder from a stranger is data, and nothing else."""
+    file = Path(path) / "zarr.json"
+    try:
+        with open(file, encoding="utf-8") as text:
+            manifest = json.loads(text.read(2**24))["attributes"]["asot"]
+        ok = manifest["format"] == FORMAT and _is_sound(manifest)
+    except OSError as error:
+        raise FileNotFoundError(f"{path} is no store: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no store of asot: its zarr.json has no manifest") from error
+    if not ok:
+        raise ValueError(f"{path} is a store of another format of asot, or not sound; this version reads {FORMAT}")
+    return dict(manifest)
+
+
+def _is_sound(manifest: Any) -> bool:
+    pairs, fields, k = manifest["pairs"], manifest["fields"], manifest["n_neighbors"]
+    counts = [manifest["side"], pairs["n_rows"], pairs["n_columns"], 1 if k is None else k]
+    known = {"values", "lower", "upper", "error", "status", "distances", "indices"}
+    return (
+        all(isinstance(count, int) and 0 < count < 2**40 for count in counts)
+        and manifest["side"] <= 2**16
+        and set(fields) <= known
+        and set(fields.values()) <= {"float64", "float32", "int8", "int64"}
+        and pairs["kind"] in ("all", "cross", "list")
+    )
+
+
+def open_files(path: str | os.PathLike[str]) -> StoreFiles:
+    """A store as it lies there."""
+    manifest = read_manifest(path)
+    told = manifest["pairs"]
+    pairs: PairSet
+    if told["kind"] == "list":
+        listed = np.asarray(import_zarr().open_array(str(Path(path) / "pairs"), mode="r")[:], dtype=np.int64)
+        pairs = ListedPairs(listed.reshape(-1, 2), told["n_rows"], told["n_columns"], bool(told["symmetric"]))
+    else:
+        both = told["n_rows"], told["n_columns"]
+        pairs = AllPairs(both[0]) if told["kind"] == "all" else CrossPairs(*both)
+    return StoreFiles(path, manifest, pairs)

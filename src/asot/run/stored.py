@@ -1,0 +1,257 @@
+"""What is in a store, read as it is asked for: values, rows, blocks, neighbours, or all of it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.pairs import ListedPairs, PairSet
+from asot.run.result import Distances, Neighbors
+from asot.run.sinks import keep_nearest
+from asot.run.store_files import StoreFiles, import_zarr, open_files
+from asot.validation import as_index, as_positive_int, refuse_what_cannot_fit
+
+Float = NDArray[np.float64]
+
+
+class Stored:
+    """The result of a run in a store. Nothing is read before it is asked for.
+
+    ``r[i, j]`` is one distance, ``r[i]`` a row, ``r[2:5, 7:9]`` a block, ``np.asarray(r)`` the whole matrix. Distances
+    that are not there yet are NaN.
+    """
+
+    def __init__(self, files: StoreFiles) -> None:
+        self._files = files
+        self.info: dict[str, Any] = {**files.manifest["settings"], "store": str(files.path)}
+
+    # ------------------------------------------------------------------------------------------------ what there is
+
+    @property
+    def pair_set(self) -> PairSet:
+        return self._files.grid.pairs
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pair_set.n_rows, self.pair_set.n_columns
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self._files.grid)
+
+    @property
+    def n_done(self) -> int:
+        """Blocks that are done."""
+        return int(self._files.done().sum())
+
+    @property
+    def is_complete(self) -> bool:
+        return self.n_done == self.n_blocks
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(self._files.fields)
+
+    def __len__(self) -> int:
+        return len(self.pair_set)
+
+    def __repr__(self) -> str:
+        done = self.n_done
+        state = "complete" if done == self.n_blocks else f"{done:,} of {self.n_blocks:,} blocks done"
+        return f"Stored: {len(self):,} pairs in {self._files.path}, {', '.join(self.fields)}; {state}"
+
+    # ------------------------------------------------------------------------------------------------ distances
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple) and len(index) == 2:
+            row, column = index
+        else:
+            row, column = index, slice(None)
+        if isinstance(row, (int, np.integer)) and isinstance(column, (int, np.integer)):
+            i, j = as_index(row, "i", self.shape[0]), as_index(column, "j", self.shape[1])
+            return float(self.block(slice(i, i + 1), slice(j, j + 1))[0, 0])
+        if isinstance(row, (int, np.integer)):
+            i = as_index(row, "i", self.shape[0])
+            return self.block(slice(i, i + 1), column)[0]
+        if isinstance(column, (int, np.integer)):
+            j = as_index(column, "j", self.shape[1])
+            return self.block(row, slice(j, j + 1))[:, 0]
+        return self.block(row, column)
+
+    def block(self, rows: slice, columns: slice, field: str = "values") -> NDArray[Any]:
+        """Distances (or another field) of some rows and columns, read from the chunks that hold them."""
+        self._needs_values("blocks")
+        if field not in self._files.fields:
+            raise ValueError(f"the store has no {field!r}; it has {', '.join(self.fields)}")
+        array, pairs = self._files.array(field), self.pair_set
+        if isinstance(pairs, ListedPairs):
+            raise ValueError("a list of pairs has no rows; use .values() with .pair_set")
+        (r0, r1), (c0, c1) = _bounds(rows, pairs.n_rows), _bounds(columns, pairs.n_columns)
+        if not pairs.symmetric:
+            return np.asarray(array[r0:r1, c0:c1])
+        # Only what is above the diagonal is stored: the rest is its mirror.
+        upper = self._upper(array, r0, r1, c0, c1)
+        lower = self._upper(array, c0, c1, r0, r1).T
+        i, j = np.arange(r0, r1)[:, None], np.arange(c0, c1)[None, :]
+        found = np.where(i < j, upper, lower)
+        found[np.broadcast_to(i == j, found.shape)] = 0
+        return found
+
+    def _upper(self, array: Any, r0: int, r1: int, c0: int, c1: int) -> NDArray[Any]:
+        """The part of the array, without reading blocks that lie below the diagonal altogether."""
+        found = np.full((r1 - r0, c1 - c0), array.fill_value, dtype=array.dtype)
+        side = self._files.grid.side
+        for top in range(r0 // side * side, r1, side):
+            a, b, left = max(top, r0), min(top + side, r1), max(c0, top)
+            if left < c1 and a < b:
+                found[a - r0 : b - r0, left - c0 :] = array[a:b, left:c1]
+        return found
+
+    def matrix(self) -> NDArray[Any]:
+        """All of it (N, M)."""
+        refuse_what_cannot_fit(8 * self.shape[0] * self.shape[1], "the matrix", "read blocks of it: r[0:1000]")
+        return self.block(slice(None), slice(None))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        whole = self.matrix() if not isinstance(self.pair_set, ListedPairs) else self.values()
+        return whole if dtype is None else whole.astype(dtype)
+
+    def values(self, field: str = "values") -> NDArray[Any]:
+        """Every value (P,) in pair order, as `Distances.values` has them."""
+        refuse_what_cannot_fit(8 * len(self), "all values", "use .condensed(path), which writes them to a file")
+        return self._fill(np.empty(len(self), self._files.fields[field]), field)
+
+    def condensed(self, path: str | os.PathLike[str], field: str = "values") -> NDArray[Any]:
+        """Every value in pair order as a memory-mapped .npy file (P,), for SciPy and others."""
+        mapped = np.lib.format.open_memmap(path, mode="w+", dtype=self._files.fields[field], shape=(len(self),))
+        self._fill(mapped, field)
+        mapped.flush()
+        return mapped
+
+    def _fill(self, out: NDArray[Any], field: str) -> NDArray[Any]:
+        self._needs_values("values")
+        pairs, side, position = self.pair_set, self._files.grid.side, 0
+        if isinstance(pairs, ListedPairs):
+            out[:] = self._files.array(field)[:]
+            return out
+        for top in range(0, pairs.n_rows, side):
+            bottom = min(top + side, pairs.n_rows)
+            strip = self._strip(field, top, bottom)
+            for row in range(top, bottom):
+                part = strip[row - top, row + 1 - top :] if pairs.symmetric else strip[row - top]
+                out[position : position + len(part)] = part
+                position += len(part)
+        return out
+
+    def _strip(self, field: str, top: int, bottom: int) -> NDArray[Any]:
+        first = top if self.pair_set.symmetric else 0
+        return np.asarray(self._files.array(field)[top:bottom, first:])
+
+    def distances(self) -> Distances:
+        """The result in memory, as the call without a store would have returned it."""
+        if not self.is_complete:
+            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        values = self.values().astype(np.float64)
+        extra = [name for name in ("lower", "upper", "error") if name in self.fields]
+        more: dict[str, Any] = {name: self.values(name).astype(np.float64) for name in extra}
+        status = self.values("status") if "status" in self.fields else np.zeros(len(values), np.int8)
+        n_iter = np.zeros(len(values), np.int32)
+        return Distances(values, status, n_iter, self.pair_set, info=dict(self.info), **more)
+
+    # ------------------------------------------------------------------------------------------------ neighbours
+
+    def top_k(self, n_neighbors: int | None = None) -> Neighbors:
+        """The nearest of every row; in a store of neighbours, as many as it keeps or fewer."""
+        kept = self._files.n_neighbors
+        most = kept if kept is not None else self.shape[1] - self.pair_set.symmetric
+        k = as_positive_int(most if n_neighbors is None else n_neighbors, "n_neighbors")
+        if k > most or (kept is None and n_neighbors is None):
+            raise ValueError(f"n_neighbors must be given, and at most {most} in this store; found {n_neighbors!r}")
+        if not self.is_complete:
+            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        parts = [self._nearest_of_strip(row, k) for row in range(self._files.grid.n_down)]
+        indices, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Neighbors(indices, distances, {**self.info, "n_columns": self.shape[1]})
+
+    def _nearest_of_strip(self, strip: int, k: int) -> tuple[NDArray[np.int64], Float]:
+        """The K nearest of the rows of one row of blocks, merged from the blocks that know them."""
+        grid = self._files.grid
+        first = strip * grid.side
+        n = min(grid.side, self.shape[0] - first)
+        distances, indices = np.full((n, k), np.inf), np.full((n, k), np.iinfo(np.int64).max)
+        kept = distances, indices, np.empty((n, k, 0))
+        for rows, columns, values in self._candidates(strip, n):
+            keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *kept)
+        return indices, distances
+
+    def _candidates(self, strip: int, n: int) -> Any:
+        grid, first = self._files.grid, strip * self._files.grid.side
+        if self._files.n_neighbors is None:
+            for left in range(0, self.shape[1], grid.side):
+                found = self.block(slice(first, first + n), slice(left, min(left + grid.side, self.shape[1])))
+                rows, columns = (index.ravel() for index in np.indices(found.shape))
+                columns = columns + left
+                other = columns != rows + first if self.pair_set.symmetric else np.ones(len(rows), dtype=np.bool_)
+                yield rows[other], columns[other], found.ravel()[other].astype(np.float64)
+            return
+        for other in range(grid.n_across):
+            symmetric = self.pair_set.symmetric
+            mirrored = symmetric and other < strip
+            halves = [1] if mirrored else [0, 1] if symmetric and other == strip else [0]
+            number = grid.number(other, strip) if mirrored else grid.number(strip, other)
+            chunk = self._files.read("distances", number)[0], self._files.read("indices", number)[0]
+            for half in halves:
+                distances, indices = (part[half * grid.side : half * grid.side + n] for part in chunk)
+                there = np.isfinite(distances)
+                yield np.nonzero(there)[0], indices[there], distances[there].astype(np.float64)
+
+    def _needs_values(self, what: str) -> None:
+        if self._files.n_neighbors is not None:
+            raise ValueError(f"this store keeps the nearest only, and has no {what}; use .top_k()")
+
+    # ------------------------------------------------------------------------------------------------ other libraries
+
+    def zarr(self) -> Any:
+        """The Zarr group itself. Within one set its arrays hold what is above the diagonal."""
+        return import_zarr().open_group(str(self._files.path), mode="r")
+
+    def dask(self) -> Any:
+        """The matrix as a dask.array, in chunks of a block."""
+        da: Any = importlib.import_module("dask.array")
+
+        self._needs_values("matrix")
+        side = self._files.grid.side
+        if not self.is_complete:
+            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        upper = da.from_zarr(self._files.array("values"), chunks=(side, side))
+        if not self.pair_set.symmetric:
+            return upper
+        zeros = da.nan_to_num(da.triu(upper, 1))
+        return zeros + zeros.T
+
+
+def open_store(path: str | os.PathLike[str]) -> Stored:
+    """Open what `sinks.Store` has written, complete or not; nothing is executed or changed.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, asot
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = asot.sinks.Store(folder + "/run.zarr")
+    ...     _ = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), sink=store)
+    ...     r = asot.open_store(folder + "/run.zarr")
+    ...     r[0, 1], np.asarray(r).tolist()
+    (1.0, [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    """
+    return Stored(open_files(path))
+
+
+def _bounds(index: Any, size: int) -> tuple[int, int]:
+    if not isinstance(index, slice) or index.step not in (None, 1):
+        raise IndexError(f"a store is read by numbers and slices of step 1; found {index!r}")
+    start, stop, _ = index.indices(size)
+    return start, max(start, stop)
