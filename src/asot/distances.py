@@ -6,6 +6,7 @@ prepare a solver, let the engine run it.
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any, cast
 
@@ -296,14 +297,15 @@ def pairwise_exact(
     info = {"p": 1, "estimate": "exact"}
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     if pooled.dim == 1 and metric in NORMS and devices.parse(device)[0] != "cuda":
-        line = OneDimension(
+        line = functools.partial(
+            OneDimension,
             prepare_metric(pooled.points, metric, metric_params),
             pooled.offsets,
             pooled.masses,
             column_start=column_start,
         )
         reason = "asked for" if device == "cpu" else "sorting takes no GPU"
-        result = engine.run(pair_set, line, sink, info={**info, "device_reason": reason}, **limits)
+        result = dispatch.solve(Work(pair_set, line, info={**info, "device_reason": reason}), sink, **limits)
     else:
         histograms = sparse_histograms(pooled)
         ground = prepare_metric(histograms.points, metric, metric_params)

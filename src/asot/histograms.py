@@ -116,8 +116,9 @@ def run_emd(
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     few = not worth_checking(len(checked_cost), len(pair_set)) and devices.parse(device)[0] != "cuda" and not plans
     if few and looks_like_metric(checked_cost):
-        info = {"device_reason": "asked for" if device == "cpu" else "too few pairs for a GPU"}
-        return engine.run(pair_set, CancelAndCheck(first, second, checked_cost), sink, info=info, **limits)
+        reason = "asked for" if device == "cpu" else "too few pairs for a GPU"
+        solver = functools.partial(CancelAndCheck, first, second, checked_cost)
+        return dispatch.solve(Work(pair_set, solver, info={**info, "device_reason": reason}), sink, **limits)
     cancel = not few and is_metric(checked_cost, n_jobs=jobs, progress=progress)
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:

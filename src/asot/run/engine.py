@@ -8,12 +8,11 @@ tile size, since each pair is solved by itself and sinks see pairs in order.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot.run.executors import CallingThread, Stop, Threads
 from asot.run.pairs import PairSet, tiles
@@ -117,23 +116,3 @@ def _is_short(solver: Solver, n_pairs: int, jobs: int) -> bool:
     """Whether threads would cost more than they bring. Solvers that cannot tell how long they take get theirs."""
     expected = getattr(solver, "expected_seconds", None)
     return expected is not None and expected(n_pairs) * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS
-
-
-def tabulate(
-    function: Callable[[NDArray[np.int64], NDArray[np.int64], Stop], NDArray[Any]],
-    pairs: PairSet,
-    per_tile: int,
-    n_jobs: int,
-    *,
-    progress: ProgressLike = False,
-    label: str = "pairs",
-) -> NDArray[Any]:
-    """What a function of (rows, columns, stop) says of every pair (P, …): for measurements that are no distances."""
-    parts = []
-    per_tile = max(1, min(per_tile, -(-len(pairs) // (4 * n_jobs))))
-    with Progress(progress, len(pairs), label) as shown:
-        work = Threads(n_jobs).map(lambda own, stop: function(*pairs.indices(*own), stop), tiles(len(pairs), per_tile))
-        for part in work:
-            parts.append(part)
-            shown.advance(len(part))
-    return np.concatenate(parts)

@@ -101,7 +101,7 @@ class Store:
         files = begin(Path(self.path).absolute(), self._manifest(work), work.pairs)
         executor = Threads(1 if work.choice.gpus else n_jobs) if executor is None else executor
         solve = SolveBlock(work, memory // max(1, executor.jobs), files)
-        missing = np.flatnonzero(~files.done())
+        missing = np.setdiff1d(np.arange(len(files.grid)), np.fromiter(files.done(), np.int64))
         mine = missing[self._is_mine(missing, len(files.grid))]
         total = len(work.pairs) if self.part is None else len(work.pairs) // self.part[1]
         with Progress(progress, total, "pairs (stored)") as shown:

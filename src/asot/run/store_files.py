@@ -61,9 +61,33 @@ class StoreFiles:
     def is_done(self, number: int) -> bool:
         return all(_size(self._chunk_file(name, number)) == self._chunk_bytes(name) for name in self.fields)
 
-    def done(self) -> NDArray[np.bool_]:
-        """(blocks,) which are done."""
-        return np.array([self.is_done(number) for number in self.grid], dtype=np.bool_)
+    def done(self) -> set[int]:
+        """Blocks that are done, as the folder shows: no more than there are files."""
+        found = [self._done_of(name) for name in self.fields]
+        return set.intersection(*found)
+
+    def _done_of(self, name: str) -> set[int]:
+        chunks, expected = self.path / name / "c", self._chunk_bytes(name)
+        depth = len(_chunk_shape(self.grid, self.n_neighbors))
+        done = set()
+        for folder, _, files in os.walk(chunks):
+            place = Path(folder).relative_to(chunks).parts
+            if len(place) != depth - 1 or not all(part.isdecimal() for part in place):
+                continue
+            for file in files:
+                if file.isdecimal() and _size(Path(folder, file)) == expected:
+                    number = self._number((*map(int, place), int(file)))
+                    if 0 <= number < len(self.grid):
+                        done.add(number)
+        return done
+
+    def _number(self, place: tuple[int, ...]) -> int:
+        if self.n_neighbors is not None or self.grid.is_list:
+            return place[0]
+        row, column = place
+        below = self.grid.pairs.symmetric and row > column
+        outside = row >= self.grid.n_down or column >= self.grid.n_across
+        return -1 if below or outside else self.grid.number(row, column)
 
     def write(self, number: int, chunks: Mapping[str, NDArray[Any]]) -> None:
         """Write the chunks of a block, the values last."""
@@ -71,7 +95,7 @@ class StoreFiles:
             for name in sorted(self.fields, key=lambda name: name in ("values", "distances")):
                 self.array(name)[self._place(number)] = self._cut(number, chunks[name].astype(self.fields[name]))
         except OSError as error:
-            done = int(self.done().sum())
+            done = len(self.done())
             raise OSError(
                 error.errno,
                 f"the store {self.path} cannot be written ({error.strerror or error}); {done} of {len(self.grid)} "
@@ -210,7 +234,7 @@ def _is_sound(manifest: Any) -> bool:
     counts = [manifest["side"], pairs["n_rows"], pairs["n_columns"], 1 if k is None else k]
     known = {"values", "lower", "upper", "error", "status", "distances", "indices"}
     return (
-        all(isinstance(count, int) and 0 < count < 2**40 for count in counts)
+        all(isinstance(count, int) and 0 < count < 2**31 for count in counts)
         and manifest["side"] <= 2**16
         and set(fields) <= known
         and set(fields.values()) <= {"float64", "float32", "int8", "int64"}

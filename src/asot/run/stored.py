@@ -46,7 +46,7 @@ class Stored:
     @property
     def n_done(self) -> int:
         """Blocks that are done."""
-        return int(self._files.done().sum())
+        return len(self._files.done())
 
     @property
     def is_complete(self) -> bool:
