@@ -24,19 +24,20 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
 from asot.exact.metric_check import is_metric
-from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import solve_points
 from asot.exact.shared_cost import ExactSharedCost
+from asot.exact.solvers import cpu_solver, is_plain, on_cpu
 from asot.histograms import one_thread_per_product, run_emd, run_sinkhorn
-from asot.jit.metrics import NORMS, prepare_metric
-from asot.run import devices, dispatch
+from asot.jit.costs import Metric
+from asot.jit.metrics import prepare_metric
+from asot.run import devices, dispatch, engine
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status, named
 from asot.run.sinks import Callback, Condensed, Counts, Dense, Kept, Radius, Sink
 from asot.run.solver import Solver
 from asot.run.work import Ready, Work
-from asot.validation import as_choice, as_histograms, as_positive_int, as_seed
+from asot.validation import as_bytes, as_choice, as_histograms, as_positive_int, as_seed
 
 
 def pairwise(
@@ -255,29 +256,41 @@ def pairwise_exact(
     D: Distributions,
     E: Distributions | None = None,
     *,
-    pairs: ArrayLike | None = None,
-    metric: str = "euclidean",
+    p: float = 1,
+    metric: Metric = "euclidean",
     metric_params: dict[str, Any] | None = None,
+    unmatched: Any = None,
+    pairs: ArrayLike | None = None,
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
     sink: Sink[Kept] | None = None,
 ) -> Kept:
-    """The original W_1 within a collection, or between two: exact, no anchors.
+    """The original W_p within a collection, or between two: exact, no anchors.
 
     Parameters
     ----------
     D, E, pairs, device, n_jobs, memory, progress, sink
         As in `pairwise`. A GPU takes pairs that have up to 512 points left on each side after common mass is
         cancelled; larger ones are solved on the CPU, and ``info["n_solved_on_cpu"]`` counts them.
-    metric : str
-        Ground metric: any of scipy's ``cdist`` that satisfies the triangle inequality ("euclidean", "cityblock",
-        "chebyshev", "minkowski", "canberra", "hamming", "jaccard", "rogerstanimoto", "sokalsneath", "jensenshannon",
-        "seuclidean", "mahalanobis").
+    p : float
+        Order of the distance, ≥ 1: W_p = (min Σ T d^p)^(1/p). The root is taken.
+    metric : str or function
+        Ground distance d. Metrics with kernels of their own: "euclidean", "cityblock", "chebyshev", "minkowski",
+        "canberra", "hamming", "jaccard", "rogerstanimoto", "sokalsneath", "jensenshannon", "seuclidean",
+        "mahalanobis"; also "angular" and "great_circle" ((latitude, longitude) in radians), and the costs "sqeuclidean"
+        and "cosine", which are no metrics. Any other name of SciPy or scikit-learn, "periodic", "precomputed", or a
+        function of two points is kept as a table over the distinct points. ``info["metric_proven"]`` says whether it
+        is known to be a metric.
     metric_params : dict, optional
         ``p`` of "minkowski" (2 without), ``V`` of "seuclidean", ``VI`` of "mahalanobis" (without: from the distinct
-        points that carry mass).
+        points that carry mass), ``radius`` of "great_circle", ``box`` of "periodic" (lengths), ``distances`` (V, V) of
+        "precomputed", whose points (n, 1) are places in that matrix.
+    unmatched : number, array-like (n,) or "diagonal", optional
+        None: every distribution has total 1. Otherwise masses are taken as they were given (`Distributions.totals`),
+        and this is the price of mass without partner: the same for all points, that of each point of the collection
+        (and of the second one, behind it), or its distance to the diagonal, for persistence diagrams.
 
     Returns
     -------
@@ -289,27 +302,24 @@ def pairwise_exact(
     >>> D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]], [[2.0]]])
     >>> asot.pairwise_exact(D).values
     array([1.5, 1.5, 1. ])
+    >>> asot.pairwise_exact(D, p=2).values.round(4)
+    array([1.5811, 1.5811, 1.    ])
     """
     devices.parse(device)
     D, E = _read_both(D, E)
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    info = {"p": 1, "estimate": "exact"}
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    if pooled.dim == 1 and metric in NORMS and devices.parse(device)[0] != "cuda":
-        line = functools.partial(
-            OneDimension,
-            prepare_metric(pooled.points, metric, metric_params),
-            pooled.offsets,
-            pooled.masses,
-            column_start=column_start,
-        )
-        reason = "asked for" if device == "cpu" else "sorting takes no GPU"
-        result = dispatch.solve(Work(pair_set, line, info={**info, "device_reason": reason}), sink, **limits)
-    else:
+    if is_plain(pooled, p, metric, unmatched, device):
         histograms = sparse_histograms(pooled)
-        ground = prepare_metric(histograms.points, metric, metric_params)
+        ground = prepare_metric(histograms.points, str(metric), metric_params)
+        info = {"p": 1, "estimate": "exact"}
         result = solve_points(pair_set, histograms, ground, column_start, device, sink, info=info, **limits)
+    else:
+        budget = as_bytes(memory, engine.DEFAULT_MEMORY)
+        make = functools.partial(cpu_solver, pooled, p, metric, metric_params, unmatched, column_start, budget)
+        info = {"estimate": "exact", **on_cpu(p, pooled.dim, metric, unmatched, device)}
+        result = dispatch.solve(Work(pair_set, make, info=info), sink, **limits)
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 

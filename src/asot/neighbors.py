@@ -23,10 +23,12 @@ from asot.bounds.search.sweep import Best, Edges, Search
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.points import ExactPoints
+from asot.exact.solvers import cpu_solver
 from asot.jit.metrics import Ground, prepare_metric
 from asot.run import devices, engine
 from asot.run.progress import Progress, ProgressLike
 from asot.run.result import Neighbors, neighbor_graph
+from asot.run.solver import Solver
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
 
 SHARE_SOLVED = 0.1
@@ -239,6 +241,7 @@ class _Problem(NamedTuple):
     histograms: SparseHistograms
     ground: Ground
     shape: Shape
+    solver: Solver
     jobs: int
     memory: int
 
@@ -255,7 +258,9 @@ def _read(Q: Any, D: Any, metric: str, parameters: Any, n_jobs: Any, memory: Any
     ground = prepare_metric(histograms.points, metric, parameters)
     start = 0 if second is None else len(first)
     shape = Shape(len(first), len(first) if second is None else len(second), start, second is None)
-    return _Problem(pooled, histograms, ground, shape, as_n_jobs(n_jobs), as_bytes(memory, engine.DEFAULT_MEMORY))
+    budget = as_bytes(memory, engine.DEFAULT_MEMORY)
+    solver = cpu_solver(pooled, 1, metric, parameters, None, start, budget, histograms)
+    return _Problem(pooled, histograms, ground, shape, solver, as_n_jobs(n_jobs), budget)
 
 
 def _choose(device: str, problem: _Problem, bounds: Any, space: Any) -> devices.Choice:
@@ -271,14 +276,13 @@ def _search_on_gpus(
 ) -> dict[str, Any]:
     from asot.bounds.search.on_gpus import search_on_gpus
 
-    _, histograms, ground, shape, jobs, memory = problem
+    _, histograms, ground, shape, _, jobs, memory = problem
     found = search_on_gpus(histograms, ground, shape, sink, choice, jobs, memory, shown)
     own = {"estimate": "exact", "p": 1, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
     return found | own | {"bounds": ["projections", "least costs"], "seconds": time.perf_counter() - started}
 
 
 def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any) -> tuple[Search, Offer]:
-    pooled, histograms, ground, shape, jobs, memory = problem
-    solver = ExactPoints(histograms, ground, column_start=shape.column_start)
+    pooled, histograms, ground, shape, solver, jobs, memory = problem
     offer = offer_bounds(pooled, histograms, ground, shape, bounds, space, jobs, memory // 2, random_state)
     return Search(shape, solver, jobs, memory // 2, offer.made), offer

@@ -23,7 +23,9 @@ from asot.data.reading import factorized
 from asot.distances import _fitted_space
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
+from asot.exact.solvers import as_order
 from asot.exact.workspace import MASS_BITS
+from asot.jit.costs import Metric, cost_table, prepare_cost
 from asot.run.frames import need_pandas
 from asot.validation import FloatArray, as_histograms, to_array
 
@@ -36,7 +38,8 @@ class TransportPlan(sparse.csr_array):
     Attributes
     ----------
     cost : float
-        What the plan costs: mass times Euclidean distance. W_1 itself where the plan is exact, else at least W_1.
+        What the plan costs: mass times distance, for p > 1 the root of mass times d^p. W_p itself where the plan is
+        exact, else at least W_1.
     is_exact : bool
     ids : tuple
         The names of the two distributions.
@@ -72,7 +75,16 @@ class TransportPlan(sparse.csr_array):
 
 
 def plan(
-    D: Distributions, i: int | str, j: int | str, *, space: Any = None, exact: bool = False, random_state: Any = None
+    D: Distributions,
+    i: int | str,
+    j: int | str,
+    *,
+    p: float = 1,
+    metric: Metric = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    space: Any = None,
+    exact: bool = False,
+    random_state: Any = None,
 ) -> TransportPlan:
     """A transport plan between distributions i and j of a collection, on their original points.
 
@@ -82,6 +94,9 @@ def plan(
         Or a list of point arrays.
     i, j : int or str
         Which two: places, or ids that are text.
+    p, metric, metric_params
+        Order of the distance and ground distance, as in `pairwise_exact`; other than the default only with
+        ``exact=True``.
     space : AnchorSpace or anchor learner, optional
         The space whose plan is lifted; as in `pairwise`. Not needed with ``exact=True``.
     exact : bool
@@ -107,12 +122,29 @@ def plan(
     D = as_distributions(D)
     pair = D[[D.place(i, "i"), D.place(j, "j")]]
     if exact:
-        (x, a), (y, b) = pair
-        value, optimal, _ = solve_one(a, b, _distances(x, y))
-        return _as_plan(optimal, value, pair, is_exact=True)
+        (_, a), (_, b) = pair
+        order = as_order(p)
+        costs, unit = _powers(pair, order, metric, metric_params)
+        value, optimal, _ = solve_one(a, b, costs)
+        return _as_plan(optimal, unit * value ** (1.0 / order), pair, is_exact=True)
+    if as_order(p) != 1 or metric != "euclidean":
+        raise ValueError("a lifted plan is for p=1 and metric='euclidean'; pass exact=True for other distances")
     lifted = _lifted(_fitted_space(space, D, random_state), pair).tocoo()
     moved = _distances_of(pair, lifted.row, lifted.col)
     return _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
+
+
+def _powers(pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None) -> tuple[Float, float]:
+    """(d / unit)^p between the points of a collection of two (n_0, n_1), and the unit: the largest distance."""
+    if p == 1 and metric == "euclidean":
+        (x, _), (y, _) = pair
+        return _distances(x, y), 1.0
+    points, index = distinct_rows(pair.points)
+    distances = cost_table(prepare_cost(points, metric, parameters))
+    middle = int(pair.offsets[1])
+    costs = distances[np.ix_(index[:middle], index[middle:])]
+    unit = float(costs.max()) or 1.0
+    return (costs / unit) ** p, unit
 
 
 def _as_plan(entries: Any, cost: float, pair: Distributions, *, is_exact: bool) -> TransportPlan:

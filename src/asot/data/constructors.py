@@ -221,3 +221,27 @@ class Constructors:
         from asot.data.adapters.images import flatten_images
 
         return cls._on_support(*flatten_images(stack, ids))
+
+    @classmethod
+    def from_diagrams(
+        cls, diagrams: Sequence[Any], *, infinity: float | str | None = None, ids: Sequence[Any] | None = None
+    ) -> Distributions:
+        """From persistence diagrams (n_i, 2) of birth and death, also empty ones; every point has mass 1.
+
+        Parameters
+        ----------
+        diagrams : list of array-like (n_i, 2)
+        infinity : float or "drop", optional
+            What becomes of points at infinity: the number that stands for it, or nothing. None refuses them.
+        ids : sequence of length N, optional
+
+        Points on the diagonal are left out. The distances of GUDHI are those with ``unmatched="diagonal"``:
+
+        >>> import asot
+        >>> D = asot.Distributions.from_diagrams([[[0.0, 1.0], [0.2, 0.5]], [[0.0, 1.2]]])
+        >>> asot.pairwise_exact(D, p=1, metric="chebyshev", unmatched="diagonal").values.round(3)
+        array([0.35])
+        """
+        from asot.data.adapters.diagrams import read_diagrams
+
+        return cls.from_list(*read_diagrams(diagrams, infinity, ids), ids)

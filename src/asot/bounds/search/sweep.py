@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.search.cascade import Look, Shape
-from asot.exact.points import ExactPoints
 from asot.run import engine
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
 from asot.run.progress import Progress
 from asot.run.sinks import Tile, keep_nearest
+from asot.run.solver import Solver
 
 Limits = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -32,7 +32,7 @@ class Search:
     """One search: whose pairs, what solves them, and the counts for the report."""
 
     shape: Shape
-    solver: ExactPoints
+    solver: Solver
     jobs: int
     memory: int
     made: dict[str, Any]

@@ -1,0 +1,63 @@
+"""Persistence diagrams: each is a set of points (birth, death), and a point weighs 1.
+
+What the libraries do with special points:
+
+* points on the diagonal say nothing; they are left out;
+* an empty diagram becomes one point on the diagonal, which costs nothing to leave unmatched, so that its distance from
+  another one is what that one's points cost alone;
+* points at infinity (features that never die) have no distance to the diagonal. GUDHI matches them with each other, and
+  gives infinity where their numbers differ; with ``keep_essential_parts=False`` it leaves them out, as persim does.
+  Here the caller says what becomes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.reading import label_of
+from asot.validation import to_float_array
+
+
+def read_diagrams(
+    diagrams: Sequence[Any], infinity: float | str | None, ids: Any
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    """Points (n_i, 2) and masses (n_i,) of every diagram."""
+    if infinity is not None and infinity != "drop" and not _is_number(infinity):
+        raise ValueError(f"infinity must be None, 'drop' or a finite number; found {infinity!r}")
+    points = [_read_one(i, diagram, infinity, ids) for i, diagram in enumerate(diagrams)]
+    return points, [np.ones(len(own)) for own in points]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _read_one(i: int, diagram: Any, infinity: float | str | None, ids: Any) -> NDArray[np.float64]:
+    name = label_of(i, ids)
+    points = np.asarray(to_float_array(diagram, f"diagram {i}"), dtype=np.float64)
+    if points.size == 0:
+        return np.zeros((1, 2))
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"{name} must be an array (n, 2) of birth and death; found shape {points.shape}")
+    if np.isnan(points).any():
+        raise ValueError(f"{name} has NaN at point {int(np.argmax(np.isnan(points).any(axis=1)))}; drop it")
+    endless = np.isinf(points).any(axis=1)
+    if endless.any():
+        if infinity is None:
+            raise ValueError(
+                f"{name} has a point at infinity ({points[endless][0].tolist()}), whose distance to the diagonal is "
+                "infinite; pass infinity='drop' to leave such points out (GUDHI with keep_essential_parts=False, "
+                "persim) or the number that stands for infinity, such as the largest value of the filtration"
+            )
+        if infinity == "drop":
+            points = points[~endless]
+        else:
+            points = np.where(np.isinf(points), np.copysign(float(infinity), points), points)
+    lively = points[points[:, 0] != points[:, 1]]
+    if len(lively):
+        return lively
+    return points[:1].copy() if len(points) else np.zeros((1, 2))

@@ -1,0 +1,79 @@
+"""Which solver the arguments of a call ask for: sorting, W_1 under a metric with a kernel, or any other cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact.any_cost import ExactAnyCost
+from asot.exact.one_dimension import OneDimension
+from asot.exact.points import ExactPoints
+from asot.exact.unmatched import Unmatched, read_unmatched
+from asot.jit.costs import KERNELS, GroundCost, Metric, prepare_cost
+from asot.jit.metrics import NORMS, prepare_metric
+from asot.run import devices
+from asot.run.solver import Solver
+
+
+def as_order(p: Any) -> float:
+    """p of W_p."""
+    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p < np.inf:
+        raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
+    return float(p)
+
+
+def is_plain(pooled: Distributions, p: Any, metric: Any, unmatched: Any, device: str) -> bool:
+    """Whether a call is W_1 of total masses 1 under a metric with a kernel of its own, which GPUs solve, too."""
+    on_line = pooled.dim == 1 and metric in NORMS and devices.parse(device)[0] != "cuda"
+    return as_order(p) == 1 and unmatched is None and not callable(metric) and metric in KERNELS and not on_line
+
+
+def cpu_solver(
+    pooled: Distributions,
+    p: Any,
+    metric: Metric,
+    parameters: dict[str, Any] | None,
+    unmatched: Any,
+    column_start: int,
+    memory: int,
+    histograms: SparseHistograms | None = None,
+) -> Solver:
+    """The solver of a collection. ``histograms``: the collection over its distinct points, where that is known."""
+    order = as_order(p)
+    if pooled.dim == 1 and metric in NORMS and unmatched is None:
+        ground = prepare_metric(pooled.points, str(metric), parameters)
+        return OneDimension(ground, pooled.offsets, pooled.masses, p=order, column_start=column_start)
+    histograms = sparse_histograms(pooled) if histograms is None else histograms
+    if is_plain(pooled, p, metric, unmatched, "cpu"):
+        return ExactPoints(histograms, prepare_metric(histograms.points, str(metric), parameters), column_start)
+    cost = prepare_cost(histograms.points, metric, parameters, memory)
+    prices = None if unmatched is None else _read_prices(unmatched, pooled, cost)
+    return ExactAnyCost(histograms, cost, order, prices, column_start)
+
+
+def _read_prices(unmatched: Any, pooled: Distributions, cost: GroundCost) -> Unmatched:
+    index: NDArray[np.int64] = np.full(len(pooled.masses), -1)
+    held = pooled.masses > 0
+    index[held] = distinct_rows(pooled.points[held])[1]
+    return read_unmatched(unmatched, pooled, index, cost)
+
+
+def on_cpu(p: Any, dim: int, metric: Any, unmatched: Any, device: str) -> dict[str, Any]:
+    """For ``info``: what the numbers are, and why a GPU has no part in it. Refuses a GPU that was asked for by name."""
+    if devices.parse(device)[0] == "cuda":
+        raise ValueError(
+            f"device={str(device)!r} solves p=1 under {', '.join(KERNELS)}, without unmatched mass; "
+            "use device='auto' or 'cpu'"
+        )
+    by_sorting = dim == 1 and metric in NORMS and unmatched is None
+    reason = "sorting takes no GPU" if by_sorting else "GPUs solve p=1 under metrics with a kernel"
+    order = as_order(p)
+    return {
+        "p": int(order) if order.is_integer() else order,
+        "rooted": order != 1,
+        "device_reason": "asked for" if device == "cpu" else reason,
+    }

@@ -1,0 +1,93 @@
+"""What mass without a partner costs: the price of every point, read from ``unmatched=`` (docs/method.md §14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distributions import Distributions
+from asot.jit.costs import GroundCost
+from asot.jit.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
+from asot.validation import to_float_array
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """Prices of the V distinct points, and the masses that distributions have before they are scaled."""
+
+    name: Any
+    """As it stands in ``info``."""
+    prices: NDArray[np.float64]  # (V,) ≥ 0, in the units of the ground distance
+    totals: NDArray[np.float64]  # (N,)
+    constant: float | None
+    """The price, where it is the same for all points."""
+
+    def check_reach(self, reach: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
+        """Refuse a constant price below half of the largest distance of a pair: other programs mean another number."""
+        if self.constant is None:
+            return
+        far = reach > 2.0 * self.constant * (1.0 + 1e-12)
+        if far.any():
+            t = int(np.argmax(far))
+            raise ValueError(
+                f"unmatched={self.constant:g} is less than half of the largest ground distance between distributions "
+                f"{rows[t]} and {columns[t]} ({reach[t]:.6g}). EnergyFlow and pyemd then match all mass that finds a "
+                "partner, however far, and this definition would leave some of it unmatched: use at least "
+                f"{reach[t] / 2:.6g}, or ask for this definition with the price of every point as an array"
+            )
+
+
+def read_unmatched(unmatched: Any, pooled: Distributions, index: NDArray[np.int64], cost: GroundCost) -> Unmatched:
+    """From a number, an array (n,) with the price of every point of the collection(s), or "diagonal".
+
+    ``index`` (n,) is the distinct point of every point; points without mass have -1.
+    """
+    n = len(cost.ground.points)
+    if not np.isfinite(pooled.totals).all():
+        raise ValueError("masses are too large to be compared as they are; divide them all by one number")
+    if isinstance(unmatched, str):
+        if unmatched != "diagonal":
+            raise ValueError(f"unmatched must be a number, an array or 'diagonal'; found {unmatched!r}")
+        return Unmatched("diagonal", _to_diagonal(cost), pooled.totals, None)
+    if isinstance(unmatched, (bool, int, float, np.number)):
+        price = float(unmatched)
+        if isinstance(unmatched, bool) or not 0 < price < np.inf:
+            raise ValueError(f"unmatched must be a positive price; found {unmatched!r}")
+        return Unmatched(price, np.full(n, price), pooled.totals, price)
+    given = np.asarray(to_float_array(unmatched, "unmatched"), dtype=np.float64)
+    if given.shape != (len(index),):
+        raise ValueError(
+            f"unmatched has shape {given.shape}; as an array it is the price of each of the {len(index)} points, those "
+            "of the second collection after those of the first"
+        )
+    if not np.isfinite(given).all() or given.min() < 0:
+        raise ValueError("unmatched must be finite prices ≥ 0")
+    held = index >= 0
+    prices = np.zeros(n)
+    prices[index[held]] = given[held]
+    if (prices[index[held]] != given[held]).any():
+        t = int(np.flatnonzero(held)[np.argmax(prices[index[held]] != given[held])])
+        raise ValueError(
+            f"unmatched gives two prices to one point: point {t} is equal to another one with another price"
+        )
+    return Unmatched("array", prices, pooled.totals, None)
+
+
+def _to_diagonal(cost: GroundCost) -> NDArray[np.float64]:
+    """Distances of points (birth, death) to the diagonal."""
+    ground = cost.ground
+    orders = {EUCLIDEAN: 2.0, CITYBLOCK: 1.0, CHEBYSHEV: np.inf, MINKOWSKI: ground.order}
+    if not cost.is_plain or ground.code not in orders or cost.name in ("seuclidean", "mahalanobis"):
+        raise ValueError(
+            "unmatched='diagonal' is known for the metrics 'euclidean', 'cityblock', 'chebyshev' and 'minkowski'; "
+            f"with {cost.name!r} pass the price of every point as an array"
+        )
+    if ground.points.shape[1] != 2:
+        raise ValueError(
+            f"unmatched='diagonal' is for points (birth, death); these have {ground.points.shape[1]} coordinates"
+        )
+    height = np.abs(ground.points[:, 1] - ground.points[:, 0]) * 2.0**ground.exponent
+    return np.asarray(height * 2.0 ** (1.0 / orders[ground.code] - 1.0))

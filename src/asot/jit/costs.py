@@ -1,0 +1,248 @@
+"""Every ground cost that people have: metrics with kernels of their own, functions of those, and tables.
+
+The kernels of `asot.jit.metrics` cover norms and metrics that count coordinates. Three more costs are functions of the
+Euclidean distance of prepared points (the squared one, cosine, angles). All others (any name of SciPy or scikit-learn,
+a function, a matrix) become a table over the distinct points of the collection.
+
+Each cost says whether it is *proven* to be a metric. Mass that two distributions have on the same point may stay there
+only if it is; everything else is solved without that short-cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.jit.compiled import compiled
+from asot.jit.metrics import Ground, fill_distances, prepare_metric
+from asot.validation import FloatArray, to_float_array
+
+PLAIN, SQUARE, HALF_SQUARE, ARC = range(4)
+"""What is taken of a Euclidean distance e: e, e², e²/2, or the angle 2 arcsin(e/2) between unit vectors."""
+
+KERNELS = (
+    "euclidean", "cityblock", "manhattan", "chebyshev", "minkowski", "canberra", "hamming", "jaccard",
+    "rogerstanimoto", "sokalsneath", "jensenshannon", "seuclidean", "mahalanobis",
+)  # fmt: skip
+
+Metric = str | Callable[[Any, Any], float]
+
+_NO_TABLE = np.empty((0, 0))
+
+
+@dataclass(frozen=True)
+class GroundCost:
+    """A cost made ready for V points: ``scale`` times what its kernel or table says."""
+
+    name: str
+    is_metric: bool
+    """Proven to be one."""
+    ground: Ground
+    transform: int
+    scale: float
+    table: NDArray[np.float64]  # (V, V), at most 1; (0, 0) where there is a kernel
+
+    @property
+    def has_table(self) -> bool:
+        return len(self.table) > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `Ground` alone describes it, as every part of the package understands it."""
+        return self.transform == PLAIN and not self.has_table
+
+
+def prepare_cost(
+    points: FloatArray, metric: Metric, parameters: dict[str, Any] | None = None, memory: int = 2**30
+) -> GroundCost:
+    """Read ``metric`` and ``metric_params`` for some distinct points (V, d); ``memory`` bounds a table."""
+    if isinstance(metric, str) and metric in KERNELS:
+        ground = prepare_metric(points, metric, parameters)
+        return GroundCost(metric, True, ground, PLAIN, float(2.0**ground.exponent), _NO_TABLE)
+    given = dict(parameters or {})
+    if metric == "sqeuclidean":
+        _refuse_parameters(metric, given)
+        ground = prepare_metric(points, "euclidean")
+        return GroundCost(metric, False, ground, SQUARE, float(4.0**ground.exponent), _NO_TABLE)
+    if metric in ("cosine", "angular"):
+        _refuse_parameters(metric, given)
+        ground = prepare_metric(_unit_vectors(points, metric), "euclidean")
+        return _on_sphere(metric, ground, HALF_SQUARE if metric == "cosine" else ARC, 1.0)
+    if metric in ("haversine", "great_circle"):
+        radius = float(given.pop("radius", 1.0))
+        _refuse_parameters(metric, given)
+        if not 0 < radius < np.inf:
+            raise ValueError(f"metric {metric!r} needs a positive radius; found {radius!r}")
+        return _on_sphere(metric, prepare_metric(_on_globe(points, metric), "euclidean"), ARC, radius)
+    return _tabulated(points, metric, given, memory)
+
+
+def _on_sphere(name: str, ground: Ground, transform: int, scale: float) -> GroundCost:
+    """Unit vectors have coordinates of at most 1, whose exponent is 0 or 1: undo it, since angles have no scale."""
+    ground = Ground(np.ldexp(ground.points, ground.exponent), ground.code, ground.order, 0, name)
+    return GroundCost(name, transform == ARC, ground, transform, scale, _NO_TABLE)
+
+
+def _refuse_parameters(metric: str, given: dict[str, Any]) -> None:
+    if given:
+        raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
+
+
+def _unit_vectors(points: FloatArray, metric: str) -> NDArray[np.float64]:
+    x = np.asarray(points, dtype=np.float64)
+    peak = np.abs(x).max(axis=1, keepdims=True)
+    if not peak.all():
+        raise ValueError(f"metric {metric!r} compares directions, and a point at the origin has none; drop such points")
+    x = x / peak
+    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+def _on_globe(points: FloatArray, metric: str) -> NDArray[np.float64]:
+    """Unit vectors of (latitude, longitude) in radians."""
+    if points.shape[1] != 2:
+        raise ValueError(
+            f"metric {metric!r} reads (latitude, longitude) in radians; points have {points.shape[1]} columns"
+        )
+    latitude, longitude = np.asarray(points, dtype=np.float64).T
+    if np.abs(latitude).max() > np.pi / 2 + 1e-9:
+        raise ValueError(
+            f"metric {metric!r} reads (latitude, longitude) in radians; found the latitude "
+            f"{float(np.abs(latitude).max()):.6g}, more than π/2: convert degrees with np.radians"
+        )
+    level = np.cos(latitude)
+    return np.stack([level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)], axis=1)
+
+
+def cost_table(cost: GroundCost) -> NDArray[np.float64]:
+    """The costs between all points (V, V), for few points."""
+    if cost.has_table:
+        return cost.scale * cost.table
+    x = cost.ground.points
+    width, stride = (x.shape[1] + 3) & ~3, (len(x) + 15) & ~15
+    rows, columns = np.zeros((len(x) + 1, width)), np.zeros((width, stride))
+    rows[: len(x), : x.shape[1]] = x
+    columns[: x.shape[1], : len(x)] = x.T
+    out = np.empty((len(x) + 1) * stride)
+    _fill_all(cost.ground.code, cost.ground.order, rows.reshape(-1), columns.reshape(-1), len(x), stride, width, out)
+    plain = out[: len(x) * stride].reshape(len(x), stride)[:, : len(x)]
+    if cost.transform == SQUARE:
+        plain = plain**2
+    elif cost.transform == HALF_SQUARE:
+        plain = 0.5 * plain**2
+    elif cost.transform == ARC:
+        plain = 2.0 * np.arcsin(np.minimum(1.0, 0.5 * plain))
+    return np.asarray(cost.scale * plain)
+
+
+@compiled
+def _fill_all(code, order, x, y, p, stride, width, out):  # type: ignore[no-untyped-def]
+    fill_distances(code, order, x, y, p, stride, width, out)
+
+
+# ---------------------------------------------------------------------------------------------------------- tables
+
+
+def _tabulated(points: FloatArray, metric: Metric, given: dict[str, Any], memory: int) -> GroundCost:
+    n = len(points)
+    if 8 * n * n > memory:
+        raise ValueError(
+            f"metric {metric!r} has no kernel of its own and is kept as a table over the {n:,} distinct points, which "
+            f"takes {8 * n * n / 2**30:.1f} GiB: raise memory=, or use one of {', '.join(KERNELS)}"
+        )
+    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "function")
+    if metric == "precomputed":
+        table = _looked_up(points, given)
+    elif metric == "periodic":
+        table = _periodic(points, given)
+    else:
+        table = _by_scipy_or_sklearn(np.asarray(points, dtype=np.float64), metric, given)
+    _check_table(table, name)
+    exponent = int(np.frexp(table.max())[1])
+    place = np.arange(n, dtype=np.float64)[:, None]
+    # Periodic boxes are tori, whose distance is one; every other table is checked where that is quick.
+    proven = metric == "periodic" or _triangle_holds(table)
+    ground = Ground(place, 0, 2.0, exponent, name)
+    return GroundCost(name, proven, ground, PLAIN, float(2.0**exponent), np.ldexp(table, -exponent))
+
+
+def _looked_up(points: FloatArray, given: dict[str, Any]) -> NDArray[np.float64]:
+    matrix = given.pop("distances", None)
+    _refuse_parameters("precomputed", given)
+    if matrix is None:
+        raise ValueError(
+            "metric='precomputed' needs the distances between the points of the vocabulary: pass "
+            "metric_params={'distances': matrix (V, V)}, and points (n, 1) that are places in it"
+        )
+    table = np.asarray(to_float_array(matrix, "distances"), dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] != table.shape[1]:
+        raise ValueError(f"distances must be a square matrix (V, V); found shape {table.shape}")
+    place = np.asarray(points)[:, 0]
+    if points.shape[1] != 1 or (place != np.rint(place)).any() or place.min() < 0 or place.max() >= len(table):
+        raise ValueError(
+            "metric='precomputed' reads points (n, 1) that are places in the matrix of distances, whole numbers from "
+            f"0 to {len(table) - 1}"
+        )
+    chosen = place.astype(np.int64)
+    return np.ascontiguousarray(table[np.ix_(chosen, chosen)])
+
+
+def _periodic(points: FloatArray, given: dict[str, Any]) -> NDArray[np.float64]:
+    box = given.pop("box", None)
+    _refuse_parameters("periodic", given)
+    lengths = np.asarray(to_float_array([1.0] if box is None else np.atleast_1d(box), "box"), dtype=np.float64)
+    d = points.shape[1]
+    if lengths.shape not in ((1,), (d,)) or not (lengths > 0).all():
+        raise ValueError(
+            f"metric 'periodic' needs positive lengths of the box, one number or {d}: metric_params={{'box': …}}"
+        )
+    squares = np.zeros((len(points), len(points)))
+    for c, length in enumerate(np.broadcast_to(lengths, (d,))):
+        x = np.mod(np.asarray(points[:, c], dtype=np.float64), length)
+        gap = np.abs(x[:, None] - x)
+        squares += np.minimum(gap, length - gap) ** 2
+    return np.sqrt(squares)
+
+
+def _by_scipy_or_sklearn(x: NDArray[np.float64], metric: Metric, given: dict[str, Any]) -> NDArray[np.float64]:
+    from scipy.spatial import distance
+    from sklearn.metrics import pairwise_distances
+
+    if len(x) < 2:
+        return np.zeros((len(x), len(x)))
+    pdist: Any = distance.pdist
+    if callable(metric):
+        return np.asarray(distance.squareform(pdist(x, metric, **given)), dtype=np.float64)
+    try:
+        return np.asarray(distance.squareform(pdist(x, metric, **given)), dtype=np.float64)
+    except ValueError as unknown:
+        try:
+            return np.asarray(pairwise_distances(x, metric=metric, **given), dtype=np.float64)
+        except ValueError:
+            raise ValueError(
+                f"unknown metric {metric!r}, or wrong metric_params ({unknown}); use a name of SciPy or scikit-learn, "
+                "'angular', 'great_circle', 'periodic', 'precomputed', or a function of two points"
+            ) from None
+
+
+def _check_table(table: NDArray[np.float64], name: str) -> None:
+    if not np.isfinite(table).all():
+        i, j = np.argwhere(~np.isfinite(table))[0]
+        raise ValueError(f"metric {name!r} gives {table[i, j]} between distinct points {i} and {j}; it must be finite")
+    if table.min() < 0:
+        i, j = np.unravel_index(int(table.argmin()), table.shape)
+        raise ValueError(f"metric {name!r} gives {table[i, j]:g} between distinct points {i} and {j}; it must be ≥ 0")
+    if not np.allclose(table, table.T, rtol=1e-9, atol=0.0):
+        raise ValueError(f"metric {name!r} must be symmetric: the distance from x to y and from y to x differ")
+    if np.diagonal(table).any():
+        i = int(np.flatnonzero(np.diagonal(table))[0])
+        raise ValueError(f"metric {name!r} gives {table[i, i]:g} from distinct point {i} to itself; it must be 0")
+
+
+def _triangle_holds(table: NDArray[np.float64]) -> bool:
+    from asot.exact.metric_check import ALWAYS_CHECKED, is_metric
+
+    return len(table) <= ALWAYS_CHECKED and is_metric(0.5 * (table + table.T))
