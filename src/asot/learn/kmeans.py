@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin as NamesColumns
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,9 +36,7 @@ SHARPNESS = 100.0
 """Barycentres are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and quick."""
 
 
-class WassersteinKMeans(
-    ReadsCollections, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator
-):  # type: ignore[misc]  # noqa: E501
+class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Cluster the distributions of a collection by W_1 on anchors.
 
     Parameters
