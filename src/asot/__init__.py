@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from asot.histograms import emd, emd_many, sinkhorn_many
     from asot.learn.barycenter import Barycenter, barycenter
     from asot.learn.kernel import Kernel, kernel
+    from asot.learn.kernel_estimator import WassersteinKernel
     from asot.learn.kmeans import WassersteinKMeans
     from asot.learn.neighbors_estimator import WassersteinNeighbors
     from asot.learn.noise import NoiseFloor, noise_floor
@@ -57,6 +58,7 @@ _HOMES = {
     "Stored": "asot.run.stored",
     "TransportPlan": "asot.plans",
     "WassersteinKMeans": "asot.learn.kmeans",
+    "WassersteinKernel": "asot.learn.kernel_estimator",
     "WassersteinNeighbors": "asot.learn.neighbors_estimator",
     "barycenter": "asot.learn.barycenter",
     "emd": "asot.histograms",
@@ -93,6 +95,7 @@ __all__ = [
     "Stored",
     "TransportPlan",
     "WassersteinKMeans",
+    "WassersteinKernel",
     "WassersteinNeighbors",
     "barycenter",
     "baselines",

@@ -93,3 +93,39 @@ def test_every_distribution_can_be_its_own_cluster():
 def test_wrong_parameters_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         asot.WassersteinKMeans(**options).fit(three_kinds()[0])
+
+
+def test_no_single_swap_of_a_medoid_would_be_better():
+    D, _ = three_kinds(25)
+    model = asot.WassersteinKMeans(3, random_state=0, n_init=1).fit(D)
+    matrix = asot.pairwise(D, space=model.space_, estimate="anchor").matrix()
+    for c in range(3):
+        for other in range(len(D)):
+            swapped = model.medoid_indices_.copy()
+            swapped[c] = other
+            assert matrix[:, swapped].min(axis=1).sum() >= model.inertia_ - 1e-9
+
+
+def test_one_cluster_has_the_middle_as_its_medoid():
+    D, _ = three_kinds(12)
+    model = asot.WassersteinKMeans(1, random_state=0).fit(D)
+    matrix = asot.pairwise(D, space=model.space_, estimate="anchor").matrix()
+    assert model.medoid_indices_.tolist() == [matrix.sum(axis=1).argmin()]
+
+
+def test_the_number_of_anchors_may_be_chosen_and_progress_is_told():
+    D, _ = three_kinds(12)
+    calls = []
+    model = asot.WassersteinKMeans(2, n_anchors=7, random_state=0, progress=lambda *c: calls.append(c)).fit(D)
+    assert model.space_.n_anchors == 7
+    assert (66, 66) in calls  # pairs
+    assert calls[-1] == (4, 4)  # starts
+    with pytest.raises(ValueError, match="pass either space or n_anchors"):
+        asot.WassersteinKMeans(2, n_anchors=7, space=model.space_).fit(D)
+
+
+def test_distances_to_centers_may_be_a_data_frame():
+    pytest.importorskip("pandas")
+    D, _ = three_kinds(12)
+    model = asot.WassersteinKMeans(2, random_state=0).set_output(transform="pandas").fit(D)
+    assert model.transform(D).columns.tolist() == ["wassersteinkmeans0", "wassersteinkmeans1"]

@@ -28,3 +28,7 @@ class Dataset(NamedTuple):
     distributions: Distributions
     labels: NDArray[np.int64] | None
     about: dict[str, Any]
+
+    def __repr__(self) -> str:
+        classes = "no labels" if self.labels is None else f"{len(np.unique(self.labels)):,} classes"
+        return f"Dataset {self.about.get('name', '')}: {self.distributions!r}; {classes}"

@@ -32,6 +32,10 @@ class Barycenter(NamedTuple):
     info: dict[str, Any]
     """How they were found: method, reg, iterations, and by how much mass the plans disagree."""
 
+    def __repr__(self) -> str:
+        held = int((self.masses > 0).sum())
+        return f"Barycenter: mass on {held:,} of {len(self.masses):,} anchors, mean distance {self.value:.4g}"
+
 
 def barycenter(
     histograms: ArrayLike,

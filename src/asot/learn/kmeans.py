@@ -1,26 +1,32 @@
 """Clustering of distributions on anchors: `asot.WassersteinKMeans`, with medoids or barycentres as centres.
 
-Lloyd's alternation: every distribution joins the nearest centre, every centre moves to the middle of its distributions.
-A medoid is the member with the smallest sum of distances to the others: always a real distribution, and any metric will
-do. A barycentre is a histogram on the anchors that need not be a member. Distances are W_1 on the anchors, and the sum
-that is made small is that of the distances themselves, not of their squares.
+A medoid is a member that stands for its cluster: always a real distribution, and any metric will do. Medoids are
+swapped for other members while that makes the sum of distances smaller. A barycentre is a histogram on the anchors that
+need not be a member; distributions join the nearest one and each moves to the middle of those that joined, in turns.
+Distances are W_1 on the anchors, and the sum that is made small is that of the distances, not of their squares.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin as NamesColumns
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from asot.anchors.base import ReadsCollections
+from asot.anchors.kmeans import KMeansAnchors
 from asot.anchors.space import AnchorSpace
+from asot.data.distributions import Distributions
 from asot.distances import _fitted_space
 from asot.histograms import emd_many
+from asot.jit.compiled import compiled
 from asot.learn.barycenter import barycenter
+from asot.run.progress import Progress, ProgressLike
 from asot.run.sinks import Dense
 from asot.validation import as_choice, as_positive_int
 
@@ -30,7 +36,7 @@ SHARPNESS = 100.0
 """Barycentres are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and quick."""
 
 
-class WassersteinKMeans(ReadsCollections, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Cluster the distributions of a collection by W_1 on anchors.
 
     Parameters
@@ -40,11 +46,16 @@ class WassersteinKMeans(ReadsCollections, ClusterMixin, TransformerMixin, BaseEs
         What a centre is: a member of its cluster, or any histogram on the anchors. Medoids need the matrix of all
         distances; barycentres do not.
     space : AnchorSpace or anchor learner, optional
-        Default: ``KMeansAnchors(random_state=random_state)``, fitted on the collection.
+        Default: ``KMeansAnchors(n_anchors, random_state=random_state)``, fitted on the collection.
+    n_anchors : int, optional
+        Number of anchors where `space` is None. Default: the mean number of points of a distribution.
     n_init : int
         Random starts, of which the one with the smallest inertia is kept.
     max_iter : int
+        Steps of a start: swaps of a medoid, or rounds of barycenters.
     n_jobs : int, optional
+    progress : bool, None or callable
+        As in `asot.pairwise`: first the distances, then the starts.
     random_state : int, RandomState or None
 
     Attributes
@@ -74,17 +85,21 @@ class WassersteinKMeans(ReadsCollections, ClusterMixin, TransformerMixin, BaseEs
         *,
         method: str = "medoids",
         space: Any = None,
+        n_anchors: int | None = None,
         n_init: int = 4,
-        max_iter: int = 50,
+        max_iter: int = 100,
         n_jobs: int | None = None,
+        progress: ProgressLike = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.method = method
         self.space = space
+        self.n_anchors = n_anchors
         self.n_init = n_init
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.progress = progress
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKMeans:
@@ -95,16 +110,16 @@ class WassersteinKMeans(ReadsCollections, ClusterMixin, TransformerMixin, BaseEs
         if count > len(D):
             raise ValueError(f"n_samples={len(D)} should be >= n_clusters={count}")
         rng = check_random_state(self.random_state)
-        self.space_: AnchorSpace = _fitted_space(self.space, D, rng.randint(2**31 - 1))
+        self.space_: AnchorSpace = self._learned_space(D, rng.randint(2**31 - 1))
         H = self.space_.histograms(D)
         starts = as_positive_int(self.n_init, "n_init")
         if self.method == "medoids":
-            matrix = emd_many(H, cost=self.space_.cost, n_jobs=self.n_jobs, sink=Dense())
-            runs = [self._by_medoids(matrix, count, rng) for _ in range(starts)]
+            matrix = emd_many(H, cost=self.space_.cost, n_jobs=self.n_jobs, progress=self.progress, sink=Dense())
+            runs = self._started(starts, lambda: self._by_medoids(matrix, count, rng))
             _, self.n_iter_, self.medoid_indices_ = min(runs, key=lambda run: run[0])
             self.cluster_centers_ = H[self.medoid_indices_]
         else:
-            moved = [self._by_barycenters(H, count, rng) for _ in range(starts)]
+            moved = self._started(starts, lambda: self._by_barycenters(H, count, rng))
             _, self.n_iter_, self.cluster_centers_ = min(moved, key=lambda run: run[0])
         distances = self._to_centers(H)
         self.labels_ = distances.argmin(axis=1)
@@ -124,8 +139,28 @@ class WassersteinKMeans(ReadsCollections, ClusterMixin, TransformerMixin, BaseEs
         """Minus the sum of the distances to the nearest centres; ``y`` is not used."""
         return -float(self.transform(X).min(axis=1).sum())
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cluster_centers_")
+
+    def _learned_space(self, D: Distributions, seed: int) -> AnchorSpace:
+        if self.n_anchors is None:
+            return _fitted_space(self.space, D, seed)
+        if self.space is not None:
+            raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
+        return _fitted_space(KMeansAnchors(as_positive_int(self.n_anchors, "n_anchors"), random_state=seed), D, seed)
+
+    def _started(self, starts: int, run: Callable[[], Any]) -> list[Any]:
+        """The results of all starts, one after the other, with a bar that tells how many are done."""
+        found = []
+        with Progress(self.progress, starts, "starts", unit="start") as shown:
+            for _ in range(starts):
+                found.append(run())
+                shown.advance(1)
+        return found
 
     # ------------------------------------------------------------------------------------------------ alternation
 
@@ -134,22 +169,19 @@ class WassersteinKMeans(ReadsCollections, ClusterMixin, TransformerMixin, BaseEs
         return np.asarray(emd_many(H, centers, cost=self.space_.cost, n_jobs=self.n_jobs).matrix(), dtype=np.float64)
 
     def _by_medoids(self, matrix: Float, count: int, rng: Any) -> tuple[float, int, NDArray[np.int64]]:
+        """Swap a medoid for another member while that makes the sum of distances smaller, the best swap each time."""
         medoids = _spread_start(lambda i: matrix[i], len(matrix), count, rng)
-        inertia = np.inf
         steps = 0
         while steps < as_positive_int(self.max_iter, "max_iter"):
             steps += 1
-            nearest = matrix[:, medoids]
-            labels = nearest.argmin(axis=1)
-            labels[medoids] = np.arange(count)  # equal medoids must not leave a cluster empty
-            new = float(nearest.min(axis=1).sum())
-            if not new < inertia:
+            if count == 1:
+                medoids[0] = int(matrix.sum(axis=1).argmin())
                 break
-            inertia = new
-            for c in range(count):
-                members = np.flatnonzero(labels == c)
-                medoids[c] = members[matrix[np.ix_(members, members)].sum(axis=1).argmin()]
-        return inertia, steps, medoids
+            out, into, gain = _best_swap(matrix, medoids)
+            if not gain > 1e-12 * matrix.max():
+                break
+            medoids[out] = into
+        return float(matrix[:, medoids].min(axis=1).sum()), steps, medoids
 
     def _by_barycenters(self, H: Float, count: int, rng: Any) -> tuple[float, int, Float]:
         cost = self.space_.cost
@@ -175,6 +207,49 @@ class WassersteinKMeans(ReadsCollections, ClusterMixin, TransformerMixin, BaseEs
                     if candidate.value * len(members) < distances[members, c].sum():
                         centers[c] = candidate.masses
         return best, steps, kept
+
+
+@compiled
+def _best_swap(matrix, medoids):  # type: ignore[no-untyped-def]
+    """The swap that lowers the sum of the distances to the nearest medoid most: which medoid, for whom, by how much.
+
+    One pass over the matrix for all swaps (FastPAM, Schubert and Rousseeuw 2019): a point near a medoid that stays
+    gains the same whichever other medoid goes.
+    """
+    n, count = len(matrix), len(medoids)
+    nearest = np.zeros(n, np.int64)
+    first = np.empty(n)
+    second = np.empty(n)
+    loss = np.zeros(count)  # if a medoid went and nobody came
+    for i in range(n):
+        first[i] = second[i] = np.inf
+        for c in range(count):
+            d = matrix[i, medoids[c]]
+            if d < first[i]:
+                second[i] = first[i]
+                first[i] = d
+                nearest[i] = c
+            elif d < second[i]:
+                second[i] = d
+        loss[nearest[i]] += second[i] - first[i]
+    best = 0.0
+    out, into = 0, medoids[0]
+    change = np.empty(count)
+    for j in range(n):
+        change[:] = loss
+        common = 0.0
+        for i in range(n):
+            d = matrix[j, i]
+            if d < first[i]:
+                common += d - first[i]
+                change[nearest[i]] += first[i] - second[i]
+            elif d < second[i]:
+                change[nearest[i]] += d - second[i]
+        for c in range(count):
+            if change[c] + common < best:
+                best = change[c] + common
+                out, into = c, j
+    return out, into, -best
 
 
 def _spread_start(distances_to: Any, n: int, count: int, rng: Any) -> NDArray[np.int64]:

@@ -1,0 +1,69 @@
+"""What was solved a moment ago need not be solved again: results remembered by the content of their collections.
+
+scikit-learn's searches clone estimators and cut collections anew for every candidate, so no object lives from one
+candidate to the next; the numbers do. A key is a digest of points, offsets and masses. What is remembered is small in
+number and in bytes, and the oldest goes first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from asot.data.distributions import Distributions
+
+MOST_BYTES = 2**28
+"""Of results that are remembered: 256 MB, all together."""
+
+_lock = threading.Lock()
+_known: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
+
+
+def key_of(*parts: Any) -> bytes:
+    """A digest of collections, arrays and plain values."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if isinstance(part, Distributions):
+            arrays = (*(part.vocabulary or (part.points,)), part.offsets, part.masses)
+        elif isinstance(part, np.ndarray):
+            arrays = (part,)
+        elif isinstance(part, dict):
+            digest.update(key_of(*(entry for item in sorted(part.items()) for entry in item)))
+            continue
+        else:
+            digest.update(f"{type(part).__name__}:{part!r};".encode())
+            continue
+        for array in arrays:
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
+
+
+def recalled(key: bytes) -> Any:
+    """What was remembered under a key, or None."""
+    with _lock:
+        if key not in _known:
+            return None
+        _known.move_to_end(key)
+        return _known[key][0]
+
+
+def remember(key: bytes, value: Any, n_bytes: int) -> None:
+    """Keep a value; of too many the oldest are forgotten."""
+    if n_bytes > MOST_BYTES:
+        return
+    with _lock:
+        _known[key] = (value, n_bytes)
+        _known.move_to_end(key)
+        while sum(size for _, size in _known.values()) > MOST_BYTES:
+            _known.popitem(last=False)
+
+
+def forget() -> None:
+    """Forget everything."""
+    with _lock:
+        _known.clear()
