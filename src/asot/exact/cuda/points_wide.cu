@@ -14,6 +14,7 @@
 #include "exact_warp_pivot.cuh"
 
 constexpr int MOST_PIVOTS = 64 * NODES * NODES;
+constexpr int ROWS_AT_A_TIME = COLUMN_WORDS <= 4 ? 4 : COLUMN_WORDS <= 8 ? 2 : 1;
 constexpr int CERTAIN = -2;  // a sum of high words up to it improves, whatever the low words are
 
 // Of each of a lane's columns, the row whose arc was the best when all rows were last looked at.
@@ -22,22 +23,31 @@ struct Candidates {
     int cost[COLUMN_WORDS];  // high word
 };
 
-// Look at all rows, by high words.
+// Look at all rows, by high words. What a row has beyond its columns is read too, and not looked at: a load behind a
+// branch would wait for the one before.
 DEVICE void find_candidates(const Tables& tables, const Problem& problem, const Tree& tree, Candidates& candidates) {
     const int* potential = (const int*)tree.row_potential + 1;  // high words
     int best[COLUMN_WORDS];
-    EACH_WORD(s) best[s] = NOTHING;
-#pragma unroll 4
-    for (int r = 0; r < problem.n_rows; r++) {
-        const int* cost = tables.high + r * tables.stride + lane_id();
-        const int height = potential[2 * r];
-        EACH_WORD(s) {
-            if (!(problem.own_columns >> (ROW_WORDS + s) & 1)) continue;
-            const int own = cost[32 * s];
-            if (own - height < best[s]) {
-                best[s] = own - height;
-                candidates.row[s] = r;
-                candidates.cost[s] = own;
+    EACH_WORD(s) {
+        best[s] = NOTHING;
+        candidates.row[s] = candidates.cost[s] = 0;
+    }
+#pragma unroll 1
+    for (int first = 0; first < problem.n_rows; first += ROWS_AT_A_TIME) {
+        int cost[ROWS_AT_A_TIME][COLUMN_WORDS];
+#pragma unroll
+        for (int t = 0; t < ROWS_AT_A_TIME; t++) {
+            const int* row = tables.high + min(first + t, problem.n_rows - 1) * tables.stride + lane_id();
+            EACH_WORD(s) cost[t][s] = row[32 * s];
+        }
+#pragma unroll
+        for (int t = 0; t < ROWS_AT_A_TIME; t++) {
+            const int r = min(first + t, problem.n_rows - 1), height = potential[2 * r];
+            EACH_WORD(s) {
+                const bool better = cost[t][s] - height < best[s];
+                best[s] = better ? cost[t][s] - height : best[s];
+                candidates.row[s] = better ? r : candidates.row[s];
+                candidates.cost[s] = better ? cost[t][s] : candidates.cost[s];
             }
         }
     }
@@ -52,10 +62,9 @@ DEVICE bool price(
     int best = 0, row = 0, column = 0;
     i64 column_potential = 0;
     EACH_WORD(s) {
-        if (!(problem.own_columns >> (ROW_WORDS + s) & 1)) continue;
         const i64 own = potential[ROW_WORDS + s];
         const int reduced = candidates.cost[s] + high_word(own) - high_word(tree.row_potential[candidates.row[s]]);
-        if (reduced < best) {
+        if ((problem.own_columns >> (ROW_WORDS + s) & 1) && reduced < best) {
             best = reduced;
             row = candidates.row[s];
             column = 32 * s + lane;
@@ -80,10 +89,12 @@ DEVICE bool price_exactly(
     arc = {0, 0, 0};
     for (int row = 0; row < problem.n_rows; row++) {
         const i64 row_potential = tree.row_potential[row];
+        i64 cost[COLUMN_WORDS];
+        EACH_WORD(s) cost[s] = cost_of(tables, row, 32 * s + lane);
         EACH_WORD(s) {
-            if (!(problem.own_columns >> (ROW_WORDS + s) & 1)) continue;
-            const i64 reduced = cost_of(tables, row, 32 * s + lane) + potential[ROW_WORDS + s] - row_potential;
-            if (reduced < arc.reduced_cost) arc = {row, FIRST_COLUMN + 32 * s + lane, reduced};
+            const i64 reduced = cost[s] + potential[ROW_WORDS + s] - row_potential;
+            const bool better = (problem.own_columns >> (ROW_WORDS + s) & 1) && reduced < arc.reduced_cost;
+            if (better) arc = {row, FIRST_COLUMN + 32 * s + lane, reduced};
         }
     }
     const i64 least = warp_least(arc.reduced_cost);

@@ -76,10 +76,15 @@ DEVICE Problem lay_out(const Collection& c, int i, int j, Tables& tables, const 
     int largest = 0;
     for (int r = 0; r < problem.n_rows; r++) {
         const int row = points[rows_at + r];
-#pragma unroll 4
-        for (int k = lane; k < problem.n_columns; k += 32) {
-            const int column = points[columns_at + k];
-            const i64 bits = __double_as_longlong(swapped ? distance(c, column, row) : distance(c, row, column));
+        double far[COLUMN_WORDS];
+        EACH_WORD(s) {
+            const int column = points[columns_at + min(32 * s + lane, problem.n_columns - 1)];
+            far[s] = swapped ? distance(c, column, row) : distance(c, row, column);
+        }
+        EACH_WORD(s) {
+            const int k = 32 * s + lane;
+            const i64 bits = __double_as_longlong(far[s]);
+            if (k >= problem.n_columns) continue;
             tables.high[r * tables.stride + k] = high_word(bits);
             tables.low[r * tables.stride + k] = (u32)bits;
             largest = max(largest, high_word(bits));
@@ -114,12 +119,16 @@ DEVICE void integer_costs(const Problem& problem, const Tables& tables, const Tr
     for (int r = 0; r < problem.n_rows; r++) {
         const float row_weight = (float)tree.flow[r];
         float row_sum = 0;
+        const int begin = r * tables.stride + lane;
+        int high[COLUMN_WORDS];
+        u32 low[COLUMN_WORDS];
+        EACH_WORD(s) high[s] = tables.high[begin + 32 * s];
+        EACH_WORD(s) low[s] = tables.low[begin + 32 * s];
         EACH_WORD(s) {
+            const i64 cost = integer_cost(high[s], low[s], scale);
             if (32 * s + lane >= problem.n_columns) continue;
-            const int at = r * tables.stride + 32 * s + lane;
-            const i64 cost = integer_cost(tables.high[at], tables.low[at], scale);
-            tables.high[at] = high_word(cost);
-            tables.low[at] = (u32)cost;
+            tables.high[begin + 32 * s] = high_word(cost);
+            tables.low[begin + 32 * s] = (u32)cost;
             row_sum += weight[s] * (float)high_word(cost);
             sum[s] += row_weight * (float)high_word(cost);
         }
@@ -167,14 +176,13 @@ DEVICE double lower_bound(const Problem& problem, const Tables& tables, const Tr
 // The best open arc of a row, which all lanes look for.
 DEVICE void find_best(const Problem& problem, const Tables& tables, int row, Start& start) {
     const int lane = lane_id(), *cost = tables.high + row * tables.stride + lane;
-    int best = NOTHING, column = 0;
+    int best = NOTHING, column = 0, own[COLUMN_WORDS];
+    EACH_WORD(s) own[s] = cost[32 * s];
     EACH_WORD(s) {
-        if (!(start.open_columns >> s & 1)) continue;
-        const int key = cost[32 * s] - start.column_offset[s];
-        if (key < best) {
-            best = key;
-            column = 32 * s + lane;
-        }
+        const int key = own[s] - start.column_offset[s];
+        const bool better = (start.open_columns >> s & 1) && key < best;
+        best = better ? key : best;
+        column = better ? 32 * s + lane : column;
     }
     const int best_of_all = warp_least(best);
     column = __shfl_sync(ALL_LANES, column, first_set(__ballot_sync(ALL_LANES, best == best_of_all)));
