@@ -26,8 +26,9 @@ from asot.exact.metric_check import is_metric
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import solve_points
 from asot.exact.shared_cost import ExactSharedCost
-from asot.histograms import one_thread_per_product, run_emd, run_sinkhorn
+from asot.histograms import run_emd, run_sinkhorn
 from asot.jit.metrics import NORMS, prepare_metric
+from asot.jit.products import one_thread_per_product
 from asot.run import devices, engine
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike

@@ -7,6 +7,7 @@ from typing import Any
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points import ExactPointsCuda
+from asot.exact.distance_table import distance_table, table_pays
 from asot.exact.points import ExactPoints
 from asot.jit.metrics import Ground
 from asot.run import devices, engine, gpu_engine
@@ -40,7 +41,9 @@ def solve_points(
     choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds)
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}
-        return engine.run(pairs, on_cpu(), sink, info=more, **limits)
+        mean = len(histograms.index) / (len(histograms.offsets) - 1)
+        table = distance_table(ground) if table_pays(ground, len(pairs) * mean**2) else None
+        return engine.run(pairs, on_cpu(table), sink, info=more, **limits)
     budget = as_bytes(memory, engine.DEFAULT_MEMORY)
     solver = ExactPointsCuda(
         histograms, ground, column_start, n_pairs=len(pairs), memory=budget // (2 * gpu_engine.IN_FLIGHT),
