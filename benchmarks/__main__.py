@@ -18,6 +18,7 @@ NAMES = (
     "entropic",
     "memory",
     "startup",
+    "edges",
     "neighbors",
     "errorbars",
     "anchors",

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import ThreadpoolController
 
 from asot.entropic import cuda as sinkhorn_cuda
 from asot.entropic.cpu import SinkhornSharedCost
@@ -22,6 +21,7 @@ from asot.exact.cuda import solver as exact_cuda
 from asot.exact.metric_check import is_metric, worth_checking
 from asot.exact.shared_cost import ExactSharedCost, Transport, solve_one
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
+from asot.jit.products import one_thread_per_product
 from asot.run import devices, dispatch
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
@@ -323,17 +323,6 @@ def _choose_for_sinkhorn(
         raise ValueError(f"precision={precision!r} is for GPUs; the CPU computes in float64")
     work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, max_iter) / n_jobs
     return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work)
-
-
-@functools.cache
-def _matrix_products() -> ThreadpoolController:
-    """The thread pools behind NumPy's products; finding them takes longer than many a call."""
-    return ThreadpoolController()
-
-
-def one_thread_per_product() -> Any:
-    """A context in which threads work on different tiles, not inside a matrix product."""
-    return _matrix_products().limit(limits=1, user_api="blas")
 
 
 def _read_both(

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import asot
+from asot.jit import compiled as compiled_module
 
 LOOK = """
 from asot.exact.shared_cost import _solve_tile
@@ -28,3 +29,11 @@ def test_a_kernel_is_compiled_anew_when_a_file_that_it_inlines_changes(tmp_path)
     with open(tmp_path / "asot" / "exact" / "simplex.py", "a") as file:
         file.write("# changed\n")
     assert stamp_of(tmp_path) != before
+
+
+def test_an_index_that_names_a_type_which_has_moved_is_obsolete_and_no_error():
+    def moved():
+        raise AttributeError("Can't get attribute 'Scratch' on <module 'asot.exact.points'>")
+
+    assert compiled_module._nothing_if_unreadable(moved) == {}
+    assert compiled_module._nothing_if_unreadable(lambda: {"a": 1}) == {"a": 1}

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.exact.distance_block import make_scratch, place_distances, value_of_flows
 from asot.exact.integers import cost_bits_for, index_bits_for, quantise_masses
 from asot.exact.large import may_be_large, solve_any
-from asot.exact.points import make_scratch, place_distances, value_of_flows
 from asot.exact.shared_cost import ExactSharedCost, place_masses
 from asot.exact.simplex import solve_block
 from asot.exact.workspace import MASS_BITS, first_sink, make_workspace, stride_of

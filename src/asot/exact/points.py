@@ -14,26 +14,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
+from asot.exact.distance_block import make_scratch, place_distances, value_of_flows
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.large import may_be_large, solve_any
 from asot.exact.simplex import solve_block
-from asot.exact.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
+from asot.exact.workspace import MASS_BITS, first_sink, make_workspace, stride_of
 from asot.jit.compiled import at, compiled, inlined
 from asot.jit.metrics import Ground, fill_distances
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 
-OFFSET_WEIGHT = 1.05
-"""Share of a node's mean distance that the greedy start subtracts; measured best between 0.95 and 1.2."""
-
 
 class ExactPoints:
     """Prepared once from sparse histograms and a ground metric; then solves tiles of pairs.
 
-    ``column_start`` is added to column indices: the second collection of a rectangle follows the first one.
+    ``column_start`` is added to column indices: the second collection of a rectangle follows the first one. ``table``
+    (V, V) holds the distances of all distinct points, where somebody has computed them (`distance_table`).
     """
 
-    def __init__(self, histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> None:
+    def __init__(
+        self,
+        histograms: SparseHistograms,
+        ground: Ground,
+        column_start: int = 0,
+        table: NDArray[np.float64] | None = None,
+    ) -> None:
+        self._table = table
         self._offsets = histograms.offsets
         self._index = histograms.index
         self._masses = quantise_sparse(histograms.offsets, histograms.masses)
@@ -71,7 +77,7 @@ class ExactPoints:
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         values = np.empty(len(rows))
         pivots = np.empty(len(rows), dtype=np.int32)
-        _solve_tile(*self._arguments(rows, columns), values, pivots, stop)
+        _solve_tile(*self._arguments(rows, columns), self._table, values, pivots, stop)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._ground.exponent - MASS_BITS), status, pivots)
 
@@ -109,41 +115,6 @@ class SinkPotentials(NamedTuple):
     starts: NDArray[np.int64]  # (P + 1,)
     points: NDArray[np.int64]  # indices of distinct points
     heights: NDArray[np.float64]
-
-
-class Scratch(NamedTuple):
-    """Memory of one thread for the distances of a pair, beside the simplex's own `Workspace`."""
-
-    x: NDArray[np.float64]  # (p, width) sources, flat
-    y: NDArray[np.float64]  # (width, stride) sinks, transposed, flat
-    distance: NDArray[np.float64]  # (p, stride), flat
-    distance_bits: NDArray[np.int64]  # the same memory
-    column_sum: NDArray[np.float64]  # (stride,)
-    demand: NDArray[np.float64]  # (stride,) masses of the sinks
-    place_a: NDArray[np.int32]  # (dim,) place of each used coordinate of the first distribution in the union
-    place_b: NDArray[np.int32]  # (dim,) and of the second
-    largest: NDArray[np.float64]  # (1,)
-    largest_bits: NDArray[np.int64]  # the same memory
-
-
-@compiled
-def make_scratch(most_sources, most_sinks, dim):  # type: ignore[no-untyped-def]
-    stride = stride_of(most_sinks)
-    even = most_sources + 1  # the distance kernel takes two rows at a time
-    distance = np.empty(even * stride)
-    largest = np.empty(1)
-    return Scratch(
-        np.empty(even * (dim + 3)),
-        np.empty((dim + 3) * stride),
-        distance,
-        distance.view(np.int64),
-        np.empty(stride),
-        np.empty(stride),
-        np.empty(dim, np.int32),
-        np.empty(dim, np.int32),
-        largest,
-        largest.view(np.int64),
-    )
 
 
 @compiled
@@ -261,6 +232,21 @@ def _merge_used(used_offsets, used, a, b, place_a, place_b):  # type: ignore[no-
 def _gather_points(ws, scratch, packed, start_a, start_b, used_a, used_b, width, p, q):  # type: ignore[no-untyped-def]
     """Coordinates of the sources into x (p, width) and of the sinks, transposed, into y (width, stride)."""
     stride = stride_of(q)
+    if used_a == width and used_b == width:  # both use the same coordinates, and all of them
+        for i in range(p):
+            o = start_a + ws.source[i] * width
+            for c in range(width):
+                scratch.x[at(i * width, c)] = packed[at(o, c)]
+        for begin in range(0, width, 8):  # few coordinates at a time, so that what is written stays in the cache
+            end = min(begin + 8, width)
+            for j in range(q):
+                o = start_b + ws.sink[j] * width
+                for c in range(begin, end):
+                    scratch.y[at(c * stride, j)] = packed[at(o, c)]
+            for c in range(begin, end):
+                for j in range(q, stride):
+                    scratch.y[at(c * stride, j)] = 0.0
+        return
     for t in range((p + 1) * width):
         scratch.x[t] = 0.0
     for t in range(width * stride):
@@ -276,65 +262,34 @@ def _gather_points(ws, scratch, packed, start_a, start_b, used_a, used_b, width,
 
 
 @inlined
-def place_distances(ws, scratch, p, q, index_bits, cost_scale):  # type: ignore[no-untyped-def]
-    """Integer costs of the block of distances, scaled by its largest one, and the offsets of the greedy start.
-
-    A node's offset is its mean distance to the other side, weighted by mass: the first step of Sinkhorn's iteration
-    in the limit of large ε, and the best of those tried: it leaves fewer pivots than plain means do.
-    """
+def _read_distances(ws, scratch, table, index, start_a, start_b, p, q):  # type: ignore[no-untyped-def]
+    """The distances of a pair from the table of all of them."""
     stride = stride_of(q)
-    # Distances are ≥ 0, so their bit patterns are ordered as they are, and an integer maximum vectorises.
-    largest = np.int64(0)
     for i in range(p):
-        o = i * stride
+        row = table[index[start_a + ws.source[i]]]
         for j in range(q):
-            bits = scratch.distance_bits[at(o, j)]
-            largest = bits if bits > largest else largest
-    scratch.largest_bits[0] = largest
-    scale = cost_scale / scratch.largest[0] if largest > 0 else 0.0
-    total = np.int64(0)
-    for i in range(p):
-        total += ws.supply[i]
-    weight = OFFSET_WEIGHT * scale / total
-    for j in range(stride):
-        scratch.column_sum[j] = 0.0
-        scratch.demand[j] = 0.0
-    for j in range(q):
-        scratch.demand[j] = ws.demand[j]
-    for i in range(p):
-        o = i * stride
-        supply = np.float64(ws.supply[i])
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0  # four sums, since one would wait for itself
-        for j in range(0, stride, 4):
-            s0 += scratch.demand[at(j, 0)] * scratch.distance[at(o + j, 0)]
-            s1 += scratch.demand[at(j, 1)] * scratch.distance[at(o + j, 1)]
-            s2 += scratch.demand[at(j, 2)] * scratch.distance[at(o + j, 2)]
-            s3 += scratch.demand[at(j, 3)] * scratch.distance[at(o + j, 3)]
-        ws.row_offset[i] = np.int64(((s0 + s1) + (s2 + s3)) * weight) << index_bits
-        for j in range(stride):
-            scratch.column_sum[j] += supply * scratch.distance[at(o, j)]
-        for j in range(q):
-            ws.cost[at(o, j)] = (np.int64(scratch.distance[at(o, j)] * scale + 0.5) << index_bits) | j
+            scratch.distance[at(i * stride, j)] = row[index[at(start_b, ws.sink[j])]]
         for j in range(q, stride):
-            ws.cost[o + j] = PAD
-    for j in range(q):
-        ws.column_offset[j] = np.int64(scratch.column_sum[j] * weight) << index_bits
+            scratch.distance[at(i * stride, j)] = 0.0
 
 
 @inlined
 def _solve_pair(  # type: ignore[no-untyped-def]
     ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, a, b, code, order, index_bits,
-    cost_scale, large, stop,
+    cost_scale, large, table, stop,
 ):  # fmt: skip
     """Cancel, compute the costs and solve one pair; sources, sinks and pivots. The optimal tree stays in ``ws``."""
     p, q = _place_masses(ws, offsets, index, masses, a, b)
     if p == 0:
         return p, q, 0
-    width = (_merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b) + 3) & ~3
-    used_a = used_offsets[a + 1] - used_offsets[a]
-    used_b = used_offsets[b + 1] - used_offsets[b]
-    _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)
-    fill_distances(code, order, scratch.x, scratch.y, p, stride_of(q), width, scratch.distance)
+    if table is not None:
+        _read_distances(ws, scratch, table, index, offsets[a], offsets[b], p, q)
+    else:
+        width = _merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b)
+        used_a = used_offsets[a + 1] - used_offsets[a]
+        used_b = used_offsets[b + 1] - used_offsets[b]
+        _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)
+        fill_distances(code, order, scratch.x, scratch.y, p, stride_of(q), width, scratch.distance)
     place_distances(ws, scratch, p, q, index_bits, cost_scale)
     if large is not None:
         return p, q, solve_any(ws, p, q, index_bits, stop)
@@ -344,9 +299,10 @@ def _solve_pair(  # type: ignore[no-untyped-def]
 @compiled
 def _solve_tile(  # type: ignore[no-untyped-def]
     offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
-    most_sources, most_sinks, index_bits, cost_scale, large, values, pivots, stop,
+    most_sources, most_sinks, index_bits, cost_scale, large, table, values, pivots, stop,
 ):  # fmt: skip
-    """``large`` is None or True: whether the kernel for large problems is compiled in, which takes its time."""
+    """``large`` is None or True: whether the kernel for large problems is compiled in, which takes its time. ``table``
+    is None or the distances of all points."""
     ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
     scratch = make_scratch(most_sources, most_sinks, dim)
     for t in range(len(rows)):
@@ -354,23 +310,9 @@ def _solve_tile(  # type: ignore[no-untyped-def]
             return
         p, q, pivots[t] = _solve_pair(
             ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
-            order, index_bits, cost_scale, large, stop,
+            order, index_bits, cost_scale, large, table, stop,
         )  # fmt: skip
         values[t] = value_of_flows(ws, scratch, p, q) if p > 0 else 0.0
-
-
-@inlined
-def value_of_flows(ws, scratch, p, q):  # type: ignore[no-untyped-def]
-    """What the flows of the optimal tree cost, in units of 2^-60 of the distances."""
-    total = 0.0
-    stride = stride_of(q)
-    first = first_sink(p)
-    for node in range(first + q):
-        up = ws.parent[node]
-        if up != node:
-            arc = node * stride + up - first if node < p else up * stride + node - first
-            total += ws.flow[node] * scratch.distance[arc]
-    return total
 
 
 @compiled
@@ -387,7 +329,7 @@ def _solve_potentials(  # type: ignore[no-untyped-def]
             return
         p, q, _ = _solve_pair(
             ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
-            order, index_bits, cost_scale, large, stop,
+            order, index_bits, cost_scale, large, None, stop,
         )  # fmt: skip
         if p > 0:
             unit = scratch.largest[0] / (cost_scale * (np.int64(1) << index_bits))

@@ -7,6 +7,7 @@ from typing import Any
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points import ExactPointsCuda
+from asot.exact.distance_table import distance_table, table_pays
 from asot.exact.points import ExactPoints
 from asot.jit.metrics import Ground
 from asot.run import devices, dispatch, engine, gpu_engine
@@ -41,7 +42,8 @@ def solve_points(
     choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds)
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}
-        return dispatch.solve(Work(pairs, on_cpu, None, choice, more), sink, **limits)
+        many = functools.partial(_with_table, histograms, ground, column_start, len(pairs))
+        return dispatch.solve(Work(pairs, many, None, choice, more), sink, **limits)
     budget = as_bytes(memory, engine.DEFAULT_MEMORY)
     on_gpu = functools.partial(
         ExactPointsCuda, histograms, ground, column_start, n_pairs=len(pairs),
@@ -49,3 +51,10 @@ def solve_points(
         table_bytes=None if memory is None else budget // 2, n_jobs=as_n_jobs(n_jobs),
     )  # fmt: skip
     return dispatch.solve(Work(pairs, on_cpu, on_gpu, choice, info or {}), sink, **limits)
+
+
+def _with_table(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> ExactPoints:
+    """The CPU solver, with all distances between distinct points in a table where that pays."""
+    mean = len(histograms.index) / (len(histograms.offsets) - 1)
+    table = distance_table(ground) if table_pays(ground, n_pairs * mean**2) else None
+    return ExactPoints(histograms, ground, column_start, table)

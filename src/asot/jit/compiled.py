@@ -101,6 +101,15 @@ def _expire_with_kernels(dispatcher: Any) -> None:
     with contextlib.suppress(AttributeError):
         cache_file = dispatcher._cache._cache_file
         cache_file._source_stamp = (cache_file._source_stamp, _digest_of_kernels())
+        cache_file._load_index = functools.partial(_nothing_if_unreadable, cache_file._load_index)
+
+
+def _nothing_if_unreadable(load_index: Callable[[], Any]) -> Any:
+    """An index of another version of the package may name types that have moved since; it is obsolete, no error."""
+    try:
+        return load_index()
+    except (AttributeError, ImportError):
+        return {}
 
 
 @functools.cache

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import at, fused, inlined
+from asot.jit.compiled import inlined
+from asot.jit.euclidean import fill_euclidean
 from asot.validation import FloatArray, to_float_array
 
 EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON = (
@@ -139,12 +140,10 @@ def _whitening(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
 def fill_distances(code, order, x, y, p, stride, width, out):  # type: ignore[no-untyped-def]
     """Distances of p rows of x (p, width) to the columns of y (width, stride), into out (p, stride), all flat.
 
-    ``width`` is a multiple of 4, with zeros where there is no coordinate. x and out have room for an even number of
-    rows.
+    ``stride`` is a multiple of 8. x and out have room for an even number of rows.
     """
     if code == EUCLIDEAN:
-        for i in range(0, p, 2):
-            _euclidean(x, y, i, stride, width, out)
+        fill_euclidean(x, y, p, stride, width, out)
         return
     for i in range(p):
         row = out[i * stride : (i + 1) * stride]
@@ -157,32 +156,6 @@ def fill_distances(code, order, x, y, p, stride, width, out):  # type: ignore[no
             _jensenshannon(point, y, stride, width, row)
         else:
             _disagreement(code, order, point, y, stride, width, row)
-
-
-@fused
-def _euclidean(x, y, i, stride, width, out):  # type: ignore[no-untyped-def]
-    """Rows i and i + 1, four coordinates per visit of the accumulators, which is faster than one by one."""
-    first = i * stride
-    second = first + stride
-    for j in range(2 * stride):
-        out[at(first, j)] = 0.0
-    for c in range(0, width, 4):
-        o = i * width + c
-        a0, a1, a2, a3 = x[o], x[o + 1], x[o + 2], x[o + 3]
-        o += width
-        b0, b1, b2, b3 = x[o], x[o + 1], x[o + 2], x[o + 3]
-        c0 = c * stride
-        c1 = c0 + stride
-        c2 = c1 + stride
-        c3 = c2 + stride
-        for j in range(stride):
-            y0, y1, y2, y3 = y[at(c0, j)], y[at(c1, j)], y[at(c2, j)], y[at(c3, j)]
-            d0, d1, d2, d3 = a0 - y0, a1 - y1, a2 - y2, a3 - y3
-            out[at(first, j)] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
-            d0, d1, d2, d3 = b0 - y0, b1 - y1, b2 - y2, b3 - y3
-            out[at(second, j)] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
-    for j in range(2 * stride):
-        out[at(first, j)] = np.sqrt(out[at(first, j)])
 
 
 @inlined

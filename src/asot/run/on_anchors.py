@@ -15,7 +15,8 @@ from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
-from asot.histograms import one_thread_per_product, run_emd, run_sinkhorn
+from asot.histograms import run_emd, run_sinkhorn
+from asot.jit.products import one_thread_per_product
 from asot.run import dispatch
 from asot.run.call import Call
 from asot.run.result import Distances, Status

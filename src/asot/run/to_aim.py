@@ -14,7 +14,7 @@ from asot.bounds.calibration import EXACT_ERROR, EXACT_PAIRS
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
 from asot.bounds.refined_solver import Estimates
-from asot.histograms import one_thread_per_product
+from asot.jit.products import one_thread_per_product
 from asot.run import devices, dispatch
 from asot.run.attempts import Attempt, Attempts
 from asot.run.call import Call
