@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
+from asot.exact.distance_block import make_scratch, place_distances
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.points import (
     _merge_used,
     _pack_points,
     _place_masses,
     _used_coordinates,
-    make_scratch,
-    place_distances,
     quantise_sparse,
 )
 from asot.exact.simplex import solve_block
