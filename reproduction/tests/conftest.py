@@ -31,7 +31,7 @@ TINY = scale.Scale(
 
 
 def tiny_graphs(condition, n=24, seed=0):
-    """Bags of 3 to 7 labelled nodes, and two classes of equal size."""
+    """Bags of 3 to 7 labeled nodes, and two classes of equal size."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(3, 8, size=n)
     labels = rng.integers(4, size=sizes.sum())

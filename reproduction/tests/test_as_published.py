@@ -19,7 +19,7 @@ import asot
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
 
-def labelled(n=12, labels=4, seed=0):
+def labeled(n=12, labels=4, seed=0):
     """Distributions of one-hot labels, of 3 to 9 points each; the last label is rare."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(3, 10, size=n)
@@ -33,7 +33,7 @@ def labelled(n=12, labels=4, seed=0):
 
 
 def test_distances_of_five_copies_are_total_variations():
-    D = labelled()
+    D = labeled()
     histograms, points = merged(D)
     variation = 0.5 * np.abs(histograms[:, None] - histograms[None]).sum(axis=2)
     assert points.shape == (4, 4)
@@ -41,7 +41,7 @@ def test_distances_of_five_copies_are_total_variations():
 
 
 def test_unused_columns_change_the_dimension_and_no_distance():
-    D = labelled()
+    D = labeled()
     padded = five_copies(D, columns=7)
     assert (padded.dim, padded.points.dtype) == (35, np.float32)
     assert np.array_equal(padded.points[:, 7:14], padded.points[:, 28:])
@@ -50,7 +50,7 @@ def test_unused_columns_change_the_dimension_and_no_distance():
 
 def test_fewer_columns_than_labels_are_refused():
     with pytest.raises(ValueError, match="columns must be at least the dimension of the points, 4; found 3"):
-        five_copies(labelled(), columns=3)
+        five_copies(labeled(), columns=3)
 
 
 def test_merging_equal_points_keeps_their_masses():
@@ -62,7 +62,7 @@ def test_merging_equal_points_keeps_their_masses():
 
 def test_merged_points_have_the_sinkhorn_cost_of_all_points():
     """Iteration by iteration, also where the second scaling starts at the target."""
-    D = five_copies(labelled())
+    D = five_copies(labeled())
     histograms, points = merged(D)
     how = {"reg": 0.1, "max_iter": 50, "tol": None, "init": "target"}
     short = asot.sinkhorn_many(histograms, cost=cdist(points, points), pairs=[[0, 1], [2, 5], [3, 3]], **how)
@@ -104,7 +104,7 @@ def test_the_error_is_that_of_the_matrices(n, seed, entropic, rule, own):
 
 
 def test_a_full_matrix_is_that_of_the_distances():
-    found = asot.pairwise_exact(labelled())
+    found = asot.pairwise_exact(labeled())
     assert np.array_equal(full_matrix(found.values), found.matrix())
 
 
@@ -143,7 +143,7 @@ def test_kmeans_makes_one_step_for_every_block_in_order(monkeypatch):
             self.cluster_centers_ = points[: self.settings[0]]
 
     monkeypatch.setattr("sklearn.cluster.MiniBatchKMeans", Recorder)
-    D = labelled()
+    D = labeled()
     one_pass_kmeans(D, 2, seed=3)
     assert np.array_equal(np.concatenate(seen), D.points)
     expected = []
@@ -155,7 +155,7 @@ def test_kmeans_makes_one_step_for_every_block_in_order(monkeypatch):
 
 
 def test_kmeans_is_the_same_for_a_seed():
-    D = five_copies(labelled())
+    D = five_copies(labeled())
     first, second, other = (one_pass_kmeans(D, 9, seed).anchors for seed in (0, 0, 1))
     assert np.array_equal(first, second)
     assert not np.array_equal(first, other)
@@ -173,7 +173,7 @@ def test_a_label_that_kmeans_missed_goes_to_another_anchor():
 
 def test_more_centres_than_points_are_refused():
     with pytest.raises(ValueError, match="k = 99 centres cannot be placed on a first block of"):
-        one_pass_kmeans(labelled(), 99, seed=0)
+        one_pass_kmeans(labeled(), 99, seed=0)
 
 
 # ------------------------------------------------------------------------------------------------------------- models
@@ -252,7 +252,7 @@ def test_the_dictionary_loss_with_counts_is_that_of_all_points():
     import torch
     from asot_paper.published_models import weighted_batches
 
-    model, D = models("dictionary", dim=20), five_copies(labelled())
+    model, D = models("dictionary", dim=20), five_copies(labeled())
     p = numbers_of(model)
     w = np.maximum(p["dictionary"], 0.0)
     total = 0.0
@@ -270,7 +270,7 @@ def test_the_metric_loss_with_counts_is_that_of_all_pairs_of_points():
     import torch
     from asot_paper.published_models import weighted_batches
 
-    model, D = models("metric", dim=20), five_copies(labelled())
+    model, D = models("metric", dim=20), five_copies(labeled())
     p = numbers_of(model)
     codes = np.stack([metric_code(p, x) for x in D.points])
     anchors = np.maximum(p["dictionary"], 0.0).T @ p["map"]
@@ -285,7 +285,7 @@ def test_batches_are_consecutive_distributions_and_lose_no_point(monkeypatch):
     from asot_paper.published_models import weighted_batches
 
     monkeypatch.setattr(as_published.batches, "__defaults__", (5,))
-    D = labelled()
+    D = labeled()
     found = weighted_batches(D, 3)
     assert sum(float(counts.sum()) for _, counts in found) == len(D.points)
     assert max(len(x) for x, _ in found) == 3
@@ -305,7 +305,7 @@ def learners():
 @needs_torch
 @pytest.mark.parametrize("kind", ["dictionary", "metric"])
 def test_learning_is_the_same_for_a_seed_and_makes_the_error_small(kind):
-    D = five_copies(labelled(n=30))
+    D = five_copies(labeled(n=30))
     learn = learners()[kind]
     exact = asot.pairwise_exact(D).values
     start, first, second = (learn(D, 8, epochs=epochs, seed=1) for epochs in (1, 150, 150))
@@ -320,23 +320,23 @@ def test_learning_is_the_same_for_a_seed_and_makes_the_error_small(kind):
 def test_one_epoch_is_one_step_of_adam():
     import torch
 
-    D = five_copies(labelled())
+    D = five_copies(labeled())
     space = learners()["metric"](D, 5, epochs=1, seed=3)
     model = models("metric", dim=20, k=5)
     from asot_paper.published_models import weighted_batches
 
     ((x, counts),) = weighted_batches(D, 10**6)
     parameters = {name: array.requires_grad_() for name, array in model.parameters.items()}
-    optimiser = torch.optim.Adam(parameters.values(), lr=0.01)
+    optimizer = torch.optim.Adam(parameters.values(), lr=0.01)
     torch.autograd.backward(model.loss(torch.tensor(x), torch.tensor(counts)))
-    optimiser.step()
+    optimizer.step()
     assert np.allclose(space.anchors, parameters["dictionary"].detach().relu().T.numpy())
 
 
 @needs_torch
 @pytest.mark.parametrize("kind", ["dictionary", "metric"])
 def test_every_epoch_is_reported_with_a_space_of_its_own(kind):
-    D = five_copies(labelled())
+    D = five_copies(labeled())
     seen = []
     last = learners()[kind](D, 5, epochs=4, on_epoch=lambda *what: seen.append(what))
     assert [epoch for epoch, _, _ in seen] == [1, 2, 3, 4]
@@ -347,7 +347,7 @@ def test_every_epoch_is_reported_with_a_space_of_its_own(kind):
 
 @needs_torch
 def test_the_best_dictionary_is_that_after_the_epoch_of_the_least_loss():
-    D = five_copies(labelled())
+    D = five_copies(labeled())
     seen = []
     best = learners()["dictionary"](D, 5, epochs=30, keep="best", on_epoch=lambda *what: seen.append(what))
     least = min(seen, key=lambda what: what[2])
@@ -359,7 +359,7 @@ def test_the_best_metric_is_judged_by_rebuilding_too():
     import torch
     from asot_paper.published_models import weighted_batches
 
-    D = five_copies(labelled())
+    D = five_copies(labeled())
     ((x, counts),) = weighted_batches(D, 10**6)
     spaces, losses = [], []
     best = learners()["metric"](
@@ -374,8 +374,8 @@ def test_the_best_metric_is_judged_by_rebuilding_too():
 
 
 @needs_torch
-def test_codes_are_summed_before_they_are_normalised():
-    D = five_copies(labelled())
+def test_codes_are_summed_before_they_are_normalized():
+    D = five_copies(labeled())
     space = learners()["dictionary"](D, 5, epochs=30)
     for i, histogram in enumerate(space.histograms(D)):
         total = space.encode(D[i][0]).sum(axis=0)
@@ -384,16 +384,16 @@ def test_codes_are_summed_before_they_are_normalised():
 
 @needs_torch
 def test_a_distribution_of_zero_codes_gets_equal_masses_and_is_counted():
-    space = learners()["dictionary"](five_copies(labelled()), 5, epochs=1)
+    space = learners()["dictionary"](five_copies(labeled()), 5, epochs=1)
     space.model.parameters["threshold1_bias"] += 1e6
-    D = five_copies(labelled())
+    D = five_copies(labeled())
     assert space.n_empty(D) == len(D)
     assert np.allclose(space.histograms(D), 0.2)
 
 
 @needs_torch
 def test_a_space_survives_pickling_and_has_no_bounds_and_no_file(tmp_path):
-    D = five_copies(labelled())
+    D = five_copies(labeled())
     space = learners()["metric"](D, 5, epochs=2)
     copy = pickle.loads(pickle.dumps(space))
     assert np.array_equal(copy.histograms(D, device="cpu"), space.histograms(D))
@@ -413,7 +413,7 @@ def test_learning_leaves_torch_as_it_was():
     import torch
 
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    learners()["dictionary"](five_copies(labelled()), 5, epochs=2)
+    learners()["dictionary"](five_copies(labeled()), 5, epochs=2)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -438,7 +438,7 @@ def test_a_loss_that_is_not_finite_is_an_error():
 )
 def test_settings_that_make_no_sense_are_refused(how, message):
     with pytest.raises(ValueError, match=message):
-        learners()["metric"](five_copies(labelled()), **{"k": 3, "epochs": 1, **how})
+        learners()["metric"](five_copies(labeled()), **{"k": 3, "epochs": 1, **how})
 
 
 @pytest.mark.parametrize("name", ["published_dictionary", "published_metric"])
@@ -447,4 +447,4 @@ def test_without_torch_the_error_says_what_to_install(monkeypatch, name):
 
     monkeypatch.setattr(published_models.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(ImportError, match=r"pip install 'asot\[torch\]'"):
-        getattr(published_models, name)(five_copies(labelled()), 3)
+        getattr(published_models, name)(five_copies(labeled()), 3)

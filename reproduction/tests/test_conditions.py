@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from asot_paper.conditions import error_rule, features_of, mean_ground_cost, regularisation, root_mean_square_error
+from asot_paper.conditions import error_rule, features_of, mean_ground_cost, regularization, root_mean_square_error
 from asot_paper.names import CONDITIONS, DESCRIBED, PUBLISHED, SETS
 from scipy.spatial.distance import cdist, squareform
 
@@ -73,9 +73,9 @@ def test_epsilon_is_fixed_as_published_and_follows_the_costs_as_described():
     rng = np.random.default_rng(2)
     D = asot.Distributions.from_list([rng.normal(size=(4, 2)) for _ in range(6)])
     ten = asot.Distributions(10.0 * D.points, D.offsets, D.masses)
-    assert regularisation(PUBLISHED, D) == regularisation(PUBLISHED, ten) == 0.1
-    assert regularisation(DESCRIBED, ten) == pytest.approx(10.0 * regularisation(DESCRIBED, D))
-    assert regularisation(DESCRIBED, D) == pytest.approx(0.1 / np.sqrt(10) * mean_ground_cost(D))
+    assert regularization(PUBLISHED, D) == regularization(PUBLISHED, ten) == 0.1
+    assert regularization(DESCRIBED, ten) == pytest.approx(10.0 * regularization(DESCRIBED, D))
+    assert regularization(DESCRIBED, D) == pytest.approx(0.1 / np.sqrt(10) * mean_ground_cost(D))
 
 
 def test_every_condition_and_set_has_words():

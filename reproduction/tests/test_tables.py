@@ -48,7 +48,7 @@ def test_no_two_cells_have_one_key():
 
 @pytest.mark.parametrize("numbers", [[2.5], [1.0, 4.0], [0.3, 0.1, 0.7, 0.2]])
 def test_summaries_are_those_of_numpy(numbers):
-    found = tables.summarise(numbers)
+    found = tables.summarize(numbers)
     std = np.std(numbers, ddof=1) if len(numbers) > 1 else 0.0
     expected = (np.mean(numbers), std, std / np.sqrt(len(numbers)), len(numbers))
     assert (found.mean, found.std, found.standard_error, found.n) == pytest.approx(expected)
@@ -56,7 +56,7 @@ def test_summaries_are_those_of_numpy(numbers):
 
 def test_there_is_no_summary_of_nothing():
     with pytest.raises(ValueError, match="no numbers"):
-        tables.summarise([])
+        tables.summarize([])
 
 
 def test_groups_leave_failures_and_other_kinds_out():

@@ -69,7 +69,7 @@ def merged(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Every distribution as a histogram over the distinct points of the collection: (N, V) and the points (V, d).
 
     Neither W_1 nor the entropic cost knows whether equal points are merged, and nor does Sinkhorn's iteration: the
-    scalings of merged points are the sums of theirs, iteration by iteration. It makes eOT on a set of labelled graphs a
+    scalings of merged points are the sums of theirs, iteration by iteration. It makes eOT on a set of labeled graphs a
     problem of as many points as there are labels. The histograms are dense, so use it where V is small.
 
     >>> import asot

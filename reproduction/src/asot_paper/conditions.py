@@ -44,14 +44,14 @@ def zinc_atoms() -> str:
     return "types" if find_spec("rdkit") is not None else "elements"
 
 
-def regularisation_rule(condition: str) -> str:
+def regularization_rule(condition: str) -> str:
     """How ε is chosen, in words."""
     if condition == PUBLISHED:
         return f"{PUBLISHED_REG}"
     return "0.1/√10 of the mean ground cost"
 
 
-def regularisation(condition: str, D: Distributions) -> float:
+def regularization(condition: str, D: Distributions) -> float:
     """ε of entropic methods on a collection."""
     return PUBLISHED_REG if condition == PUBLISHED else float(DESCRIBED_SHARE) * mean_ground_cost(D)
 

@@ -27,7 +27,7 @@ from asot.run import devices
 from asot.run.result import Distances
 from asot.validation import as_n_jobs
 from asot_paper.as_published import COPIES, DISTRIBUTIONS_PER_BATCH, one_pass_kmeans
-from asot_paper.conditions import regularisation_rule
+from asot_paper.conditions import regularization_rule
 from asot_paper.names import CALIBRATED, OURS, PUBLISHED
 from asot_paper.published_models import PublishedSpace
 from asot_paper.scale import Scale
@@ -128,7 +128,7 @@ def method_settings(method: str, condition: str, name: str, scale: Scale, max_it
             else f"as many as dimensions, {'fresh for every pair' if fresh else 'shared by all pairs'}"
         )
     if METHODS[method].entropic:
-        settings |= {"reg_rule": regularisation_rule(condition), "max_iter": max_iter, "init": "target"}
+        settings |= {"reg_rule": regularization_rule(condition), "max_iter": max_iter, "init": "target"}
     if learner is not None:
         settings["learner"] = learner
         if "k-means" not in learner:

@@ -1,6 +1,6 @@
 """ASOT-DL and ASOT-ML as the paper's public code learns them, to compare with (docs/method.md §4, 5, 11).
 
-Our own learners start at k-means, standardise their inputs and normalise every code. These do not. Their anchors are
+Our own learners start at k-means, standardize their inputs and normalize every code. These do not. Their anchors are
 random and lose their negative entries in a ReLU, their codes have the scale they happen to have, and Adam runs for a
 given number of epochs at one rate. What is different from the public code is only the speed: a loss over points, or
 over pairs of points, is the same loss over the *distinct* points, weighted by how often each occurs. Labelled graphs
@@ -58,7 +58,7 @@ class PublishedSpace(AnchorSpace):
         np.fill_diagonal(cost, 0.0)
         super().__init__(anchors, np.maximum(cost, cost.T))
         self.model = model
-        self.why_no_bounds = "its codes are soft and not even normalised; use KMeansAnchors, or pairwise_exact"
+        self.why_no_bounds = "its codes are soft and not even normalized; use KMeansAnchors, or pairwise_exact"
 
     def __repr__(self) -> str:
         return (
@@ -215,11 +215,11 @@ def _learn(
     import torch
 
     as_choice(keep, "keep", ("last", "best"))
-    optimiser = torch.optim.Adam([array.requires_grad_() for array in model.parameters.values()], lr=LEARNING_RATE)
+    optimizer = torch.optim.Adam([array.requires_grad_() for array in model.parameters.values()], lr=LEARNING_RATE)
     best, least = model, math.inf
     with _threads(max(len(x) for x, _ in data)):
         for epoch in range(1, as_positive_int(epochs, "epochs") + 1):
-            losses, scores = _epoch(model, data, optimiser, scored=keep == "best")
+            losses, scores = _epoch(model, data, optimizer, scored=keep == "best")
             if not math.isfinite(sum(losses)):
                 raise RuntimeError(f"{model.name} as published diverged: its loss is {sum(losses)} in epoch {epoch}")
             if keep == "best" and sum(scores) < least:
@@ -230,7 +230,7 @@ def _learn(
 
 
 def _epoch(
-    model: PublishedModel, data: list[Batch], optimiser: Any, *, scored: bool
+    model: PublishedModel, data: list[Batch], optimizer: Any, *, scored: bool
 ) -> tuple[list[float], list[float]]:
     """One step for every batch; their losses and scores, each from before its step as in the public code."""
     import torch
@@ -242,9 +242,9 @@ def _epoch(
         losses.append(float(loss.detach()))
         if scored:
             scores.append(model.score(x, counts, losses[-1]))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         torch.autograd.backward(loss)
-        optimiser.step()
+        optimizer.step()
     return losses, scores
 
 

@@ -19,7 +19,7 @@ LAYERS = 20
 """Proximal steps of a code of ASOT-DL."""
 
 FLOOR = 0.01
-"""Added to every entry of a code of ASOT-ML before it is normalised."""
+"""Added to every entry of a code of ASOT-ML before it is normalized."""
 
 
 class PublishedModel(ABC):

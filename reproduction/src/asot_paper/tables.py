@@ -18,7 +18,7 @@ from asot_paper.names import CONDITIONS, METHODS, PUBLISHED, SETS
 from asot_paper.published import paper_seconds, read_published
 from asot_paper.scale import Scale
 
-__all__ = ["CONDITIONS", "METHODS", "SETS", "Summary", "groups", "plan", "summarise", "table_text"]
+__all__ = ["CONDITIONS", "METHODS", "SETS", "Summary", "groups", "plan", "summarize", "table_text"]
 
 Group = tuple[str, str, str]
 
@@ -73,14 +73,14 @@ class Summary:
     n: int
 
 
-def summarise(numbers: Iterable[float]) -> Summary:
+def summarize(numbers: Iterable[float]) -> Summary:
     """
-    >>> summarise([1.0, 2.0, 3.0])
+    >>> summarize([1.0, 2.0, 3.0])
     Summary(mean=2.0, std=1.0, standard_error=0.577..., n=3)
     """
     values = np.asarray(list(numbers), dtype=np.float64)
     if len(values) == 0:
-        raise ValueError("there are no numbers to summarise")
+        raise ValueError("there are no numbers to summarize")
     std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return Summary(float(values.mean()), std, std / float(np.sqrt(len(values))), len(values))
 
@@ -160,7 +160,7 @@ def _entry(table: str, cells: Sequence[Mapping[str, Any]]) -> str:
         cells = [cell for cell in cells if cell.get("timed") is not False]
         if not cells:
             return "untimed"
-        training, solving = (summarise(cell[name] for cell in cells).mean for name in ("train_seconds", "seconds"))
+        training, solving = (summarize(cell[name] for cell in cells).mean for name in ("train_seconds", "seconds"))
         return f"{training:.3g} + {solving:.3g}" if training else f"{solving:.3g}"
-    error = summarise(cell["rmse"] for cell in cells)
+    error = summarize(cell["rmse"] for cell in cells)
     return f"{error.mean:.4f} ± {error.standard_error:.4f}" if error.n > 1 else f"{error.mean:.4f}"

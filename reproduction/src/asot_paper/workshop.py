@@ -15,7 +15,7 @@ from typing import Any
 
 from asot.data.distributions import Distributions
 from asot_paper.cells import Cell
-from asot_paper.conditions import regularisation, root_mean_square_error
+from asot_paper.conditions import regularization, root_mean_square_error
 from asot_paper.methods import METHODS, Found, Hardware, Learned, OnEpoch, diagonal, distances, learn
 from asot_paper.names import PUBLISHED
 from asot_paper.problems import Problem, Problems
@@ -123,7 +123,7 @@ class Workshop:
 
     def reg(self, cell: Cell, D: Distributions) -> float | None:
         """ε of the cell's method, None if it is not entropic."""
-        return regularisation(cell.condition, D) if METHODS[cell.method].entropic else None
+        return regularization(cell.condition, D) if METHODS[cell.method].entropic else None
 
 
 def model_seed(cell: Cell) -> int:

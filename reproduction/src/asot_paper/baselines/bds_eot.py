@@ -56,31 +56,25 @@ def block_diagonal(
     """Entropic transport of many pairs at once (BDS-eOT), through PyTorch: on a GPU, or on the CPU.
 
     Exactly `max_iter` of the iterations of `entropic`, for a stack of pairs whose kernels are the diagonal blocks of
-    one sparse matrix. Pairs whose kernel float32 cannot hold are solved in float64, and where that cannot, in
-    logarithms.
+    one sparse matrix. Pairs whose kernel float32 cannot hold are solved in float64, or else in logarithms.
 
     Parameters
     ----------
-    D, E, pairs, n_jobs, progress
-        As in `ot_emd`. Threads work where the CPU does.
-    reg, max_iter, init
-        As in `entropic`.
+    D, E, pairs, n_jobs, progress : as in `ot_emd`
+    reg, max_iter, init : as in `entropic`
     precision : {"auto", "float32", "float64"}
         "auto" takes float32 on a GPU (relative error about 1e-6) and float64 on the CPU.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "auto" takes a GPU if PyTorch finds one.
     memory : int or str, optional
-        Budget for stacks of pairs, on the device where they are solved. A pair that is larger is solved alone. Default:
-        1 GiB, or a quarter of what is free on a GPU.
+        Budget for stacks of pairs on the device. Default: 1 GiB, or a quarter of what is free on a GPU.
 
     Returns
     -------
-    Distances
-        ``marginal_error`` is per pair; the status is FIXED_ITERATIONS.
+    Distances, with a ``marginal_error`` for each pair; the status is FIXED_ITERATIONS.
 
     Examples
     --------
-    >>> from asot.baselines import block_diagonal
     >>> r = block_diagonal([[[0.0], [1.0]], [[1.0], [3.0]], [[2.0]]], reg=0.01, device="cpu")
     >>> r.values.round(6)
     array([1.5, 1.5, 1. ])
@@ -88,8 +82,7 @@ def block_diagonal(
     check_torch()
     asked = read(D, E, pairs)
     where = torch_device(device, worth_it=True) or "cpu"
-    jobs = as_n_jobs(n_jobs) if where == "cpu" else 1
-    budget = as_bytes(memory, _default_memory(where))
+    jobs, budget = as_n_jobs(n_jobs) if where == "cpu" else 1, as_bytes(memory, _default_memory(where))
     points = merged_points(asked.both)
     if where == "cpu":
         asked.refuse_large_pairs(points.sizes, BYTES_PER_ENTRY * jobs)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-COLOURS = ("#1f6fb2", "#a1640b", "#7756b3", "#c23b22", "#0a7d68", "#6a7079", "#b0457e", "#23819a")
+COLORS = ("#1f6fb2", "#a1640b", "#7756b3", "#c23b22", "#0a7d68", "#6a7079", "#b0457e", "#23819a")
 WIDTH, HEIGHT, ROW = 3.9, 3.1, 0.32
 """Of a panel, and of a named row, in inches."""
 
@@ -40,9 +40,9 @@ Numbers = Sequence[float]
 
 
 class Style(NamedTuple):
-    """How a series looks: the number of its colour (1 to 8), matplotlib's marker, hollow or filled, dashed or not."""
+    """How a series looks: the number of its color (1 to 8), matplotlib's marker, hollow or filled, dashed or not."""
 
-    colour: int
+    color: int
     marker: str = "o"
     hollow: bool = False
     dashed: bool = False
@@ -199,25 +199,25 @@ def _draw_series(axes: Axes, series: Series) -> None:
     if not points:
         return
     x, y, low, high = (list(column) for column in zip(*points, strict=True))
-    colour, fill = COLOURS[series.style.colour - 1], "none" if series.style.hollow else None
+    color, fill = COLORS[series.style.color - 1], "none" if series.style.hollow else None
     if series.low is not None:
         ends = [value for bar in zip(low, high, strict=True) for value in (*bar, math.nan)]
-        axes.plot([value for value in x for _ in range(3)], ends, color=colour, alpha=0.4, linewidth=1.2)
+        axes.plot([value for value in x for _ in range(3)], ends, color=color, alpha=0.4, linewidth=1.2)
     marker = series.style.marker if series.marked or len(points) == 1 else ""
     line = ("--" if series.style.dashed else "-") if series.line else ""
     size = 2.5 if series.style.marker == "." else 5.5
     many = len(points) > MANY  # one small picture in place of hundreds of shapes
-    look: dict[str, Any] = {"color": colour, "markerfacecolor": fill or colour, "markersize": size, "rasterized": many}
+    look: dict[str, Any] = {"color": color, "markerfacecolor": fill or color, "markersize": size, "rasterized": many}
     axes.plot(x, y, linestyle=line, marker=marker, **look)
 
 
 def _legend(canvas: Canvas, entries: Sequence[Series], columns: int) -> None:
     handles = [
         Line2D(
-            [], [], label=series.label, color=(colour := COLOURS[series.style.colour - 1]),
+            [], [], label=series.label, color=(color := COLORS[series.style.color - 1]),
             linestyle=("--" if series.style.dashed else "-") if series.line else "",
             marker=series.style.marker if series.marked else "",
-            markerfacecolor="none" if series.style.hollow else colour, markersize=5.5,
+            markerfacecolor="none" if series.style.hollow else color, markersize=5.5,
         )
         for series in entries
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from asot_paper.names import METHODS, SETS, has_row_zero_rule
-from asot_paper.tables import Summary, summarise
+from asot_paper.tables import Summary, summarize
 from asot_paper.trials import TRIALS
 
 Record = dict[str, Any]
@@ -47,7 +47,7 @@ class Runs(NamedTuple):
     def summary(self, field: str) -> Summary | None:
         """Mean and standard error of a field over the runs; None where no run has it."""
         numbers = [cell[field] for cell in self.cells if isinstance(cell.get(field), (int, float))]
-        return summarise(numbers) if numbers else None
+        return summarize(numbers) if numbers else None
 
     def mean(self, field: str) -> float | None:
         found = self.summary(field)

@@ -1,6 +1,6 @@
-"""The report's charts, from cells: which numbers go on which axis, and which method has which colour.
+"""The report's charts, from cells: which numbers go on which axis, and which method has which color.
 
-A method looks the same in every chart. Ours are filled shapes in strong colours, so that they stand out without them,
+A method looks the same in every chart. Ours are filled shapes in strong colors, so that they stand out without them,
 too. Errors are in units of the distance as published, where the paper's figures have them so, and in percent of the
 mean distance as described, where sets can then be compared.
 """
