@@ -121,7 +121,8 @@ def test_misses_are_slips_explained_or_open():
     markdown = markdown_of([*cells_like_the_paper(**changes), *trial])
     (tried,) = tables(section(markdown, "misses"))
     assert tried[1][:4] == ["NCI1", "ASOT-DL", "0.0453", "0.0900"]
-    assert tried[1][-1] == "yes"
+    assert tried[1][-2:] == ["2", "yes"]
+    assert "- **ASOT-k on MNIST**: not known." in markdown
     assert "One more is a printing slip" in markdown
 
 
