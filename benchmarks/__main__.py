@@ -21,6 +21,7 @@ NAMES = (
     "neighbors",
     "errorbars",
     "anchors",
+    "strategy",
     "baselines",
     "published",
     "gpu",
@@ -28,7 +29,7 @@ NAMES = (
     "gpu_neighbors",
     "anchors_zinc",
 )
-READ_GRAPHS = {"exact_points", "gpu_points", "neighbors", "errorbars", "anchors", "baselines", "published"}
+READ_GRAPHS = {"strategy", "exact_points", "gpu_points", "neighbors", "errorbars", "anchors", "baselines", "published"}
 READ_MOLECULES = {"gpu_points", "gpu_neighbors", "anchors_zinc"}
 NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_neighbors", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"

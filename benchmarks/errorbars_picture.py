@@ -28,7 +28,7 @@ def draw(path: Path) -> None:
     chosen = np.random.default_rng(1).choice(N_DIGITS * (N_DIGITS - 1) // 2, N_SHOWN, replace=False)
     exact = asot.pairwise_exact(digits).values
     space = asot.KMeansAnchors(N_ANCHORS, random_state=0).fit(digits)
-    plain = asot.pairwise(digits, space=space)
+    plain = asot.pairwise(digits, space=space, estimate="anchor")
     calibrated = asot.pairwise(digits, space=space, estimate="calibrated", bounds="points")
     figure = Figure(figsize=(11.0, 5.4), dpi=110, facecolor=BACKGROUND)
     FigureCanvasAgg(figure)

@@ -47,7 +47,7 @@ PAIRWISE = """
 import numpy as np
 rng = np.random.default_rng(0)
 D = asot.Distributions.from_list([rng.normal(size=(n, 3)) for n in rng.integers(5, 30, 50)])
-value = asot.pairwise(D, random_state=0).values
+value = asot.pairwise(D, random_state=0, estimate="anchor").values
 """
 
 FRAME = """

@@ -88,12 +88,14 @@ def test_exact_takes_a_metric_and_a_second_collection(tmp_path, collection, othe
 def test_fit_then_pairwise_equals_pairwise_alone(tmp_path, collection):
     said = succeed("fit", collection, "-o", tmp_path / "s.npz", "--n-anchors", 5, "--random-state", 3)
     assert "5 anchors in 2 dimensions" in said
-    succeed("pairwise", collection, "-o", tmp_path / "a.npz", "--space", tmp_path / "s.npz", "--n-jobs", 1)
-    succeed("pairwise", collection, "-o", tmp_path / "b.npz", "--n-anchors", 5, "--random-state", 3, "--n-jobs", 2)
+    anchor = ["pairwise", collection, "--estimate", "anchor"]
+    succeed(*anchor, "-o", tmp_path / "a.npz", "--space", tmp_path / "s.npz", "--n-jobs", 1)
+    succeed(*anchor, "-o", tmp_path / "b.npz", "--n-anchors", 5, "--random-state", 3, "--n-jobs", 2)
     a, b = load_distances(tmp_path / "a.npz"), load_distances(tmp_path / "b.npz")
     np.testing.assert_array_equal(a.values, b.values)
     D = load_collection(collection)
-    np.testing.assert_array_equal(a.values, asot.pairwise(D, space=load_space(tmp_path / "s.npz")).values)
+    plain = asot.pairwise(D, space=load_space(tmp_path / "s.npz"), estimate="anchor")
+    np.testing.assert_array_equal(a.values, plain.values)
 
 
 def test_pairwise_takes_every_option(tmp_path, collection, other):

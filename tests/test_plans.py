@@ -48,7 +48,7 @@ def test_a_lifted_plan_costs_no_more_than_the_upper_bound():
     rng = np.random.default_rng(0)
     D = Distributions.from_list([rng.normal(i, 1, size=(20 + i, 3)) for i in range(4)])
     space = KMeansAnchors(9, random_state=0).fit(D).space_
-    upper = asot.pairwise(D, space=space, bounds=True)
+    upper = asot.pairwise(D, space=space, bounds=True, estimate="anchor")
     for (i, j), bound in zip(upper.pairs, upper.upper, strict=True):
         assert asot.plan(D, i, j, space=space).cost >= bound * (1 - 1e-4) or bound < 1e-12
         assert asot.plan(D, i, j, exact=True).cost <= bound
@@ -61,7 +61,9 @@ def test_a_lifted_plan_moves_as_much_between_cells_as_the_anchor_plan():
     T = asot.plan(D, 0, 1, space=space)
     codes = [space.encode(points) for points, _ in D]
     on_anchors = codes[0].T @ T.toarray() @ codes[1]
-    assert (on_anchors * space.cost).sum() == pytest.approx(asot.pairwise(D, space=space).values[0], abs=1e-12)
+    assert (on_anchors * space.cost).sum() == pytest.approx(
+        asot.pairwise(D, space=space, estimate="anchor").values[0], abs=1e-12
+    )
 
 
 def test_mass_that_two_distributions_share_stays_where_it_is():

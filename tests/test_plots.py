@@ -23,7 +23,7 @@ def _close():
 @pytest.fixture(scope="module")
 def digits():
     D, labels, _ = asot.datasets.load_digits(40)
-    return D, labels, asot.pairwise(D, bounds=True, random_state=0)
+    return D, labels, asot.pairwise(D, bounds=True, random_state=0, estimate="anchor")
 
 
 def test_the_matrix_is_a_reordered_matrix_of_the_same_distances(digits):

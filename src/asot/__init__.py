@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from asot.learn.kernel import Kernel, kernel
     from asot.learn.kmeans import WassersteinKMeans
     from asot.learn.neighbors_estimator import WassersteinNeighbors
+    from asot.learn.noise import NoiseFloor, noise_floor
+    from asot.learn.size_matched import size_matched
     from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
     from asot.plans import TransportPlan, plan
     from asot.run.result import Distances, Neighbors, Status
@@ -48,6 +50,7 @@ _HOMES = {
     "Kernel": "asot.learn.kernel",
     "MetricAnchors": "asot.anchors.metric",
     "Neighbors": "asot.run.result",
+    "NoiseFloor": "asot.learn.noise",
     "Plans": "asot.exact.with_plans",
     "RadiusNeighbors": "asot.neighbors",
     "Status": "asot.run.result",
@@ -62,12 +65,14 @@ _HOMES = {
     "kneighbors": "asot.neighbors",
     "load_collection": "asot.data.files",
     "load_distances": "asot.data.files",
+    "noise_floor": "asot.learn.noise",
     "open_store": "asot.run.stored",
     "pairwise": "asot.distances",
     "pairwise_exact": "asot.distances",
     "plan": "asot.plans",
     "radius_neighbors": "asot.neighbors",
     "sinkhorn_many": "asot.histograms",
+    "size_matched": "asot.learn.size_matched",
 }
 
 __all__ = [
@@ -81,6 +86,7 @@ __all__ = [
     "Kernel",
     "MetricAnchors",
     "Neighbors",
+    "NoiseFloor",
     "Plans",
     "RadiusNeighbors",
     "Status",
@@ -98,6 +104,7 @@ __all__ = [
     "kneighbors",
     "load_collection",
     "load_distances",
+    "noise_floor",
     "open_store",
     "pairwise",
     "pairwise_exact",
@@ -106,6 +113,7 @@ __all__ = [
     "radius_neighbors",
     "sinkhorn_many",
     "sinks",
+    "size_matched",
 ]
 
 

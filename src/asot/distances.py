@@ -1,55 +1,47 @@
 """The high-level calls: a collection in, every distance out.
 
-`pairwise` goes through an anchor space, `pairwise_exact` solves the original problems. Both are thin: read the input,
-prepare a solver, let the engine run it.
+`pairwise` finds the cheapest way to the error that is asked for, or goes through an anchor space on request;
+`pairwise_exact` solves the original problems. Both are thin: read the input, hand over.
 """
 
 from __future__ import annotations
 
-import functools
 import time
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from asot.anchors.space import AnchorSpace
-from asot.bounds.calibration import Calibration, Running
-from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
-from asot.bounds.guarantee import Guaranteed, MaxError, as_max_error, choose_anchors
-from asot.bounds.pair_features import PairFeatures, View, coordinates_of
-from asot.bounds.refined_solver import BoundedAnchors, BoundedSinkhorn, Estimates
-from asot.data.distinct import sparse_histograms
+from asot.bounds.calibration import Running
+from asot.bounds.guarantee import MaxError, as_max_error
 from asot.data.distributions import Distributions, as_distributions
-from asot.entropic.cpu import SinkhornSharedCost
-from asot.entropic.options import SinkhornOptions
-from asot.exact.metric_check import is_metric
-from asot.exact.one_dimension import OneDimension
-from asot.exact.points_on_devices import solve_points
-from asot.exact.shared_cost import ExactSharedCost
-from asot.histograms import one_thread_per_product, run_emd, run_sinkhorn
-from asot.jit.metrics import NORMS, prepare_metric
-from asot.run import devices, dispatch
+from asot.run import devices
+from asot.run.call import Call
+from asot.run.exactly import solve_exactly
+from asot.run.on_anchors import solve_on_anchors
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status, named
-from asot.run.sinks import Callback, Condensed, Counts, Dense, Kept, Radius, Sink
-from asot.run.solver import Solver
-from asot.run.work import Ready, Work
-from asot.validation import as_choice, as_histograms, as_positive_int, as_seed
+from asot.run.result import named
+from asot.run.sinks import Callback, Counts, Dense, Kept, Radius, Sink
+from asot.run.strategy import as_aim, as_strategy
+from asot.run.to_aim import calibrated, solve_to_aim
+from asot.validation import as_choice, as_positive_int, as_seed
 
 
 def pairwise(
     D: Distributions,
     E: Distributions | None = None,
     *,
-    space: Any = None,
-    pairs: ArrayLike | None = None,
-    reg: float | str | None = None,
-    bounds: bool | str = False,
-    estimate: str = "anchor",
+    error: float | str | None = "2%",
     max_error: float | str | None = None,
-    n_anchors: int | str | None = None,
+    space: Any = None,
+    n_anchors: int | None = None,
+    estimate: str = "auto",
+    bounds: bool | str = False,
+    reg: float | str | None = None,
+    pairs: ArrayLike | None = None,
+    strategy: dict[str, Any] | None = None,
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
@@ -57,7 +49,7 @@ def pairwise(
     random_state: Any = None,
     sink: Sink[Kept] | None = None,
 ) -> Kept:
-    """Wasserstein distances W_1 within a collection, or between two, through an anchor space.
+    """Wasserstein distances W_1 within a collection, or between two, as right as you ask for.
 
     Parameters
     ----------
@@ -65,27 +57,36 @@ def pairwise(
         Or a list of point arrays (n_i, d).
     E : Distributions (M), optional
         A second collection. Without it, distances are within D.
+    error : float, str or None
+        What a value may be off by in the root mean square: a share of the mean distance (``"2%"``), or an amount in
+        its units. asot takes the cheapest way that a measurement on held-out pairs shows to be that good: exact
+        solves, or anchors with a fit. ``info["strategy"]`` says what was chosen and why, and what was measured. None:
+        no aim, the cheapest way.
+    max_error : float or str, optional
+        What no value may be off by, in the units of the distance, or as a share of it (``"2%"``): proven pair by pair.
+        Pairs whose bounds are farther apart are solved exactly and have the status ``Status.EXACT``.
     space : AnchorSpace or anchor learner, optional
-        A learner that is not fitted is fitted (a copy of it) on the collection. Default:
-        ``KMeansAnchors(random_state=random_state)``.
-    pairs : array-like of int (P, 2), optional
-        Which pairs to solve. Default: all i < j within D, or all of D × E.
-    reg : float, "auto" or None
-        None solves exactly on the anchors; a number is the ε of entropic transport; "auto" chooses it from the cost.
+        Anchors of your own. A learner that is not fitted is fitted (a copy of it) on the collection. Default: anchors
+        are learned by k-means, as many as the strategy takes.
+    n_anchors : int, optional
+        The number of anchors where `space` is None, if you want to fix it.
+    estimate : {"auto", "anchor", "calibrated"}
+        "auto" meets the error. "anchor" is the paper's distance on the anchors, untouched. "calibrated" is that
+        distance corrected by a fit on 64 pairs that are solved exactly, whatever error it leaves.
+        ``info["calibration"]`` tells the fit and its error on held-out pairs, ``error`` of the result the error to be
+        expected of every pair.
     bounds : bool, or "radius", "cells", "points"
         Also give ``lower`` and ``upper`` bounds on the true W_1 of every pair, proven for Euclidean spaces; values
         outside them are moved to the nearer end (not for entropic ones). True looks at every pair of points where
         distributions have up to four points per anchor ("points"), else only at what they have near each anchor
         ("cells"); "radius" takes no time. Entropic solves (`reg`) are bounded by what their scalings prove.
-    estimate : {"anchor", "calibrated"}
-        The value returned: the distance on the anchors, or that distance corrected by a fit on 64 pairs that are solved
-        exactly. ``info["calibration"]`` tells the fit and its error on held-out pairs, ``error`` the error to be
-        expected of every pair.
-    max_error : float or str, optional
-        The largest error you accept, in the units of the distance, or as a share of it (``"2%"``). Pairs whose bounds
-        are farther apart are solved exactly and have the status ``Status.EXACT``.
-    n_anchors : int or "auto", optional
-        Number of anchors where `space` is None. "auto" weighs anchors against exact solves; it needs `max_error`.
+    reg : float, "auto" or None
+        The ε of entropic transport on the anchors; "auto" chooses it from the cost. Entropic distances are a quantity
+        of their own, to which `error` does not apply.
+    pairs : array-like of int (P, 2), optional
+        Which pairs to solve. Default: all i < j within D, or all of D × E.
+    strategy : dict, optional
+        ``info["strategy"]`` of another call: do the same again, without choosing.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "auto" takes the GPUs of the machine when there are any and the work is worth it; ``info`` says where the pairs
         were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot. Bounds and
@@ -97,9 +98,9 @@ def pairwise(
     progress : bool, None or callable
         None shows a bar on a terminal or in a notebook when it takes longer than a second.
     random_state : int, RandomState or None
-        Seed for learning anchors where `space` is None.
+        Seed for learning anchors and for choosing exact pairs. None is a fixed one, except with ``estimate="anchor"``.
     sink : optional
-        What to keep: see `asot.run.sinks`. Default: every value.
+        What to keep: see `asot.sinks`. Default: every value.
 
     Returns
     -------
@@ -110,66 +111,64 @@ def pairwise(
     >>> import numpy as np, asot
     >>> rng = np.random.default_rng(0)
     >>> D = asot.Distributions.from_list([rng.normal(i, 1.0, size=(30 + i, 2)) for i in range(4)])
-    >>> r = asot.pairwise(D, bounds=True, random_state=0)
+    >>> r = asot.pairwise(D)
     >>> r.matrix().shape
     (4, 4)
-    >>> exact = asot.pairwise_exact(D).values
-    >>> bool(np.all((r.lower <= exact) & (exact <= r.upper)))
-    True
+    >>> r.info["strategy"]["kind"], r.info["strategy"]["relative_error"]
+    ('exact', 0.0)
     """
     started = time.perf_counter()
     D, E = _read_both(D, E)
-    as_choice(estimate, "estimate", ("anchor", "calibrated"))
+    as_choice(estimate, "estimate", ("auto", "anchor", "calibrated"))
+    aim = as_aim(error)
     accepted = None if max_error is None else as_max_error(max_error)
     level = _bounds_level(bounds, accepted)
+    if reg is not None and error not in ("2%", None):
+        raise ValueError(
+            "error= is about W_1, and entropic distances (reg=) are a quantity of their own; leave out error"
+        )
+    if strategy is not None and (estimate != "auto" or reg is not None):
+        raise ValueError("strategy= says how values are made; leave out estimate and reg")
     _check_together(D, E, estimate, reg, bounds, sink)
-    _check_device(device, refined=level is not None or estimate != "anchor")
+    _check_device(device, refined=level is not None or estimate == "calibrated")
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    more: dict[str, Any] = {}
-    pooled = D if E is None else D + E
+    running = Running(n_jobs, memory, progress)
+    call = Call(D, E, pair_set, pairs, sink, device, running, level, accepted, started)
     if n_anchors is not None:
-        space, more = _learner_for(n_anchors, space, pooled, accepted, random_state, device)
-    given = isinstance(space, AnchorSpace) or hasattr(space, "space_")
-    anchor_space = _fitted_space(space, pooled, random_state, device)
-    options: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    info = {
-        "metric": "euclidean" if anchor_space.is_euclidean else "given cost",
-        "p": 1,
-        "n_anchors": anchor_space.n_anchors,
-        "estimate": estimate,
-        "started": started,
-        **more,
-    }
-    if level is None and estimate == "anchor":
-        result = _plain(anchor_space, D, E, reg, pairs, device, sink, options, info)
-        return named(result, D.ids, D.ids if E is None else E.ids)
-    asked_by = "bounds=True" if level is not None else f"estimate={estimate!r}"
-    check_proven(anchor_space, asked_by if accepted is None else "max_error")
-    with one_thread_per_product():
-        solver, radii = _refined_solver(anchor_space, D, E, reg, level, estimate, random_state, Running(**options))
-        if given:
-            warn_far_from_anchors(anchor_space.proven, radii)
-        if accepted is not None:
-            solver = Guaranteed(solver, D, E, accepted)
-        if level is not None and sink is None:
-            sink = cast("Sink[Kept]", Condensed(extras=("lower", "upper")))
-        result = dispatch.solve(Work(pair_set, Ready(solver), info=info), sink, **options)
+        n_anchors = _check_number(n_anchors, space)
+    given = space is not None
+    aimed = estimate == "auto" and reg is None
+    anchors = None
+    if given or not aimed:
+        learner = space if given else _default_learner(n_anchors, random_state, device)
+        anchors = _fitted_space(learner, call.both, random_state, device)
+        if anchors.dim != D.dim:
+            raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
+    if aimed and (anchors is None or anchors.why_no_bounds is None):
+        way = None if strategy is None else as_strategy(strategy, given)
+        result: Any = solve_to_aim(
+            call, aim, as_seed(random_state), space=anchors, n_anchors=n_anchors, strategy=way
+        )  # fmt: skip
+    elif estimate == "calibrated":
+        assert anchors is not None
+        result = calibrated(call, anchors, as_seed(random_state))
+    else:
+        assert anchors is not None
+        made_before = isinstance(space, AnchorSpace) or hasattr(space, "space_")
+        result = solve_on_anchors(call, anchors, reg, given=made_before)
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 
-def _plain(
-    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, pairs: Any, device: str,
-    sink: Sink[Kept] | None, options: dict[str, Any], info: dict[str, Any],
-) -> Kept:  # fmt: skip
-    A = space.histograms(D, device=device)
-    B = None if E is None else space.histograms(E, device=device)
-    common: dict[str, Any] = {"cost": space.cost, "pairs": pairs, "device": device, "info": info, **options}
-    if reg is not None:
-        return run_sinkhorn(A, B, reg=reg, sink=sink, **common)
-    result = run_emd(A, B, sink=sink, **common)
-    if isinstance(result, Distances):
-        result.status[result.status == Status.OPTIMAL] = Status.ON_ANCHORS
-    return result
+def _default_learner(n_anchors: int | None, random_state: Any, device: str) -> Any:
+    from asot.anchors.kmeans import KMeansAnchors
+
+    return KMeansAnchors(n_anchors, random_state=random_state, device=device)
+
+
+def _check_number(n_anchors: Any, space: Any) -> int | None:
+    if space is not None:
+        raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
+    return None if n_anchors == "auto" else as_positive_int(n_anchors, "n_anchors")
 
 
 def _bounds_level(bounds: bool | str, accepted: MaxError | None) -> str | None:
@@ -196,59 +195,6 @@ def _check_together(
             f"sinks.{type(sink).__name__} keeps values only, so that bounds would be lost; use the default sink, TopK, "
             "or a sink of your own, whose tiles have them"
         )
-
-
-def _learner_for(
-    n_anchors: Any, space: Any, D: Distributions, accepted: MaxError | None, random_state: Any, device: str
-) -> tuple[Any, dict[str, Any]]:
-    """A learner with the number of anchors that was asked for, and what to say about it."""
-    from asot.anchors.kmeans import KMeansAnchors
-
-    if space is not None:
-        raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
-    more: dict[str, Any] = {}
-    if n_anchors == "auto":
-        if accepted is None:
-            raise ValueError("n_anchors='auto' weighs anchors against exact solves and needs max_error, such as '2%'")
-        n_anchors, more = choose_anchors(D, accepted, random_state)
-    return KMeansAnchors(as_positive_int(n_anchors, "n_anchors"), random_state=random_state, device=device), more
-
-
-def _refined_solver(
-    space: AnchorSpace, D: Distributions, E: Distributions | None, reg: Any, level: str | None, estimate: str,
-    random_state: Any, running: Running,
-) -> tuple[Solver, NDArray[np.float64]]:  # fmt: skip
-    """The solver that gives bounds or calibrated values, and the radii of all distributions."""
-    proven = space.proven
-    bounds = None if level is None else make_bounds(proven, D, E, level if reg is None else "radius")
-    if reg is not None:
-        if proven is not space:
-            raise ValueError("bounds on entropic distances need nearest anchors, not soft codes; use reg=None")
-        assert bounds is not None
-        A, B = _histograms(space, D, E)
-        entropic = SinkhornSharedCost(A, B, space.cost, SinkhornOptions.read(space.cost, reg=reg))
-        return BoundedSinkhorn(entropic, bounds), bounds.radii
-    anchor = ExactSharedCost(*_histograms(proven, D, E), proven.cost, cancel=True)
-    learned = None
-    if proven is not space:
-        learned = ExactSharedCost(*_histograms(space, D, E), space.cost, cancel=is_metric(space.cost))
-    if estimate != "calibrated":
-        assert bounds is not None
-        return BoundedAnchors(anchor, bounds, learned), bounds.radii
-    both = D if E is None else D + E
-    short = coordinates_of(both)
-    views = [View(proven, both, anchor, short, bounds)]
-    features = PairFeatures(views, short, 0 if E is None else len(D), with_bounds=bounds is not None, learned=learned)
-    everything = make_pairs(len(D), None if E is None else len(E))
-    calibration = Calibration(features, both, everything, seed=as_seed(random_state), running=running)
-    return Estimates(features, calibration), features.radii
-
-
-def _histograms(
-    space: AnchorSpace, D: Distributions, E: Distributions | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    A = as_histograms(space.histograms(D), "A", space.n_anchors)
-    return A, None if E is None else as_histograms(space.histograms(E), "B", space.n_anchors)
 
 
 def pairwise_exact(
@@ -294,22 +240,11 @@ def pairwise_exact(
     D, E = _read_both(D, E)
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    info = {"p": 1, "estimate": "exact"}
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    if pooled.dim == 1 and metric in NORMS and devices.parse(device)[0] != "cuda":
-        line = functools.partial(
-            OneDimension,
-            prepare_metric(pooled.points, metric, metric_params),
-            pooled.offsets,
-            pooled.masses,
-            column_start=column_start,
-        )
-        reason = "asked for" if device == "cpu" else "sorting takes no GPU"
-        result = dispatch.solve(Work(pair_set, line, info={**info, "device_reason": reason}), sink, **limits)
-    else:
-        histograms = sparse_histograms(pooled)
-        ground = prepare_metric(histograms.points, metric, metric_params)
-        result = solve_points(pair_set, histograms, ground, column_start, device, sink, info=info, **limits)
+    result = solve_exactly(
+        pair_set, pooled, column_start, device, sink, metric=metric, metric_params=metric_params,
+        info={"p": 1, "estimate": "exact"}, **limits,
+    )  # fmt: skip
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 

@@ -29,6 +29,9 @@ from asot.validation import FloatArray, as_histograms, to_array
 
 Float = NDArray[np.float64]
 
+MOST_ENTRIES = 2**24
+"""Entries of the cost of one pair up to which the optimal plan is the default: 128 MB, and some seconds."""
+
 
 class TransportPlan(sparse.csr_array):
     """A sparse plan (n_i, n_j): entry (p, q) is the mass that goes from point p of the one to point q of the other.
@@ -83,9 +86,10 @@ def plan(
     i, j : int or str
         Which two: places, or ids that are text.
     space : AnchorSpace or anchor learner, optional
-        The space whose plan is lifted; as in `pairwise`. Not needed with ``exact=True``.
+        The space whose plan is lifted to the original points; as in `pairwise`. Without one the plan is the optimal
+        one, as long as its cost matrix fits (16 million entries); for larger pairs, 64 anchors are learned on the two.
     exact : bool
-        The optimal plan on the original points in place of the lifted one.
+        The optimal plan on the original points in any case.
     random_state : int, RandomState or None
         Seed for learning anchors where `space` is None.
 
@@ -106,11 +110,11 @@ def plan(
     """
     D = as_distributions(D)
     pair = D[[D.place(i, "i"), D.place(j, "j")]]
-    if exact:
+    if exact or (space is None and int(pair.sizes[0]) * int(pair.sizes[1]) <= MOST_ENTRIES):
         (x, a), (y, b) = pair
         value, optimal, _ = solve_one(a, b, _distances(x, y))
         return _as_plan(optimal, value, pair, is_exact=True)
-    lifted = _lifted(_fitted_space(space, D, random_state), pair).tocoo()
+    lifted = _lifted(_fitted_space(space, D if space is not None else pair, random_state), pair).tocoo()
     moved = _distances_of(pair, lifted.row, lifted.col)
     return _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
 

@@ -37,8 +37,8 @@ def collection():
 def test_a_learned_space_is_used_as_any_other(space, collection):
     histograms = space.histograms(collection)
     expected = asot.emd_many(histograms, cost=space.cost).values
-    np.testing.assert_array_equal(asot.pairwise(collection, space=space).values, expected)
-    entropic = asot.pairwise(collection, space=space, reg=0.05)
+    np.testing.assert_array_equal(asot.pairwise(collection, space=space, estimate="anchor").values, expected)
+    entropic = asot.pairwise(collection, space=space, reg=0.05, estimate="anchor")
     np.testing.assert_allclose(entropic.values, asot.sinkhorn_many(histograms, cost=space.cost, reg=0.05).values)
     assert repr(space).startswith("LearnedSpace: 5 anchors in 3 dimensions, soft codes (")
 
@@ -53,12 +53,12 @@ def test_soft_codes_break_the_papers_first_bound():
     np.testing.assert_allclose(codes, 0.5)
     np.testing.assert_allclose(codes @ space.cost @ codes.T, 1.0)  # Ĉ is the distance of x and y
     assert asot.pairwise_exact(D).values == [1.0]
-    assert asot.pairwise(D, space=space).values == [0.0]
+    assert asot.pairwise(D, space=space, estimate="anchor").values == [0.0]
 
 
 def test_bounds_are_refused_with_the_reason(space, collection):
     with pytest.raises(ValueError, match="its codes are soft: two different points may have the same code"):
-        asot.pairwise(collection, space=space, bounds=True)
+        asot.pairwise(collection, space=space, bounds=True, estimate="anchor")
     with pytest.raises(ValueError, match="no radii: its codes are soft"):
         space.radii(collection)
     with pytest.raises(ValueError, match="no nearest anchors: its codes are soft"):
@@ -74,15 +74,15 @@ def anchored():
 @pytest.mark.parametrize("level", [True, "radius", "cells", "points"])
 def test_bounds_stand_on_the_nearest_anchors(anchored, collection, level):
     exact = asot.pairwise_exact(collection).values
-    found = asot.pairwise(collection, space=anchored, bounds=level)
+    found = asot.pairwise(collection, space=anchored, bounds=level, estimate="anchor")
     assert (found.lower <= exact).all()
     assert (exact <= found.upper).all()
-    beside = asot.pairwise(collection, space=anchored.nearest, bounds=level)
+    beside = asot.pairwise(collection, space=anchored.nearest, bounds=level, estimate="anchor")
     np.testing.assert_array_equal(found.lower, beside.lower)
-    plain = asot.pairwise(collection, space=anchored).values
+    plain = asot.pairwise(collection, space=anchored, estimate="anchor").values
     np.testing.assert_array_equal(found.values, np.clip(plain, found.lower, found.upper))
     with pytest.raises(ValueError, match="bounds on entropic distances need nearest anchors"):
-        asot.pairwise(collection, space=anchored, bounds=level, reg=0.1)
+        asot.pairwise(collection, space=anchored, bounds=level, reg=0.1, estimate="anchor")
 
 
 def test_neighbours_are_found_through_the_nearest_anchors(anchored, collection):
@@ -112,8 +112,8 @@ def test_calibration_fits_with_the_learned_distance_too(anchored):
     D = Distributions.from_list([rng.normal(size=(n, 3)) + rng.normal(size=3) for n in rng.integers(3, 20, size=30)])
     found = asot.pairwise(D, space=anchored, estimate="calibrated")
     report = found.info["calibration"]
-    assert set(report["coefficients"]) == {"anchor", "dual", "learned", "means", "moves", "radii", "stays"}
-    exact, plain = asot.pairwise_exact(D).values, asot.pairwise(D, space=anchored).values
+    assert set(report["coefficients"]) == {"anchor", "dual", "learned", "means", "moves", "radii", "spread", "stays"}
+    exact, plain = asot.pairwise_exact(D).values, asot.pairwise(D, space=anchored, estimate="anchor").values
     assert np.square(found.values - exact).mean() < 0.2 * np.square(plain - exact).mean()
     across = asot.pairwise_exact(D[:10], D[10:]).values
     off = asot.pairwise(D[:10], D[10:], space=anchored, estimate="calibrated").values - across
@@ -135,7 +135,7 @@ def test_calibration_survives_a_space_of_quite_another_scale(anchored, scale):
 def test_where_points_are_anchors_the_interval_leaves_only_the_truth(collection):
     nearest = AnchorSpace(np.unique(collection.points, axis=0))
     exact = asot.pairwise_exact(collection).values
-    found = asot.pairwise(collection, space=space_of("dictionary", nearest), bounds="radius")
+    found = asot.pairwise(collection, space=space_of("dictionary", nearest), bounds="radius", estimate="anchor")
     np.testing.assert_allclose(found.values, exact, rtol=1e-9)  # clipped to an interval of no width
 
 

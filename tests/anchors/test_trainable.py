@@ -42,7 +42,7 @@ def collection():
 
 def error(space, D):
     exact = asot.pairwise_exact(D).values
-    return np.sqrt(np.mean((asot.pairwise(D, space=space).values - exact) ** 2)) / exact.mean()
+    return np.sqrt(np.mean((asot.pairwise(D, space=space, estimate="anchor").values - exact) ** 2)) / exact.mean()
 
 
 # --------------------------------------------------------------------------------------------------------- the point
@@ -81,7 +81,7 @@ def test_a_learned_space_keeps_the_anchors_where_it_began(learner, collection):
     assert nearest.anchors.shape == (8, collection.dim)
     assert not np.array_equal(nearest.anchors, fitted.space_.anchors)
     exact = asot.pairwise_exact(collection).values
-    bounded = asot.pairwise(collection, space=fitted, bounds=True)
+    bounded = asot.pairwise(collection, space=fitted, bounds=True, estimate="anchor")
     assert ((bounded.lower <= exact) & (exact <= bounded.upper)).all()
     again = fitted.set_params(warm_start=True).fit(collection)
     np.testing.assert_array_equal(again.space_.nearest.anchors, nearest.anchors)
@@ -238,7 +238,9 @@ def test_fewer_distinct_points_than_anchors_become_the_anchors(learner, objectiv
         space = learner(9, objective=objective, **QUICK).fit(D).space_
     assert space.n_anchors == 3
     if objective == "distance" or learner is DictionaryAnchors:
-        np.testing.assert_allclose(asot.pairwise(D, space=space).values, asot.pairwise_exact(D).values, atol=1e-5)
+        np.testing.assert_allclose(
+            asot.pairwise(D, space=space, estimate="anchor").values, asot.pairwise_exact(D).values, atol=1e-5
+        )
 
 
 @both
@@ -256,7 +258,7 @@ def test_equal_points_leave_nothing_to_learn(learner):
     D = Distributions.from_list([np.ones((4, 2))] * 6)
     with pytest.warns(UserWarning, match="all distances are 0, so there is nothing to learn"):
         space = learner(**QUICK).fit(D).space_
-    np.testing.assert_array_equal(asot.pairwise(D, space=space).values, 0.0)
+    np.testing.assert_array_equal(asot.pairwise(D, space=space, estimate="anchor").values, 0.0)
 
 
 @both

@@ -94,7 +94,10 @@ def test_no_outlier_breaks_max_error():
         true = true_distances(D)
         share = float(rng.choice([0.1, 0.01, 0.001]))
         r = asot.pairwise(
-            D, max_error=f"{100 * share:g}%", space=KMeansAnchors(int(rng.integers(2, 9)), random_state=0)
+            D,
+            max_error=f"{100 * share:g}%",
+            space=KMeansAnchors(int(rng.integers(2, 9)), random_state=0),
+            estimate="anchor",
         )
         assert np.all(np.abs(r.values - true) <= share * true * (1 + 1e-6))
 

@@ -40,7 +40,7 @@ def rmse(values, exact):
 
 
 def test_most_of_the_error_is_removed(D, exact, calibrated):
-    plain = asot.pairwise(D, random_state=0)
+    plain = asot.pairwise(D, random_state=0, estimate="anchor")
     assert rmse(calibrated.values, exact) < 0.25 * rmse(plain.values, exact)
     assert rmse(calibrated.values, exact) < 0.03 * exact.mean()
 
@@ -119,7 +119,7 @@ def test_where_anchors_are_exact_the_plain_estimate_is_returned():
     r = asot.pairwise(D, space=FixedAnchors(), estimate="calibrated")
     assert not r.info["calibration"]["used"]
     assert "the fit did not help on held-out pairs" in r.info["calibration"]["note"]
-    np.testing.assert_allclose(r.values, asot.pairwise(D, space=FixedAnchors()).values, rtol=1e-12)
+    np.testing.assert_allclose(r.values, asot.pairwise(D, space=FixedAnchors(), estimate="anchor").values, rtol=1e-12)
 
 
 def test_equal_distances_do_not_make_the_fit_fail():
@@ -127,7 +127,7 @@ def test_equal_distances_do_not_make_the_fit_fail():
     D = Distributions.from_list([np.eye(6)[[i]] for i in range(6)])
     r = asot.pairwise(D, space=KMeansAnchors(3, random_state=0), estimate="calibrated")
     assert np.isfinite(r.values).all()
-    plain = asot.pairwise(D, space=KMeansAnchors(3, random_state=0))
+    plain = asot.pairwise(D, space=KMeansAnchors(3, random_state=0), estimate="anchor")
     assert rmse(r.values, np.sqrt(2)) <= rmse(plain.values, np.sqrt(2)) + 1e-12
 
 

@@ -29,7 +29,7 @@ def assert_holds(r, exact):
 def bounded(D, E=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # anchors far away are part of the attack
-        return asot.pairwise(D, E, **options)
+        return asot.pairwise(D, E, **options, estimate="anchor")
 
 
 @st.composite
@@ -78,7 +78,10 @@ def test_bounds_hold_in_many_dimensions_where_coordinates_are_left_out(level, se
 def test_bounds_hold_at_any_scale(level, scale):
     rng = np.random.default_rng(1)
     D = Distributions.from_list([scale * (rng.normal(size=(n, 3)) + rng.normal(size=3)) for n in (4, 9, 15, 3)])
-    assert_holds(asot.pairwise(D, space=KMeansAnchors(5, random_state=0), bounds=level), asot.pairwise_exact(D).values)
+    assert_holds(
+        asot.pairwise(D, space=KMeansAnchors(5, random_state=0), bounds=level, estimate="anchor"),
+        asot.pairwise_exact(D).values,
+    )
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -86,7 +89,7 @@ def test_bounds_hold_for_distributions_that_hardly_differ_far_from_the_origin(le
     rng = np.random.default_rng(2)
     base = rng.normal(size=(20, 3))
     D = Distributions.from_list([1e6 + base + 1e-7 * rng.normal(size=base.shape) for _ in range(5)])
-    assert_holds(asot.pairwise(D, random_state=0, bounds=level), asot.pairwise_exact(D).values)
+    assert_holds(asot.pairwise(D, random_state=0, bounds=level, estimate="anchor"), asot.pairwise_exact(D).values)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -95,7 +98,7 @@ def test_bounds_hold_with_an_outlier_that_sets_the_scale(level):
     clouds = [rng.normal(size=(12, 4)) for _ in range(6)]
     clouds.append(np.vstack([clouds[0], [[1e9, 0, 0, 0]]]))
     D = Distributions.from_list(clouds)
-    assert_holds(asot.pairwise(D, random_state=0, bounds=level), asot.pairwise_exact(D).values)
+    assert_holds(asot.pairwise(D, random_state=0, bounds=level, estimate="anchor"), asot.pairwise_exact(D).values)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -104,9 +107,9 @@ def test_bounds_hold_between_two_collections_and_for_listed_pairs(level):
     D, E = (Distributions.from_list([rng.normal(c, 1, size=(n, 2)) for c, n in enumerate(rng.integers(3, 30, m))])
             for m in (6, 4))  # fmt: skip
     space = KMeansAnchors(7, random_state=0).fit(D).space_
-    r = asot.pairwise(D, E, space=space, bounds=level)
+    r = asot.pairwise(D, E, space=space, bounds=level, estimate="anchor")
     assert_holds(r, asot.pairwise_exact(D, E).values)
-    listed = asot.pairwise(D, E, space=space, bounds=level, pairs=[[5, 1], [2, 2]])
+    listed = asot.pairwise(D, E, space=space, bounds=level, pairs=[[5, 1], [2, 2]], estimate="anchor")
     np.testing.assert_array_equal(listed.lower, r.lower.reshape(6, 4)[[5, 2], [1, 2]])
     np.testing.assert_array_equal(listed.upper, r.upper.reshape(6, 4)[[5, 2], [1, 2]])
 
@@ -115,12 +118,12 @@ def test_bounds_hold_between_two_collections_and_for_listed_pairs(level):
 def test_float32_points_are_bounded_like_their_float64_values(level):
     rng = np.random.default_rng(5)
     D = Distributions.from_list([rng.normal(size=(n, 3)).astype(np.float32) for n in (5, 9, 30)])
-    assert_holds(asot.pairwise(D, random_state=0, bounds=level), asot.pairwise_exact(D).values)
+    assert_holds(asot.pairwise(D, random_state=0, bounds=level, estimate="anchor"), asot.pairwise_exact(D).values)
 
 
 def test_equal_distributions_are_known_to_be_at_distance_zero():
     D = Distributions.from_list([[[0.3, 1.0], [2.0, 5.0]]] * 3 + [[[1.0, 1.0]]])
-    r = asot.pairwise(D, space=KMeansAnchors(2, random_state=0), bounds=True)
+    r = asot.pairwise(D, space=KMeansAnchors(2, random_state=0), bounds=True, estimate="anchor")
     same = [0, 1, 3]
     np.testing.assert_array_equal(r.lower[same], 0.0)
     np.testing.assert_array_equal(r.upper[same], 0.0)
@@ -130,7 +133,7 @@ def test_equal_distributions_are_known_to_be_at_distance_zero():
 def test_points_that_are_anchors_have_bounds_that_meet():
     rng = np.random.default_rng(6)
     D = Distributions.from_list([rng.integers(0, 4, size=(8, 2)).astype(float) for _ in range(6)])
-    r = asot.pairwise(D, space=FixedAnchors(), bounds=True)
+    r = asot.pairwise(D, space=FixedAnchors(), bounds=True, estimate="anchor")
     np.testing.assert_allclose(r.upper, r.lower, rtol=1e-10)
 
 
@@ -138,18 +141,20 @@ def test_bounds_are_tight_when_anchors_are_as_many_as_points():
     rng = np.random.default_rng(7)
     D = Distributions.from_list([rng.normal(i % 3, 1.0, size=(20, 2)) for i in range(15)])
     exact = asot.pairwise_exact(D).values
-    r = asot.pairwise(D, random_state=0, bounds=True)
+    r = asot.pairwise(D, random_state=0, bounds=True, estimate="anchor")
     assert np.mean(r.lower / exact) > 0.9
     assert np.mean(r.upper / exact) < 1.2
-    cells = asot.pairwise(D, random_state=0, bounds="cells")
-    radius = asot.pairwise(D, random_state=0, bounds="radius")
+    cells = asot.pairwise(D, random_state=0, bounds="cells", estimate="anchor")
+    radius = asot.pairwise(D, random_state=0, bounds="radius", estimate="anchor")
     assert np.mean(r.upper - r.lower) < np.mean(cells.upper - cells.lower) < np.mean(radius.upper - radius.lower)
 
 
 def test_large_distributions_are_bounded_by_their_cells():
     rng = np.random.default_rng(8)
     D = Distributions.from_list([rng.normal(i, 1.0, size=(60, 2)) for i in range(4)])
-    few, many = (asot.pairwise(D, space=KMeansAnchors(k, random_state=0), bounds=True) for k in (10, 20))
+    few, many = (
+        asot.pairwise(D, space=KMeansAnchors(k, random_state=0), bounds=True, estimate="anchor") for k in (10, 20)
+    )
     assert few.info["bounds"] == "cells"
     assert many.info["bounds"] == "points"
     assert_holds(few, asot.pairwise_exact(D).values)
@@ -174,7 +179,7 @@ def test_radius_bounds_hold(data):
     exact = asot.pairwise_exact(D)
     radii = space.radii(D)
     rows, columns = exact.pairs.T
-    lower, upper = radius_bounds(asot.pairwise(D, space=space).values, radii[rows], radii[columns])
+    lower, upper = radius_bounds(asot.pairwise(D, space=space, estimate="anchor").values, radii[rows], radii[columns])
     slack = 1e-9 * (1 + upper)
     assert np.all((lower <= exact.values + slack) & (exact.values <= upper + slack))
 
@@ -219,9 +224,9 @@ def test_two_cells_are_on_average_no_farther_apart_than_means_and_spreads_say(se
 def test_entropic_distances_are_bounded_by_what_their_scalings_prove(reg):
     rng = np.random.default_rng(9)
     D = Distributions.from_list([rng.normal(i % 3, 1.0, size=(15, 2)) for i in range(6)])
-    r = asot.pairwise(D, space=KMeansAnchors(8, random_state=0), reg=reg, bounds=True)
+    r = asot.pairwise(D, space=KMeansAnchors(8, random_state=0), reg=reg, bounds=True, estimate="anchor")
     assert_holds(r, asot.pairwise_exact(D).values)
-    plain = asot.pairwise(D, space=KMeansAnchors(8, random_state=0), reg=reg)
+    plain = asot.pairwise(D, space=KMeansAnchors(8, random_state=0), reg=reg, estimate="anchor")
     np.testing.assert_array_equal(r.values, plain.values)
 
 
@@ -234,24 +239,24 @@ def test_a_given_cost_has_no_proven_bound(two_clouds):
     reason = " needs nearest anchors and Euclidean anchor costs: for a given cost no bound is proven, since it does not"
     for options in ({"bounds": True}, {"bounds": True, "reg": 0.1}):
         with pytest.raises(ValueError, match=re.escape("bounds=True" + reason)):
-            asot.pairwise(D, space=given_cost, **options)
+            asot.pairwise(D, space=given_cost, **options, estimate="anchor")
     with pytest.raises(ValueError, match=re.escape("max_error" + reason)):
-        asot.pairwise(D, space=given_cost, max_error=0.1)
+        asot.pairwise(D, space=given_cost, max_error=0.1, estimate="anchor")
     with pytest.raises(ValueError, match=re.escape("estimate='calibrated'" + reason)):
         asot.pairwise(D + D, space=given_cost, estimate="calibrated")
 
 
 def test_bounds_need_a_sink_that_keeps_them(two_clouds):
     D, space = two_clouds
-    with pytest.raises(ValueError, match="keeps values only, so that bounds would be lost"):
-        asot.pairwise(D, space=space, bounds=True, sink=asot.sinks.Dense())
+    with pytest.raises(ValueError, match=r"sinks\.Dense keeps values only"):
+        asot.pairwise(D, space=space, bounds=True, sink=asot.sinks.Dense(), estimate="anchor")
 
 
 def test_a_space_of_another_collection_is_told_with_numbers(two_clouds):
     D, space = two_clouds
     far = Distributions(D.points + 1e4, D.offsets)
     with pytest.warns(UserWarning, match=r"2 of 2 distributions are farther from their anchors \(up to 1.41e\+04"):
-        r = asot.pairwise(far, space=space, bounds=True)
+        r = asot.pairwise(far, space=space, bounds=True, estimate="anchor")
     assert_holds(r, asot.pairwise_exact(far).values)
 
 

@@ -41,8 +41,8 @@ def test_every_pair_is_within_the_error(D, exact, max_error, estimate):
 
 
 def test_only_pairs_with_wide_bounds_are_solved_exactly(D, exact):
-    plain = asot.pairwise(D, bounds=True, random_state=0)
-    r = asot.pairwise(D, max_error=0.1, random_state=0)
+    plain = asot.pairwise(D, bounds=True, random_state=0, estimate="anchor")
+    r = asot.pairwise(D, max_error=0.1, random_state=0, estimate="anchor")
     wide = 0.5 * (plain.upper - plain.lower) > 0.1
     assert 0 < wide.sum() < len(wide)
     np.testing.assert_array_equal(r.status == Status.EXACT, wide)
@@ -64,37 +64,27 @@ def test_the_error_holds_for_any_points_and_any_anchors(data, max_error):
 
 
 def test_entropic_distances_are_brought_within_the_error(D, exact):
-    r = asot.pairwise(D, space=KMeansAnchors(10, random_state=0), reg=0.05, max_error=0.4)
+    r = asot.pairwise(D, space=KMeansAnchors(10, random_state=0), reg=0.05, max_error=0.4, estimate="anchor")
     assert np.all(np.abs(r.values - exact) <= 0.4 + 1e-9)
     assert 0 < r.info["n_exact"] <= len(exact)
 
 
 def test_two_collections_and_listed_pairs(D, exact):
-    r = asot.pairwise(D[:5], D[5:], max_error="3%", random_state=0)
+    r = asot.pairwise(D[:5], D[5:], max_error="3%", random_state=0, estimate="anchor")
     np.testing.assert_allclose(r.values, asot.pairwise_exact(D[:5], D[5:]).values, rtol=0.03)
-    listed = asot.pairwise(D, pairs=[[3, 1], [7, 20], [4, 4]], max_error="3%", random_state=0)
+    listed = asot.pairwise(D, pairs=[[3, 1], [7, 20], [4, 4]], max_error="3%", random_state=0, estimate="anchor")
     np.testing.assert_allclose(listed.values, asot.pairwise_exact(D, pairs=[[3, 1], [7, 20], [4, 4]]).values, rtol=0.03)
 
 
-def test_the_number_of_anchors_is_chosen_and_explained(D, exact):
-    r = asot.pairwise(D, n_anchors="auto", max_error="10%", random_state=0)
-    np.testing.assert_allclose(r.values, exact, rtol=0.1)
-    tried = r.info["n_anchors_tried"]
-    assert [entry["n_anchors"] for entry in tried] == sorted(entry["n_anchors"] for entry in tried)
-    assert r.info["n_anchors"] == min(tried, key=lambda entry: entry["work_per_pair"])["n_anchors"]
-    assert tried[0]["exact_share"] >= tried[-1]["exact_share"]
-    assert re.match(r"with \d+ anchors about \d+ percent of the pairs need an exact solve", r.info["n_anchors_reason"])
-    again = asot.pairwise(D, n_anchors="auto", max_error="10%", random_state=0)
-    np.testing.assert_array_equal(again.values, r.values)
-
-
 def test_a_number_of_anchors_is_learned(D):
-    r = asot.pairwise(D, n_anchors=7, random_state=0)
-    np.testing.assert_array_equal(r.values, asot.pairwise(D, space=KMeansAnchors(7, random_state=0)).values)
+    r = asot.pairwise(D, n_anchors=7, random_state=0, estimate="anchor")
+    np.testing.assert_array_equal(
+        r.values, asot.pairwise(D, space=KMeansAnchors(7, random_state=0), estimate="anchor").values
+    )
 
 
 def test_one_distribution_has_nothing_to_certify(D):
-    assert len(asot.pairwise(D[:1], max_error=0.1, n_anchors="auto", random_state=0)) == 0
+    assert len(asot.pairwise(D[:1], max_error=0.1)) == 0
 
 
 @pytest.mark.parametrize(("text", "amount"), [("2%", 0.02), (" 0.5 % ", 0.005), ("1e-1%", 0.001)])
@@ -108,4 +98,4 @@ def test_shares_are_read(text, amount):
 def test_errors_that_cannot_be_met_are_refused(D, bad):
     message = "max_error must be a number > 0 in the units of the distance, or a share of it such as '2%'"
     with pytest.raises(ValueError, match=re.escape(message)):
-        asot.pairwise(D, max_error=bad, random_state=0)
+        asot.pairwise(D, max_error=bad, random_state=0, estimate="anchor")

@@ -108,8 +108,8 @@ def test_a_collection_from_points_to_distances():
         [rng.normal(rng.normal(size=3), 1.0, size=(n, 3)) for n in rng.integers(5, 40, 60)]
     )
     space = asot.KMeansAnchors(20, random_state=0, device="cuda").fit(D).space_
-    on_gpu = asot.pairwise(D, space=space, device="cuda")
-    on_cpu = asot.pairwise(D, space=space, device="cpu")
+    on_gpu = asot.pairwise(D, space=space, device="cuda", estimate="anchor")
+    on_cpu = asot.pairwise(D, space=space, device="cpu", estimate="anchor")
     assert np.abs(on_gpu.values - on_cpu.values).max() <= 1e-11 * space.cost.max()
 
 

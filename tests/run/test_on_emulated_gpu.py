@@ -49,7 +49,7 @@ def test_a_collection():
     space = asot.KMeansAnchors(5, random_state=0).fit(D).space_
     A = space.histograms(D)
     near = asot.emd_many(A, cost=space.cost, device="cuda", sink=asot.sinks.TopK(2))
-    expected = asot.pairwise(D, space=space, device="cpu", sink=asot.sinks.TopK(2))
+    expected = asot.pairwise(D, space=space, device="cpu", sink=asot.sinks.TopK(2), estimate="anchor")
     assert np.array_equal(near.indices, expected.indices)
     assert near.info["device"] == "cuda:0 + cuda:1"
 
@@ -57,7 +57,7 @@ def test_a_collection():
 def test_bounds_are_a_matter_of_the_cpu():
     D = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5)])
     with pytest.raises(ValueError, match="are made on the CPU, not on device='cuda'"):
-        asot.pairwise(D, bounds=True, device="cuda")
+        asot.pairwise(D, bounds=True, device="cuda", estimate="anchor")
 
 
 def test_a_precision_that_the_cpu_does_not_have():

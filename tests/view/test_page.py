@@ -19,7 +19,7 @@ from tests.browser import FLAGS, MISSING, find_browser, look
 @pytest.fixture(scope="module")
 def digits():
     D, labels, _ = asot.datasets.load_digits(24)
-    return D, labels, asot.pairwise(D, bounds=True, random_state=0)
+    return D, labels, asot.pairwise(D, bounds=True, random_state=0, estimate="anchor")
 
 
 def carried(path):

@@ -46,7 +46,7 @@ def run(workshop: Workshop, cell: Cell) -> dict[str, Any]:
     how |= {"device": "cpu", "n_jobs": workshop.hardware.jobs, "progress": False}
     estimate = "calibrated" if cell.method == CALIBRATED else "anchor"
     values = asot.pairwise(D, estimate=estimate, **how).values
-    bounded = asot.pairwise(D, bounds=True, **how)
+    bounded = asot.pairwise(D, bounds=True, estimate="anchor", **how)
     error, mean = float(np.sqrt(np.mean((values - exact) ** 2))), float(exact.mean())
     return {
         "exact": exact,

@@ -158,8 +158,11 @@ class AnchorSpace:
 
         ``device`` is where nearest anchors are found, as in `assign`.
         """
-        index, _ = self._assign_all(D, device)
-        k = self.n_anchors
+        return self.histograms_of(D, self._assign_all(D, device)[0])
+
+    def histograms_of(self, D: Distributions, nearest: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Histograms (N, k) of a collection whose points have the ``nearest`` anchors (n,)."""
+        index, k = nearest, self.n_anchors
         cell = np.repeat(np.arange(len(D)) * k, D.sizes) + index
         histograms = np.bincount(cell, weights=D.masses, minlength=len(D) * k).reshape(len(D), k)
         return np.asarray(histograms / histograms.sum(axis=1, keepdims=True), dtype=np.float64)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.exact_sample import Drawn, draw_candidates, draw_sample
+from asot.bounds.exact_sample import draw_candidates, draw_sample
 from asot.bounds.fit import FOLDS, Fit, combined, error_model, least_squares, rms_interval
 from asot.bounds.pair_features import Measured, PairFeatures
 from asot.bounds.short_vectors import scaled
@@ -26,8 +26,9 @@ from asot.exact.points import ExactPoints
 from asot.jit.metrics import prepare_metric
 from asot.run import engine
 from asot.run.pairs import ListedPairs, PairSet, at_places
-from asot.run.progress import ProgressLike
-from asot.run.sinks import Tile
+from asot.run.progress import Progress, ProgressLike
+from asot.run.result import Distances
+from asot.validation import as_bytes, as_n_jobs
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -50,57 +51,65 @@ class Running:
     memory: int | str | None = None
     progress: ProgressLike = None
 
-    def run(self, pairs: PairSet, solver: Any, sink: Any = None) -> Any:
-        return engine.run(pairs, solver, sink, n_jobs=self.n_jobs, memory=self.memory, progress=self.progress)
+    def features_of(self, pairs: PairSet, features: PairFeatures) -> Float:
+        """Features (P, F) of every pair."""
+        jobs, budget = as_n_jobs(self.n_jobs), as_bytes(self.memory, engine.DEFAULT_MEMORY)
+        parts: list[Float] = []
+        with Progress(self.progress, len(pairs), "measuring") as shown:
+            for tile in engine.solved_tiles(pairs, features, jobs, budget):
+                assert isinstance(tile.solution, Measured)
+                parts.append(tile.solution.features)
+                shown.advance(len(parts[-1]))
+        return np.concatenate(parts)
+
+    def exact(self, pairs: PairSet, solver: ExactPoints) -> Float:
+        """Exact distances (P,)."""
+        options: dict[str, Any] = {"n_jobs": self.n_jobs, "memory": self.memory, "progress": self.progress}
+        result: Distances = engine.run(pairs, solver, **options)
+        return result.values
 
 
-class _Rows:
-    """A sink that keeps the features of every pair."""
+@dataclass(frozen=True)
+class ExactSample:
+    """Pairs of a set that were solved exactly, and how many pairs each stands for."""
 
-    def open(self, pairs: PairSet) -> None:
-        self._parts: list[Float] = []
+    pairs: ListedPairs
+    exact: Float  # (S,)
+    weights: Float  # (S,)
 
-    def accept(self, tile: Tile) -> None:
-        assert isinstance(tile.solution, Measured)
-        assert tile.solution.features is not None
-        self._parts.append(tile.solution.features)
 
-    def close(self, info: dict[str, Any]) -> Float:
-        return np.concatenate(self._parts)
+def draw_exact(
+    features: PairFeatures, both: Distributions, pairs: PairSet, n_exact: int, seed: int, running: Running
+) -> ExactSample:
+    """Choose pairs by what ``features`` leave open about them, and solve them."""
+    rng = np.random.default_rng(seed)
+    candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
+    listed = at_places(pairs, candidates.places)
+    measured = running.features_of(listed, features)
+    sample = draw_sample(candidates.weights, features.width(measured), measured[:, 0], n_exact, rng)
+    chosen = at_places(listed, sample.places)
+    rows, columns = chosen.indices(0, len(chosen))
+    exact = exact_distances(both, rows, columns + features.column_start, running)
+    return ExactSample(chosen, exact, sample.weights)
 
 
 class Calibration:
-    """Made from the features of the pairs of one collection, or of two given one after the other.
+    """A fit of features to exact pairs.
 
     ``report`` says what was fitted and how well it did on held-out pairs; it becomes ``info["calibration"]``.
     """
 
-    def __init__(
-        self,
-        features: PairFeatures,
-        both: Distributions,
-        pairs: PairSet,
-        *,
-        n_exact: int = EXACT_PAIRS,
-        seed: int = 0,
-        running: Running | None = None,
-    ) -> None:
-        running = Running(progress=False) if running is None else running
+    def __init__(self, features: PairFeatures, sample: ExactSample, running: Running) -> None:
         self._features = features
-        rng = np.random.default_rng(seed)
-        candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
-        listed = at_places(pairs, candidates.places)
-        measured: Float = running.run(listed, features, _Rows())
-        sample = draw_sample(candidates.weights, features.width(measured), measured[:, 0], n_exact, rng)
-        rows, columns = at_places(listed, sample.places).indices(0, len(sample.places))
-        exact = exact_distances(both, rows, columns + features.column_start, running)
-        self._remember(rows, columns, exact)
-        self._fit(measured[sample.places], scaled(exact, -features.exponent), sample, len(pairs))
+        measured = running.features_of(sample.pairs, features)
+        rows, columns = sample.pairs.indices(0, len(sample.pairs))
+        self._remember(rows, columns, sample.exact)
+        self._sampled = measured
+        self._fit(measured, scaled(sample.exact, -features.exponent), sample.weights)
 
     def estimate(self, measured: Measured, rows: Indices, columns: Indices) -> tuple[Float, Float, NDArray[np.bool_]]:
         """Corrected distances and their expected errors (P,) of a tile, and which of them are exact."""
         x, exponent = measured.features, self._features.exponent
-        assert x is not None
         values = scaled(self._predict(x, self.coefficients), exponent)
         error = scaled(np.sqrt(combined(self._features.squares(x), self._error_weights)), exponent)
         keys = self._keys(rows, columns)
@@ -108,6 +117,12 @@ class Calibration:
         known = self._solved[place] == keys
         exact = self._exact[place]
         return np.where(known, exact, values), np.where(known, EXACT_ERROR * exact, error), known
+
+    def sampled_bounds(self) -> tuple[Float, Float]:
+        """Bounds (S,) of the pairs that were solved exactly, where bounds are features."""
+        names = self._features.names
+        lower, upper = (self._sampled[:, names.index(name)] for name in ("lower", "upper"))
+        return scaled(lower, self._features.exponent), scaled(upper, self._features.exponent)
 
     def _predict(self, features: Float, coefficients: Float) -> Float:
         lowest, highest = self._features.limits(features)
@@ -124,8 +139,8 @@ class Calibration:
 
     # ------------------------------------------------------------------------------------------------ the fit
 
-    def _fit(self, features: Float, exact: Float, sample: Drawn, n_pairs: int) -> None:
-        own, weights = self._features, sample.weights
+    def _fit(self, features: Float, exact: Float, weights: Float) -> None:
+        own = self._features
         fit = self._judge(features, exact, weights)
         self.coefficients, self._error_weights = fit.coefficients, fit.error_weights
         exponent = own.exponent
@@ -180,5 +195,4 @@ def exact_distances(D: Distributions, rows: Indices, columns: Indices, running: 
     histograms = sparse_histograms(D[named])
     solver = ExactPoints(histograms, prepare_metric(histograms.points, "euclidean"))
     few = ListedPairs(index.reshape(2, -1).T, len(named), len(named), symmetric=True)
-    values: Float = running.run(few, solver).values
-    return values
+    return running.exact(few, solver)

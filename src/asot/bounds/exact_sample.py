@@ -36,6 +36,7 @@ def draw_candidates(pairs: PairSet, radii: Float, column_start: int, size: int, 
     """About ``size`` pairs of a set, all of it if it is no larger; ``radii`` are those of rows and columns."""
     if len(pairs) <= size:
         return Drawn(np.arange(len(pairs)), np.ones(len(pairs)))
+    radii = radii / (radii.max() or 1.0)  # so that no square leaves the range
     rows, columns = radii[: pairs.n_rows] ** 2, radii[column_start : column_start + pairs.n_columns] ** 2
     if rows.sum() <= 0 or columns.sum() <= 0:
         return Drawn(np.sort(rng.choice(len(pairs), size, replace=False)), np.ones(size))

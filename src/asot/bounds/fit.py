@@ -65,11 +65,11 @@ def error_model(squares: Float, residual: Float, weights: Float) -> Float:
 
 def rms_interval(residual: Float, weights: Float) -> tuple[float, float, float]:
     """Root of the weighted mean square, and both ends of its 95 percent interval."""
-    squares = weights * residual**2
+    n, size = len(residual), float(np.abs(residual).max())
+    if size == 0.0 or n < 2:
+        return size, size, size
+    squares = weights * (residual / size) ** 2  # at the scale of 1: fourth powers follow
     mean = float(squares.sum() / weights.sum())
-    n = len(residual)
-    if mean == 0.0 or n < 2:
-        return float(np.sqrt(mean)), float(np.sqrt(mean)), float(np.sqrt(mean))
     draws = np.random.default_rng(0).integers(n, size=(DRAWS, n))
     means = squares[draws].sum(axis=1) / weights[draws].sum(axis=1)
     deviations = _deviation(squares[draws], weights[draws], means)
@@ -80,7 +80,7 @@ def rms_interval(residual: Float, weights: Float) -> tuple[float, float, float]:
     low, high = np.quantile(t, [0.025, 0.975])
     relative = float(_deviation(squares[None], weights[None], np.array([mean]))[0]) / mean
     factors = np.exp(0.5 * relative * np.clip([-max(high, 1.0), -min(low, -1.0)], -6.0, 6.0))
-    root = float(np.sqrt(mean))
+    root = size * float(np.sqrt(mean))
     return root, root * float(factors[0]), root * float(factors[1])
 
 

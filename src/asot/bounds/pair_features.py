@@ -9,7 +9,7 @@ Several spaces see a pair from several sides: their numbers are averaged, and of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,23 +44,29 @@ MOST_PAIRS = 2**14
 class Measured(Solution):
     """Anchor distances of a tile with everything else that was measured."""
 
-    features: Float | None = None  # (P, F), at the scale of 1
+    features: Float = field(kw_only=True)  # (P, F), at the scale of 1
 
 
 class View:
-    """One space's look at all pairs of one or two collections, given one after the other."""
+    """One space's look at all pairs of one or two collections, given one after the other.
+
+    ``column_start`` is where the second one begins, or None for pairs within one.
+    """
 
     def __init__(
         self,
         space: AnchorSpace,
         both: Distributions,
-        anchor: ExactSharedCost,
         short: Coordinates,
-        bounds: Bounds | None,
+        column_start: int | None,
+        bounds: Bounds | None = None,
     ) -> None:
         nearest, distance = space.assign(both.points)
         self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
-        self.anchor, self.bounds = anchor, bounds
+        histograms = space.histograms_of(both, nearest)
+        A, B = (histograms, None) if column_start is None else (histograms[:column_start], histograms[column_start:])
+        self.anchor = ExactSharedCost(A, B, space.cost, cancel=True)
+        self.bounds = bounds
         self._means = local_means(space.cells(both, short.points, nearest), space.n_anchors)
 
     def fill(self, out: Float, trees: Trees, rows: Indices, columns: Indices, exponent: int, stop: Any) -> None:

@@ -47,13 +47,14 @@ class BoundedAnchors:
 
 
 class Estimates:
-    """Calibrated distances with their expected errors, and with bounds where the features have them."""
+    """Calibrated distances with their expected errors, and with bounds if they are wanted."""
 
-    def __init__(self, features: PairFeatures, calibration: Calibration) -> None:
+    def __init__(self, features: PairFeatures, calibration: Calibration, *, give_bounds: bool) -> None:
         self._features, self._calibration = features, calibration
+        self._give_bounds = give_bounds
         self.info: dict[str, Any] = {**features.info, "calibration": calibration.report}
         bounds = features.views[0].bounds
-        if bounds is not None:
+        if bounds is not None and give_bounds:
             self.info["bounds"] = bounds.level
 
     def pairs_per_tile(self, memory: int) -> int:
@@ -66,6 +67,8 @@ class Estimates:
         if lower is not None and upper is not None:
             values = clip(values, lower, upper)
             error = np.minimum(error, upper - lower)
+        if not self._give_bounds:
+            lower = upper = None
         status = np.where(known, Status.EXACT, Status.ESTIMATED).astype(np.int8)
         return Solution(values, status, measured.n_iter, lower=lower, upper=upper, error=error)
 

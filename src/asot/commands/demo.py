@@ -21,7 +21,7 @@ def demo(out: str, n: int | None, n_anchors: int | None, n_jobs: int, random_sta
 
     check_suffix(out)
     check_writable(out)
-    found = run_demo(n, n_anchors, n_jobs=n_jobs, random_state=random_state)
+    found = run_demo(n, n_anchors=n_anchors, n_jobs=n_jobs, random_state=random_state)
     click.echo(found.table())
     if not _has_matplotlib():
         click.echo(f"{'picture':<18}needs matplotlib: pip install asot[plots]")

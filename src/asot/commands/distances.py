@@ -13,25 +13,39 @@ from asot.commands import options
 @options.collection
 @options.other
 @options.output
-@click.option("--space", type=click.Path(), help="Anchor space from `asot fit`.  [default: learned on the collection]")
+@click.option(
+    "--error",
+    default="2%",
+    show_default=True,
+    callback=options.read_share,
+    help="What a distance may be off by in the root mean square, such as 0.5 or 5%, or 'none' for no aim.",
+)
+@click.option(
+    "--max-error",
+    callback=options.read_share,
+    help="What no distance may be off by, such as 0.5 or 5%: proven, or solved exactly.",
+)
+@click.option(
+    "--estimate",
+    type=click.Choice(["auto", "anchor", "calibrated"]),
+    default="auto",
+    show_default=True,
+    help="auto meets the error; anchor is the plain distance on the anchors; calibrated corrects that one.",
+)
+@click.option("--space", type=click.Path(), help="Anchor space from `asot fit`.  [default: learned where it pays]")
 @options.n_anchors
 @click.option(
     "--reg",
     metavar="FLOAT|auto",
     callback=options.read_reg,
-    help="Entropic, with this ε or one chosen from the costs.  [default: exact on the anchors]",
+    help="Entropic distances on the anchors, with this ε or one chosen from the costs.",
 )
 @options.device
 @options.n_jobs
 @options.memory
 @options.random_state
 @click.option("--bounds", is_flag=True, help="Bounds on the original distance of every pair.")
-@click.option("--calibrated", is_flag=True, help="Correct the distances by a fit on 64 pairs that are solved exactly.")
-@click.option(
-    "--max-error",
-    callback=options.read_share,
-    help="Solve exactly what is not certain to be within this error, such as 0.5 or 5%.",
-)
+@click.option("--calibrated", is_flag=True, hidden=True, help="The same as --estimate calibrated.")
 def pairwise(
     collection: str,
     other: str | None,
@@ -39,11 +53,12 @@ def pairwise(
     space: str | None,
     n_anchors: int | None,
     random_state: int,
+    estimate: str,
     calibrated: bool,
     device: str,
     **how: Any,
 ) -> None:
-    """Distances on anchors: all pairs of a COLLECTION, or every pair with an OTHER one.
+    """Distances as right as you ask for: all pairs of a COLLECTION, or every pair with an OTHER one.
 
     Example: asot pairwise patients.csv -o distances.npz
     """
@@ -54,10 +69,11 @@ def pairwise(
     if space is not None and n_anchors is not None:
         raise click.UsageError("--space brings its own anchors; leave out --n-anchors")
     first, second = options.load_both(collection, other)
-    learner = asot.KMeansAnchors(n_anchors, random_state=random_state, device=device)
-    chosen = learner if space is None else load_space(space)
-    estimate = "calibrated" if calibrated else "anchor"
-    result = asot.pairwise(first, second, space=chosen, estimate=estimate, device=device, **how)
+    chosen = None if space is None else load_space(space)
+    result = asot.pairwise(
+        first, second, space=chosen, n_anchors=n_anchors, estimate="calibrated" if calibrated else estimate,
+        device=device, random_state=random_state, **how,
+    )  # fmt: skip
     options.finish(output, result, first, second)
 
 

@@ -45,9 +45,11 @@ def read_reg(ctx: click.Context, param: click.Parameter, value: str | None) -> f
 
 
 def read_share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
-    """A callback: a number in the units of the distance, or a share such as 5%."""
+    """A callback: a number in the units of the distance, a share such as 5%, or none."""
     if value is None or value.endswith("%"):
         return value
+    if value == "none":
+        return None
     try:
         return float(value)
     except ValueError:

@@ -183,8 +183,22 @@ class Distances:
         tail = f"; {unfinished:,} not converged" if unfinished else ""
         return (
             f"Distances: {len(self):,} pairs, {self.values.min():.4g} to {self.values.max():.4g} "
-            f"(mean {self.values.mean():.4g}), {self.info.get('solver', 'unknown solver')}{tail}"
+            f"(mean {self.values.mean():.4g}), {self._how()}{tail}"
         )
+
+    def _how(self) -> str:
+        """What the numbers are, and how wrong they may be."""
+        report = self.info.get("calibration")
+        if report is not None:
+            off = 100 * report["held_out_relative"]
+            low, high = (100 * end / (report["mean_distance"] or 1.0) for end in report["held_out_rmse_interval"])
+            anchors = self.info.get("n_anchors", "?")
+            return f"{off:.2g} % off in the root mean square ({low:.2g} to {high:.2g} %), {anchors} anchors, calibrated"
+        if self.info.get("estimate") == "exact":
+            return "exact"
+        if self.info.get("estimate") == "anchor" and self.info.get("reg") is None:
+            return f"on {self.info.get('n_anchors', '?')} anchors, error not measured"
+        return str(self.info.get("solver", "unknown solver"))
 
 
 @dataclass(frozen=True, eq=False)

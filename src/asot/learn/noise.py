@@ -1,0 +1,164 @@
+"""How much of a distance is noise: what two samples of the same distribution are apart.
+
+A bag of cells is a sample of a patient, not the patient. Two samples of one patient are at a positive W_1, the more so
+the fewer cells they have and the more dimensions there are. Split halves show it: cut every distribution in two at
+random, and the distance of its halves is pure noise, at half the size. Halves of halves show how noise falls with size,
+about as size^-α, and so what to expect at full size, for every pair of sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distributions import Distributions, as_distributions
+from asot.distances import pairwise_exact
+from asot.run.progress import ProgressLike
+from asot.validation import as_positive_int, as_seed
+
+Float = NDArray[np.float64]
+
+LEAST, MOST = 0.05, 1.0
+"""Exponents between which noise is taken to fall: 1/2 in one dimension, 1/d in many."""
+
+LARGEST = 1024
+"""Points of a half at most. Larger distributions are judged by samples of this size."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseFloor:
+    """What samples of the same distribution are apart.
+
+    Attributes
+    ----------
+    halves : (N,) float64
+        Mean W_1 between two random halves of each distribution.
+    half_sizes : (N,) int64
+        Points of a half.
+    exponent : float
+        α: noise falls with size as size^-α, measured on the whole collection.
+    values : (N,) float64
+        W_1 to be expected between two samples of a distribution, each of its own size.
+    """
+
+    halves: Float
+    half_sizes: NDArray[np.int64]
+    exponent: float
+    sizes: NDArray[np.int64] = field(repr=False)
+
+    @property
+    def values(self) -> Float:
+        return self.at(self.sizes, self.sizes)
+
+    def at(self, n: Any, m: Any) -> Float:
+        """(N,): what samples of n and of m points of each distribution are apart in the mean."""
+        both = 0.5 * (1.0 / np.asarray(n, dtype=np.float64) + 1.0 / np.asarray(m, dtype=np.float64))
+        return np.asarray(self.halves * (self.half_sizes * both) ** self.exponent, dtype=np.float64)
+
+    def matrix(self) -> Float:
+        """(N, N): the part of every distance that is noise, if the two were samples of one distribution.
+
+        It is the mean of what either says at the sizes of the two; 0 on the diagonal.
+        """
+        both = 0.5 * (1.0 / self.sizes[:, None] + 1.0 / self.sizes)
+        own = self.halves[:, None] * (self.half_sizes[:, None] * both) ** self.exponent
+        floor = 0.5 * (own + own.T)
+        np.fill_diagonal(floor, 0.0)
+        return np.asarray(floor, dtype=np.float64)
+
+    def __repr__(self) -> str:
+        own = self.values
+        return (
+            f"NoiseFloor: samples of one distribution are {own.min():.3g} to {own.max():.3g} apart at their own size "
+            f"(mean {own.mean():.3g}); noise falls as size^-{self.exponent:.2f}"
+        )
+
+
+def noise_floor(
+    D: Distributions,
+    *,
+    n_splits: int = 4,
+    n_jobs: int | None = None,
+    progress: ProgressLike = None,
+    random_state: Any = None,
+) -> NoiseFloor:
+    """What two samples of the same distribution are apart, for every distribution and every pair of sizes.
+
+    Parameters
+    ----------
+    D : Distributions (N)
+        Each with at least four points. Masses stay with their points.
+    n_splits : int
+        Random splits of each distribution; their distances are averaged.
+    n_jobs, progress
+        As in `pairwise`.
+    random_state : int, RandomState or None
+        Seed of the splits; None is a fixed one.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> rng = np.random.default_rng(0)
+    >>> D = asot.Distributions.from_list([rng.normal(size=(n, 5)) for n in (40, 80, 160)])
+    >>> floor = asot.noise_floor(D)
+    >>> bool(floor.values[0] > floor.values[1] > floor.values[2])
+    True
+    >>> distances = asot.pairwise_exact(D).matrix()  # all three are the same distribution: all of it is noise
+    >>> bool(np.all(np.abs(floor.matrix() - distances)[np.triu_indices(3, 1)] < 0.2 * distances.max()))
+    True
+    """
+    D = as_distributions(D)
+    n_splits = as_positive_int(n_splits, "n_splits")
+    if D.sizes.min() < 4:
+        i = int(np.argmin(D.sizes))
+        raise ValueError(
+            f"distribution {i} (id {D.ids[i]!s}) has {D.sizes[i]} points, too few for halves of halves; noise_floor "
+            "needs at least 4: leave it out"
+        )
+    rng = np.random.default_rng(as_seed(random_state))
+    half_sizes = np.minimum(D.sizes // 2, LARGEST)
+    halves = _mean_apart(D, half_sizes, n_splits, rng, n_jobs, progress)
+    quarter_sizes = half_sizes // 2
+    quarters = _mean_apart(D, quarter_sizes, n_splits, rng, n_jobs, progress)
+    return NoiseFloor(halves, half_sizes, _exponent(halves, quarters, half_sizes / quarter_sizes), D.sizes.copy())
+
+
+def _mean_apart(
+    D: Distributions, sizes: NDArray[np.int64], n_splits: int, rng: np.random.Generator, n_jobs: int | None,
+    progress: ProgressLike,
+) -> Float:  # fmt: skip
+    """Mean W_1 (N,) between disjoint random samples of each distribution, two of ``sizes`` points."""
+    points, masses = [], []
+    for i, size in enumerate(sizes):
+        x, a = D[i]
+        for _ in range(n_splits):
+            chosen = _with_mass(a, int(size), rng)
+            for side in (chosen[:size], chosen[size:]):
+                points.append(np.asarray(x[side], dtype=np.float64))
+                masses.append(a[side])
+    samples = Distributions.from_list(points, masses)
+    pairs = np.arange(len(samples)).reshape(-1, 2)
+    values = pairwise_exact(samples, pairs=pairs, n_jobs=n_jobs, progress=progress).values
+    return np.asarray(values.reshape(len(D), n_splits).mean(axis=1), dtype=np.float64)
+
+
+def _with_mass(a: Float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """2 · size different points in random order, each half with some mass on it."""
+    order = rng.permutation(len(a))[: 2 * size]
+    heavy = int(np.argmax(a))
+    for half in (slice(0, size), slice(size, 2 * size)):
+        if not a[order[half]].any():
+            order[half.start] = heavy
+    return order
+
+
+def _exponent(halves: Float, quarters: Float, ratio: Float) -> float:
+    """α of size^-α that leads from quarters to halves, over the whole collection."""
+    apart = (halves > 0) & (quarters > 0)
+    if not apart.any():
+        return 0.5
+    steps = np.log(quarters[apart] / halves[apart])
+    return float(np.clip(steps.sum() / np.log(ratio[apart]).sum(), LEAST, MOST))

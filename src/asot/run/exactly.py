@@ -1,0 +1,43 @@
+"""The original problems, exactly, by the solver that suits them: sorting on a line, the simplex elsewhere."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from asot.data.distinct import sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact.one_dimension import OneDimension
+from asot.exact.points_on_devices import solve_points
+from asot.jit.metrics import NORMS, prepare_metric
+from asot.run import devices, dispatch
+from asot.run.pairs import PairSet
+from asot.run.progress import ProgressLike
+from asot.run.sinks import Kept, Sink
+from asot.run.work import Work
+
+
+def solve_exactly(
+    pairs: PairSet,
+    pooled: Distributions,
+    column_start: int,
+    device: str,
+    sink: Sink[Kept] | None = None,
+    *,
+    info: dict[str, Any],
+    metric: str = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = None,
+) -> Kept:
+    """What the sink makes of the distances; columns of ``pairs`` count from distribution ``column_start`` on."""
+    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    if pooled.dim == 1 and metric in NORMS and devices.parse(device)[0] != "cuda":
+        ground = prepare_metric(pooled.points, metric, metric_params)
+        line = functools.partial(OneDimension, ground, pooled.offsets, pooled.masses, column_start=column_start)
+        reason = "asked for" if device == "cpu" else "sorting takes no GPU"
+        return dispatch.solve(Work(pairs, line, info={**info, "device_reason": reason}), sink, **limits)
+    histograms = sparse_histograms(pooled)
+    ground = prepare_metric(histograms.points, metric, metric_params)
+    return solve_points(pairs, histograms, ground, column_start, device, sink, info=info, **limits)

@@ -1,0 +1,107 @@
+"""What each way to a distance costs, in counted load.
+
+Prices are seconds of one reference core, from numbers that can be counted before anything is solved: points that are
+left when common mass is cancelled, coordinates in use, anchors, pairs. The constants were measured once
+(``python -m benchmarks strategy`` measures them again and shows both). A choice made by these prices is the same on
+every run and every machine of a kind; a stopwatch's would not be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from asot.bounds.error_bars import LARGE
+from asot.data.distinct import SparseHistograms, sparse_histograms
+from asot.data.distributions import Distributions
+from asot.run.pairs import PairSet, at_places
+
+MICRO = 1e-6
+
+GPU_FACTOR = 150.0
+"""How much faster one GPU solves the original problems than one core."""
+
+SAMPLED_PAIRS = 96
+"""Pairs whose points are counted."""
+
+LEARNED_FROM = 8192
+"""Points that anchors are learned from at least, in a collection that has more."""
+
+POINTS_PER_ANCHOR = 64
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is to be solved, counted on a sample of pairs."""
+
+    n_pairs: int
+    n_points: int
+    dim: int
+    size: float  # mean number of points of a distribution
+    exact_pair: float  # seconds of one exact solve
+    points_pair: float  # seconds of bounds that look at every pair of points
+
+    @property
+    def exact(self) -> float:
+        """Seconds for all pairs, solved exactly."""
+        return self.n_pairs * self.exact_pair + self.n_points * MICRO * (0.3 + 0.02 * self.dim)
+
+
+def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Load:
+    """Look at some pairs, evenly through their order."""
+    both = D if E is None else D + E
+    n_points, size = len(both.points), float(both.sizes.mean())
+    if len(pairs) == 0:
+        return Load(0, n_points, both.dim, size, 0.0, 0.0)
+    places = np.unique(np.linspace(0, len(pairs) - 1, min(SAMPLED_PAIRS, len(pairs))).astype(np.int64))
+    rows, columns = at_places(pairs, places).indices(0, len(places))
+    columns = columns + (0 if E is None else len(D))
+    named, index = np.unique(np.stack([rows, columns]), return_inverse=True)
+    histograms = sparse_histograms(both[named])
+    first, second = index.reshape(2, -1)
+    counted = np.array([_left(histograms, int(i), int(j)) for i, j in zip(first, second, strict=True)], dtype=float)
+    p, q, width = counted.T
+    exact = 0.5 + p * q * (0.016 * (1 + (p + q) / 900) + 1e-4 * width)
+    if both.dim == 1:  # on a line, distances are found by sorting
+        exact = 0.5 + 0.02 * (p + q)
+    bounds = 1.5 + p * q * (9e-4 + 4e-5 * min(both.dim, 32))
+    return Load(len(pairs), n_points, both.dim, size, MICRO * float(exact.mean()), MICRO * float(bounds.mean()))
+
+
+def _left(histograms: SparseHistograms, i: int, j: int) -> tuple[int, int, int]:
+    """Sources, sinks and coordinates of a pair once common mass is cancelled."""
+    a, b = (slice(histograms.offsets[t], histograms.offsets[t + 1]) for t in (i, j))
+    x, y = histograms.index[a], histograms.index[b]
+    _, at_x, at_y = np.intersect1d(x, y, assume_unique=True, return_indices=True)
+    surplus = histograms.masses[a][at_x] - histograms.masses[b][at_y]
+    p, q = len(x) - int(np.sum(surplus <= 0)), len(y) - int(np.sum(surplus >= 0))
+    used = (histograms.points[x] != 0).any(axis=0) | (histograms.points[y] != 0).any(axis=0)
+    return p, q, int(used.sum())
+
+
+def anchor_pair(k: int, load: Load) -> float:
+    """Seconds of one pair with its cheap features in one space of k anchors."""
+    nodes = min(k, 2 * load.size)
+    width = min(load.dim, 16)
+    return MICRO * (0.6 + 0.05 * nodes + 0.0015 * nodes**2 + 3e-5 * nodes**2 * (4 + width))
+
+
+def bounds_pair(k: int, level: str, load: Load) -> float:
+    """Seconds of the bounds of one pair; "auto" is what `asot.bounds.error_bars.make_bounds` takes it for."""
+    if level == "points" or (level == "auto" and load.size <= LARGE * k):
+        return load.points_pair
+    return MICRO * (0.2 if level == "radius" else load.size * k * (0.002 + 2e-4 * min(load.dim, 32)))
+
+
+def space_seconds(k: int, load: Load) -> float:
+    """Seconds to learn a space of k anchors and to encode the collection in it."""
+    m = learned_from(k, load.n_points)
+    learn = 0.005 + m * k * (2e-7 + 4e-9 * load.dim)
+    encode = load.n_points * (k * (4e-9 + 3e-10 * load.dim) + MICRO * (0.3 + 0.02 * min(load.dim, 16)))
+    return learn + encode
+
+
+def learned_from(k: int, n_points: int) -> int:
+    """Points that k anchors are learned from."""
+    return min(n_points, max(LEARNED_FROM, POINTS_PER_ANCHOR * k))

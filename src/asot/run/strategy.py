@@ -1,0 +1,263 @@
+"""Which way to take: exact solves, or anchors and a fit, and how many anchors, so that the error is met at least cost.
+
+A `Strategy` is a plain record that `info["strategy"]` shows and ``strategy=`` takes back. `Planner` finds one. It
+prices every candidate in counted work (`asot.run.prices`) and predicts its error from what trials have shown so far.
+The cheapest candidate that is predicted to meet the aim is tried: its anchors are learned, and its error is measured on
+exact pairs, the same ones for all trials. If it fails, the prediction is corrected and the next one is tried. As soon
+as exact solves are the cheapest way left, they are the answer.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from asot.run.prices import GPU_FACTOR, Load, anchor_pair, bounds_pair, space_seconds
+
+NUMBERS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+"""Numbers of anchors that are considered."""
+
+SPACES = (1, 2, 4)
+
+GUESS, AT = 0.02, 32
+"""Before any trial: the relative error of a fit with cheap features, at this many anchors."""
+
+DECAY = 0.6
+"""The error falls with this power of the number of anchors."""
+
+GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.65, (True, 2): 0.53, (True, 4): 0.45}
+"""By (bounds as features, spaces): the error beside that of cheap features in one space (docs/method.md §13)."""
+
+SAFETY = 0.95
+"""A measured error is accepted up to this share of the aim, since it is measured on a sample."""
+
+WORTH_IT = 0.8
+"""Anchors are tried only where they are priced below this share of exact solves."""
+
+TRIALS = 4
+
+
+@dataclass(frozen=True)
+class Aim:
+    """The error that is asked for: a share of the mean distance, or an amount in its units."""
+
+    amount: float
+    relative: bool
+
+    def met(self, rmse: float, mean: float) -> bool:
+        return rmse <= self.allowed(mean)
+
+    def allowed(self, mean: float) -> float:
+        return self.amount * mean if self.relative else self.amount
+
+    def __str__(self) -> str:
+        return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
+
+
+def as_aim(value: Any, name: str = "error") -> Aim | None:
+    """None, a number in the units of the distance, or a share of the mean distance as in ``"2%"``."""
+    if value is None:
+        return None
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    amount = float(match[1]) / 100 if match else float(value) if number else np.nan
+    if not 0 < amount < (1.0 if match else np.inf):
+        raise ValueError(
+            f"{name} must be a share of the mean distance such as '2%' (more than 0, less than 100%), a number > 0 in "
+            f"the units of the distance, or None for no aim; found {value!r}"
+        )
+    return Aim(amount, relative=match is not None)
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way to the distances of a collection.
+
+    ``kind`` is "exact" or "calibrated". For the latter: ``n_anchors`` in each of ``n_spaces`` spaces, whether proven
+    ``bounds`` are features of the fit, ``n_exact`` pairs to fit it, and the ``seed`` of anchors and pairs.
+    """
+
+    kind: str
+    n_anchors: int | None = None
+    n_spaces: int = 1
+    bounds: bool = False
+    n_exact: int = 0
+    seed: int = 0
+    given_space: bool = False
+
+    def __str__(self) -> str:
+        if self.kind == "exact":
+            return "exact solves"
+        spaces = "" if self.n_spaces == 1 else f"{self.n_spaces} × "
+        features = ", with bounds as features" if self.bounds else ""
+        return f"{spaces}{self.n_anchors} anchors, calibrated{features}"
+
+
+def as_strategy(record: Any, has_space: bool) -> Strategy:
+    """Read ``strategy=``: what `info["strategy"]` of another call holds, or a Strategy."""
+    if isinstance(record, Strategy):
+        return record
+    names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space")
+    if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
+        raise ValueError(
+            "strategy must be what r.info['strategy'] of another call holds, a dict whose 'kind' is 'exact' or "
+            f"'calibrated'; found {record!r}"
+        )
+    found = Strategy(**{name: record[name] for name in names if name in record})
+    if found.kind == "calibrated":
+        for name in ("n_spaces", "n_exact"):
+            if not isinstance(getattr(found, name), int) or getattr(found, name) < 1:
+                raise ValueError(f"strategy[{name!r}] must be a whole number ≥ 1; found {getattr(found, name)!r}")
+        if found.given_space and not has_space:
+            raise ValueError("this strategy was made with a space of your own; pass the same space= again")
+        if not found.given_space and (not isinstance(found.n_anchors, int) or found.n_anchors < 1):
+            raise ValueError(f"strategy['n_anchors'] must be a whole number ≥ 1; found {found.n_anchors!r}")
+    return found
+
+
+@dataclass
+class Choice:
+    """What was chosen, and the story of it."""
+
+    strategy: Strategy
+    why: str
+    aim: Aim | None
+    predicted_seconds: float
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    trial: Any = None
+    """What the accepted trial made, to go on with."""
+    trial_seconds: float = 0.0
+    """How long that took: it is part of the work, not of the choice."""
+
+    def record(self) -> dict[str, Any]:
+        """For `info["strategy"]`: numbers, texts and lists only."""
+        return {
+            **asdict(self.strategy),
+            "why": self.why,
+            "aim": None if self.aim is None else str(self.aim),
+            "predicted_seconds": self.predicted_seconds,
+            "tried": self.tried,
+        }
+
+
+class Planner:
+    """Finds the cheapest strategy that meets an aim.
+
+    ``attempt(strategy, earlier)`` carries out the set-up of a strategy, with the exact pairs of an ``earlier`` attempt
+    or None, and returns it; its ``rmse``, ``mean`` and ``exact_share`` are looked at here. ``exact_share`` is the share
+    of pairs that must be solved exactly all the same.
+    """
+
+    def __init__(
+        self,
+        load: Load,
+        aim: Aim | None,
+        attempt: Callable[[Strategy, Any], Any],
+        *,
+        seed: int,
+        level: str | None = None,
+        n_anchors: int | None = None,
+        given_space: bool = False,
+        on_gpu: bool = False,
+        most_anchors: int = NUMBERS[-1],
+    ) -> None:
+        self._load, self._aim, self._attempt = load, aim, attempt
+        self._exact = load.exact / (GPU_FACTOR if on_gpu else 1.0)
+        self._level = level
+        self._n_exact = int(np.clip(load.n_pairs // 250, 64, 256))
+        self._base = Strategy("calibrated", n_exact=self._n_exact, seed=seed, given_space=given_space)
+        self._numbers = (n_anchors,) if n_anchors is not None else tuple(k for k in NUMBERS if k <= most_anchors)
+        self._spaces = (1,) if given_space else SPACES
+        self._error = GUESS  # of cheap features at `AT` anchors, corrected by every trial
+        self._mean: float | None = None
+
+    def choose(self) -> Choice:
+        tried: list[dict[str, Any]] = []
+        spent, earlier = 0.0, None
+        seen: set[Strategy] = set()
+        while len(tried) < TRIALS:
+            ways = [(self.price(s, first=earlier is None), s) for s in self._candidates() if s not in seen]
+            limit = WORTH_IT * self._exact - spent
+            cheap = [(price, s) for price, s in ways if price < limit and self._hoped(s)]
+            if not cheap:
+                break
+            price, strategy = min(cheap, key=lambda way: (way[0], way[1].n_spaces, way[1].bounds))
+            seen.add(strategy)
+            began = time.perf_counter()
+            trial = earlier = self._attempt(strategy, earlier)
+            took = time.perf_counter() - began
+            self._mean = trial.mean
+            relative = trial.rmse / trial.mean if trial.mean > 0 else 0.0
+            met = self._aim is None or self._aim.met(trial.rmse / SAFETY, trial.mean)
+            real = price + trial.exact_share * self._exact
+            tried.append({**_brief(strategy), "relative_error": relative, "met": bool(met), "price": real})
+            if met and real < limit:
+                return Choice(strategy, self._praise(strategy, real), self._aim, real, tried, trial, took)
+            self._learn_from(strategy, max(relative, 1e-9), enough=met)
+            spent += self._setup(strategy, first=len(tried) == 1)
+        return Choice(Strategy("exact"), self._blame(tried), self._aim, self._exact, tried)
+
+    # ------------------------------------------------------------------------------------------------ candidates
+
+    def _candidates(self) -> list[Strategy]:
+        looks = (False, True) if self._level is None else (True,)
+        return [
+            replace(self._base, n_anchors=k, n_spaces=s, bounds=b)
+            for k in self._numbers for s in self._spaces for b in looks
+        ]  # fmt: skip
+
+    def _factor(self, s: Strategy) -> float:
+        k = s.n_anchors or AT
+        return float(GAIN[s.bounds, s.n_spaces] * (AT / k) ** DECAY)
+
+    def _hoped(self, s: Strategy) -> bool:
+        """Whether a strategy is predicted to meet the aim."""
+        if self._aim is None:
+            return True
+        hoped = self._error * self._factor(s)
+        if self._aim.relative:
+            return hoped <= SAFETY * self._aim.amount
+        return self._mean is None or hoped * self._mean <= SAFETY * self._aim.amount
+
+    def _learn_from(self, s: Strategy, relative: float, enough: bool) -> None:
+        """Correct the prediction; at least so far that the same would not be tried again."""
+        self._error = relative / self._factor(s)
+        if enough:  # good, but too many exact solves are left: a better space leaves fewer
+            self._error *= 1.5
+
+    # ------------------------------------------------------------------------------------------------ prices
+
+    def price(self, s: Strategy, first: bool = True) -> float:
+        """Seconds of a strategy: its set-up, and all pairs."""
+        k = s.n_anchors or AT
+        pair = anchor_pair(k, self._load) + (bounds_pair(k, self._level or "points", self._load) if s.bounds else 0.0)
+        return self._setup(s, first) + s.n_spaces * self._load.n_pairs * pair
+
+    def _setup(self, s: Strategy, first: bool) -> float:
+        k = s.n_anchors or AT
+        spaces = 0.0 if s.given_space else s.n_spaces * space_seconds(k, self._load)
+        looked_at = min(self._load.n_pairs, 2048) * anchor_pair(k, self._load)
+        return spaces + looked_at + (s.n_exact * self._load.exact_pair if first else 0.0)
+
+    def _praise(self, s: Strategy, price: float) -> str:
+        share = price / self._exact if self._exact > 0 else 1.0
+        aim = "no error was asked for" if self._aim is None else f"the measured error meets {self._aim}"
+        return f"{s}: {aim}, at about {share:.2g} of the price of exact solves"
+
+    def _blame(self, tried: list[dict[str, Any]]) -> str:
+        if not tried:
+            return "exact solves: no estimate would be cheaper"
+        best = min(tried, key=lambda entry: entry["relative_error"])
+        return (
+            f"exact solves: of {len(tried)} tried, the best estimate was {100 * best['relative_error']:.2g} percent "
+            "off, and what would be better is not cheaper than exact solves"
+        )
+
+
+def _brief(s: Strategy) -> dict[str, Any]:
+    return {"n_anchors": s.n_anchors, "n_spaces": s.n_spaces, "bounds": s.bounds}

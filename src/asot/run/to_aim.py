@@ -1,0 +1,161 @@
+"""Distances as right as they were asked for: a strategy is chosen, or taken over, and carried out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.anchors.space import AnchorSpace
+from asot.bounds.calibration import EXACT_ERROR, EXACT_PAIRS
+from asot.bounds.error_bars import check_proven, warn_far_from_anchors
+from asot.bounds.guarantee import Guaranteed
+from asot.bounds.refined_solver import Estimates
+from asot.histograms import one_thread_per_product
+from asot.run import devices, dispatch
+from asot.run.attempts import Attempt, Attempts
+from asot.run.call import Call
+from asot.run.exactly import solve_exactly
+from asot.run.prices import Load, count_load
+from asot.run.result import Distances, Neighbors, Status
+from asot.run.solver import Solver
+from asot.run.strategy import NUMBERS, Aim, Choice, Planner, Strategy
+from asot.run.work import Ready, Work
+
+Float = NDArray[np.float64]
+
+
+def solve_to_aim(
+    call: Call,
+    aim: Aim | None,
+    seed: int,
+    *,
+    space: AnchorSpace | None = None,
+    n_anchors: int | None = None,
+    strategy: Strategy | None = None,
+    asked_by: str = "error",
+) -> Any:
+    """What the sink makes of distances that meet the aim; ``info["strategy"]`` tells how."""
+    if space is not None:
+        check_proven(space, asked_by if call.level is None else "bounds=True" if call.accepted is None else "max_error")
+    with one_thread_per_product():
+        began = time.perf_counter()
+        choice = _take(call, strategy, space) if strategy is not None else _choose(call, aim, seed, space, n_anchors)
+        record = {**choice.record(), **_measured(choice)}
+        planning = time.perf_counter() - began - choice.trial_seconds
+        info = {"metric": "euclidean", "p": 1, "strategy": record, "started": call.started}
+        if choice.strategy.kind == "exact":
+            result = _exact(call, info)
+        else:
+            result = _estimated(call, choice.trial, space, info)
+    if isinstance(result, (Distances, Neighbors)):
+        took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
+        result.info["strategy"] = {**record, **took}
+    return result
+
+
+def calibrated(call: Call, space: AnchorSpace, seed: int) -> Any:
+    """Distances in one space, corrected by a fit to 64 exact pairs, whatever error that leaves."""
+    with_bounds = call.level is not None
+    way = Strategy(
+        "calibrated", space.n_anchors, bounds=with_bounds, n_exact=EXACT_PAIRS, seed=seed, given_space=True
+    )  # fmt: skip
+    return solve_to_aim(call, None, seed, space=space, strategy=way, asked_by="estimate='calibrated'")
+
+
+# ------------------------------------------------------------------------------------------------ choosing
+
+
+def _choose(call: Call, aim: Aim | None, seed: int, space: AnchorSpace | None, n_anchors: int | None) -> Choice:
+    load = count_load(call.D, call.E, call.pairs)
+    kind, _ = devices.parse(call.device)
+    if kind == "cuda":
+        why = f"exact solves: device={call.device!r} was asked for, and estimates are made on the CPU"
+        return Choice(Strategy("exact"), why, aim, load.exact)
+    distributions = len(call.D) + (0 if call.E is None else len(call.E))
+    if distributions < 3 or load.n_pairs <= EXACT_PAIRS:
+        return Choice(Strategy("exact"), "exact solves: so few pairs leave nothing to estimate", aim, load.exact)
+    planner = Planner(
+        load,
+        aim,
+        Attempts(call.D, call.E, call.running, space=space, level=call.level, accepted=call.accepted),
+        seed=seed,
+        level=call.level,
+        n_anchors=n_anchors if space is None else space.proven.n_anchors,
+        given_space=space is not None,
+        on_gpu=_gpu_would_solve(call, load),
+        most_anchors=int(max(NUMBERS[0], min(NUMBERS[-1], load.n_points // 4))),
+    )
+    return planner.choose()
+
+
+def _gpu_would_solve(call: Call, load: Load) -> bool:
+    return bool(devices.choose(call.device, needs=("cupy",), cpu_seconds=load.exact).gpus)
+
+
+def _take(call: Call, strategy: Strategy, space: AnchorSpace | None) -> Choice:
+    """Carry out a strategy that was chosen before."""
+    load = count_load(call.D, call.E, call.pairs)
+    if strategy.kind == "exact":
+        return Choice(strategy, "exact solves, as asked for", None, load.exact)
+    if call.level is not None:
+        strategy = replace(strategy, bounds=True)
+    attempts = Attempts(call.D, call.E, call.running, space=space, level=call.level, accepted=call.accepted)
+    began = time.perf_counter()
+    trial = attempts(strategy)
+    took = time.perf_counter() - began
+    price = Planner(load, None, attempts, seed=strategy.seed, level=call.level).price(strategy)
+    return Choice(strategy, f"{strategy}, as asked for", None, price, trial=trial, trial_seconds=took)
+
+
+def _measured(choice: Choice) -> dict[str, Any]:
+    """Error and interval of what was chosen, relative to the mean distance and in its units."""
+    if choice.trial is None:
+        return {"relative_error": 0.0, "error": 0.0, "error_interval": [0.0, 0.0]}
+    report = choice.trial.calibration.report
+    return {
+        "relative_error": report["held_out_relative"],
+        "error": report["held_out_rmse"],
+        "error_interval": list(report["held_out_rmse_interval"]),
+    }
+
+
+# ------------------------------------------------------------------------------------------------ carrying out
+
+
+def _exact(call: Call, info: dict[str, Any]) -> Any:
+    info = {**info, "estimate": "exact"}
+    if call.accepted is not None:
+        info["max_error"] = str(call.accepted)
+    result: Any = solve_exactly(
+        call.pairs, call.both, call.column_start, call.device, call.sink, info=info, **call.options
+    )
+    if isinstance(result, Neighbors):
+        return replace(result, **_certain(result.distances, call))
+    if not isinstance(result, Distances):
+        return result
+    if call.accepted is not None:
+        result.info["n_exact"] = len(result)
+    status = np.full(len(result), Status.EXACT, dtype=np.int8)
+    return replace(result, status=status, **_certain(result.values, call))
+
+
+def _certain(values: Float, call: Call) -> dict[str, Any]:
+    """Error and bounds of exact values."""
+    certain = {"error": EXACT_ERROR * values}
+    if call.level is not None:
+        certain.update(lower=values.copy(), upper=values.copy())
+    return certain
+
+
+def _estimated(call: Call, trial: Attempt, space: AnchorSpace | None, info: dict[str, Any]) -> Any:
+    if space is not None:
+        warn_far_from_anchors(space.proven, trial.features.radii)
+    solver: Solver = Estimates(trial.features, trial.calibration, give_bounds=call.level is not None)
+    if call.accepted is not None:
+        solver = Guaranteed(solver, call.D, call.E, call.accepted)
+    info = {**info, "n_anchors": trial.n_anchors, "estimate": "calibrated"}
+    return dispatch.solve(Work(call.pairs, Ready(solver), info=info), call.bounded_sink, **call.options)

@@ -1,0 +1,72 @@
+"""How much of a distance is noise, and distances at one size."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import asot
+from asot import Distributions
+
+
+def samples(seed, sizes, d=6):
+    """Samples of one and the same distribution: every distance between them is noise."""
+    rng = np.random.default_rng(seed)
+    return Distributions.from_list([rng.normal(size=(n, d)) for n in sizes])
+
+
+def test_the_floor_is_what_samples_of_one_distribution_are_apart():
+    sizes = np.array([40, 60, 90, 140, 200] * 3)
+    D = samples(0, sizes)
+    floor = asot.noise_floor(D, random_state=0)
+    distances = asot.pairwise_exact(D).matrix()
+    apart = ~np.eye(len(D), dtype=bool)
+    ratio = floor.matrix()[apart] / distances[apart]
+    assert 0.85 < ratio.mean() < 1.15
+    assert np.corrcoef(floor.matrix()[apart], distances[apart])[0, 1] > 0.7
+    assert 0.05 < floor.exponent < 0.5  # six dimensions
+    assert np.all(np.diff(floor.values[:5]) < 0)
+    np.testing.assert_allclose(floor.at(sizes, sizes), floor.values)
+    assert "samples of one distribution are" in repr(floor)
+
+
+def test_in_one_dimension_noise_falls_with_the_root_of_the_size():
+    assert 0.35 < asot.noise_floor(samples(1, [400] * 12, d=1), n_splits=16).exponent < 0.65
+
+
+def test_the_same_seed_gives_the_same_floor_for_any_number_of_threads():
+    D = samples(2, [20, 30, 40])
+    one, two = asot.noise_floor(D, random_state=5), asot.noise_floor(D, random_state=5, n_jobs=2)
+    np.testing.assert_array_equal(one.halves, two.halves)
+
+
+def test_masses_stay_with_their_points_and_a_half_without_mass_gets_the_heaviest():
+    D = Distributions.from_list([np.arange(8.0)[:, None]], [[1, 0, 0, 0, 0, 0, 0, 0]])
+    assert np.isfinite(asot.noise_floor(D).halves).all()
+
+
+def test_equal_points_have_no_noise():
+    np.testing.assert_array_equal(asot.noise_floor(Distributions.from_list([np.ones((8, 2))] * 3)).values, 0.0)
+
+
+def test_too_few_points_are_named():
+    with pytest.raises(ValueError, match=re.escape("distribution 1 (id 1) has 3 points, too few")):
+        asot.noise_floor(samples(3, [10, 3]))
+
+
+def test_at_one_size_small_distributions_are_no_farther_than_large_ones():
+    D = samples(4, [30] * 6 + [240] * 6)
+    plain, matched = asot.pairwise_exact(D).matrix(), asot.size_matched(D, random_state=0)
+    assert matched.info["size"] == 30
+    W = matched.matrix()
+    small, large = np.triu_indices(6, 1), tuple(6 + np.array(np.triu_indices(6, 1)))
+    assert plain[small].mean() > 1.3 * plain[large].mean()
+    assert W[small].mean() == pytest.approx(W[large].mean(), rel=0.1)
+    assert np.all(matched.error >= 0)
+
+
+def test_a_size_that_a_distribution_does_not_have_is_refused():
+    with pytest.raises(ValueError, match=r"size is 20, but distribution 0 .* has only 10 points with mass"):
+        asot.size_matched(samples(5, [10, 30]), size=20)
