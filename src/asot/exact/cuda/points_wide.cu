@@ -2,9 +2,9 @@
 // points left than points_narrow.cu takes (docs/method.md §8).
 //
 // The tree lies in shared memory, node x in the care of lane x mod 32, and pivots are those of exact_warp.cu. The costs
-// of the pair lie in global memory, so they are looked at seldom: a pass over all rows leaves a candidate for every
-// column, and pivots take the best candidate as long as one improves. When a pass by high words shows no arc that
-// certainly improves, one over all 64 bits finds an arc or proves the optimum.
+// of the pair lie in global memory, so they are looked at seldom: a look at some rows leaves a candidate for every
+// column, and pivots take the best candidate as long as one improves. When looks at all rows, by high words, show no
+// arc that certainly improves, a pass over all 64 bits finds one or proves the optimum.
 //
 // Defines (asot.exact.cuda.points_plan): ROW_WORDS and COLUMN_WORDS, 32 rows or columns each, WARP_BYTES of shared
 // memory for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE, METRIC and BOUNDED.
@@ -15,6 +15,7 @@
 
 constexpr int MOST_PIVOTS = 64 * NODES * NODES;
 constexpr int ROWS_AT_A_TIME = COLUMN_WORDS <= 4 ? 4 : COLUMN_WORDS <= 8 ? 2 : 1;
+constexpr int ROWS_PER_LOOK = 32;  // a short problem looks at some rows twice
 constexpr int CERTAIN = -2;  // a sum of high words up to it improves, whatever the low words are
 
 // Of each of a lane's columns, the row whose arc was the best when all rows were last looked at.
@@ -23,30 +24,30 @@ struct Candidates {
     int cost[COLUMN_WORDS];  // high word
 };
 
-// Look at all rows, by high words. What a row has beyond its columns is read too, and not looked at: a load behind a
-// branch would wait for the one before.
-DEVICE void find_candidates(const Tables& tables, const Problem& problem, const Tree& tree, Candidates& candidates) {
+// Look at some rows, from `turn` on, by high words; a candidate that is still better stays. What a row has beyond its
+// columns is read too, and not looked at: a load behind a branch would wait for the one before.
+DEVICE void find_candidates(
+    const Tables& tables, const Problem& problem, const Tree& tree, int& turn, Candidates& candidates
+) {
     const int* potential = (const int*)tree.row_potential + 1;  // high words
     int best[COLUMN_WORDS];
-    EACH_WORD(s) {
-        best[s] = NOTHING;
-        candidates.row[s] = candidates.cost[s] = 0;
-    }
+    EACH_WORD(s) best[s] = candidates.cost[s] - potential[2 * candidates.row[s]];
 #pragma unroll 1
-    for (int first = 0; first < problem.n_rows; first += ROWS_AT_A_TIME) {
-        int cost[ROWS_AT_A_TIME][COLUMN_WORDS];
+    for (int t0 = 0; t0 < ROWS_PER_LOOK; t0 += ROWS_AT_A_TIME) {
+        int cost[ROWS_AT_A_TIME][COLUMN_WORDS], rows[ROWS_AT_A_TIME];
 #pragma unroll
         for (int t = 0; t < ROWS_AT_A_TIME; t++) {
-            const int* row = tables.high + min(first + t, problem.n_rows - 1) * tables.stride + lane_id();
-            EACH_WORD(s) cost[t][s] = row[32 * s];
+            rows[t] = turn;
+            turn = turn + 1 == problem.n_rows ? 0 : turn + 1;
+            EACH_WORD(s) cost[t][s] = tables.high[rows[t] * tables.stride + 32 * s + lane_id()];
         }
 #pragma unroll
         for (int t = 0; t < ROWS_AT_A_TIME; t++) {
-            const int r = min(first + t, problem.n_rows - 1), height = potential[2 * r];
+            const int height = potential[2 * rows[t]];
             EACH_WORD(s) {
                 const bool better = cost[t][s] - height < best[s];
                 best[s] = better ? cost[t][s] - height : best[s];
-                candidates.row[s] = better ? r : candidates.row[s];
+                candidates.row[s] = better ? rows[t] : candidates.row[s];
                 candidates.cost[s] = better ? cost[t][s] : candidates.cost[s];
             }
         }
@@ -107,15 +108,19 @@ DEVICE bool price_exactly(
 // Pivot until no arc improves. Returns the number of pivots; MOST_PIVOTS, out of reach, would be too few.
 DEVICE int improve(const Tables& tables, const Problem& problem, const Tree& tree, i64 (&potential)[WORDS]) {
     Candidates candidates;
-    find_candidates(tables, problem, tree, candidates);
+    EACH_WORD(s) {
+        candidates.row[s] = 0;
+        candidates.cost[s] = tables.high[32 * s + lane_id()];
+    }
+    int turn = 0;
     for (int pivots = 0; pivots < MOST_PIVOTS; pivots++) {
         Arc arc;
-        if (!price(tables, problem, tree, potential, candidates, arc)) {
-            find_candidates(tables, problem, tree, candidates);
-            if (!price(tables, problem, tree, potential, candidates, arc) &&
-                !price_exactly(tables, problem, tree, potential, arc))
-                return pivots;
+        bool found = price(tables, problem, tree, potential, candidates, arc);
+        for (int seen = 0; seen < problem.n_rows && !found; seen += ROWS_PER_LOOK) {
+            find_candidates(tables, problem, tree, turn, candidates);
+            found = price(tables, problem, tree, potential, candidates, arc);
         }
+        if (!found && !price_exactly(tables, problem, tree, potential, arc)) return pivots;
         pivot(problem, tree, arc, potential);
     }
     return MOST_PIVOTS;
