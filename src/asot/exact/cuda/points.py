@@ -25,7 +25,7 @@ from asot.run.pairs import ListedPairs, PairSet
 from asot.run.result import Distances
 from asot.run.solver import DeviceSolution
 
-TILE_SECONDS = 0.25
+TILE_SECONDS = 0.05
 BYTES_PER_PAIR = 64  # answers, indices of listed pairs, and a place on the list of every class
 MOST_PAIRS, LEAST_PAIRS = 2**24, 2**12
 MANY_TILES, FIRST_TILE_SECONDS = 64, 0.005

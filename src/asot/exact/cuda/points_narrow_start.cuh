@@ -271,6 +271,7 @@ DEVICE void greedy_start(
     memory.row_key[lane] = row_key;
     __syncwarp();
     find_least(problem, memory, least);
+    __syncwarp();  // all have read the keys
     u32 open = 0;  // this lane's columns
     tree.row_parent = -1;
     tree.below_row.rows = lane < problem.n_rows ? 1u << lane : 0;
