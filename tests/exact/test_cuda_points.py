@@ -186,9 +186,10 @@ def test_pairs_that_are_too_large_are_solved_on_the_cpu(gpu, monkeypatch):
     assert np.array_equal(*nearest)
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "canberra"])
+@pytest.mark.parametrize("n_columns", [10, 10**6])  # mean points, sorted projections
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "canberra"])
 @pytest.mark.parametrize(("own", "most"), [(NARROW, 25), (WIDE, 50)], ids=["narrow", "wide"])
-def test_only_pairs_above_their_limits_are_left_out(gpu, own, most, metric):
+def test_only_pairs_above_their_limits_are_left_out(gpu, own, most, metric, n_columns):
     gpu()
     D = collection("grid" if own is NARROW else "normal", 12, most - 15, most)
     histograms = sparse_histograms(D)
@@ -197,7 +198,7 @@ def test_only_pairs_above_their_limits_are_left_out(gpu, own, most, metric):
     rows, columns = pairs.indices(0, len(pairs))
     expected = ExactPoints(histograms, ground).solve(rows, columns, np.zeros(1, np.int64)).values
     limits = np.quantile(expected, np.linspace(0.0, 0.4, len(D))) * np.where(np.arange(len(D)) % 3, 0.3, 1.0)
-    known = Limits(lambda: (limits, limits), *_profiles(histograms, ground, 1))
+    known = Limits(lambda: (limits, limits), *_profiles(histograms, ground, n_columns, 1))
     solver = ExactPointsCuda(histograms, ground, n_pairs=66, classes=(own,), limits=known)
     values = solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs)).values.get()
     left_out = np.isinf(values)

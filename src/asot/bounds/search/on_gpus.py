@@ -1,10 +1,10 @@
 """A search for neighbours on GPUs: cheap lower bounds and exact solves in the same kernels (docs/method.md §9).
 
 A pair is out of question when a lower bound exceeds the distance of the last neighbour so far, of both its ends. Two
-bounds are so cheap on a GPU that all pairs are looked at: sorted projections, where the metric is a norm, and, with the
-distances of the pair on chip, potentials from its least costs. What they leave is solved, and only what is near enough
-comes back. The distances known become smaller as the search goes on; a search among other distributions begins with a
-few columns, so that every row soon has some.
+bounds are so cheap on a GPU that all pairs are looked at: mean points or sorted projections, where the metric is a
+norm, and, with the distances of the pair on chip, potentials from its least costs. What they leave is solved, and only
+what is near enough comes back. The distances known become smaller as the search goes on; a search among other
+distributions begins with a few columns, so that every row soon has some.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.points import ExactPoints
 from asot.jit.float_lanes import WIDTH
 from asot.jit.metrics import Ground
-from asot.run import gpu_engine
+from asot.run import engine, gpu_engine
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.progress import Progress
 from asot.run.sinks import Tile
+
+MANY_COLUMNS, MOST_MEANS = 10_000, 256
+"""Columns from which on sorted projections pay; and coordinates of which means are kept, at most."""
 
 FIRST_COLUMNS, GROWTH = 256, 16
 """Columns of a first look at two collections, and how many times more each further look has."""
@@ -79,7 +82,8 @@ def search_on_gpus(
     n_rows, n_columns, column_start, within = shape
     info: dict[str, Any] = {}
     solved = 0
-    profiles = _profiles(histograms, ground, n_jobs)
+    profiles = _profiles(histograms, ground, n_columns, n_jobs)
+    table_bytes = None if memory == engine.DEFAULT_MEMORY else memory // 2
     for start, pairs in _looks(n_rows, n_columns, within):
 
         def limits(pairs: PairSet = pairs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -88,27 +92,47 @@ def search_on_gpus(
 
         solver = ExactPointsCuda(
             histograms, ground, column_start + start, n_pairs=n_rows * n_columns,
-            memory=memory // (2 * gpu_engine.IN_FLIGHT), n_jobs=n_jobs, limits=Limits(limits, *profiles),
+            memory=memory // (2 * gpu_engine.IN_FLIGHT), table_bytes=table_bytes, n_jobs=n_jobs,
+            limits=Limits(limits, *profiles),
         )  # fmt: skip
         on_cpu = functools.partial(ExactPoints, histograms, ground, column_start + start)
         info = gpu_engine.run(
             pairs, solver, on_cpu, choice, _Shifted(sink, start), n_jobs=n_jobs, memory=memory, progress=_Steps(shown)
         )
-        solved += solver.n_solved()
-    return info | {"n_exact": solved}
+        solved += solver.n_solved() + info.get("n_solved_on_cpu", 0)
+    names = ["projections" if profiles[1] else "means", "least costs"] if has_norm(ground) else ["least costs"]
+    return info | {"n_exact": solved, "bounds": names}
 
 
-def _profiles(
-    histograms: SparseHistograms, ground: Ground, n_jobs: int
-) -> tuple[NDArray[np.float32], int, float, float]:
-    """What bounds the distances of a norm, feature by feature, and the rounding in it (see `Limits`)."""
+Profiles = tuple[NDArray[np.float32], int, float, float]
+
+
+def _profiles(histograms: SparseHistograms, ground: Ground, n_columns: int, n_jobs: int) -> Profiles:
+    """What bounds the distances of a norm, feature by feature, and the rounding in it (see `Limits`).
+
+    Sorted projections where there are many columns, since the CPU takes a while for them; else mean points.
+    """
     n = len(histograms.offsets) - 1
     if not has_norm(ground):
         return np.empty((0, n), dtype=np.float32), 0, 0.0, 0.0
+    if n_columns < MANY_COLUMNS:
+        return _mean_points(histograms, ground)
     p = project(histograms, ground, n_jobs, memory=0)
     used = min(WIDTH, ground.points.shape[1])
     shares = p.coarse[:, :, :used].transpose(2, 1, 0).reshape(used * COARSE, n)
     return np.concatenate([shares, p.tail.T]), used, p.relative, p.absolute
+
+
+def _mean_points(histograms: SparseHistograms, ground: Ground) -> Profiles:
+    """Means (d, N) along the coordinates; along the widest of them, if they are many: a norm of fewer is no larger."""
+    n = len(histograms.offsets) - 1
+    owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
+    widest = np.argsort(-ground.points.std(axis=0), kind="stable")[:MOST_MEANS]
+    x = ground.points[:, widest] - ground.points[:, widest].mean(axis=0)
+    means = np.stack([np.bincount(owner, histograms.masses * y[histograms.index], minlength=n) for y in x.T])
+    rounding = float(np.finfo(np.float32).eps)
+    extent = float(np.abs(x).max(axis=0).sum())
+    return means.astype(np.float32), 0, 2.0 * rounding * (len(means) + 16), 8.0 * rounding * extent
 
 
 def _looks(n_rows: int, n_columns: int, within: bool) -> Iterator[tuple[int, PairSet]]:
