@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from asot.exact.with_plans import Plans
     from asot.histograms import emd, emd_many, sinkhorn_many
     from asot.learn.barycenter import Barycenter, barycenter
+    from asot.learn.groups import GroupDifferences, group_differences
     from asot.learn.kernel import Kernel, kernel
     from asot.learn.kernel_estimator import WassersteinKernel
     from asot.learn.kmeans import WassersteinKMeans
@@ -48,6 +49,7 @@ _HOMES = {
     "Distributions": "asot.data.distributions",
     "FixedAnchors": "asot.anchors.fixed",
     "KMeansAnchors": "asot.anchors.kmeans",
+    "GroupDifferences": "asot.learn.groups",
     "Kernel": "asot.learn.kernel",
     "MetricAnchors": "asot.anchors.metric",
     "Neighbors": "asot.run.result",
@@ -63,6 +65,7 @@ _HOMES = {
     "barycenter": "asot.learn.barycenter",
     "emd": "asot.histograms",
     "emd_many": "asot.histograms",
+    "group_differences": "asot.learn.groups",
     "kernel": "asot.learn.kernel",
     "kneighbors": "asot.neighbors",
     "load_collection": "asot.data.files",
@@ -84,6 +87,7 @@ __all__ = [
     "Distances",
     "Distributions",
     "FixedAnchors",
+    "GroupDifferences",
     "KMeansAnchors",
     "Kernel",
     "MetricAnchors",
@@ -103,6 +107,7 @@ __all__ = [
     "emd",
     "emd_many",
     "gradients",
+    "group_differences",
     "kernel",
     "kneighbors",
     "load_collection",

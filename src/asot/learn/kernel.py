@@ -43,7 +43,7 @@ class Kernel:
         Where eigenvalues were clipped, the new rows are projected in the same way, so that a model that was trained on
         `matrix` may read them.
         """
-        values = _as_matrix(distances)
+        values = as_matrix(distances)
         if values.shape[1] != len(self.matrix):
             raise ValueError(
                 f"distances are to {values.shape[1]} distributions, but the kernel is of {len(self.matrix)}; pass "
@@ -106,7 +106,7 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
     >>> model.score(K.between(asot.pairwise_exact(test, train)), labels[150:]) > 0.8
     True
     """
-    values = _as_matrix(distances)
+    values = as_matrix(distances)
     if values.shape[0] != values.shape[1]:
         raise ValueError(
             f"a kernel needs the distances of all pairs of one collection; found shape {values.shape}. For new "
@@ -136,7 +136,7 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
     return Kernel(shifted, rate, smallest, f"shifted: {count}, {-smallest:.3g} added to the diagonal")
 
 
-def _as_matrix(distances: Any) -> NDArray[np.float64]:
+def as_matrix(distances: Any) -> NDArray[np.float64]:
     values = distances.matrix() if isinstance(distances, Distances) else to_float_array(distances, "distances")
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"distances must be a matrix or a Distances; found shape {values.shape}")

@@ -1,0 +1,148 @@
+"""Do groups of distributions differ? What people ask after the distances: patients and controls, classes of graphs.
+
+One permutation test (PERMANOVA: Anderson 2001) says whether groups lie farther apart than chance would put them. Two
+plain numbers say how well: the silhouette, and how often the nearest neighbours have the right label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from asot.data.reading import factorized
+from asot.learn.kernel import as_matrix
+from asot.validation import as_positive_int
+
+_BLOCK = 64
+"""Permutations that are looked at together."""
+
+
+@dataclass(frozen=True)
+class GroupDifferences:
+    """How far groups of distributions are apart.
+
+    Attributes
+    ----------
+    pseudo_f : float
+        Variation between groups over variation within them, each by its degrees of freedom; about 1 by chance.
+    p_value : float
+        The share of permutations, this one included, whose pseudo-F is at least as large.
+    explained : float
+        R²: the share of all squared distances that is between groups.
+    silhouette : float
+        scikit-learn's, from -1 to 1.
+    neighbor_accuracy : float
+        How often the nearest neighbours vote for the right group, each distribution left out in turn.
+    chance : float
+        What always guessing the largest group would get right.
+    n_permutations : int
+    """
+
+    pseudo_f: float
+    p_value: float
+    explained: float
+    silhouette: float
+    neighbor_accuracy: float
+    chance: float
+    n_permutations: int
+
+    def __repr__(self) -> str:
+        return (
+            f"GroupDifferences: pseudo-F {self.pseudo_f:.3g} (p = {self.p_value:.3g}, {self.n_permutations:,} "
+            f"permutations), R² {self.explained:.2f}, silhouette {self.silhouette:.2f}, neighbors right "
+            f"{self.neighbor_accuracy:.0%} (chance {self.chance:.0%})"
+        )
+
+
+def group_differences(
+    distances: Any,
+    groups: ArrayLike,
+    *,
+    n_permutations: int = 999,
+    n_neighbors: int = 3,
+    random_state: Any = None,
+) -> GroupDifferences:
+    """Whether, and how well, groups of distributions are apart.
+
+    Parameters
+    ----------
+    distances : Distances, or array-like (N, N)
+        All pairs of one collection.
+    groups : array-like (N,)
+        The group of every distribution, in their order.
+    n_permutations : int
+        Of the permutation test; the smallest p-value it can give is 1 / (n_permutations + 1).
+    n_neighbors : int
+        Neighbours that vote; of equal counts the group of the nearest wins.
+    random_state : int, RandomState or None
+        Seed of the permutations.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> rng = np.random.default_rng(0)
+    >>> D = asot.Distributions.from_list([rng.normal(i % 2, 1.0, size=(30, 2)) for i in range(20)])
+    >>> asot.group_differences(asot.pairwise_exact(D), np.arange(20) % 2, random_state=0)
+    GroupDifferences: pseudo-F ... (p = 0.001, 999 permutations), R² ..., neighbors right 100% (chance 50%)
+    """
+    from sklearn.metrics import silhouette_score
+
+    matrix = as_matrix(distances)
+    n = len(matrix)
+    if matrix.shape != (n, n) or np.abs(matrix - matrix.T).max() > 1e-9 * matrix.max():
+        raise ValueError("groups are compared by the distances of all pairs of one collection, which are symmetric")
+    names, label = factorized(groups, n)
+    sizes = np.bincount(label)
+    if len(names) < 2:
+        raise ValueError(f"there is only one group, {names[0]!r}; two or more are compared")
+    if sizes.max() == 1:
+        raise ValueError("every group has one member; there is nothing to compare within them")
+    votes = as_positive_int(n_neighbors, "n_neighbors")
+    count = as_positive_int(n_permutations, "n_permutations")
+    squares = matrix**2
+    total = squares.sum() / 2 / n
+    within = _within(squares, label[None], sizes)[0]
+    observed = _pseudo_f(total, within, n, len(names))
+    rng = check_random_state(random_state)
+    as_large = 1
+    for start in range(0, count, _BLOCK):
+        shuffled = np.stack([rng.permutation(label) for _ in range(min(_BLOCK, count - start))])
+        values = _pseudo_f(total, _within(squares, shuffled, sizes), n, len(names))
+        as_large += int(np.count_nonzero(values >= observed * (1 - 1e-12)))
+    return GroupDifferences(
+        pseudo_f=float(observed),
+        p_value=as_large / (count + 1),
+        explained=float(1 - within / total) if total > 0 else 0.0,
+        silhouette=float(silhouette_score(matrix, label, metric="precomputed")),
+        neighbor_accuracy=_left_out_accuracy(matrix, label, min(votes, n - 1)),
+        chance=float(sizes.max() / n),
+        n_permutations=count,
+    )
+
+
+def _within(squares: NDArray[np.float64], labels: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """Sum over groups of the squared distances within them by their size, for every row of labels (B, n): (B,)."""
+    found = np.zeros(len(labels))
+    for group, size in enumerate(sizes):
+        member = (labels == group).astype(np.float64)  # (B, n)
+        found += np.einsum("bi,bi->b", member @ squares, member) / (2 * size)
+    return found
+
+
+def _pseudo_f(total: float, within: Any, n: int, groups: int) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return ((total - within) / (groups - 1)) / (within / (n - groups))
+
+
+def _left_out_accuracy(matrix: NDArray[np.float64], label: NDArray[np.int64], votes: int) -> float:
+    others = matrix + np.diag(np.full(len(matrix), np.inf))
+    nearest = label[np.argsort(others, axis=1, kind="stable")[:, :votes]]  # (n, votes)
+    counts = np.stack([(nearest == group).sum(axis=1) for group in range(label.max() + 1)], axis=1)
+    most = counts.max(axis=1, keepdims=True)
+    is_leader = np.take_along_axis(counts, nearest, axis=1) == most
+    voted = np.take_along_axis(nearest, is_leader.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return float(np.mean(voted == label))

@@ -1,0 +1,69 @@
+"""Whether groups differ: against a PERMANOVA by the definition, and against scikit-learn."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.metrics import silhouette_score
+from sklearn.model_selection import LeaveOneOut, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+
+import asot
+
+
+def by_definition(matrix, label):
+    """Anderson's pseudo-F and R², pair by pair."""
+    n, names = len(label), np.unique(label)
+    total = sum(matrix[i, j] ** 2 for i in range(n) for j in range(i)) / n
+    within = sum(
+        sum(matrix[i, j] ** 2 for i in np.flatnonzero(label == g) for j in np.flatnonzero(label == g) if j < i)
+        / np.count_nonzero(label == g)
+        for g in names
+    )
+    return ((total - within) / (len(names) - 1)) / (within / (n - len(names))), 1 - within / total
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_what_the_definitions_say(seed):
+    rng = np.random.default_rng(seed)
+    label = rng.permutation(np.repeat(np.arange(3), [4, 7, 9]))
+    x = rng.normal(size=(20, 2)) + label[:, None]
+    matrix = cdist(x, x)
+    found = asot.group_differences(matrix, label, n_permutations=199, random_state=0)
+    f, explained = by_definition(matrix, label)
+    assert found.pseudo_f == pytest.approx(f)
+    assert found.explained == pytest.approx(explained)
+    assert found.silhouette == pytest.approx(silhouette_score(matrix, label, metric="precomputed"))
+    shuffles = np.random.RandomState(0)
+    as_large = sum(by_definition(matrix, shuffles.permutation(label))[0] >= f for _ in range(199))
+    assert found.p_value == (as_large + 1) / 200
+    one = asot.group_differences(matrix, label, n_permutations=9, n_neighbors=1)
+    left_out = cross_val_score(KNeighborsClassifier(1), x, label, cv=LeaveOneOut()).mean()
+    assert one.neighbor_accuracy == pytest.approx(left_out)
+    assert found.chance == 9 / 20
+
+
+def test_by_chance_p_values_are_even():
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(60):
+        x = rng.normal(size=(12, 2))
+        found = asot.group_differences(cdist(x, x), np.arange(12) % 2, n_permutations=99, random_state=1)
+        values.append(found.p_value)
+    assert 0.35 < np.mean(values) < 0.65
+
+
+def test_names_and_results_are_read_and_what_is_wrong_is_told():
+    D = asot.Distributions.from_list([[[float(i)]] for i in (0, 1, 10, 11)])
+    r = asot.pairwise_exact(D)
+    found = asot.group_differences(r, ["a", "a", "b", "b"], n_neighbors=1, random_state=0)
+    assert found.neighbor_accuracy == 1.0
+    assert "neighbors right 100% (chance 50%)" in repr(found)
+    for groups, message in (
+        (["a"] * 4, "there is only one group, 'a'"),
+        (list("abcd"), "every group has one member"),
+        (["a", "b"], "one label for each of the 4 points"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            asot.group_differences(r, groups)
+    with pytest.raises(ValueError, match="all pairs of one collection"):
+        asot.group_differences(asot.pairwise_exact(D, D[:2]), ["a", "a", "b", "b"])
