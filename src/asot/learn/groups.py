@@ -98,7 +98,7 @@ def group_differences(
     names, label = factorized(groups, n)
     sizes = np.bincount(label)
     if len(names) < 2:
-        raise ValueError(f"there is only one group, {names[0]!r}; two or more are compared")
+        raise ValueError(f"there is only one group, {str(names[0])!r}; two or more are compared")
     if sizes.max() == 1:
         raise ValueError("every group has one member; there is nothing to compare within them")
     votes = as_positive_int(n_neighbors, "n_neighbors")
