@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import asot
+from asot.anchors.files import load_space
 from asot.cli import cli
-from asot.data.files import load_collection, load_distances, load_space
+from asot.data.files import load_collection
+from asot.run.distance_files import load_distances
 
 
 @pytest.fixture

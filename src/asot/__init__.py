@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from asot.anchors.metric import MetricAnchors
     from asot.anchors.space import AnchorSpace
     from asot.data.distributions import Distributions
-    from asot.data.files import load_collection, load_distances
+    from asot.data.files import load_collection
     from asot.distances import pairwise, pairwise_exact
-    from asot.exact.with_plans import Plans
     from asot.histograms import emd, emd_many, sinkhorn_many
     from asot.learn.barycenter import Barycenter, barycenter
     from asot.learn.groups import GroupDifferences, group_differences
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from asot.learn.size_matched import size_matched
     from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
     from asot.plans import TransportPlan, plan
+    from asot.run.distance_files import load_distances
+    from asot.run.plans import Plans
     from asot.run.result import Distances, Neighbors, Status
     from asot.run.stored import Stored, open_store
 
@@ -54,7 +55,7 @@ _HOMES = {
     "MetricAnchors": "asot.anchors.metric",
     "Neighbors": "asot.run.result",
     "NoiseFloor": "asot.learn.noise",
-    "Plans": "asot.exact.with_plans",
+    "Plans": "asot.run.plans",
     "RadiusNeighbors": "asot.neighbors",
     "Status": "asot.run.result",
     "Stored": "asot.run.stored",
@@ -69,7 +70,7 @@ _HOMES = {
     "kernel": "asot.learn.kernel",
     "kneighbors": "asot.neighbors",
     "load_collection": "asot.data.files",
-    "load_distances": "asot.data.files",
+    "load_distances": "asot.run.distance_files",
     "noise_floor": "asot.learn.noise",
     "open_store": "asot.run.stored",
     "pairwise": "asot.distances",

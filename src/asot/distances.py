@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import Running
 from asot.bounds.guarantee import MaxError, as_max_error
-from asot.data.distributions import Distributions, as_distributions
+from asot.data.distributions import Distributions, read_both
 from asot.exact.solvers import cpu_solver, is_plain, on_cpu
 from asot.jit.costs import Metric
 from asot.run import devices, dispatch, engine
@@ -122,7 +123,7 @@ def pairwise(
     ('exact', 0.0)
     """
     started = time.perf_counter()
-    D, E = _read_both(D, E)
+    D, E = read_both(D, E)
     as_choice(estimate, "estimate", ("auto", "anchor", "calibrated"))
     aim = as_aim(error)
     accepted = None if max_error is None else as_max_error(max_error)
@@ -145,7 +146,7 @@ def pairwise(
     anchors = None
     if given or not aimed:
         learner = space if given else _default_learner(n_anchors, random_state, device)
-        anchors = _fitted_space(learner, call.both, random_state, device)
+        anchors = fitted_space(learner, call.both, random_state, device)
         if anchors.dim != D.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
     if aimed and (anchors is None or anchors.why_no_bounds is None):
@@ -255,7 +256,7 @@ def pairwise_exact(
     array([1.5811, 1.5811, 1.    ])
     """
     devices.parse(device)
-    D, E = _read_both(D, E)
+    D, E = read_both(D, E)
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
@@ -272,18 +273,6 @@ def pairwise_exact(
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 
-def _read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
-    first = as_distributions(D)
-    if E is None:
-        return first, None
-    second = as_distributions(E)
-    if first.dim != second.dim:
-        raise ValueError(
-            f"the two collections are in {first.dim} and {second.dim} dimensions; they must share one space"
-        )
-    return first, second
-
-
 def _check_device(device: str, *, refined: bool) -> None:
     kind, _ = devices.parse(device)
     if refined and kind == "cuda":
@@ -291,21 +280,3 @@ def _check_device(device: str, *, refined: bool) -> None:
             "bounds, max_error and calibrated estimates are made on the CPU, not on "
             f"device={str(device)!r}; use device='auto' or 'cpu', or leave them out"
         )
-
-
-def _fitted_space(space: Any, pooled: Distributions, random_state: Any, device: str = "auto") -> AnchorSpace:
-    """The space a caller means: itself, that of a learner, or one that is learned here."""
-    if isinstance(space, AnchorSpace):
-        return space
-    if space is None:
-        from asot.anchors.kmeans import KMeansAnchors
-
-        space = KMeansAnchors(random_state=random_state, device=device)
-    if not hasattr(space, "fit"):
-        raise TypeError(f"space must be an AnchorSpace or an anchor learner such as KMeansAnchors(); found {space!r}")
-    if not hasattr(space, "space_"):
-        from sklearn.base import clone
-
-        space = clone(space).fit(pooled)
-    fitted: AnchorSpace = space.space_
-    return fitted

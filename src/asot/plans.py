@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
 from asot.bounds.point_bracket import lift
 from asot.bounds.point_table import point_table
@@ -20,7 +21,6 @@ from asot.bounds.short_vectors import short_coordinates
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized
-from asot.distances import _fitted_space
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.solvers import as_order
@@ -133,7 +133,7 @@ def plan(
         return _as_plan(optimal, unit * value ** (1.0 / order), pair, is_exact=True)
     if as_order(p) != 1 or metric != "euclidean":
         raise ValueError("a lifted plan is for p=1 and metric='euclidean'; pass exact=True for other distances")
-    lifted = _lifted(_fitted_space(space, D if space is not None else pair, random_state), pair).tocoo()
+    lifted = _lifted(fitted_space(space, D if space is not None else pair, random_state), pair).tocoo()
     moved = _distances_of(pair, lifted.row, lifted.col)
     return _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
 

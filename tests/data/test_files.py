@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import asot
+from asot.anchors.files import load_space, save_space
 from asot.anchors.space import AnchorSpace
 from asot.data import npz as archive
 from asot.data.files import (
@@ -20,14 +21,11 @@ from asot.data.files import (
     check_writable,
     load_arrays,
     load_collection,
-    load_distances,
-    load_space,
     read_arrays,
     save_arrays,
     save_collection,
-    save_distances,
-    save_space,
 )
+from asot.run.distance_files import load_distances, save_distances
 
 HEADER = {"format": "asot", "kind": "anchor-space", "version": 1}
 

@@ -232,14 +232,14 @@ class AnchorSpace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file (arrays and a JSON header); an existing one is replaced only by a complete one."""
-        from asot.data.files import save_space
+        from asot.anchors.files import save_space
 
         save_space(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> AnchorSpace:
         """Read what `save` wrote. Safe on files from strangers: nothing in them is executed."""
-        from asot.data.files import load_space
+        from asot.anchors.files import load_space
 
         return load_space(path)
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
-from asot.distances import pairwise_exact
-from asot.run.pairs import AllPairs
+from asot.exact.points_on_devices import solve_points
+from asot.jit.metrics import prepare_metric
+from asot.run.pairs import AllPairs, make_pairs
 
 MOST_HELD_OUT = 256
 """Distributions that are set aside at most; their pairs tell the error well enough."""
@@ -99,5 +101,8 @@ def _random_pairs(n: int, count: int, rng: np.random.RandomState) -> NDArray[np.
 
 
 def _solved(D: Distributions, members: NDArray[np.int64], pairs: NDArray[np.int64]) -> Batch:
-    distances = pairwise_exact(D[members], pairs=pairs, n_jobs=-1, progress=False).values
+    histograms = sparse_histograms(D[members])
+    ground = prepare_metric(histograms.points, "euclidean")
+    wanted = make_pairs(len(members), None, pairs)
+    distances = solve_points(wanted, histograms, ground, 0, "auto", n_jobs=-1, progress=False).values
     return Batch(members, pairs, distances)

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.data.distributions import Distributions
-from asot.distances import _read_both
+from asot.data.distributions import Distributions, read_both
 from asot.run import engine
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
@@ -65,7 +64,7 @@ class Asked(NamedTuple):
 
 def read(D: Any, E: Any, pairs: ArrayLike | None) -> Asked:
     """Check the collections and the pairs of a call."""
-    first, second = _read_both(D, E)
+    first, second = read_both(D, E)
     return Asked(first, second, make_pairs(len(first), None if second is None else len(second), pairs))
 
 

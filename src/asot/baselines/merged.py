@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import distinct_rows
 from asot.data.distributions import Distributions
 from asot.entropic.own_kernel import LANES, ROWS, padded
-from asot.exact.points import _merge_used, _pack_points, _used_coordinates
+from asot.exact.points import merge_used, pack_points, used_coordinates
 from asot.jit.compiled import at, inlined
 from asot.jit.metrics import EUCLIDEAN, fill_distances, prepare_metric
 
@@ -56,8 +56,8 @@ def merged_points(D: Distributions) -> MergedPoints:
     ground = prepare_metric(points, "euclidean")
     exponent = min(ground.exponent, LARGEST_EXPONENT)
     scaled = np.ldexp(ground.points, ground.exponent - exponent)
-    used, used_offsets = _used_coordinates(scaled, offsets, index)
-    packed, packed_offsets = _pack_points(scaled, offsets, index, used_offsets, used)
+    used, used_offsets = used_coordinates(scaled, offsets, index)
+    packed, packed_offsets = pack_points(scaled, offsets, index, used_offsets, used)
     unit = float(np.ldexp(1.0, exponent))
     with np.errstate(over="ignore"):
         largest = unit * float(np.linalg.norm(scaled.max(axis=0) - scaled.min(axis=0)))
@@ -95,7 +95,7 @@ def fill_pair(scratch, points, a, b, distance):  # type: ignore[no-untyped-def]
 
     The padding repeats the last point, so that all entries are distances of real points.
     """
-    width = _merge_used(points.used_offsets, points.used, a, b, scratch.place_a, scratch.place_b)
+    width = merge_used(points.used_offsets, points.used, a, b, scratch.place_a, scratch.place_b)
     width = padded(width, 4)
     n = points.offsets[a + 1] - points.offsets[a]
     m = points.offsets[b + 1] - points.offsets[b]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from asot.baselines.lane_sort import bits_for, make_keys, sort_lanes
 from asot.entropic.own_kernel import padded
-from asot.exact.points import _merge_used
+from asot.exact.points import merge_used
 from asot.jit.compiled import at, compiled, inlined, reordered
 from asot.jit.lanes import LANES
 
@@ -189,7 +189,7 @@ def solve_fresh(points, rows, columns, n_projections, seed, most, values, stop):
         a = rows[t]
         b = columns[t]
         _begin_stream(state, seed, a, b)
-        used = _merge_used(points.used_offsets, points.used, a, b, place_a, place_b)
+        used = merge_used(points.used_offsets, points.used, a, b, place_a, place_b)
         used_a = points.used_offsets[a + 1] - points.used_offsets[a]
         used_b = points.used_offsets[b + 1] - points.used_offsets[b]
         n, both = _join_masses(points.offsets, points.masses, a, b, work.signed)

@@ -8,25 +8,13 @@ as a product. A plan with the right marginals costs at least the optimum.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.entropic.scalings import Scalings
 from asot.jit.compiled import compiled
 
 Float = NDArray[np.float64]
-
-
-class Scalings(NamedTuple):
-    """Histograms and log-scalings of the P pairs of a tile; -inf where there is no mass."""
-
-    a: Float  # (P, k)
-    b: Float  # (P, l)
-    phi: Float  # (P, k)
-    psi: Float  # (P, l)
-    M: Float  # (k, l) cost in units of ε
-    reg: float
 
 
 def anchor_bounds(s: Scalings, stop: NDArray[np.int64]) -> tuple[Float, Float]:

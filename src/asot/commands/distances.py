@@ -63,7 +63,7 @@ def pairwise(
     Example: asot pairwise patients.csv -o distances.npz
     """
     import asot
-    from asot.data.files import load_space
+    from asot.anchors.files import load_space
 
     options.check_output(output, collection, other, space)
     if space is not None and n_anchors is not None:

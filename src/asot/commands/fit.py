@@ -22,7 +22,7 @@ def fit(collection: str, output: str, n_anchors: int | None, device: str, random
     Example: asot fit patients.csv --n-anchors 32 -o anchors.npz
     """
     import asot
-    from asot.data.files import save_space
+    from asot.anchors.files import save_space
 
     if Path(output).suffix.lower() != ".npz":
         raise ValueError(f"cannot write an anchor space to {output}: its name must end in .npz")

@@ -59,7 +59,7 @@ def read_share(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 def check_output(path: str, *inputs: str | None) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before the work begins."""
-    from asot.data.files import check_distances_suffix
+    from asot.run.distance_files import check_distances_suffix
 
     check_distances_suffix(path)
     check_target(path, *inputs)
@@ -133,7 +133,7 @@ def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:
 
 def finish(output: str, result: Any, first: Distributions, second: Distributions | None) -> None:
     """Write distances, and say what was written."""
-    from asot.data.files import save_distances
+    from asot.run.distance_files import save_distances
 
     save_distances(result, output)
     click.echo(f"{output}: {result!r}")

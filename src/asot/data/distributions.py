@@ -339,3 +339,16 @@ def as_distributions(values: Any) -> Distributions:
         f"expected asot.Distributions or a list of point arrays (n_i, d); found {type(values).__name__}. "
         "See Distributions.from_list, from_groups and from_weights"
     )
+
+
+def read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
+    """One collection or two, which must share a space."""
+    first = as_distributions(D)
+    if E is None:
+        return first, None
+    second = as_distributions(E)
+    if first.dim != second.dim:
+        raise ValueError(
+            f"the two collections are in {first.dim} and {second.dim} dimensions; they must share one space"
+        )
+    return first, second

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from asot.bounds.entropic_bracket import Scalings
 from asot.entropic import log_newton
 from asot.entropic.options import SinkhornOptions, Stopping
+from asot.entropic.scalings import Scalings
 from asot.entropic.shared_kernel import Answers, SharedKernel, solve_in_kernel
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asot.entropic.cuda_log import LogSinkhornCuda
 from asot.entropic.options import SinkhornOptions
 from asot.entropic.triton_fused import SMALLEST_TOL, SinkhornTriton, kernel_is_safe
-from asot.jit.cuda import launch_over_pairs, pair_arguments
+from asot.run.gpu_pairs import launch_over_pairs, pair_arguments
 from asot.run.pairs import PairSet
 from asot.run.solver import DeviceSolution
 

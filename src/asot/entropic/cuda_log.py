@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from asot.entropic.options import OPEN, SinkhornOptions, Stopping
-from asot.jit.cuda import load, pair_arguments
+from asot.jit.cuda import load
+from asot.run.gpu_pairs import pair_arguments
 from asot.run.pairs import PairSet
 from asot.run.solver import DeviceSolution
 

@@ -23,11 +23,11 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.distance_block import make_scratch, place_distances
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.points import (
-    _merge_used,
-    _pack_points,
     _place_masses,
-    _used_coordinates,
+    merge_used,
+    pack_points,
     quantise_sparse,
+    used_coordinates,
 )
 from asot.exact.simplex import solve_block
 from asot.exact.unmatched import Unmatched
@@ -87,8 +87,8 @@ class ExactAnyCost:
             masses = quantise_sparse(histograms.offsets, histograms.masses)
         else:
             masses, self._total = _quantise_totals(histograms, unmatched.totals)
-        used, used_offsets = _used_coordinates(cost.ground.points, histograms.offsets, histograms.index)
-        packed, packed_offsets = _pack_points(
+        used, used_offsets = used_coordinates(cost.ground.points, histograms.offsets, histograms.index)
+        packed, packed_offsets = pack_points(
             cost.ground.points, histograms.offsets, histograms.index, used_offsets, used
         )
         totals = np.add.reduceat(masses, histograms.offsets[:-1])
@@ -181,7 +181,7 @@ def _fill_distances(ws, scratch, h, a, b, cost, p, q):  # type: ignore[no-untype
             for j in range(q):
                 scratch.distance[i * stride + j] = row[h.names[h.offsets[b] + ws.sink[j]]]
     else:
-        width = (_merge_used(h.used_offsets, h.used, a, b, scratch.place_a, scratch.place_b) + 3) & ~3
+        width = (merge_used(h.used_offsets, h.used, a, b, scratch.place_a, scratch.place_b) + 3) & ~3
         used_a = h.used_offsets[a + 1] - h.used_offsets[a]
         used_b = h.used_offsets[b + 1] - h.used_offsets[b]
         for t in range((p + 1) * width):

@@ -48,8 +48,8 @@ class ExactPoints:
         self._sizes = np.diff(histograms.offsets)
         self._largest = int(self._sizes.max())
         self._seconds = self.seconds_per_pair(histograms, ground)
-        self._used, self._used_offsets = _used_coordinates(ground.points, histograms.offsets, histograms.index)
-        self._packed, self._packed_offsets = _pack_points(
+        self._used, self._used_offsets = used_coordinates(ground.points, histograms.offsets, histograms.index)
+        self._packed, self._packed_offsets = pack_points(
             ground.points, histograms.offsets, histograms.index, self._used_offsets, self._used
         )
         self.info: dict[str, Any] = {
@@ -134,7 +134,7 @@ def quantise_sparse(offsets, masses):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _used_coordinates(points, offsets, index):  # type: ignore[no-untyped-def]
+def used_coordinates(points, offsets, index):  # type: ignore[no-untyped-def]
     """For every distribution, the ascending list of coordinates in which some point of it is not 0."""
     n = len(offsets) - 1
     d = points.shape[1]
@@ -161,7 +161,7 @@ def _used_coordinates(points, offsets, index):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _pack_points(points, offsets, index, used_offsets, used):  # type: ignore[no-untyped-def]
+def pack_points(points, offsets, index, used_offsets, used):  # type: ignore[no-untyped-def]
     """The points of every distribution in its used coordinates only, one small matrix after the other."""
     n = len(offsets) - 1
     packed_offsets = np.zeros(n + 1, np.int64)
@@ -208,7 +208,7 @@ def _place_masses(ws, offsets, index, masses, a, b):  # type: ignore[no-untyped-
 
 
 @inlined
-def _merge_used(used_offsets, used, a, b, place_a, place_b):  # type: ignore[no-untyped-def]
+def merge_used(used_offsets, used, a, b, place_a, place_b):  # type: ignore[no-untyped-def]
     """Where the coordinates of a and of b stand in their ascending union; returns the size of the union."""
     s = used_offsets[a]
     t = used_offsets[b]
@@ -285,7 +285,7 @@ def _solve_pair(  # type: ignore[no-untyped-def]
     if table is not None:
         _read_distances(ws, scratch, table, index, offsets[a], offsets[b], p, q)
     else:
-        width = _merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b)
+        width = merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b)
         used_a = used_offsets[a + 1] - used_offsets[a]
         used_b = used_offsets[b + 1] - used_offsets[b]
         _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)

@@ -16,6 +16,7 @@ from asot.exact.integers import QuantisedCost, cost_bits_for, quantise_cost, qua
 from asot.exact.simplex import solve_block
 from asot.exact.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
 from asot.jit.compiled import at, compiled, inlined
+from asot.run.plans import Transport
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 
@@ -111,17 +112,6 @@ class Trees(NamedTuple):
     sink: NDArray[np.int32]  # (arcs,)
     mass: NDArray[np.int64]  # (arcs,)
     potential: NDArray[np.float64]  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
-
-
-class Transport(NamedTuple):
-    """The solution of one problem: ``value, plan, (f, g) = asot.emd(a, b, cost)``."""
-
-    value: float
-    """The cheapest total cost ⟨T, C⟩."""
-    plan: Any
-    """An optimal plan T as scipy.sparse.csr_array (k, l)."""
-    potentials: tuple[NDArray[np.float64], NDArray[np.float64]]
-    """Optimal dual potentials f (k,) and g (l,): f_i + g_j ≤ cost_ij everywhere, ⟨f, a⟩ + ⟨g, b⟩ = value."""
 
 
 def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.float64]) -> Transport:

@@ -6,67 +6,22 @@ solvers have the optimal tree in their hands when they are done with a pair; her
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.cuda.solver import ExactCuda, ExactOnDevice, Trees
-from asot.exact.shared_cost import ExactSharedCost, Transport, solve_with_tree
+from asot.exact.shared_cost import ExactSharedCost, solve_with_tree
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import compiled
 from asot.run.pairs import PairSet
+from asot.run.plans import Plans
 from asot.run.result import Distances, Status
 from asot.run.sinks import Condensed, Tile
 from asot.run.solver import DeviceSolution, Solution, TilePlans
 from asot.validation import refuse_what_cannot_fit
-
-
-@dataclass(frozen=True, eq=False)
-class Plans:
-    """Optimal plans and potentials of P pairs. ``plans[t]`` is the `Transport` of pair t, as `asot.emd` gives it.
-
-    Attributes
-    ----------
-    source, sink : (E,) int64
-        Row and column of every entry of every plan; those of pair t are ``start[t]:start[t + 1]``.
-    mass : (E,) float64
-    start : (P + 1,) int64
-    f : (P, k), g : (P, l) float64
-        Potentials: f_i + g_j ≤ cost_ij everywhere, and ⟨f, a⟩ + ⟨g, b⟩ is the value of the pair. By the envelope
-        theorem they are the gradients of the values in the histograms; the plans are those in the cost.
-
-    Examples
-    --------
-    >>> import numpy as np, asot
-    >>> r = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), plans=True)
-    >>> value, plan, (f, g) = r.plans[1]
-    >>> plan.toarray()
-    array([[0., 0., 1.],
-           [0., 0., 0.],
-           [0., 0., 0.]])
-    """
-
-    source: NDArray[np.int64]
-    sink: NDArray[np.int64]
-    mass: NDArray[np.float64]
-    start: NDArray[np.int64]
-    f: NDArray[np.float64]
-    g: NDArray[np.float64]
-    values: NDArray[np.float64] = field(repr=False)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, t: int) -> Transport:
-        from scipy import sparse
-
-        t = range(len(self))[t]
-        own = slice(self.start[t], self.start[t + 1])
-        shape = (self.f.shape[1], self.g.shape[1])
-        plan = sparse.csr_array((self.mass[own], (self.source[own], self.sink[own])), shape=shape)
-        return Transport(float(self.values[t]), plan, (self.f[t], self.g[t]))
 
 
 class KeepPlans(Condensed):

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from asot.anchors.base import ReadsCollections
 from asot.anchors.kmeans import KMeansAnchors
+from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
 from asot.data.distributions import Distributions
-from asot.distances import _fitted_space
 from asot.histograms import emd_many
 from asot.jit.compiled import compiled
 from asot.learn.barycenter import barycenter
@@ -148,10 +148,10 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
 
     def _learned_space(self, D: Distributions, seed: int) -> AnchorSpace:
         if self.n_anchors is None:
-            return _fitted_space(self.space, D, seed)
+            return fitted_space(self.space, D, seed)
         if self.space is not None:
             raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
-        return _fitted_space(KMeansAnchors(as_positive_int(self.n_anchors, "n_anchors"), random_state=seed), D, seed)
+        return fitted_space(KMeansAnchors(as_positive_int(self.n_anchors, "n_anchors"), random_state=seed), D, seed)
 
     def _started(self, starts: int, run: Callable[[], Any]) -> list[Any]:
         """The results of all starts, one after the other, with a bar that tells how many are done."""

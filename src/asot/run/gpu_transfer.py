@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.cuda import launch_over_pairs, pair_arguments
+from asot.run.gpu_pairs import launch_over_pairs, pair_arguments
 from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.result import Status
 from asot.run.sinks import Tile

@@ -5,15 +5,13 @@ from __future__ import annotations
 import enum
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
-
-if TYPE_CHECKING:
-    from asot.exact.with_plans import Plans
+from asot.run.plans import Plans
 
 
 class Status(enum.IntEnum):
@@ -157,10 +155,10 @@ class Distances:
     def to_anndata(self, obs: Any = None, n_neighbors: int = 15) -> Any:
         """An AnnData with the distributions as observations, ready for scanpy: distances, neighbours and ``info``.
 
-        See `asot.data.adapters.cells.distances_to_anndata` for what is where. ``obs`` is a data frame with the ids as
+        See `asot.run.anndata.distances_to_anndata` for what is where. ``obs`` is a data frame with the ids as
         its index.
         """
-        from asot.data.adapters.cells import distances_to_anndata
+        from asot.run.anndata import distances_to_anndata
 
         return distances_to_anndata(self, obs, n_neighbors)
 
@@ -169,7 +167,7 @@ class Distances:
 
         `asot.load_distances` reads it back.
         """
-        from asot.data.files import save_distances
+        from asot.run.distance_files import save_distances
 
         save_distances(self, path)
 

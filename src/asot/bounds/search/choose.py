@@ -125,14 +125,14 @@ def _seed(random_state: Any) -> int:
 
 def _read_space(space: Any, pooled: Distributions, ground: Ground, random_state: Any) -> AnchorSpace:
     """The space of a call, with a warning where its anchors are far from the points."""
-    from asot.distances import _fitted_space
+    from asot.anchors.resolve import fitted_space
 
     if ground.name != "euclidean":
         raise ValueError(
             f"space= works with metric='euclidean': anchors are assigned in it, and {ground.name!r} has no proven "
             "bound through them; leave out the space"
         )
-    anchors = _fitted_space(space, pooled, random_state).proven
+    anchors = fitted_space(space, pooled, random_state).proven
     radius = float(anchors.radii(pooled).mean())
     spread = float(anchors.cost.mean()) if anchors.is_euclidean else 0.0
     if radius > spread > 0:

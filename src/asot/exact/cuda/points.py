@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
 from asot.exact.points import ExactPoints, quantise_sparse
-from asot.jit.cuda import load, load_all, pair_arguments
+from asot.jit.cuda import load, load_all
 from asot.jit.metrics import Ground
 from asot.run import engine
+from asot.run.gpu_pairs import pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.result import Distances
 from asot.run.solver import DeviceSolution

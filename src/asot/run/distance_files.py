@@ -24,7 +24,7 @@ from asot.run.result import Distances, Status
 from asot.validation import as_pairs, to_array
 
 if TYPE_CHECKING:
-    from asot.exact.with_plans import Plans
+    from asot.run.plans import Plans
 
 DISTANCE_SUFFIXES = (".npy", ".npz", ".csv")
 _PER_PAIR = ("marginal_error", "lower", "upper", "error")
@@ -213,7 +213,7 @@ def _read_plans(arrays: dict[str, NDArray[Any]], n_pairs: int) -> Plans | None:
     )
     if start[0] != 0 or start[-1] != entries or (np.diff(start) < 0).any() or not inside:
         raise ValueError("the plans point outside their arrays; the file is damaged")
-    from asot.exact.with_plans import Plans
+    from asot.run.plans import Plans
 
     source, sink, start = (part.astype(np.int64, copy=False) for part in (source, sink, start))
     return Plans(source, sink, mass, start, f, g, arrays["values"])

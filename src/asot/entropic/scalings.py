@@ -1,0 +1,21 @@
+"""What an entropic solver knows of a tile beside its values: enough to prove bounds from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+
+class Scalings(NamedTuple):
+    """Histograms and log-scalings of the P pairs of a tile; -inf where there is no mass."""
+
+    a: Float  # (P, k)
+    b: Float  # (P, l)
+    phi: Float  # (P, k)
+    psi: Float  # (P, l)
+    M: Float  # (k, l) cost in units of ε
+    reg: float
