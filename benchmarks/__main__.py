@@ -23,6 +23,7 @@ NAMES = (
     "errorbars",
     "anchors",
     "strategy",
+    "features",
     "baselines",
     "published",
     "gpu",
@@ -30,7 +31,17 @@ NAMES = (
     "gpu_neighbors",
     "anchors_zinc",
 )
-READ_GRAPHS = {"strategy", "exact_points", "gpu_points", "neighbors", "errorbars", "anchors", "baselines", "published"}
+READ_GRAPHS = {
+    "strategy",
+    "features",
+    "exact_points",
+    "gpu_points",
+    "neighbors",
+    "errorbars",
+    "anchors",
+    "baselines",
+    "published",
+}
 READ_MOLECULES = {"gpu_points", "gpu_neighbors", "anchors_zinc"}
 NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_neighbors", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"

@@ -156,3 +156,21 @@ def test_three_distributions_are_enough():
 def test_what_calibration_needs(n, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         asot.pairwise(clouds(3, n), estimate="calibrated", random_state=0, **options)
+
+
+def test_calibration_shows_progress_and_can_be_interrupted(D):
+    """The calls of the function are those of measuring, of exact solves and of all pairs, one after the other."""
+    totals = []
+    asot.pairwise(D, estimate="calibrated", random_state=0, progress=lambda done, total: totals.append(total))
+    assert list(dict.fromkeys(totals)) == [1770, 64]
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asot.pairwise(D, estimate="calibrated", random_state=0, progress=interrupt)
+
+
+def test_another_seed_draws_other_pairs(D, calibrated):
+    other = asot.pairwise(D, space=KMeansAnchors(20, random_state=0), estimate="calibrated", random_state=1)
+    assert np.any((other.status == asot.Status.EXACT) != (calibrated.status == asot.Status.EXACT))

@@ -39,6 +39,11 @@ class Attempt:
         return float(self.calibration.report["held_out_rmse"])
 
     @property
+    def cautious(self) -> float:
+        """Half way from the measured error to the upper end of its interval."""
+        return 0.5 * (self.rmse + float(self.calibration.report["held_out_rmse_interval"][1]))
+
+    @property
     def mean(self) -> float:
         return float(self.calibration.report["mean_distance"])
 

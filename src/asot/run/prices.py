@@ -22,7 +22,10 @@ MICRO = 1e-6
 GPU_FACTOR = 150.0
 """How much faster one GPU solves the original problems than one core."""
 
-SAMPLED_PAIRS = 96
+FEW_COORDINATES = 16
+"""Up to here it does not matter how many of the coordinates are in use."""
+
+SAMPLED_PAIRS = 48
 """Pairs whose points are counted."""
 
 LEARNED_FROM = 8192
@@ -73,9 +76,12 @@ def _left(histograms: SparseHistograms, i: int, j: int) -> tuple[int, int, int]:
     """Sources, sinks and coordinates of a pair once common mass is cancelled."""
     a, b = (slice(histograms.offsets[t], histograms.offsets[t + 1]) for t in (i, j))
     x, y = histograms.index[a], histograms.index[b]
-    _, at_x, at_y = np.intersect1d(x, y, assume_unique=True, return_indices=True)
-    surplus = histograms.masses[a][at_x] - histograms.masses[b][at_y]
+    place = np.minimum(np.searchsorted(y, x), len(y) - 1)  # both ascend
+    common = np.flatnonzero(y[place] == x)
+    surplus = histograms.masses[a][common] - histograms.masses[b][place[common]]
     p, q = len(x) - int(np.sum(surplus <= 0)), len(y) - int(np.sum(surplus >= 0))
+    if histograms.points.shape[1] <= FEW_COORDINATES:
+        return p, q, histograms.points.shape[1]
     used = (histograms.points[x] != 0).any(axis=0) | (histograms.points[y] != 0).any(axis=0)
     return p, q, int(used.sum())
 

@@ -33,8 +33,11 @@ DECAY = 0.6
 GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.65, (True, 2): 0.53, (True, 4): 0.45}
 """By (bounds as features, spaces): the error beside that of cheap features in one space (docs/method.md §13)."""
 
-SAFETY = 0.95
-"""A measured error is accepted up to this share of the aim, since it is measured on a sample."""
+SAFETY = 0.92
+"""A strategy is tried where its error is predicted to be below this share of the aim."""
+
+TRIAL_SECONDS = 0.03
+"""What a trial costs beside counted work."""
 
 WORTH_IT = 0.8
 """Anchors are tried only where they are priced below this share of exact solves."""
@@ -149,8 +152,9 @@ class Planner:
     """Finds the cheapest strategy that meets an aim.
 
     ``attempt(strategy, earlier)`` carries out the set-up of a strategy, with the exact pairs of an ``earlier`` attempt
-    or None, and returns it; its ``rmse``, ``mean`` and ``exact_share`` are looked at here. ``exact_share`` is the share
-    of pairs that must be solved exactly all the same.
+    or None, and returns it; its ``rmse``, ``cautious``, ``mean`` and ``exact_share`` are looked at here. ``cautious``
+    is an error that allows for the sample it was measured on; ``exact_share`` is the share of pairs that must be
+    solved exactly all the same.
     """
 
     def __init__(
@@ -193,12 +197,13 @@ class Planner:
             took = time.perf_counter() - began
             self._mean = trial.mean
             relative = trial.rmse / trial.mean if trial.mean > 0 else 0.0
-            met = self._aim is None or self._aim.met(trial.rmse / SAFETY, trial.mean)
+            met = self._aim is None or self._aim.met(trial.cautious, trial.mean)
             real = price + trial.exact_share * self._exact
             tried.append({**_brief(strategy), "relative_error": relative, "met": bool(met), "price": real})
             if met and real < limit:
                 return Choice(strategy, self._praise(strategy, real), self._aim, real, tried, trial, took)
-            self._learn_from(strategy, max(relative, 1e-9), enough=met)
+            cautious = trial.cautious / trial.mean if trial.mean > 0 else 0.0
+            self._learn_from(strategy, max(cautious, 1e-9), enough=met)
             spent += self._setup(strategy, first=len(tried) == 1)
         return Choice(Strategy("exact"), self._blame(tried), self._aim, self._exact, tried)
 
@@ -242,7 +247,7 @@ class Planner:
         k = s.n_anchors or AT
         spaces = 0.0 if s.given_space else s.n_spaces * space_seconds(k, self._load)
         looked_at = min(self._load.n_pairs, 2048) * anchor_pair(k, self._load)
-        return spaces + looked_at + (s.n_exact * self._load.exact_pair if first else 0.0)
+        return TRIAL_SECONDS + spaces + looked_at + (s.n_exact * self._load.exact_pair if first else 0.0)
 
     def _praise(self, s: Strategy, price: float) -> str:
         share = price / self._exact if self._exact > 0 else 1.0
