@@ -230,6 +230,55 @@ def test_a_constant_price_below_half_of_the_largest_distance_is_refused():
     assert asot.pairwise_exact(D, unmatched=[1.0, 1.0]).values[0] == 2.0
 
 
+# ------------------------------------------------------------------------------------------------ neighbors
+
+
+def nearest_by_brute_force(D, k, **distance):
+    matrix = asot.pairwise_exact(D, **distance).matrix()
+    np.fill_diagonal(matrix, np.inf)
+    order = np.lexsort((np.broadcast_to(np.arange(len(D)), matrix.shape), matrix), axis=1)[:, :k]
+    return order, np.take_along_axis(matrix, order, axis=1)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3.5])
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "sqeuclidean", "cosine", "angular", "braycurtis"])
+def test_neighbors_equal_brute_force_for_every_order_and_metric(p, metric):
+    D = clouds(50)
+    D = asot.Distributions(np.abs(D.points).round(1) + 0.1, D.offsets, D.masses) + D[:4]
+    indices, distances = nearest_by_brute_force(D, 4, p=p, metric=metric)
+    for bounds in ("relaxed", "all", "auto"):
+        found = asot.kneighbors(D, None, 4, p=p, metric=metric, bounds=bounds)
+        assert np.array_equal(found.indices, indices)
+        assert np.array_equal(found.distances, distances)
+    radius = float(np.median(distances))
+    within = asot.radius_neighbors(D, None, radius, p=p, metric=metric, bounds="relaxed").graph().toarray()
+    matrix = asot.pairwise_exact(D, p=p, metric=metric).matrix()
+    assert np.array_equal(within, np.where(matrix <= radius, matrix, 0.0))
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_neighbors_of_diagrams_equal_brute_force(p):
+    D = asot.Distributions.from_diagrams(diagrams(60, seed=3))
+    distance = {"p": p, "metric": "chebyshev", "unmatched": "diagonal"}
+    indices, distances = nearest_by_brute_force(D, 5, **distance)
+    found = asot.kneighbors(D, None, 5, bounds="relaxed", **distance)
+    assert np.array_equal(found.indices, indices)
+    assert np.array_equal(found.distances, distances)
+    assert found.n_exact < 60 * 59 / 2
+    with pytest.raises(ValueError, match="is for metrics with a kernel of their own and total masses 1"):
+        asot.kneighbors(D, None, 5, bounds="projections", **distance)
+
+
+def test_projections_bound_higher_orders_too():
+    D = clouds(60)
+    indices, distances = nearest_by_brute_force(D, 3, p=2)
+    for bounds in ("projections", "potentials"):
+        found = asot.kneighbors(D, None, 3, p=2, bounds=bounds)
+        assert np.array_equal(found.indices, indices)
+        assert np.array_equal(found.distances, distances)
+        assert (found.info["p"], found.info["rooted"]) == (2, True)
+
+
 # ------------------------------------------------------------------------------------------------ plans
 
 

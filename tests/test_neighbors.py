@@ -326,7 +326,7 @@ def test_graph_of_a_sink_needs_to_be_told_its_columns():
         ((clouds(5, dim=2), 2), {}, "the queries are in 3 dimensions and the collection in 2"),
         ((clouds(5), 6), {}, "n_neighbors=6, but there are only 5 candidates"),
         ((None, 2), {"bounds": "hope"}, "bounds must be one of 'auto', 'projections', 'potentials', 'relaxed', 'all'"),
-        ((None, 2), {"metric": "cosine"}, "unknown metric 'cosine', or one that violates the triangle inequality"),
+        ((None, 2), {"metric": "cosines"}, "unknown metric 'cosines'"),
         ((None, 2), {"metric": "canberra", "bounds": "projections"}, "proven for metrics that are norms"),
         ((None, 2), {"metric": "cityblock", "space": asot.KMeansAnchors(4)}, "space= works with metric='euclidean'"),
         ((None, 2), {"n_jobs": 0}, "n_jobs must be None, a positive number"),

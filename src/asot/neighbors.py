@@ -23,8 +23,9 @@ from asot.bounds.search.sweep import Best, Edges, Search
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.points import ExactPoints
-from asot.exact.solvers import cpu_solver
-from asot.jit.metrics import Ground, prepare_metric
+from asot.exact.solvers import as_order, cpu_solver, read_prices
+from asot.exact.unmatched import Unmatched
+from asot.jit.costs import GroundCost, Metric, prepare_cost
 from asot.run import devices, engine
 from asot.run.progress import Progress, ProgressLike
 from asot.run.result import Neighbors, neighbor_graph
@@ -40,9 +41,11 @@ def kneighbors(
     D: Distributions | int | None = None,
     n_neighbors: int = 5,
     *,
-    space: Any = None,
-    metric: str = "euclidean",
+    p: float = 1,
+    metric: Metric = "euclidean",
     metric_params: dict[str, Any] | None = None,
+    unmatched: Any = None,
+    space: Any = None,
     bounds: str | bool = "auto",
     device: str = "auto",
     n_jobs: int | None = None,
@@ -50,7 +53,7 @@ def kneighbors(
     progress: ProgressLike = None,
     random_state: Any = None,
 ) -> Neighbors:
-    """The nearest distributions of each query under the exact W_1: what brute force over `pairwise_exact` would find.
+    """The nearest distributions of each query under the exact W_p: what brute force over `pairwise_exact` would find.
 
     Parameters
     ----------
@@ -64,8 +67,8 @@ def kneighbors(
         Anchors that carry the potentials (see ``bounds="potentials"``). A learner that is not fitted is fitted (a
         copy of it) on the collection. A learned space lends the nearest anchors it began with. Euclidean metric only.
         The answer does not depend on it.
-    metric, metric_params
-        Ground metric, as in `pairwise_exact`.
+    p, metric, metric_params, unmatched
+        Which distance, as in `pairwise_exact`.
     bounds : {"auto", "projections", "potentials", "relaxed", "all"}
         Which lower bounds exclude pairs: sorted projections (for metrics that are norms), a pool of dual potentials, a
         relaxed transport problem (both for every metric), or all of them, one after the other. "auto": what a
@@ -101,7 +104,7 @@ def kneighbors(
         n_neighbors, D = int(D), None
     K = as_positive_int(n_neighbors, "n_neighbors")
     started = time.perf_counter()
-    problem = _read(Q, D, metric, metric_params, n_jobs, memory)
+    problem = _read(Q, D, p, metric, metric_params, unmatched, n_jobs, memory)
     shape = problem.shape
     candidates = shape.n_columns - shape.within
     if candidates < K:
@@ -169,9 +172,11 @@ def radius_neighbors(
     D: Distributions | None = None,
     radius: float = 1.0,
     *,
-    space: Any = None,
-    metric: str = "euclidean",
+    p: float = 1,
+    metric: Metric = "euclidean",
     metric_params: dict[str, Any] | None = None,
+    unmatched: Any = None,
+    space: Any = None,
     bounds: str | bool = "auto",
     device: str = "auto",
     n_jobs: int | None = None,
@@ -184,8 +189,8 @@ def radius_neighbors(
     Parameters
     ----------
     radius : float
-        Pairs with W_1 ≤ radius are found.
-    Q, D, space, metric, metric_params, bounds, device, n_jobs, memory, progress, random_state
+        Pairs with W_p ≤ radius are found.
+    Q, D, p, metric, metric_params, unmatched, space, bounds, device, n_jobs, memory, progress, random_state
         As in `kneighbors`.
 
     Examples
@@ -202,7 +207,7 @@ def radius_neighbors(
     if isinstance(radius, bool) or not isinstance(radius, (int, float, np.number)) or not 0 <= radius < np.inf:
         raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
     started = time.perf_counter()
-    problem = _read(Q, D, metric, metric_params, n_jobs, memory)
+    problem = _read(Q, D, p, metric, metric_params, unmatched, n_jobs, memory)
     shape = problem.shape
     found = Edges(float(radius), shape.n_rows, shape.within)
     choice = _choose(device, problem, bounds, space)
@@ -239,14 +244,18 @@ class _Problem(NamedTuple):
 
     pooled: Distributions
     histograms: SparseHistograms
-    ground: Ground
+    cost: GroundCost
+    p: float
+    unmatched: Unmatched | None
     shape: Shape
     solver: Solver
     jobs: int
     memory: int
 
 
-def _read(Q: Any, D: Any, metric: str, parameters: Any, n_jobs: Any, memory: Any) -> _Problem:
+def _read(
+    Q: Any, D: Any, p: Any, metric: Metric, parameters: Any, unmatched: Any, n_jobs: Any, memory: Any
+) -> _Problem:
     first = as_distributions(Q)
     second = None if D is None or D is Q else as_distributions(D)
     if second is not None and second.dim != first.dim:
@@ -255,17 +264,21 @@ def _read(Q: Any, D: Any, metric: str, parameters: Any, n_jobs: Any, memory: Any
         )
     pooled = first if second is None else first + second
     histograms = sparse_histograms(pooled)
-    ground = prepare_metric(histograms.points, metric, parameters)
+    budget, order = as_bytes(memory, engine.DEFAULT_MEMORY), as_order(p)
+    cost = prepare_cost(histograms.points, metric, parameters, budget)
     start = 0 if second is None else len(first)
     shape = Shape(len(first), len(first) if second is None else len(second), start, second is None)
-    budget = as_bytes(memory, engine.DEFAULT_MEMORY)
-    solver = cpu_solver(pooled, 1, metric, parameters, None, start, budget, histograms)
-    return _Problem(pooled, histograms, ground, shape, solver, as_n_jobs(n_jobs), budget)
+    solver = cpu_solver(pooled, order, metric, parameters, unmatched, start, budget, histograms)
+    prices = None if unmatched is None else read_prices(unmatched, pooled, cost)
+    return _Problem(pooled, histograms, cost, order, prices, shape, solver, as_n_jobs(n_jobs), budget)
 
 
 def _choose(device: str, problem: _Problem, bounds: Any, space: Any) -> devices.Choice:
-    seconds = SHARE_SOLVED * problem.shape.n_pairs * ExactPoints.seconds_per_pair(problem.histograms, problem.ground)
+    work = ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
+    seconds = SHARE_SOLVED * problem.shape.n_pairs * work
     unfit = None
+    if problem.p != 1 or problem.unmatched is not None or not problem.cost.is_plain:
+        unfit = "GPUs solve p=1 under metrics with a kernel, without unmatched mass"
     if space is not None or bounds not in (True, False, "auto"):
         unfit = "the search on GPUs has bounds of its own and takes no bounds= and no space="
     return devices.choose(device, needs=("cupy",), cpu_seconds=seconds / problem.jobs, unfit=unfit)
@@ -276,13 +289,15 @@ def _search_on_gpus(
 ) -> dict[str, Any]:
     from asot.bounds.search.on_gpus import search_on_gpus
 
-    _, histograms, ground, shape, _, jobs, memory = problem
-    found = search_on_gpus(histograms, ground, shape, sink, choice, jobs, memory, shown)
+    shape, jobs, memory = problem.shape, problem.jobs, problem.memory
+    found = search_on_gpus(problem.histograms, problem.cost.ground, shape, sink, choice, jobs, memory, shown)
     own = {"estimate": "exact", "p": 1, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
     return found | own | {"seconds": time.perf_counter() - started}
 
 
 def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any) -> tuple[Search, Offer]:
-    pooled, histograms, ground, shape, solver, jobs, memory = problem
-    offer = offer_bounds(pooled, histograms, ground, shape, bounds, space, jobs, memory // 2, random_state)
-    return Search(shape, solver, jobs, memory // 2, offer.made), offer
+    pooled, histograms, cost, p, unmatched, shape, solver, jobs, memory = problem
+    offer = offer_bounds(
+        pooled, histograms, cost, shape, bounds, space, jobs, memory // 2, random_state, p, unmatched
+    )  # fmt: skip
+    return Search(shape, solver, jobs, memory // 2, offer.made, p), offer

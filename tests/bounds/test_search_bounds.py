@@ -15,6 +15,7 @@ from asot.bounds.search.projections import SHARES, project
 from asot.bounds.search.relaxed import relax
 from asot.data.distinct import sparse_histograms
 from asot.exact.points import ExactPoints
+from asot.jit.costs import prepare_cost
 from asot.jit.metrics import prepare_metric
 from tests.strategies import ragged_lists
 from tests.test_neighbors import clouds, documents
@@ -108,10 +109,10 @@ def test_no_generated_collection_breaks_a_bound(lists, metric):
     assert_certain(all_bounds(cascade_of(D, metric, projections=False, potentials=True)), exact)
 
 
-def relaxed_of(D, metric="euclidean", parameters=None):
+def relaxed_of(D, metric="euclidean", parameters=None, p=1.0):
     histograms = sparse_histograms(D)
-    ground = prepare_metric(histograms.points, metric, parameters)
-    return relax(histograms, ground, Shape(len(D), len(D), 0, True))
+    cost = prepare_cost(histograms.points, metric, parameters)
+    return relax(histograms, cost, Shape(len(D), len(D), 0, True), p)
 
 
 def relaxed_by_numpy(D, metric="euclidean"):

@@ -86,7 +86,7 @@ class ExactAnyCost:
         if unmatched is None:
             masses = quantise_sparse(histograms.offsets, histograms.masses)
         else:
-            masses, self._total = _quantise_totals(histograms, unmatched.totals)
+            masses, self._total = quantise_totals(histograms, unmatched.totals)
         used, used_offsets = used_coordinates(cost.ground.points, histograms.offsets, histograms.index)
         packed, packed_offsets = pack_points(
             cost.ground.points, histograms.offsets, histograms.index, used_offsets, used
@@ -136,7 +136,7 @@ class ExactAnyCost:
         return Solution(self._cost.scale * largest * moved ** (1.0 / self._p), status, pivots)
 
 
-def _quantise_totals(histograms: SparseHistograms, totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+def quantise_totals(histograms: SparseHistograms, totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     """Masses that are not scaled to a common total as int64, and what 2^60 of them weigh.
 
     The two totals of any pair fit into 2^60 together.

@@ -51,11 +51,12 @@ def cpu_solver(
     if is_plain(pooled, p, metric, unmatched, "cpu"):
         return ExactPoints(histograms, prepare_metric(histograms.points, str(metric), parameters), column_start)
     cost = prepare_cost(histograms.points, metric, parameters, memory)
-    prices = None if unmatched is None else _read_prices(unmatched, pooled, cost)
+    prices = None if unmatched is None else read_prices(unmatched, pooled, cost)
     return ExactAnyCost(histograms, cost, order, prices, column_start)
 
 
-def _read_prices(unmatched: Any, pooled: Distributions, cost: GroundCost) -> Unmatched:
+def read_prices(unmatched: Any, pooled: Distributions, cost: GroundCost) -> Unmatched:
+    """``unmatched=`` of a call, for the distinct points of a collection."""
     index: NDArray[np.int64] = np.full(len(pooled.masses), -1)
     held = pooled.masses > 0
     index[held] = distinct_rows(pooled.points[held])[1]

@@ -19,9 +19,14 @@ from asot.bounds.search.relaxed import Chain, Relaxed, block_bytes, relax
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.points import ExactPoints
+from asot.exact.unmatched import Unmatched
+from asot.jit.costs import GroundCost
 from asot.jit.float_lanes import WIDTH
 from asot.jit.metrics import Ground
 from asot.validation import as_choice
+
+HIGHEST_ORDER = 8
+"""Powers of distances above this one are left to the solver: float32 has no room for them."""
 
 CHOICES = ("auto", "projections", "potentials", "relaxed", "all")
 
@@ -44,19 +49,30 @@ class Offer:
 def offer_bounds(
     pooled: Distributions,
     histograms: SparseHistograms,
-    ground: Ground,
+    cost: GroundCost,
     shape: Shape,
     bounds: str | bool,
     space: Any,
     n_jobs: int,
     memory: int,
     random_state: Any,
+    p: float = 1.0,
+    unmatched: Unmatched | None = None,
 ) -> Offer:
-    """Read ``bounds=`` and ``space=``, and say what they allow."""
+    """Read ``bounds=`` and ``space=``, and say what they allow.
+
+    Projections and potentials bound W_1, and so W_p, which is larger; but not where mass may stay unmatched.
+    """
+    ground, plain = cost.ground, cost.is_plain and unmatched is None
     if isinstance(bounds, bool):  # distances of neighbors are exact, and so their own bounds
         bounds = "auto"
     as_choice(bounds, "bounds", CHOICES)
-    norm = has_norm(ground)
+    norm = plain and has_norm(ground)
+    if (bounds in ("projections", "potentials") or space is not None) and not plain:
+        raise ValueError(
+            f"{'a space' if space is not None else f'bounds={bounds!r}'} is for metrics with a kernel of their own and "
+            "total masses 1; use bounds='relaxed' (or 'auto')"
+        )
     if bounds == "projections" and not norm:
         raise ValueError(
             f"bounds='projections' are proven for metrics that are norms, and {ground.name!r} is none; "
@@ -64,9 +80,10 @@ def offer_bounds(
         )
     anchors = None if space is None else _read_space(space, pooled, ground, random_state)
     fits = block_bytes(histograms) * n_jobs <= memory
-    relaxed = relax(histograms, ground, shape) if fits and bounds in ("auto", "relaxed", "all") else None
+    wanted = bounds in ("auto", "relaxed", "all") and p <= HIGHEST_ORDER
+    relaxed = relax(histograms, cost, shape, p, unmatched) if fits and wanted else None
     use_projections = norm and bounds != "potentials"
-    use_potentials = bounds in ("potentials", "all") or not norm or anchors is not None
+    use_potentials = plain and (bounds in ("potentials", "all") or not norm or anchors is not None)
     names = [name for name, used in (("projections", use_projections), ("potentials", use_potentials)) if used]
     made: dict[str, Any] = {"bounds": [], "tables": names, "n_rotations": 0, "n_potentials": 0, "n_exact": 0}
     if anchors is not None:
@@ -88,6 +105,7 @@ def offer_bounds(
     fixed, made["bounds"] = _named(bounds, relaxed, cascade, names, block_bytes(histograms))
     axes = 4 * SORTED + min(max(0, ground.points.shape[1] - SORTED), TAIL)
     work = 0.0 if space is not None else 5e-8 * axes * len(histograms.index) + (0.1 if use_potentials else 0.0)
+    work = work if plain else np.inf
     return Offer(relaxed, cascade, work, fixed, made)
 
 
@@ -99,7 +117,12 @@ def _named(
         return None, []
     if bounds == "relaxed":
         if relaxed is None:
-            raise ValueError(f"bounds='relaxed' needs {needed:,} bytes for each job; raise memory= or use another one")
+            raise ValueError(
+                f"bounds='relaxed' needs {needed:,} bytes for each job and p ≤ {HIGHEST_ORDER}; raise memory= or use "
+                "another one"
+            )
+        return relaxed, ["relaxed"]
+    if bounds == "all" and relaxed is not None and not tables:
         return relaxed, ["relaxed"]
     if bounds == "all" and relaxed is not None:
         return Chain(cascade(), relaxed), [*tables, "relaxed"]

@@ -18,11 +18,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search.cascade import Cascade
+from asot.bounds.search.cascade import Cascade, Shape
 from asot.bounds.search.relaxed_costs import Cost, Histograms
 from asot.bounds.search.relaxed_kernels import keep_possible, keep_smallest, relaxed_bounds, still_possible
 from asot.data.distinct import SparseHistograms
+from asot.exact.any_cost import quantise_totals
 from asot.exact.points import quantise_sparse
+from asot.exact.unmatched import Unmatched
+from asot.jit.costs import GroundCost
 from asot.jit.metrics import EUCLIDEAN, JENSENSHANNON, Ground
 from asot.run.executors import Stop, Threads, in_threads
 from asot.run.pairs import tiles
@@ -37,9 +40,12 @@ _COLUMN_POINTS = 8192  # with which a block has at most 32 MiB of costs, unless 
 class Relaxed:
     """Relaxed and reduced bounds of the pairs of a collection; rows, columns and ``within`` as in `Cascade`."""
 
-    ground: Ground
+    scale: float
+    """Distances are so many times those of the kernels."""
     histograms: Histograms
     cost: Cost
+    mass: float
+    """What 2^60 of the masses weigh."""
     n_rows: int
     n_columns: int
     column_start: int
@@ -47,9 +53,10 @@ class Relaxed:
     row_blocks: list[tuple[int, int]] = field(repr=False)
     column_blocks: list[tuple[int, int]] = field(repr=False)
 
-    @property
-    def unit(self) -> float:
-        return float(2.0**self.ground.exponent)
+    def scaled(self, limits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Distances in the units of the kernels, where they are costs: d^p times mass."""
+        rounded_up = 1.0 + 1e-13 * self.cost.power
+        return np.asarray((limits / self.scale) ** self.cost.power / self.mass * rounded_up)
 
     def nearest_by_bound(
         self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
@@ -71,7 +78,7 @@ class Relaxed:
                 keep_smallest(bounds, low, first, self.within, columns, smallest)
 
         in_threads(piece, blocks, n_jobs)
-        return columns, self.unit * smallest
+        return columns, self.scale * (smallest * self.mass) ** (1.0 / self.cost.power)
 
     def pairs_within(
         self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
@@ -80,7 +87,7 @@ class Relaxed:
 
         ``limits`` and ``settled`` (n_rows,) as in `Cascade.pairs_within`.
         """
-        scaled = limits / self.unit
+        scaled = self.scaled(limits)
         shape = self.column_start, self.within
         blocks = [(max(low, start), min(high, stop)) for low, high in self.row_blocks if low < stop and high > start]
         work = [(*b, *c) for b in blocks for c in self.column_blocks if not self.within or c[1] > b[0] + 1]
@@ -109,7 +116,7 @@ class Relaxed:
     ) -> NDArray[np.bool_]:
         """Which of some pairs (P,) may be within the limit of one of its ends, by their reduced bounds."""
         possible = np.empty(len(rows), dtype=np.bool_)
-        scaled = limits / self.unit
+        scaled = self.scaled(limits)
 
         def piece(part: tuple[int, int], _: Stop) -> None:
             low, high = part
@@ -155,20 +162,30 @@ class Chain:
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def relax(histograms: SparseHistograms, ground: Ground, shape: tuple[int, int, int, bool]) -> Relaxed:
-    """Make the bounds ready for pairs of ``shape`` (rows, columns, column_start, within)."""
+def relax(
+    histograms: SparseHistograms, cost: GroundCost, shape: Shape, p: float = 1.0, unmatched: Unmatched | None = None
+) -> Relaxed:
+    """Make the bounds ready: W_p under a ground cost, with a price for unmatched mass or without."""
+    ground = cost.ground
     short, squares = _short_points(ground)
-    masses = quantise_sparse(histograms.offsets, histograms.masses)
-    data = Histograms(histograms.offsets, histograms.index, masses, ground.points, short, squares)
+    if unmatched is None:
+        masses, mass = quantise_sparse(histograms.offsets, histograms.masses), 1.0
+        prices = np.full(len(ground.points), np.inf, dtype=np.float32)
+    else:
+        masses, mass = quantise_totals(histograms, unmatched.totals)
+        prices = ((unmatched.prices / cost.scale) ** p).astype(np.float32)
+    data = Histograms(
+        histograms.offsets, histograms.index, masses, ground.points, short, squares, cost.table, prices
+    )  # fmt: skip
     # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
     error = 1e-6 if ground.code == JENSENSHANNON else 0.0
-    cost = Cost(ground.code, ground.order, 1.0, error, True)
-    n_rows, n_columns, column_start, _ = shape
+    cancels = p == 1 and cost.is_metric and unmatched is None
+    kernel = Cost(ground.code, ground.order, cost.transform, float(p), error, cancels)
     sizes = np.diff(histograms.offsets)
-    rows = _blocks(sizes[:n_rows], _ROWS, _ROW_POINTS)
+    rows = _blocks(sizes[: shape.n_rows], _ROWS, _ROW_POINTS)
     most = _COLUMN_POINTS if len(ground.points) > _COLUMN_POINTS else len(histograms.index)
-    columns = _blocks(sizes[column_start : column_start + n_columns], _COLUMNS, most)
-    return Relaxed(ground, data, cost, *shape, rows, columns)
+    columns = _blocks(sizes[shape.column_start : shape.column_start + shape.n_columns], _COLUMNS, most)
+    return Relaxed(cost.scale, data, kernel, mass, *shape, rows, columns)
 
 
 def block_bytes(histograms: SparseHistograms) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.jit.compiled import at, inlined
+from asot.jit.costs import ARC, HALF_SQUARE, PLAIN
 from asot.jit.float_lanes import WIDTH, load, plus_product, spread, store
 from asot.jit.metrics import fill_distances
 
@@ -33,6 +34,8 @@ class Histograms(NamedTuple):
     points: NDArray[np.float64]  # (V, d) in the units of the ground metric
     short: NDArray[np.float32]  # (V, d) the same around their center, for the Euclidean metric; else (0, d)
     squares: NDArray[np.float32]  # (V,) squared lengths of those, less what rounding can add to a squared distance
+    table: NDArray[np.float64]  # (V, V) of distances, for costs without a kernel; else (0, 0)
+    prices: NDArray[np.float32]  # (V,) what a unit of mass costs that stays unmatched, to the power; else inf
 
 
 class Cost(NamedTuple):
@@ -40,6 +43,7 @@ class Cost(NamedTuple):
 
     code: int
     order: float
+    transform: int  # as in `asot.jit.costs`
     power: float
     error: float  # by which a computed distance may be off in absolute terms
     cancels: bool  # common mass may be left out: the cost is a metric
@@ -73,11 +77,25 @@ def _distinct(h, low, high, place):
 def fill_block(h, cost, xs, vs, place_x, place_v):
     """Costs between the points ``vs`` of the columns and ``xs`` of the rows, which stand at the given places."""
     stride = (len(xs) + WIDTH - 1) // WIDTH * WIDTH
-    if len(h.short) > 0:
+    if len(h.table) > 0:
+        costs = _looked_up_costs(h, cost, xs, vs, stride)
+    elif len(h.short) > 0:
         costs = _short_costs(h, cost, xs, vs, stride)
     else:
         costs = _wide_costs(h, cost, xs, vs, stride)
     return Block(costs, stride, place_x, place_v)
+
+
+@inlined
+def _looked_up_costs(h, cost, xs, vs, stride):
+    wide = np.zeros(stride)
+    costs = np.empty(len(vs) * stride, np.float32)
+    for i in range(len(vs)):
+        row = h.table[vs[i]]
+        for j in range(len(xs)):
+            wide[j] = row[xs[j]]
+        _to_costs(cost, wide, stride, costs, i * stride)
+    return costs
 
 
 @inlined
@@ -141,22 +159,31 @@ def _short_costs(h, cost, xs, vs, stride):
             store(costs, o + 4 * stride, s4)
             store(costs, o + 5 * stride, s5)
         for i in range(6):
-            _to_powers(cost.power, costs, (start + i) * stride, stride, h.squares[vs[min(start + i, len(vs) - 1)]])
+            _to_powers(cost, costs, (start + i) * stride, stride, h.squares[vs[min(start + i, len(vs) - 1)]])
     return costs
 
 
 @inlined
-def _to_powers(power, costs, start, count, more):
-    """Squared distances less ``more`` become powers of distances."""
+def _to_powers(cost, costs, start, count, more):
+    """Squared Euclidean distances less ``more`` become powers of what is taken of the distance."""
     for t in range(count):
         square = costs[at(start, t)] + more
         costs[at(start, t)] = square if square > np.float32(TINY_SQUARE) else np.float32(0.0)
-    if power == 1.0:
+    if cost.transform == PLAIN and cost.power == 1.0:
         for t in range(count):
             costs[at(start, t)] = np.sqrt(costs[at(start, t)])
-    elif power != 2.0:
+    elif cost.transform == ARC:
         for t in range(count):
-            costs[at(start, t)] = np.float32(np.float64(costs[at(start, t)]) ** (0.5 * power))
+            half = 0.5 * np.sqrt(np.float64(costs[at(start, t)]))
+            costs[at(start, t)] = np.float32((2.0 * np.arcsin(min(1.0, half))) ** cost.power)
+    else:
+        factor = np.float32(0.5) if cost.transform == HALF_SQUARE else np.float32(1.0)
+        power = 0.5 * cost.power if cost.transform == PLAIN else cost.power
+        for t in range(count):
+            costs[at(start, t)] *= factor
+        if power != 1.0:
+            for t in range(count):
+                costs[at(start, t)] = np.float32(np.float64(costs[at(start, t)]) ** power)
 
 
 @inlined

@@ -56,13 +56,15 @@ def _relax(h, block, low, high, first, last, bounds):
         for t in range(h.offsets[j], h.offsets[j + 1]):
             v = block.place_v[h.names[t]]
             mass = h.masses[t] * unit
+            price = h.prices[h.names[t]]
             for i in range(n_rows):
-                to_rows[i] += mass * nearest_row[v, i]
+                to_rows[i] += mass * min(price, nearest_row[v, i])
             _lower_all(nearest, block.costs, v * block.stride, block.stride)
         for i in range(n_rows):
             to_column = 0.0
             for s in range(h.offsets[low + i], h.offsets[low + i + 1]):
-                to_column += h.masses[s] * unit * nearest[at(0, block.place_x[h.names[s]])]
+                least_cost = min(h.prices[h.names[s]], nearest[at(0, block.place_x[h.names[s]])])
+                to_column += h.masses[s] * unit * least_cost
             bounds[i, j - first] = max(to_rows[i], to_column) * KEEP
 
 
@@ -73,6 +75,8 @@ class _Pair(NamedTuple):
     v: NDArray[np.int64]  # (m,)
     supply: NDArray[np.float64]  # (n,)
     demand: NDArray[np.float64]  # (m,)
+    price_x: NDArray[np.float32]  # (n,) padded, of unmatched mass
+    price_v: NDArray[np.float32]  # (m,)
     costs: NDArray[np.float32]  # (m, n), rows padded, flat
     f: NDArray[np.float32]  # (n,) padded
     g: NDArray[np.float32]  # (m,)
@@ -83,8 +87,9 @@ class _Pair(NamedTuple):
 def _make_pair(n, m):
     padded = (n + 15) & ~15
     return _Pair(
-        np.empty(n, np.int64), np.empty(m, np.int64), np.empty(n), np.empty(m), np.empty(m * padded, np.float32),
-        np.empty(padded, np.float32), np.empty(m, np.float32), np.empty(padded, np.float32),
+        np.empty(n, np.int64), np.empty(m, np.int64), np.empty(n), np.empty(m), np.empty(padded, np.float32),
+        np.empty(m, np.float32), np.empty(m * padded, np.float32), np.empty(padded, np.float32),
+        np.empty(m, np.float32), np.empty(padded, np.float32),
     )  # fmt: skip
 
 
@@ -109,10 +114,12 @@ def _place_pair(h, cost, block, pair, a, b):
         if given > 0:
             pair.x[p] = block.place_x[h.names[s]]
             pair.supply[p] = given * 2.0**-60
+            pair.price_x[p] = h.prices[h.names[s]]
             p += 1
         if taken > 0:
             pair.v[q] = block.place_v[h.names[t]]
             pair.demand[q] = taken * 2.0**-60
+            pair.price_v[q] = h.prices[h.names[t]]
             q += 1
         s += from_a
         t += from_b
@@ -132,13 +139,13 @@ def _reduced(pair, p, q, limit):
     """The first of the reduced bounds above ``limit``, or the larger of both.
 
     g_j = min_i c_ij and then f_i = min_j c_ij - g_j are dual potentials: f_i + g_j ≤ c_ij, whatever the cost is. So
-    are those with the roles exchanged. Without the second step this is the relaxed bound.
+    are those with the roles exchanged. Without the second step this is the relaxed bound. Where mass may stay
+    unmatched, no potential exceeds the price of its point, and those of the reservoirs are 0.
     """
-    if p == 0:
-        return 0.0
     stride = (p + 15) & ~15
     infinite = spread(np.float32(np.inf))
-    pair.f[:stride] = np.inf
+    pair.price_x[p:stride] = np.inf
+    pair.f[:stride] = pair.price_x[:stride]
     forth = 0.0
     for j in range(q):
         smallest = infinite
@@ -146,7 +153,7 @@ def _reduced(pair, p, q, limit):
             costs = load(pair.costs, j * stride + t)
             smallest = lesser(smallest, costs)
             store(pair.f, t, lesser(load(pair.f, t), costs))
-        pair.g[j] = least(smallest)
+        pair.g[j] = min(least(smallest), pair.price_v[j])
         forth += pair.demand[j] * pair.g[j]
     if forth * KEEP > limit:
         return forth * KEEP
@@ -156,7 +163,7 @@ def _reduced(pair, p, q, limit):
     if back * KEEP > limit:
         return back * KEEP
     pair.f[p:stride] = 0.0
-    pair.again[:stride] = np.inf
+    pair.again[:stride] = pair.price_x[:stride]
     for j in range(q):
         smallest = infinite
         height = spread(pair.g[j])
@@ -164,7 +171,7 @@ def _reduced(pair, p, q, limit):
             costs = load(pair.costs, j * stride + t)
             smallest = lesser(smallest, minus(costs, load(pair.f, t)))
             store(pair.again, t, lesser(load(pair.again, t), minus(costs, height)))
-        back += pair.demand[j] * least(smallest)
+        back += pair.demand[j] * min(least(smallest), pair.price_v[j])
     for i in range(p):
         forth += pair.supply[i] * pair.again[i]
     return max(forth, back) * KEEP

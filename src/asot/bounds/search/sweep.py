@@ -37,6 +37,7 @@ class Search:
     memory: int
     made: dict[str, Any]
     """What was prepared and measured, for the report."""
+    p: float = 1.0
     n_exact: int = 0
     solved: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Sorted keys of the pairs that were solved before the sweep."""
@@ -96,7 +97,9 @@ class Search:
         self.n_exact = len(pairs)
 
     def info(self, started: float) -> dict[str, Any]:
-        own = {"estimate": "exact", "p": 1, "n_pairs": self.shape.n_pairs, "n_exact": self.n_exact, "n_jobs": self.jobs}
+        order = int(self.p) if float(self.p).is_integer() else self.p
+        own: dict[str, Any] = {"estimate": "exact", "p": order, "rooted": order != 1}
+        own |= {"n_pairs": self.shape.n_pairs, "n_exact": self.n_exact, "n_jobs": self.jobs}
         own |= {"n_columns": self.shape.n_columns, "seconds": time.perf_counter() - started}
         return {**self.solver.info, **self.made, **own}
 
