@@ -20,6 +20,8 @@ NAMES = (
     "startup",
     "edges",
     "neighbors",
+    "documents",
+    "every_distance",
     "errorbars",
     "anchors",
     "strategy",
@@ -60,6 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in sorted(READ_MOLECULES & set(names)):
         if not (asked.data and (asked.data / "zinc").is_dir()):
             parser.error(f"{name} reads molecules: give --data DIR (or set ASOT_DATA) with zinc/zinc_graphs.npz")
+    if "documents" in names and not (asked.data and (asked.data / "more" / "wmd_twitter.npz").is_file()):
+        parser.error("documents reads tweets: give --data DIR (or set ASOT_DATA) with more/wmd_twitter.npz")
     options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
     folder = asked.results or (None if asked.quick else RESULTS)
     failed = [name for name in names if not _run(name, options, folder, _command(asked, names))]
