@@ -83,7 +83,7 @@ def cancelled(a: Float, b: Float, cost: Float) -> float:
     return total * core_values(supply / total, demand / total, np.ascontiguousarray(cost[np.ix_(sources, sinks)]))
 
 
-def grid_flow(a: Float, b: Float, side: int, unit: int = 10_000_000) -> float:
+def grid_flow(a: Float, b: Float, side: int, unit: int = 1_000_000_000) -> float:
     """W_1 for the city-block metric by OR-tools, as a flow between neighbours on the grid."""
     from ortools.graph.python import min_cost_flow
 
