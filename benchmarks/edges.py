@@ -63,7 +63,8 @@ NOTES = (
     "sort + pdist: `np.sort` and SciPy's `pdist`, for equal sizes on a line; CDF + pdist: cumulative masses over all "
     "positions of the collection.",
     "product + core: all costs of the collection by one matrix product, then POT's core pair by pair.",
-    "OR-tools: `SimpleMinCostFlow` on the 4-neighbour grid with masses rounded to 10⁻⁹, so its answers may differ by more (shown times 10⁻⁴).",
+    "OR-tools: `SimpleMinCostFlow` on the 4-neighbour grid with masses rounded to 10⁻⁹. "
+    "Its answers may differ by more, and are shown times 10⁻⁴.",
     "Differences are over the largest distance of the case.",
 )
 
