@@ -21,11 +21,13 @@ COMMANDS = {
     "demo": "demo",
     "exact": "distances",
     "fit": "fit",
+    "gather": "store",
     "info": "info",
     "neighbors": "neighbors",
     "pairwise": "distances",
     "paper": "paper",
     "plan": "plan",
+    "store": "store",
     "view": "view",
 }
 """Every command, and the module of `asot.commands` that has it."""

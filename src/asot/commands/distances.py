@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
-from asot.commands import options
+from asot.commands import options, store
 
 
 @click.command()
 @options.collection
 @options.other
-@options.output
+@options.optional_output
+@store.store_path
+@store.part
 @click.option(
     "--error",
     default="2%",
@@ -49,7 +51,9 @@ from asot.commands import options
 def pairwise(
     collection: str,
     other: str | None,
-    output: str,
+    output: str | None,
+    store_path: str | None,
+    part: tuple[int, int] | None,
     space: str | None,
     n_anchors: int | None,
     random_state: int,
@@ -65,14 +69,16 @@ def pairwise(
     import asot
     from asot.anchors.files import load_space
 
-    options.check_output(output, collection, other, space)
+    sink = store.sink_of(store_path, part, output)
+    if output is not None:
+        options.check_output(output, collection, other, space)
     if space is not None and n_anchors is not None:
         raise click.UsageError("--space brings its own anchors; leave out --n-anchors")
     first, second = options.load_both(collection, other)
     chosen = None if space is None else load_space(space)
     result = asot.pairwise(
         first, second, space=chosen, n_anchors=n_anchors, estimate="calibrated" if calibrated else estimate,
-        device=device, random_state=random_state, **how,
+        device=device, random_state=random_state, sink=sink, **how,
     )  # fmt: skip
     options.finish(output, result, first, second)
 
@@ -80,18 +86,31 @@ def pairwise(
 @click.command()
 @options.collection
 @options.other
-@options.output
+@options.optional_output
+@store.store_path
+@store.part
 @options.metric
 @options.n_jobs
 @options.memory
-def exact(collection: str, other: str | None, output: str, metric: str, n_jobs: int, memory: str | None) -> None:
+def exact(
+    collection: str,
+    other: str | None,
+    output: str | None,
+    store_path: str | None,
+    part: tuple[int, int] | None,
+    metric: str,
+    n_jobs: int,
+    memory: str | None,
+) -> None:
     """Exact W1 on the original points: all pairs of a COLLECTION, or every pair with an OTHER one.
 
     Example: asot exact patients.csv -o distances.csv
     """
     import asot
 
-    options.check_output(output, collection, other)
+    sink = store.sink_of(store_path, part, output)
+    if output is not None:
+        options.check_output(output, collection, other)
     first, second = options.load_both(collection, other)
-    result = asot.pairwise_exact(first, second, metric=metric, n_jobs=n_jobs, memory=memory)
+    result = asot.pairwise_exact(first, second, metric=metric, n_jobs=n_jobs, memory=memory, sink=sink)
     options.finish(output, result, first, second)

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 collection = click.argument("collection", type=click.Path())
 other = click.argument("other", type=click.Path(), required=False)
+optional_output = click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="Where to write: .npy (matrix), .npz (everything) or .csv (one line per pair).",
+)
 output = click.option(
     "-o",
     "--output",
@@ -131,9 +137,12 @@ def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:
     return [known[name] for name in names]
 
 
-def finish(output: str, result: Any, first: Distributions, second: Distributions | None) -> None:
-    """Write distances, and say what was written."""
+def finish(output: str | None, result: Any, first: Distributions, second: Distributions | None) -> None:
+    """Write distances, unless they are in a store already, and say what was written."""
     from asot.run.distance_files import save_distances
 
+    if output is None:
+        click.echo(repr(result))
+        return
     save_distances(result, output)
     click.echo(f"{output}: {result!r}")

@@ -81,6 +81,11 @@ class StoreFiles:
                         done.add(number)
         return done
 
+    def times(self) -> list[float]:
+        """When the blocks that are done were written, in order."""
+        main = "values" if "values" in self.fields else "distances"
+        return sorted(self._chunk_file(main, number).stat().st_mtime for number in self.done())
+
     def _number(self, place: tuple[int, ...]) -> int:
         if self.n_neighbors is not None or self.grid.is_list:
             return place[0]

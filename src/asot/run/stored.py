@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,14 @@ class Stored:
     @property
     def is_complete(self) -> bool:
         return self.n_done == self.n_blocks
+
+    def seconds_left(self) -> float | None:
+        """What is left to do at the rate between the first block and the last; None where that says nothing."""
+        times = self._files.times()
+        done = len(times)
+        if done < 2 or done == self.n_blocks or times[-1] <= times[0]:
+            return None
+        return (times[-1] - times[0]) / (done - 1) * (self.n_blocks - done)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -127,9 +136,12 @@ class Stored:
 
     def condensed(self, path: str | os.PathLike[str], field: str = "values") -> NDArray[Any]:
         """Every value in pair order as a memory-mapped .npy file (P,), for SciPy and others."""
-        mapped = np.lib.format.open_memmap(path, mode="w+", dtype=self._files.fields[field], shape=(len(self),))
+        path = Path(path)
+        new = path.with_name(f".{path.name}.tmp")  # the name is there only when all of it is
+        mapped = np.lib.format.open_memmap(new, mode="w+", dtype=self._files.fields[field], shape=(len(self),))
         self._fill(mapped, field)
         mapped.flush()
+        os.replace(new, path)
         return mapped
 
     def _fill(self, out: NDArray[Any], field: str) -> NDArray[Any]:
@@ -150,6 +162,12 @@ class Stored:
     def _strip(self, field: str, top: int, bottom: int) -> NDArray[Any]:
         first = top if self.pair_set.symmetric else 0
         return np.asarray(self._files.array(field)[top:bottom, first:])
+
+    def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64], field: str = "values") -> NDArray[Any]:
+        """The values of some pairs (P,) that lie in few rows, such as a stretch of the pair order."""
+        first, last = int(rows.min()), int(rows.max()) + 1
+        left, right = int(columns.min()), int(columns.max()) + 1
+        return self.block(slice(first, last), slice(left, right), field)[rows - first, columns - left]
 
     def distances(self) -> Distances:
         """The result in memory, as the call without a store would have returned it."""

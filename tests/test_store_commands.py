@@ -1,0 +1,63 @@
+"""`--store`, `--part`, `asot store`, `asot gather`: parts in any order make the whole, and files hold what it holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import asot
+from asot.cli import cli
+
+pytest.importorskip("zarr")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    asot.Distributions.from_list([rng.normal(size=(5, 2)) for _ in range(80)]).save(tmp_path / "in.npz")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, code=0):
+    done = CliRunner().invoke(cli, [*map(str, arguments)], prog_name="asot")
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_parts_in_any_order_then_files(here):
+    assert "of 3 blocks done" in run("exact", "in.npz", "--store", "run.zarr", "--part", "2/2")
+    assert "not complete" in run("gather", "run.zarr", "-o", "all.npy", code=1)
+    assert "complete" in run("exact", "in.npz", "--store", "run.zarr", "--part", "1/2")
+    assert "Stored: 3,160 pairs" in run("store", "run.zarr")
+    run("gather", "run.zarr", "-o", "all.npy")
+    run("gather", "run.zarr", "-o", "all.npz")
+    run("gather", "run.zarr", "-o", "near.npz", "--n-neighbors", 3)
+    run("exact", "in.npz", "-o", "plain.npz")
+    expected = asot.load_distances("plain.npz")
+    np.testing.assert_array_equal(np.load("all.npy"), expected.values)
+    np.testing.assert_array_equal(asot.load_distances("all.npz").values, expected.values)
+    assert np.load("near.npz")["indices"].shape == (80, 3)
+
+
+def test_edges_as_parquet(here):
+    table = pytest.importorskip("pyarrow.parquet")
+    run("exact", "in.npz", "--store", "run.zarr")
+    run("gather", "run.zarr", "-o", "edges.parquet")
+    edges = table.read_table("edges.parquet").to_pydict()
+    assert list(edges) == ["row", "column", "values"]
+    assert edges["values"] == asot.open_store("run.zarr").values().tolist()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("exact", "in.npz"),
+        ("exact", "in.npz", "-o", "a.npz", "--store", "s"),
+        ("exact", "in.npz", "--store", "s", "--part", "4/3"),
+    ],
+    ids=" ".join,
+)
+def test_calls_that_mean_nothing(here, arguments):
+    run(*arguments, code=2)
