@@ -252,14 +252,14 @@ def _direction(kernel: SharedKernel, at: _Iterate, error: Any, stop: Any) -> Any
     """x (P, k) with (diag(T1 + |r| / LARGEST_MOVE) - T diag(1/b) Tᵀ) x = r, r = a - T1, by conjugate gradients.
 
     The system is a graph's Laplacian with every node tied to the ground, which keeps x within LARGEST_MOVE and vanishes
-    with r. It is solved to a tenth of r, and better as r gets small, so that the last steps are quadratic.
+    with r. It is solved to a quarter of r, and better as r gets small, so that the last steps are quadratic.
     """
     xp, tol = kernel.xp, kernel.rule.tol
     row_sums = at.U * at.KV
     r = at.a - row_sums
     diagonal = row_sums + xp.abs(r) / LARGEST_MOVE
     inverse = 1.0 / xp.where(diagonal > 0, diagonal, 1.0)
-    goal = (error * xp.sqrt(error).clip(0.0, 0.1)).clip(1e-3 * tol)
+    goal = (error * xp.sqrt(error).clip(0.0, 0.25)).clip(1e-3 * tol)
     found, going = xp.zeros_like(r), xp.where(error > goal)[0]
     x, z = found[going], r * inverse
     U, W, r, diagonal, inverse, p, z = (y[going] for y in (at.U, at.V / at.S, r, diagonal, inverse, z, z))
