@@ -1,20 +1,16 @@
 """`asot.sinkhorn_many`: Sinkhorn's iteration for many pairs that share their kernel (METHOD §2).
 
-Fifty iterations, as in the paper, beside POT's loop and POT's batched solver, from the same start, so that the answers
-must be the same to the last digits whether or not they have converged. Then, for every ε, time and accuracy at
-convergence against plain log-domain iterations.
+Fifty iterations, as in the paper, beside POT with a matrix of targets, POT's loop, POT's batched solver and a loop in
+NumPy, from the same start, so that the answers must be the same to the last digits whether or not they have converged.
+Then to a tolerance, beside NumPy's loop; and for every ε, time and accuracy at convergence against plain log-domain
+iterations.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import multiprocessing
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -50,11 +46,19 @@ CONVERGED_TOLERANCE = 1e-8
 """Relative, against the converged reference."""
 
 LEVELS = (1.0, 0.1, 0.01, 1e-3, 1e-4)
-OVER_LOOP, OVER_BATCH = 80.0, 10.0
-OURS, LOOP, BATCH, LOG_BATCH, TORCH_BATCH = (
-    "asot", "sinkhorn2 loop", "solve_batch sinkhorn", "solve_batch log_sinkhorn", "solve_batch sinkhorn, PyTorch",
+OVER_MATRIX, OVER_LOOP, OVER_BATCH = 3.0, 80.0, 10.0
+OURS, MATRIX, LOOP, BATCH, LOG_BATCH = (
+    "asot", "sinkhorn2, a matrix of targets", "sinkhorn2 loop", "solve_batch sinkhorn", "solve_batch log_sinkhorn",
 )  # fmt: skip
-TARGETS = {LOOP: OVER_LOOP, BATCH: OVER_BATCH, LOG_BATCH: OVER_BATCH}
+PLAIN = "15 lines of NumPy"
+TARGETS = {MATRIX: OVER_MATRIX, LOOP: OVER_LOOP, BATCH: OVER_BATCH, LOG_BATCH: OVER_BATCH}
+SIZES = (18, 30, 60, 100, 150)
+TO_TOLERANCE = (
+    (30, 60, 0.1, 1e-9), (30, 60, 0.005, 1e-9), (100, 60, 0.1, 1e-9), (300, 40, 0.1, 1e-9), (300, 8, 0.02, 1e-9),
+    (300, 10, 0.02, 1e-4), (1000, 14, 0.1, 1e-9), (1000, 5, 0.02, 1e-9),
+)  # fmt: skip
+"""k, histograms, ε / max C and tolerance."""
+
 BATCH_SIZES = (16, 64, 512)
 BATCHES_OF = ", batches of "
 
@@ -64,13 +68,16 @@ Pairs = NDArray[np.int64]
 
 def run(options: Options) -> Report:
     """Measure fifty iterations, then convergence, and make the report."""
-    with _torch_worker() as worker:
-        fifty = _fifty_iterations(options.quick, worker)
     return Report(
         "entropic",
         "Entropic distances under one shared cost",
-        f"Histograms on k = {K} anchors, Euclidean cost, float64. One thread each.",
-        [fifty, _convergence(options.quick)],
+        "Histograms on k anchors, Euclidean cost, float64. One thread each.",
+        [
+            _fifty_iterations(options.quick),
+            _fifty_at_every_size(options.quick),
+            _beside_numpy(options.quick),
+            _convergence(options.quick),
+        ],
         NOTES,
     )
 
@@ -78,11 +85,15 @@ def run(options: Options) -> Report:
 NOTES = (
     f"{ITERATIONS} iterations: `sinkhorn_many(A, cost=C, reg={REG}·max C, max_iter={ITERATIONS}, tol=None)`, on all "
     "pairs and on the sample that POT solves; best of interleaved repeats, the whole call.",
+    f"sinkhorn2, a matrix of targets: `ot.sinkhorn2(b, A, C, reg, numItermax={ITERATIONS}, stopThr=0, warn=False)`, "
+    "one call for all pairs of a histogram with those before it: what POT does best.",
+    f"{PLAIN}: `u = a / (v @ K.T)`, `v = b / (u @ K)` for all pairs in step, until the last one has a marginal error "
+    "below the tolerance; at most 3,000 sweeps, 1,000 with 1,000 anchors.",
     f"sinkhorn2 loop: `ot.sinkhorn2(b, a, C, reg, numItermax={ITERATIONS}, stopThr=0, warn=False)`. POT fits the "
     "second histogram first, we the first: with the roles swapped (the cost is symmetric) both do the same steps.",
     f"solve_batch: `ot.batch.solve_batch(M, reg, a, b, max_iter={ITERATIONS}, tol=0, grad='detach')` in batches of "
     f"{', '.join(map(str, BATCH_SIZES))}; each method's best batch size is shown, and M (one copy of C per pair, which "
-    "it needs) is made outside the clock. With PyTorch tensors, for information: in a process of its own, one thread.",
+    "it needs) is made outside the clock.",
     "POT's sinkhorn2 divides by the masses and log_sinkhorn takes their logarithm: the fifty iterations run on "
     "strictly positive histograms, 99 parts data and 1 part uniform. asot allows zeros, and convergence is measured "
     "with them.",
@@ -95,11 +106,10 @@ NOTES = (
 # ---------------------------------------------------------------------------------------------- fifty iterations
 
 
-def _fifty_iterations(quick: bool, worker: ProcessPoolExecutor | None) -> Table:
-    h = trial_histograms(K, 60 if quick else 400)
-    h = Histograms(0.99 * h.masses + 0.01 / K, h.cost, h.anchors)
+def _fifty_iterations(quick: bool) -> Table:
+    h = _positive(K, 60 if quick else 400)
     sample = random_pairs(len(h.masses), 64 if quick else 512)
-    contestants, n_pairs = _contestants(h, sample, worker)
+    contestants, n_pairs = _contestants(h, sample)
     outcome = race(contestants, partial(_deviations, h, sample), repeats=2 if quick else 5, tolerance=TOLERANCE)
     per_pair = {name: seconds / n_pairs[name] for name, seconds in outcome.seconds.items()}
     rows = []
@@ -114,12 +124,11 @@ def _fifty_iterations(quick: bool, worker: ProcessPoolExecutor | None) -> Table:
     return Table(caption, columns, rows)
 
 
-def _contestants(
-    h: Histograms, sample: Pairs, worker: ProcessPoolExecutor | None
-) -> tuple[dict[str, Callable[[], Any]], dict[str, int]]:
+def _contestants(h: Histograms, sample: Pairs) -> tuple[dict[str, Callable[[], Any]], dict[str, int]]:
     contestants: dict[str, Callable[[], Any]] = {
         OURS: partial(_ours, h, None),
         _sampled(OURS): partial(_ours, h, sample),
+        MATRIX: partial(_pot_matrix, h),
         LOOP: partial(_pot_loop, h, sample),
     }
     sizes = [size for size in BATCH_SIZES if size <= len(sample)]
@@ -127,9 +136,7 @@ def _contestants(
         contestants[f"{BATCH}{BATCHES_OF}{size}"] = partial(_in_batches, h, sample, size, "sinkhorn")
     for size in sizes:
         contestants[f"{LOG_BATCH}{BATCHES_OF}{size}"] = partial(_in_batches, h, sample, size, "log_sinkhorn")
-    for size in sizes if worker is not None else ():
-        contestants[f"{TORCH_BATCH}{BATCHES_OF}{size}"] = partial(_ask, worker, h, sample, size)
-    return contestants, {name: h.n_pairs if name == OURS else len(sample) for name in contestants}
+    return contestants, {name: h.n_pairs if name in (OURS, MATRIX) else len(sample) for name in contestants}
 
 
 def _sampled(name: str) -> str:
@@ -148,7 +155,11 @@ def _deviations(h: Histograms, sample: Pairs, answers: dict[str, Any]) -> dict[s
     i, j = sample.T
     n = len(h.masses)
     ours = answers[OURS][i * (2 * n - i - 1) // 2 + j - i - 1]  # condensed order
-    return {name: largest_difference(answers[name], ours, h.cost.max()) for name in answers if name != OURS}
+    return {
+        name: largest_difference(answer, answers[OURS] if len(answer) == h.n_pairs else ours, h.cost.max())
+        for name, answer in answers.items()
+        if name != OURS
+    }
 
 
 def _ours(h: Histograms, pairs: Pairs | None) -> Float:
@@ -156,6 +167,92 @@ def _ours(h: Histograms, pairs: Pairs | None) -> Float:
     return asot.sinkhorn_many(
         h.masses, cost=h.cost, reg=reg, pairs=pairs, max_iter=ITERATIONS, tol=None, n_jobs=1
     ).values
+
+
+def _pot_matrix(h: Histograms) -> Float:
+    """POT's strongest form: one call for all pairs of a histogram with those before it."""
+    sinkhorn2 = pot().sinkhorn2
+    A, C, reg = h.masses, h.cost, REG * h.cost.max()
+    matrix = np.zeros((len(A), len(A)))
+    for j in range(1, len(A)):
+        targets = np.ascontiguousarray(A[:j].T)
+        matrix[:j, j] = sinkhorn2(A[j], targets, C, reg, numItermax=ITERATIONS, stopThr=0, warn=False)
+    return np.asarray(matrix[np.triu_indices(len(A), 1)])
+
+
+def _numpy(h: Histograms, reg: float, tol: float | None, most: int) -> Float:
+    """The loop that one would write: all pairs in step, until the last one has met the tolerance."""
+    i, j = np.triu_indices(len(h.masses), 1)
+    a, b = h.masses[i], h.masses[j]
+    K = np.exp(-h.cost / reg)
+    v = np.ones_like(b)
+    for iteration in range(1, most + 1):
+        u = a / (v @ K.T)
+        v = b / (u @ K)
+        if tol is not None and iteration % 10 == 0 and np.abs(u * (v @ K.T) - a).sum(axis=1).max() < tol:
+            break
+    return np.asarray((u * (v @ (K * h.cost).T)).sum(axis=1))
+
+
+def _positive(k: int, n: int) -> Histograms:
+    """POT divides by masses: 99 parts data and 1 part uniform."""
+    h = trial_histograms(k, n)
+    return Histograms(0.99 * h.masses + 0.01 / k, h.cost, h.anchors)
+
+
+def _fifty_at_every_size(quick: bool) -> Table:
+    rows = []
+    for k in SIZES[:2] if quick else SIZES:
+        h = _positive(k, 40 if quick else max(60, 6000 // k))
+        contestants = {
+            OURS: partial(_ours, h, None),
+            MATRIX: partial(_pot_matrix, h),
+            PLAIN: partial(_numpy, h, REG * h.cost.max(), None, ITERATIONS),
+        }
+        check = partial(_deviations, h, np.empty((0, 2), dtype=np.int64))
+        outcome = race(contestants, check, repeats=2 if quick else 5, tolerance=TOLERANCE)
+        seconds = {name: each / h.n_pairs for name, each in outcome.seconds.items()}
+        over = {name: seconds[name] / seconds[OURS] for name in (MATRIX, PLAIN)}
+        rows.append(
+            [
+                f"{k}",
+                f"{h.n_pairs:,}",
+                microseconds(seconds[OURS]),
+                ratio(over[MATRIX], OVER_MATRIX),
+                ratio(over[PLAIN]),
+            ]
+        )
+    columns = ["k", "pairs", "asot, µs/pair", f"faster than {MATRIX}", f"than {PLAIN}"]
+    return Table(f"{ITERATIONS} iterations of all pairs, beside the strongest loops:", columns, rows)
+
+
+def _beside_numpy(quick: bool) -> Table:
+    """To a tolerance, whole calls, beside NumPy's loop, which stops at 3,000 sweeps (1,000 with 1,000 anchors)."""
+    rows = []
+    for k, n, share, tol in TO_TOLERANCE[:2] if quick else TO_TOLERANCE:
+        h = trial_histograms(k, n)
+        reg = share * h.cost.max()
+        ours = partial(asot.sinkhorn_many, h.masses, cost=h.cost, reg=reg, tol=tol, n_jobs=1)
+        plain = partial(_numpy, h, reg, tol, 1000 if k == 1000 else 3000)
+        outcome = race({OURS: ours, PLAIN: plain}, lambda _: {}, repeats=2 if quick else 3, tolerance=0.0)
+        exact = asot.sinkhorn_many(h.masses, cost=h.cost, reg=reg, tol=1e-12).values
+        result = outcome.answers[OURS]
+        errors = [np.abs(values / exact - 1.0).max() for values in (result.values, outcome.answers[PLAIN])]
+        require(f"k = {k}, ε = {share:g} max C", float(errors[0]), tol)
+        rows.append(
+            [
+                f"{k}",
+                f"{h.n_pairs:,}",
+                f"{share:g}",
+                f"{tol:g}",
+                microseconds(outcome.seconds[OURS] / h.n_pairs),
+                ratio(outcome.seconds[PLAIN] / outcome.seconds[OURS], 1.0),
+                f"{errors[0]:.0e}",
+                f"{errors[1]:.0e}",
+            ]
+        )
+    columns = ["k", "pairs", "ε / max C", "tol", "asot, µs/pair", f"faster than {PLAIN}", "error, asot", "error, NumPy"]
+    return Table("To a tolerance, all pairs; error: largest relative difference from tol = 1e-12:", columns, rows)
 
 
 def _pot_loop(h: Histograms, pairs: Pairs) -> Float:
@@ -181,37 +278,6 @@ def _in_batches(h: Histograms, pairs: Pairs, size: int, method: str, tensor: Any
         seconds += time.perf_counter() - started
         values.append(np.asarray(solved.value_linear))
     return SelfTimed(seconds, np.concatenate(values))
-
-
-# ---------------------------------------------------------------------------------------------- POT with PyTorch
-
-
-@contextmanager
-def _torch_worker() -> Iterator[ProcessPoolExecutor | None]:
-    """A process in which POT may see PyTorch (see `benchmarks.peers`), or None where it is not installed."""
-    if importlib.util.find_spec("torch") is None:
-        yield None
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=_show_torch_to_pot) as worker:
-        yield worker
-
-
-def _show_torch_to_pot() -> None:
-    os.environ["POT_BACKEND_DISABLE_PYTORCH"] = ""
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def _ask(worker: ProcessPoolExecutor, h: Histograms, pairs: Pairs, size: int) -> SelfTimed:
-    return worker.submit(_in_torch_batches, h, pairs, size).result()
-
-
-def _in_torch_batches(h: Histograms, pairs: Pairs, size: int) -> SelfTimed:
-    import torch
-
-    return _in_batches(h, pairs, size, "sinkhorn", tensor=torch.from_numpy)
 
 
 # ---------------------------------------------------------------------------------------------- convergence

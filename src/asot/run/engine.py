@@ -108,7 +108,8 @@ def solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int, first: 
     if _is_short(solver, len(pairs) - first, jobs):
         yield from CallingThread().map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
         return
-    per_tile = max(1, min(per_tile, -(-(len(pairs) - first) // (4 * jobs))))  # enough tiles to keep every thread busy
+    if jobs > 1:  # enough tiles to keep every thread busy
+        per_tile = max(1, min(per_tile, -(-(len(pairs) - first) // (4 * jobs))))
     yield from Threads(jobs).map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
 
 
