@@ -102,6 +102,42 @@ def swept(A, B, cost, reg, count, start_at_target=False):
     return tuple(np.float64(part) for part in parts)
 
 
+def unbalanced_values(A, B, cost, reg, reg_m):
+    """Entropic transport with KL marginals: ⟨T, C⟩, the objective, and its distance from the dual's, each (P,).
+
+    Plain log-domain sweeps in long double until potentials stop moving. The dual value is a lower bound of every plan's
+    objective, so a distance of 0 proves T.
+    """
+    A, B, M = A.astype(np.longdouble), B.astype(np.longdouble), cost.astype(np.longdouble) / np.longdouble(reg)
+    sigma = np.longdouble(reg) / np.longdouble(reg_m)
+    c, d = np.zeros(A.shape, np.longdouble), np.zeros(B.shape, np.longdouble)
+    for _ in range(100_000):
+        before = c
+        c = _soft_minimum(B, M, d) / (1 + sigma)
+        d = _soft_minimum(A, M.T, c) / (1 + sigma)
+        if np.abs(c - before).max() < 1e-17:
+            break
+    T = A[:, :, None] * B[:, None, :] * np.exp(c[:, :, None] + d[:, None, :] - M)
+    transport, objective = (T * M).sum((1, 2)), _divergence(T, A[:, :, None] * B[:, None, :], (1, 2))
+    objective += transport + (_divergence(T.sum(2), A, 1) + _divergence(T.sum(1), B, 1)) / sigma
+    held = (A * np.expm1(-sigma * c)).sum(1) + (B * np.expm1(-sigma * d)).sum(1)
+    dual = -held / sigma - T.sum((1, 2)) + A.sum(1) * B.sum(1)
+    return tuple(np.float64(part) for part in (reg * transport, reg * objective, reg * (objective - dual)))
+
+
+def _soft_minimum(B, M, d):
+    """-log Σ_j b_j exp(d_j - M_ij)."""
+    exponents = (_log(B) + d)[:, None, :] - M
+    top = exponents.max(axis=2)
+    return -top - np.log(np.exp(exponents - top[:, :, None]).sum(axis=2))
+
+
+def _divergence(x, y, axis):
+    """KL(x|y) = Σ x log(x/y) - x + y."""
+    ratio = np.where(x > 0, x / np.where(y > 0, y, 1), 1)
+    return (x * np.log(ratio) - x + y).sum(axis=axis)
+
+
 def _climb(A, B, M, phi, goal, steps):
     """φ of every pair, by sweeps and Newton steps of several lengths, until the marginal error is below ``goal``.
 

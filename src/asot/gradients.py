@@ -41,6 +41,7 @@ def sinkhorn_many(
     tol: float | None = 1e-9,
     value: str = "regularized",
     gradient: str = "envelope",
+    reg_m: float | None = None,
 ) -> Tensor:
     """Entropic transport between many histograms under one shared cost, gradients.
 
@@ -66,6 +67,9 @@ def sinkhorn_many(
         "envelope" differentiates the solution: by the envelope theorem, for "transport" implicitly. No iteration is
         recorded, and memory does not grow with their number. "iterations" records plain Sinkhorn iterations, with one
         graph for all pairs: what a short, fixed number of them computes (``tol=None``) is differentiated exactly.
+    reg_m : float, optional
+        Loose marginals, as in `asot.sinkhorn_many`: rows are not scaled. For "regularized" and "divergence", by
+        "envelope".
 
     Returns
     -------
@@ -91,9 +95,14 @@ def sinkhorn_many(
     """
     torch = _import_torch()
     as_choice(gradient, "gradient", ("envelope", "iterations"))
-    data = _read(A, B, cost, pairs, square=B is None or value == "divergence")
+    data = _read(A, B, cost, pairs, square=B is None or value == "divergence", scaled=reg_m is None)
     checked_cost = as_cost(data.cost.detach(), square=False)
-    how = SinkhornOptions.read(checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value)
+    how = SinkhornOptions.read(checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value, reg_m=reg_m)
+    if reg_m is not None and (value == "transport" or gradient == "iterations"):
+        raise ValueError(
+            "with reg_m, gradients are those of the objective: use value='regularized' or 'divergence', and "
+            "gradient='envelope'"
+        )
     solve = _unrolled if gradient == "iterations" else _differentiated
     values, unfinished = solve(data.A, data.B, data.cost, data.rows, data.columns, how)
     if value == "divergence":
@@ -194,7 +203,7 @@ def _import_torch() -> Any:
     return torch
 
 
-def _read(A: Tensor, B: Tensor | None, cost: Tensor, pairs: Any, *, square: bool) -> _Data:
+def _read(A: Tensor, B: Tensor | None, cost: Tensor, pairs: Any, *, square: bool, scaled: bool = True) -> _Data:
     """Check everything as the rest of the package does, then scale rows and symmetrise the cost, with gradients."""
     torch = _import_torch()
     tensors = {"A": A, "cost": cost} if B is None else {"A": A, "B": B, "cost": cost}
@@ -210,14 +219,14 @@ def _read(A: Tensor, B: Tensor | None, cost: Tensor, pairs: Any, *, square: bool
     as_cost(cost.detach(), square=False)
     if square:
         cost = _symmetrised(cost)
-    as_histograms(A.detach(), "A", cost.shape[0])
+    as_histograms(A.detach(), "A", cost.shape[0], scaled=scaled)
     if B is not None:
-        as_histograms(B.detach(), "B", cost.shape[1])
+        as_histograms(B.detach(), "B", cost.shape[1], scaled=scaled)
     pair_set = make_pairs(len(A), None if B is None else len(B), pairs)
     indices = pair_set.indices(0, len(pair_set)) if len(pair_set) else (np.empty(0, np.int64),) * 2
     rows, columns = (torch.as_tensor(part, device=A.device) for part in indices)
-    first = _scaled(A)
-    return _Data(first, first if B is None else _scaled(B), cost, rows, columns)
+    first, second = (_scaled(array) if scaled else array for array in (A, A if B is None else B))
+    return _Data(first, first if B is None else second, cost, rows, columns)
 
 
 def _scaled(histograms: Tensor) -> Tensor:
@@ -303,7 +312,10 @@ def _differentiated(
 def _gradients_by_envelope(
     solver: SinkhornTorch, a: Tensor, b: Tensor, c: Tensor, d: Tensor, w: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of regularized values, in units of ε: potentials (P, k) and (P, l), and the weighted sum (k, l) of the plans.
+    """Of regularized values, in units of ε: those in a (P, k) and b (P, l), and the weighted sum (k, l) of the plans.
+
+    The first are the potentials; with loose marginals Σb - e^(-σ c) + (1 - e^(-σ c)) / σ, whose first term is that of
+    the objective's (Σa)(Σb).
 
     Where the kernel exists, Σ_t w_t diag(u_t) K diag(v_t) = K ∘ (Uᵀ diag(w) V), and no plan is formed.
     """
@@ -311,7 +323,16 @@ def _gradients_by_envelope(
 
     from asot.entropic.shared_kernel import log_or_zero
 
-    potentials = log_or_zero(torch, a) + c, log_or_zero(torch, b) + d
+    options = solver.options
+    if options.sigma:
+        totals = (b, a) if options.value == "regularized" else (0.0 * b, 0.0 * a)
+        in_a, in_b = (
+            other.sum(1, keepdim=True) + 1.0 / options.sigma - (1.0 + 1.0 / options.sigma) * (-options.sigma * x).exp()
+            for other, x in zip(totals, (c, d), strict=True)
+        )
+        potentials = in_a, in_b
+    else:
+        potentials = log_or_zero(torch, a) + c, log_or_zero(torch, b) + d
     if solver.in_kernel:
         shift = 0.5 * (d.amax(1, keepdim=True) - c.amax(1, keepdim=True))  # c + t and d - t are the same plan
         U, V = w[:, None] * a * (c + shift).exp(), b * (d - shift).exp()
@@ -369,7 +390,7 @@ def _unrolled(
         if iteration < how.max_iter:
             c = next_c
     if how.regularized:
-        return how.reg * regularized_values(torch, a, b, c, d, row_sums), unfinished
+        return how.reg * regularized_values(torch, how, a, b, c, d, row_sums), unfinished
     if in_kernel:
         return how.reg * ((a * c.exp()) * ((b * d.exp()) @ (M * (-M).exp()).T)).sum(1), unfinished
     plans = a[:, :, None] * (b[:, None, :] * _bounded_exp(c[:, :, None] + d[:, None, :] - M))

@@ -183,6 +183,7 @@ def sinkhorn_many(
     tol: float | None = 1e-9,
     value: str = "transport",
     init: str = "ones",
+    reg_m: float | None = None,
     precision: str = "auto",
     device: str = "auto",
     n_jobs: int | None = None,
@@ -214,6 +215,12 @@ def sinkhorn_many(
     init : {"ones", "target"}
         Scaling of the columns before the first iteration: 1, or the second histogram as in the paper's code. Matters
         only where iterations are few.
+    reg_m : float, optional
+        ρ > 0, in the units of the cost: marginals may be missed, at a price of ρ KL, as in POT's `sinkhorn_unbalanced`.
+        Rows are then *not* scaled to total 1. Solves min ⟨T, C⟩ + ε KL(T|a⊗b) + ρ KL(T1|a) + ρ KL(Tᵀ1|b), which
+        "regularized" is the value of; "divergence" has the mass term of Séjourné et al. (2019). On the CPU, to a
+        tolerance. ``marginal_error`` is the distance from the row sums that the solution would have, as a share of
+        the mass of T.
     precision : {"auto", "float32", "tf32", "float64"}
         Arithmetic on a GPU: float32 by three TF32 products (relative error about 1e-6), one TF32 product (1e-3, twice
         as fast), or float64. "auto" takes float32 where ``tol`` allows it. The CPU always computes in float64.
@@ -234,8 +241,8 @@ def sinkhorn_many(
     'CONVERGED'
     """
     return run_sinkhorn(
-        A, B, cost=cost, reg=reg, pairs=pairs, max_iter=max_iter, tol=tol, value=value, init=init, precision=precision,
-        device=device, n_jobs=n_jobs, memory=memory, progress=progress, sink=sink, info={},
+        A, B, cost=cost, reg=reg, pairs=pairs, max_iter=max_iter, tol=tol, value=value, init=init, reg_m=reg_m,
+        precision=precision, device=device, n_jobs=n_jobs, memory=memory, progress=progress, sink=sink, info={},
     )  # fmt: skip
 
 
@@ -250,6 +257,7 @@ def run_sinkhorn(
     tol: float | None = 1e-9,
     value: str = "transport",
     init: str = "ones",
+    reg_m: float | None = None,
     precision: str = "auto",
     device: str,
     n_jobs: int | None,
@@ -262,12 +270,14 @@ def run_sinkhorn(
     devices.parse(device)
     as_choice(precision, "precision", sinkhorn_cuda.PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
-    options = SinkhornOptions.read(checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value, init=init)
-    first, second = _read_both(A, B, checked_cost)
+    options = SinkhornOptions.read(
+        checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value, init=init, reg_m=reg_m
+    )
+    first, second = _read_both(A, B, checked_cost, scaled=reg_m is None)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
     arithmetic = sinkhorn_cuda.choose_precision(precision, options.tol)
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, options.max_iter, as_n_jobs(n_jobs))
+    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, options, as_n_jobs(n_jobs))
 
     def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> Callable[[], SinkhornSharedCost]:
         return functools.partial(SinkhornSharedCost, A, B, checked_cost, options)
@@ -318,16 +328,17 @@ def _run(
 
 
 def _choose_for_sinkhorn(
-    device: str, precision: str, pairs: PairSet, cost: NDArray[np.float64], max_iter: int, n_jobs: int
+    device: str, precision: str, pairs: PairSet, cost: NDArray[np.float64], options: SinkhornOptions, n_jobs: int
 ) -> devices.Choice:
     if device == "cpu" and precision in ("float32", "tf32"):
         raise ValueError(f"precision={precision!r} is for GPUs; the CPU computes in float64")
-    work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, max_iter) / n_jobs
-    return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work)
+    work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, options.max_iter) / n_jobs
+    unfit = None if options.reg_m is None else "reg_m is solved on the CPU; asot.gradients takes it on a GPU"
+    return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work, unfit=unfit)
 
 
 def _read_both(
-    A: ArrayLike, B: ArrayLike | None, cost: NDArray[np.float64]
+    A: ArrayLike, B: ArrayLike | None, cost: NDArray[np.float64], *, scaled: bool = True
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    first = as_histograms(A, "A", cost.shape[0])
-    return first, None if B is None else as_histograms(B, "B", cost.shape[1])
+    first = as_histograms(A, "A", cost.shape[0], scaled=scaled)
+    return first, None if B is None else as_histograms(B, "B", cost.shape[1], scaled=scaled)

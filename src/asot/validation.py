@@ -92,8 +92,8 @@ def first_false(ok: NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmin(ok)), ok.shape))
 
 
-def as_histograms(values: Any, name: str, n_anchors: int) -> NDArray[np.float64]:
-    """Histograms (N, k), as float64 rows that sum to 1. Rows with another positive total are scaled."""
+def as_histograms(values: Any, name: str, n_anchors: int, *, scaled: bool = True) -> NDArray[np.float64]:
+    """Histograms (N, k), as float64 rows that sum to 1. Rows with another positive total are scaled, if ``scaled``."""
     if hasattr(values, "toarray"):  # scipy.sparse
         values = values.toarray()
     histograms = to_float_array(values, name)
@@ -119,9 +119,11 @@ def as_histograms(values: Any, name: str, n_anchors: int) -> NDArray[np.float64]
         peak = histograms.max(axis=1, keepdims=True)
         if not peak.all():
             raise ValueError(f"histogram {int(np.argmin(peak))} of {name} has zero total mass; drop it or give it mass")
+        if not scaled:
+            raise ValueError(f"histograms of {name} have totals from {total.min():g} to {total.max():g}; scale them")
         histograms = histograms / peak  # so that the total neither overflows nor vanishes
         total = histograms.sum(axis=1, keepdims=True)
-    return np.asarray(histograms / total, dtype=np.float64)
+    return np.asarray(histograms / total if scaled else histograms, dtype=np.float64)
 
 
 def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:

@@ -40,6 +40,7 @@ def test_projections_agree_with_pot(reg):
         H.T.copy(), cost, reg, weights, method="sinkhorn_log", numItermax=20_000, stopThr=1e-13
     )
     assert ours.info["converged"]
+    assert ours.info["status"] == "CONVERGED"
     assert np.abs(ours.masses - theirs / theirs.sum()).sum() < 1e-6
 
 
@@ -53,9 +54,11 @@ def test_small_reg_approaches_the_exact_value():
 
 def test_tiny_reg_stays_finite():
     H, cost, _ = problem()
-    found = asot.barycenter(H, cost, reg=1e-5, max_iter=30)
+    with pytest.warns(RuntimeWarning, match=r"stopped at max_iter=30 before tol=1e-07 was met: plans still"):
+        found = asot.barycenter(H, cost, reg=1e-5, max_iter=30)
     assert np.isfinite(found.masses).all()
     assert not found.info["converged"]
+    assert found.info["status"] == "MAX_ITER"
 
 
 def test_the_barycenter_of_one_histogram_is_that_histogram():

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from asot.entropic import log_newton
+from asot.entropic import eight_pairs, log_newton
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.entropic.scalings import Scalings
 from asot.entropic.shared_kernel import Answers, SharedKernel, solve_in_kernel
@@ -39,7 +39,7 @@ class SinkhornSharedCost:
     Parameters
     ----------
     A : (N, k), B : (M, l) or None
-        Rows of total 1.
+        Rows of total 1, or of any total where marginals are loose.
     cost : (k, l)
     options : SinkhornOptions
     """
@@ -52,7 +52,10 @@ class SinkhornSharedCost:
         if self._rule.largest <= KERNEL_RANGE:
             K = np.negative(M)
             np.exp(K, out=K)
-            self._kernel = SharedKernel(np, K, K.T, (K * M).T, self._rule)
+            fast = None
+            if options.sigma == 0.0 and K.size <= eight_pairs.LARGEST_KERNEL:
+                fast = functools.partial(eight_pairs.advance, eight_pairs.packed(K), eight_pairs.packed(K.T))
+            self._kernel = SharedKernel(np, K, K.T, (K * M).T, self._rule, options.sigma, fast)
         self.info = options.info(
             "Sinkhorn, log domain" if self._kernel is None else "Sinkhorn, shared kernel", "cpu", "float64"
         )
@@ -105,7 +108,7 @@ class SinkhornSharedCost:
 
     def _solve_in_log_domain(self, which: Indices, a: Float, b: Float, answers: Answers, stop: Indices) -> None:
         """Some pairs from the start, on the anchors that carry mass."""
-        options, values, M = self._options, np.zeros((len(which), 2)), self._M
+        options, values, M = self._options, np.zeros((len(which), 3)), self._M
         phi, psi = (np.full((len(which), x.shape[1]), -np.inf) for x in (a, b))
         found = (values, answers.marginal_error, phi, psi, stop)
         if options.tol is None:
@@ -114,10 +117,12 @@ class SinkhornSharedCost:
             answers.n_iter[which], answers.status[which] = options.max_iter, Status.FIXED_ITERATIONS
         else:
             goal = max(1e-4 * options.tol, self._rule.rounding)  # Newton's last step overshoots any goal
-            log_newton.anneal_pairs(which, a, b, M, goal, options.max_iter, answers.n_iter, *found)
-            done = answers.marginal_error[which] <= self._rule.goal(values[:, 0])
+            log_newton.anneal_pairs(which, a, b, M, options.sigma, goal, options.max_iter, answers.n_iter, *found)
+            done = answers.marginal_error[which] <= self._rule.goal(values[:, 0] / values[:, 2])
             answers.status[which] = np.where(done, Status.CONVERGED, Status.MAX_ITER)
         answers.values[which] = values[:, int(options.regularized)]
+        if options.sigma and options.value == "regularized":
+            answers.values[which] += a[which].sum(1) * b[which].sum(1)
         if answers.c is not None:
             with np.errstate(divide="ignore", invalid="ignore"):  # where there is no mass, 0 is as good as anything
                 answers.c[which] = np.where(a[which] > 0, phi - np.log(a[which]), 0.0)

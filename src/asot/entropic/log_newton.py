@@ -8,6 +8,10 @@ Everything is in units of ε: potentials φ, ψ and costs M = C/ε, with the pla
   is a - T1 and its Hessian -(diag(T1) - T diag(1/b) Tᵀ). Where Sinkhorn needs 10⁵ sweeps (small ε), it needs a few;
 * *annealing* starts at a large ε and lowers it, each level from the last one's potentials.
 
+With loose marginals (σ = ε/ρ, see `asot.entropic.options`) column sums become b e^(-σ d) and row sums should be
+a e^(-σ c), where φ = log a + c and ψ = log b + d; in the Hessian (1 + σ) Tᵀ1 stands in place of b, and its diagonal
+gains σ times the row sums that are wanted. σ = 0 is the problem with exact marginals.
+
 Only the anchors that carry mass take part. A Newton step counts as one iteration. The pairs of a tile are solved one
 after the other inside compiled code, so that threads do not wait for each other.
 """
@@ -44,22 +48,22 @@ STALLED = 50
 
 
 @inlined
-def _fit_row(i, a, M, phi, psi):  # type: ignore[no-untyped-def]
-    """φ_i ← log a_i - log Σ_j exp(ψ_j - M_ij): the row sum becomes a_i."""
+def _fit_row(i, a, M, sigma, phi, psi):  # type: ignore[no-untyped-def]
+    """φ_i ← log a_i - log Σ_j exp(ψ_j - M_ij) / (1 + σ)."""
     top = -np.inf
     for j in range(M.shape[1]):
         top = max(top, psi[j] - M[i, j])
     total = 0.0
     for j in range(M.shape[1]):
         total += np.exp(psi[j] - M[i, j] - top)
-    phi[i] = np.log(a[i]) - top - np.log(total)
+    phi[i] = np.log(a[i]) - (top + np.log(total)) / (1.0 + sigma)
 
 
 @inlined
-def _fit_columns(a, b, M, phi, psi, T, row_sum):  # type: ignore[no-untyped-def]
-    """ψ_j ← log b_j - log Σ_i exp(φ_i - M_ij): column sums become b.
+def _fit_columns(a, b, M, sigma, phi, psi, T, row_sum, column_sum, wanted):  # type: ignore[no-untyped-def]
+    """ψ_j ← log b_j - log Σ_i exp(φ_i - M_ij) / (1 + σ): column sums become b e^(-σ d).
 
-    Also fills the plan T (p, q) and its row sums, and returns the marginal error Σ|T1 - a|.
+    Also fills the plan T (p, q), its row and column sums and the row sums that are wanted; returns the marginal error.
     """
     p, q = M.shape
     for j in range(q):
@@ -75,27 +79,32 @@ def _fit_columns(a, b, M, phi, psi, T, row_sum):  # type: ignore[no-untyped-def]
         for j in range(q):
             scale[j] += T[i, j]
     for j in range(q):
-        psi[j] = np.log(b[j]) - psi[j] - np.log(scale[j])
-        scale[j] = b[j] / scale[j]
+        d = -(psi[j] + np.log(scale[j])) / (1.0 + sigma)
+        psi[j] = np.log(b[j]) + d
+        column_sum[j] = b[j] * np.exp(-sigma * d) if sigma > 0.0 else b[j]
+        scale[j] = column_sum[j] / scale[j]
     error = 0.0
+    mass = 0.0
     for i in range(p):
         total = 0.0
         for j in range(q):
             T[i, j] *= scale[j]
             total += T[i, j]
         row_sum[i] = total
-        error += abs(total - a[i])
-    return error
+        wanted[i] = a[i] * np.exp(-sigma * (phi[i] - np.log(a[i]))) if sigma > 0.0 else a[i]
+        error += abs(total - wanted[i])
+        mass += wanted[i]
+    return error / mass if sigma > 0.0 else error
 
 
 @inlined
-def _fit_rows(a, M, phi, psi, row_sum):  # type: ignore[no-untyped-def]
+def _fit_rows(a, M, sigma, phi, psi, row_sum):  # type: ignore[no-untyped-def]
     """Sinkhorn's update of all rows, from the row sums of the present plan where these did not vanish."""
     for i in range(len(a)):
         if row_sum[i] > 1e-290:
-            phi[i] += np.log(a[i]) - np.log(row_sum[i])
+            phi[i] = np.log(a[i]) + (phi[i] - np.log(row_sum[i])) / (1.0 + sigma)
         else:
-            _fit_row(i, a, M, phi, psi)
+            _fit_row(i, a, M, sigma, phi, psi)
 
 
 @reordered
@@ -107,22 +116,22 @@ def _dot(x, y, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _newton_direction(a, b, T, row_sum, W, scaled, step):  # type: ignore[no-untyped-def]
-    """Solve (L + diag|r| / LARGEST_MOVE) step = r with r = a - T1 and L = diag(T1) - T diag(1/b) Tᵀ.
+def _newton_direction(T, sigma, row_sum, column_sum, wanted, W, scaled, step):  # type: ignore[no-untyped-def]
+    """Solve (L + G) step = r with r = t - T1, t the row sums that are wanted, and L the Laplacian of a graph.
 
-    L is the Laplacian of a graph whose edges weigh W_ik = Σ_j T_ij T_kj / b_j; the second term ties every node to the
-    ground, which keeps all entries of the step within LARGEST_MOVE and vanishes with the residual. Eliminating a node
-    of such a graph only adds to the weights between its neighbours: without a subtraction they keep all their digits
-    (Grassmann, Taksar, Heyman), even where the plan falls into blocks that hardly touch and a Cholesky factor would be
-    noise. Returns the largest entry.
+    Its edges weigh W_ik = Σ_j T_ij T_kj / ((1 + σ) (Tᵀ1)_j). G ties every node to the ground: by σ t + σ/(1 + σ) T1 and
+    by |r| / LARGEST_MOVE, which keeps all entries of the step within LARGEST_MOVE and vanishes with the residual.
+    Eliminating a node of such a graph only adds to the weights between its neighbours: without a subtraction they keep
+    all their digits (Grassmann, Taksar, Heyman), even where the plan falls into blocks that hardly touch and a Cholesky
+    factor would be noise. Returns the largest entry.
     """
-    p = len(a)
-    q = len(b)
+    p, q = T.shape
+    loose = sigma / (1.0 + sigma)
     for i in range(p):
-        step[i] = a[i] - row_sum[i]
-        W[i, i] = abs(step[i]) / LARGEST_MOVE
+        step[i] = wanted[i] - row_sum[i]
+        W[i, i] = abs(step[i]) / LARGEST_MOVE + sigma * wanted[i] + loose * row_sum[i]
         for j in range(q):
-            scaled[j] = T[i, j] / b[j]
+            scaled[j] = T[i, j] / ((1.0 + sigma) * column_sum[j])
         for k in range(i + 1, p):
             W[i, k] = _dot(scaled, T[k], q)
     for v in range(p):
@@ -145,12 +154,20 @@ def _newton_direction(a, b, T, row_sum, W, scaled, step):  # type: ignore[no-unt
 
 
 @inlined
-def _semidual(a, b, phi, psi):  # type: ignore[no-untyped-def]
-    return _dot(a, phi, len(a)) + _dot(b, psi, len(b))
+def _semidual(a, b, sigma, phi, psi, column_sum):  # type: ignore[no-untyped-def]
+    """⟨a, φ⟩ + ⟨b, ψ⟩; with loose marginals Σ a (1 - e^(-σ c)) / σ + Σ b (1 - e^(-σ d)) / σ - Σ Tᵀ1."""
+    if sigma == 0.0:
+        return _dot(a, phi, len(a)) + _dot(b, psi, len(b))
+    total = 0.0
+    for i in range(len(a)):
+        total -= a[i] * np.expm1(-sigma * (phi[i] - np.log(a[i]))) / sigma
+    for j in range(len(b)):
+        total -= b[j] * np.expm1(-sigma * (psi[j] - np.log(b[j]))) / sigma + column_sum[j]
+    return total
 
 
 @inlined
-def _climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
+def _climb(a, b, M, sigma, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
     """From φ, sweep and Newton in turn until the marginal error is at most ``tol``; φ and ψ are updated in place.
 
     A Newton step is kept where it raises the semi-dual or lowers the marginal error, by halving if need be; one that
@@ -167,23 +184,26 @@ def _climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-
     trial = np.empty(p)
     trial_psi = np.empty(q)
     scaled = np.empty(q)
-    error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+    column_sum = np.empty(q)
+    wanted = np.empty(p)
+    trial_wanted = np.empty(p)
+    error = _fit_columns(a, b, M, sigma, phi, psi, T, row_sum, column_sum, wanted)
     steps = 0
     best = error
     best_at = 0
     while (error > tol or steps == 0) and steps < max_steps and steps - best_at < STALLED and stop[0] == 0:
         steps += 1
-        _fit_rows(a, M, phi, psi, row_sum)
-        error = _fit_columns(a, b, M, phi, psi, T, row_sum)
+        _fit_rows(a, M, sigma, phi, psi, row_sum)
+        error = _fit_columns(a, b, M, sigma, phi, psi, T, row_sum, column_sum, wanted)
         if error > tol:
-            height = _semidual(a, b, phi, psi)
-            largest = _newton_direction(a, b, T, row_sum, W, scaled, step)
+            height = _semidual(a, b, sigma, phi, psi, column_sum)
+            largest = _newton_direction(T, sigma, row_sum, column_sum, wanted, W, scaled, step)
             length, factor = 1.0, 0.5
             for attempt in range(TRIALS):
                 for i in range(p):
                     trial[i] = phi[i] + length * step[i]
-                trial_error = _fit_columns(a, b, M, trial, trial_psi, T, trial_row_sum)
-                trial_height = _semidual(a, b, trial, trial_psi)
+                trial_error = _fit_columns(a, b, M, sigma, trial, trial_psi, T, trial_row_sum, column_sum, trial_wanted)
+                trial_height = _semidual(a, b, sigma, trial, trial_psi, column_sum)
                 better = trial_error < 0.9 * error or trial_height > height + 1e-13 * abs(height)
                 if attempt == 0 and better and largest > 0.5 * LARGEST_MOVE and trial_error > 0.5 * error:
                     factor = 2.0  # blocks that hardly touch may have many ε to go before any mass moves
@@ -202,7 +222,7 @@ def _climb(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-
 
 
 @inlined
-def _anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
+def _anneal(a, b, M, sigma, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
     """Solve from nothing at any ε: levels of falling ε, coarse but for the last. Returns (steps, marginal error)."""
     largest = M.max()
     level = 1.0
@@ -214,7 +234,7 @@ def _anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped
         # At `level` times ε the potentials in units of that ε are φ / level.
         phi /= level
         goal = tol if level == 1.0 else COARSE_TOLERANCE
-        used, error = _climb(a, b, M / level, phi, psi, goal, max_steps - steps, stop)
+        used, error = _climb(a, b, M / level, sigma * level, phi, psi, goal, max_steps - steps, stop)
         steps += used
         if level == 1.0:
             return steps, error
@@ -223,17 +243,28 @@ def _anneal(a, b, M, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped
 
 
 @inlined
-def _plan_values(M, phi, psi):  # type: ignore[no-untyped-def]
-    """In units of ε: the transport cost ⟨T, M⟩ and the regularized value ⟨T, M⟩ - H(T), H(T) = -Σ T (log T - 1)."""
+def _plan_values(a, b, M, sigma, phi, psi):  # type: ignore[no-untyped-def]
+    """In units of ε: the cost ⟨T, M⟩, the objective (see `shared_kernel.regularized_values`), and the mass of T."""
     cost = 0.0
-    regularized = 0.0
+    mass = 0.0
+    entropy = 0.0
     for i in range(M.shape[0]):
+        row_sum = 0.0
         for j in range(M.shape[1]):
             log_mass = phi[i] + psi[j] - M[i, j]
-            mass = np.exp(log_mass)
-            cost += mass * M[i, j]
-            regularized += mass * (M[i, j] + log_mass - 1.0)
-    return cost, regularized
+            flow = np.exp(log_mass)
+            cost += flow * M[i, j]
+            entropy += flow * log_mass
+            row_sum += flow
+        mass += row_sum
+        if sigma > 0.0 and row_sum > 0.0:
+            entropy += row_sum * (np.log(row_sum / a[i]) / sigma - np.log(a[i]))
+    if sigma == 0.0:
+        return cost, cost + entropy - mass, mass
+    for j in range(M.shape[1]):
+        column_sum = b[j] * np.exp(-sigma * (psi[j] - np.log(b[j])))
+        entropy -= column_sum * psi[j]
+    return cost, cost + entropy - mass + (a.sum() + b.sum() - 2.0 * mass) / sigma, mass
 
 
 # ------------------------------------------------------------------------------------------------- the pairs of a tile
@@ -264,8 +295,8 @@ def sweep_pairs(which, A, B, M, first, start_at_target, count, answers, error, p
         those without mass.
     start_at_target : bool
         Start at V = B.
-    answers : (n, 2)
-        Receives ⟨T, M⟩ and ⟨T, M⟩ - H(T).
+    answers : (n, 3)
+        Receives ⟨T, M⟩, the objective and the mass of T.
     phi : (n, k), psi : (n, l)
         Receive the potentials of the anchors with mass.
     """
@@ -288,7 +319,7 @@ def sweep_pairs(which, A, B, M, first, start_at_target, count, answers, error, p
         advance(ws, p, q, 1.0, count - 1, stop)
         _, error[t] = measure(ws, p, q)
         own_phi, own_psi = ws.phi[:p] + np.log(ws.u[:p]), ws.psi[:q] + np.log(ws.v[:q])
-        answers[o] = _plan_values(block, own_phi, own_psi)
+        answers[o] = _plan_values(a, b, block, 0.0, own_phi, own_psi)
         phi[o][rows] = own_phi
         psi[o][columns] = own_psi
 
@@ -308,7 +339,7 @@ def _fill(ws, a, b, block):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def anneal_pairs(which, A, B, M, tol, max_steps, n_steps, answers, error, phi, psi, stop):  # type: ignore[no-untyped-def]
+def anneal_pairs(which, A, B, M, sigma, tol, max_steps, n_steps, answers, error, phi, psi, stop):  # type: ignore[no-untyped-def]
     """Solve some pairs until their marginal error is at most ``tol``, or ``n_steps`` (P,) is ``max_steps``.
 
     The other parameters are those of `sweep_pairs`.
@@ -319,8 +350,8 @@ def anneal_pairs(which, A, B, M, tol, max_steps, n_steps, answers, error, phi, p
         t = which[o]
         rows, columns, a, b, block = _with_mass(t, A, B, M)
         own_phi, own_psi = np.zeros(len(rows)), np.zeros(len(columns))
-        steps, error[t] = _anneal(a, b, block, own_phi, own_psi, tol, max_steps - n_steps[t], stop)
+        steps, error[t] = _anneal(a, b, block, sigma, own_phi, own_psi, tol, max_steps - n_steps[t], stop)
         n_steps[t] += steps
-        answers[o] = _plan_values(block, own_phi, own_psi)
+        answers[o] = _plan_values(a, b, block, sigma, own_phi, own_psi)
         phi[o][rows] = own_phi
         psi[o][columns] = own_psi

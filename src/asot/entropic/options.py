@@ -6,6 +6,12 @@ T = diag(u) K diag(v) with K = exp(-C/ε).
 *Iteration.* One update of both scalings, rows first: u ← a / (K v), v ← b / (Kᵀ u). Column sums are then exact, and the
 *marginal error* is Σ|T1 - a|. One Newton step together with the update before it counts as one iteration, too.
 
+*Loose marginals* (``reg_m``, ρ): T minimizes ⟨T, C⟩ + ε KL(T|a⊗b) + ρ KL(T1|a) + ρ KL(Tᵀ1|b), a and b of any totals.
+With T_ij = a_i b_j exp(c_i + d_j - C_ij/ε) and σ = ε/ρ an update is c ← -log(Σ_j b_j exp(d_j - C_ij/ε)) / (1 + σ), and
+the same for d. Each contracts the distance to the solution, max |c - c*|, by 1 / (1 + σ), so the rate of an iteration
+is at most 1 / (1 + σ)². Row sums should be a e^(-σ c): the marginal error is the distance from these, as a share of the
+mass of T. With σ = 0 all of it is the balanced problem.
+
 *Stop.* Without a tolerance: after exactly ``max_iter`` iterations, all of them plain updates. With one: a pair stops
 when its marginal error is at most its *goal*, and when what is still missing, extrapolated from the measured rate, is
 so as well. The goal is ``tol`` times value / max C (at least 1e-4, at most 1), because that is how far a value can be
@@ -53,6 +59,8 @@ class SinkhornOptions:
     value: str = "transport"
     init: str = "ones"
     """First column scaling: 1, or the second histogram."""
+    reg_m: float | None = None
+    """What it costs to miss a marginal, in the units of the cost; None: marginals are exact."""
 
     @classmethod
     def read(
@@ -64,6 +72,7 @@ class SinkhornOptions:
         tol: Any = 1e-9,
         value: str = "transport",
         init: str = "ones",
+        reg_m: Any = None,
     ) -> SinkhornOptions:
         """From what a caller gave, with an error that says what is wrong with it."""
         if value == "regularised":
@@ -74,6 +83,7 @@ class SinkhornOptions:
             as_tol(tol),
             as_choice(value, "value", VALUES),
             as_choice(init, "init", INITS),
+            _as_reg_m(reg_m, tol),
         )
 
     @property
@@ -85,6 +95,11 @@ class SinkhornOptions:
     def start_at_target(self) -> bool:
         return self.init == "target"
 
+    @property
+    def sigma(self) -> float:
+        """ε / reg_m; 0 where marginals are exact."""
+        return 0.0 if self.reg_m is None else self.reg / self.reg_m
+
     def info(self, solver: str, device: str, precision: str) -> dict[str, Any]:
         """For `Distances.info`."""
         return {
@@ -94,7 +109,17 @@ class SinkhornOptions:
             "reg": self.reg,
             "max_iter": self.max_iter,
             "tol": self.tol,
-        }
+        } | ({} if self.reg_m is None else {"reg_m": self.reg_m})
+
+
+def _as_reg_m(reg_m: Any, tol: Any) -> float | None:
+    if reg_m is None:
+        return None
+    if isinstance(reg_m, bool) or not isinstance(reg_m, (int, float, np.number)) or not 0 < reg_m < np.inf:
+        raise ValueError(f"reg_m must be None (exact marginals) or a number > 0; found {reg_m!r}")
+    if tol is None:
+        raise ValueError("reg_m needs a tolerance: unbalanced problems are iterated to convergence; found tol=None")
+    return float(reg_m)
 
 
 class Stopping(NamedTuple):

@@ -14,6 +14,7 @@ is no mass, too. Their logarithms are potentials: T_ij = a_i b_j exp(c_i + d_j -
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +23,9 @@ from asot.run.result import Status
 
 SLOW = 60
 """A pair that would need more plain updates than this goes on by Newton steps."""
+
+FAST_FROM = 20
+"""Updates in a row for which it pays to lay out a tile anew."""
 
 LARGEST_MOVE = 4.0
 """A Newton step changes no potential by more than this many ε, as long as mass is misplaced."""
@@ -41,6 +45,16 @@ class SharedKernel(NamedTuple):
     KT: Any  # (l, k)
     KMT: Any  # (l, k) transposed K ∘ M
     rule: Stopping
+    sigma: float = 0.0
+    """ε / reg_m: how loosely marginals are held; 0 where they are exact."""
+    fast: Callable[[Any, Any, Any, int, Any], Any] | None = None
+    """A faster way to make many updates in a row, where there is one: (a, b, V, count, stop) → V."""
+
+    def damped(self, sums: Any) -> Any:
+        """What masses are divided by, from products with the kernel."""
+        if self.sigma == 0.0:
+            return sums
+        return self.xp.exp(self.xp.log(sums) / (1.0 + self.sigma))
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class Answers:
 
 
 class _Iterate(NamedTuple):
-    """Where some pairs of a tile stand: U = a ⊘ R, V = b ⊘ S, KV = V Kᵀ."""
+    """Where some pairs of a tile stand: U = a ⊘ R, V = b ⊘ S, KV = V Kᵀ, not damped yet."""
 
     which: Any
     a: Any
@@ -85,18 +99,13 @@ def solve_in_kernel(
     V = b + 0.0 if options.start_at_target else xp.ones_like(b)
     at = _Iterate(order, a, b, xp.empty_like(a), xp.empty_like(b), xp.empty_like(a), V, V @ kernel.KT)
     previous, before, slow, still_open = xp.zeros_like(a[:, 0]) + xp.inf, 0, [], []
-    for iteration in range(1, options.max_iter + 1):
-        at = at._replace(R=at.KV, KV=at.R)  # the new KV goes where the old R was
-        xp.divide(at.a, at.R, out=at.U)
-        xp.matmul(at.U, kernel.K, out=at.S)
-        xp.divide(at.b, at.S, out=at.V)
-        xp.matmul(at.V, kernel.KT, out=at.KV)
+    iteration = 0
+    while True:
+        at, iteration = _to_next_look(kernel, at, options, iteration, stop)
         last = iteration == options.max_iter or stop[0] != 0
-        if not last and (options.tol is None or (iteration != FIRST_LOOK and iteration % LOOK_EVERY != 0)):
-            continue
-        error = xp.abs(at.U * at.KV - at.a).sum(1)
+        error = _error(kernel, at)
         if last:
-            goal = None if options.tol is None else 1e-2 * rule.goal(_transported(kernel, at))
+            goal = None if options.tol is None else 1e-2 * _goal(kernel, at)
             still_open.append(_leave(kernel, answers, at, options, iteration, None if goal is None else error <= goal))
             break
         rate = (error / previous) ** (1.0 / (iteration - before))
@@ -124,13 +133,67 @@ def solve_in_kernel(
     return _joined(xp, still_open)
 
 
+def _to_next_look(
+    kernel: SharedKernel, at: _Iterate, options: SinkhornOptions, done: int, stop: Any
+) -> tuple[_Iterate, int]:
+    """Updates up to the next iteration in which errors are looked at, or the last; which one it is."""
+    look = options.max_iter
+    if options.tol is not None:
+        look = min(look, FIRST_LOOK if done < FIRST_LOOK else done // LOOK_EVERY * LOOK_EVERY + LOOK_EVERY)
+    if kernel.fast is not None and look - done > FAST_FROM:
+        V = kernel.fast(at.a, at.b, at.V, look - done - 1, stop)
+        at, done = at._replace(V=V, KV=V @ kernel.KT), look - 1
+    while done < look:
+        at, done = _update(kernel, at) if kernel.sigma else _update_in_place(kernel, at), done + 1
+        if stop[0] != 0:
+            break
+    return at, done
+
+
 def _joined(xp: Any, parts: Any) -> Any:
     return parts[0] if len(parts) == 1 else xp.concatenate(list(parts))
+
+
+def _update_in_place(kernel: SharedKernel, at: _Iterate) -> _Iterate:
+    """One plain update with exact marginals, for which no memory is asked."""
+    xp = kernel.xp
+    at = at._replace(R=at.KV, KV=at.R)  # the new KV goes where the old R was
+    xp.divide(at.a, at.R, out=at.U)
+    xp.matmul(at.U, kernel.K, out=at.S)
+    xp.divide(at.b, at.S, out=at.V)
+    xp.matmul(at.V, kernel.KT, out=at.KV)
+    return at
+
+
+def _update(kernel: SharedKernel, at: _Iterate) -> _Iterate:
+    """One plain update."""
+    R = kernel.damped(at.KV)
+    U = at.a / R
+    S = kernel.damped(U @ kernel.K)
+    V = at.b / S
+    return at._replace(R=R, S=S, U=U, V=V, KV=V @ kernel.KT)
+
+
+def _wanted(kernel: SharedKernel, at: _Iterate) -> Any:
+    """The row sums that T should have: a, or a e^(-σ c) where marginals may give."""
+    return at.a * kernel.xp.exp(kernel.sigma * kernel.xp.log(at.R)) if kernel.sigma else at.a
+
+
+def _error(kernel: SharedKernel, at: _Iterate) -> Any:
+    """Marginal errors (P,): misplaced mass, as a share of all mass that is transported."""
+    wanted = _wanted(kernel, at)
+    error = kernel.xp.abs(at.U * at.KV - wanted).sum(1)
+    return error / wanted.sum(1) if kernel.sigma else error
 
 
 def _transported(kernel: SharedKernel, at: _Iterate) -> Any:
     """⟨T, M⟩ (P,)."""
     return (at.U * (at.V @ kernel.KMT)).sum(1)
+
+
+def _goal(kernel: SharedKernel, at: _Iterate) -> Any:
+    values = _transported(kernel, at)
+    return kernel.rule.goal(values / (at.U * at.KV).sum(1) if kernel.sigma else values)
 
 
 def _converged(kernel: SharedKernel, at: _Iterate, error: Any, rate: Any) -> Any:
@@ -140,7 +203,7 @@ def _converged(kernel: SharedKernel, at: _Iterate, error: Any, rate: Any) -> Any
     done = missing <= max(rule.tol, rule.rounding)
     near = kernel.xp.where(done)[0]
     if len(near):
-        done[near] = missing[near] <= rule.goal(_transported(kernel, at.only(near)))
+        done[near] = missing[near] <= _goal(kernel, at.only(near))
     return done
 
 
@@ -151,9 +214,9 @@ def _leave(
     xp, which = kernel.xp, at.which
     row_sums = at.U * at.KV
     c, d = -xp.log(at.R), -xp.log(at.S)
-    error = xp.abs(row_sums - at.a).sum(1)
+    error = _error(kernel, at)
     if options.regularized:
-        values = regularized_values(xp, at.a, at.b, c, d, row_sums)
+        values = regularized_values(xp, options, at.a, at.b, c, d, row_sums)
     else:
         values = _transported(kernel, at)
     answers.values[which], answers.marginal_error[which], answers.n_iter[which] = values, error, iteration
@@ -166,10 +229,20 @@ def _leave(
     return which[~xp.isfinite(values + error + c.sum(1) + d.sum(1))]
 
 
-def regularized_values(xp: Any, a: Any, b: Any, c: Any, d: Any, row_sums: Any) -> Any:
-    """⟨T, M⟩ - H(T) in units of ε, for plans with exact column sums; ``row_sums`` (P, k) are those they have."""
-    potentials = (row_sums * (log_or_zero(xp, a) + c)).sum(1) + (b * (log_or_zero(xp, b) + d)).sum(1)
-    return potentials - row_sums.sum(1)
+def regularized_values(xp: Any, options: SinkhornOptions, a: Any, b: Any, c: Any, d: Any, row_sums: Any) -> Any:
+    """The objective in units of ε, for plans with the column sums they should have and the given row sums (P, k).
+
+    With exact marginals that is ⟨T, M⟩ - H(T). With loose ones it is ⟨T, M⟩ + KL(T|a⊗b) + (KL(T1|a) + KL(Tᵀ1|b)) / σ,
+    in which the column potentials cancel. Divergences are made of it without the term (Σa)(Σb): what is left of the
+    self terms then is the mass term that they need (Séjourné et al. 2019).
+    """
+    mass = row_sums.sum(1)
+    if options.sigma == 0.0:
+        return (row_sums * (log_or_zero(xp, a) + c)).sum(1) + (b * (log_or_zero(xp, b) + d)).sum(1) - mass
+    log_ratio = log_or_zero(xp, xp.where(a > 0, row_sums, 0.0)) - log_or_zero(xp, a)
+    first, second = a.sum(1), b.sum(1)
+    values = (row_sums * (c + log_ratio / options.sigma)).sum(1) - mass + (first + second - 2 * mass) / options.sigma
+    return values if options.value == "divergence" else values + first * second
 
 
 def log_or_zero(xp: Any, masses: Any) -> Any:
@@ -185,9 +258,9 @@ def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, opti
     xp, rule = kernel.xp, kernel.rule
     still_open, failed = [], at.which < 0
     for _ in range(MOST_STEPS):
-        at, error = _update(kernel, at)
+        at = _update(kernel, at)
+        error, goal = _error(kernel, at), _goal(kernel, at)
         answers.n_iter[at.which] += 1
-        goal = rule.goal(_transported(kernel, at))
         # A Newton step is far below the goal or short of it, so little is lost by what the rate asks for beside.
         converged = error <= (goal * (1.0 - rate).clip(1e-3, 1.0)).clip(rule.rounding)
         converged = converged | (failed & (error <= 1e-2 * goal))
@@ -208,33 +281,24 @@ def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, opti
     return _joined(xp, still_open) if still_open else at.which
 
 
-def _update(kernel: SharedKernel, at: _Iterate) -> tuple[_Iterate, Any]:
-    """One plain update, and the marginal errors after it."""
-    U = at.a / at.KV
-    S = U @ kernel.K
-    V = at.b / S
-    KV = V @ kernel.KT
-    return at._replace(R=at.KV, S=S, U=U, V=V, KV=KV), kernel.xp.abs(U * KV - at.a).sum(1)
-
-
 def _step(kernel: SharedKernel, at: _Iterate, error: Any, stop: Any) -> tuple[_Iterate, Any]:
     """A Newton step, kept where it raises the semi-dual or lowers the marginal error; which pairs it did not help.
 
     Only KV is changed: the update that follows makes everything else from it.
     """
     xp, eps = kernel.xp, kernel.rule.eps
-    step, height, KV = _direction(kernel, at, error, stop), _semidual(xp, at), at.KV + 0.0
+    step, height, KV = _direction(kernel, at, error, stop), _semidual(kernel, at), at.KV + 0.0
     failed = at.which >= 0
     searching, length = xp.where(failed)[0], 1.0
     for _ in range(TRIALS):
         trial = at.only(searching)
         U = trial.U * xp.exp(length * step[searching])
-        S = U @ kernel.K
+        S = kernel.damped(U @ kernel.K)
         V = trial.b / S
         trial = trial._replace(R=trial.R * xp.exp(-length * step[searching]), S=S, U=U, V=V, KV=V @ kernel.KT)
-        lower = xp.abs(U * trial.KV - trial.a).sum(1) < 0.9 * error[searching]
+        lower = _error(kernel, trial) < 0.9 * error[searching]
         before = height[searching]
-        better = lower | (_semidual(xp, trial) > before + 450 * eps * xp.abs(before))
+        better = lower | (_semidual(kernel, trial) > before + 450 * eps * xp.abs(before))
         KV[searching[better]], failed[searching[better]] = trial.KV[better], False
         searching = searching[~better]
         if not len(searching):
@@ -243,26 +307,38 @@ def _step(kernel: SharedKernel, at: _Iterate, error: Any, stop: Any) -> tuple[_I
     return at._replace(KV=KV), failed
 
 
-def _semidual(xp: Any, at: _Iterate) -> Any:
-    """⟨a, c⟩ + ⟨b, d⟩ (P,), which differs from J by a constant."""
-    return -(at.a * xp.log(at.R)).sum(1) - (at.b * xp.log(at.S)).sum(1)
+def _semidual(kernel: SharedKernel, at: _Iterate) -> Any:
+    """⟨a, c⟩ + ⟨b, d⟩ (P,), which is J but for a constant; with loose marginals Σ a (1 - e^(-σ c)) / σ, and so on."""
+    xp, sigma = kernel.xp, kernel.sigma
+    if sigma == 0.0:
+        return -(at.a * xp.log(at.R)).sum(1) - (at.b * xp.log(at.S)).sum(1)
+    held = xp.exp(sigma * xp.log(at.S))
+    return -((at.a * xp.expm1(sigma * xp.log(at.R))).sum(1) + (at.b * (held - 1.0)).sum(1)) / sigma - (at.b * held).sum(
+        1
+    )
 
 
 def _direction(kernel: SharedKernel, at: _Iterate, error: Any, stop: Any) -> Any:
-    """x (P, k) with (diag(T1 + |r| / LARGEST_MOVE) - T diag(1/b) Tᵀ) x = r, r = a - T1, by conjugate gradients.
+    """x (P, k) with (diag(T1 + σt + |r| / LARGEST_MOVE) - T diag(1/b) Tᵀ) x = r, r = t - T1, by conjugate gradients.
+
+    t are the row sums that are wanted; with loose marginals, (1 + σ) Tᵀ1 stands in place of b.
 
     The system is a graph's Laplacian with every node tied to the ground, which keeps x within LARGEST_MOVE and vanishes
     with r. It is solved to a quarter of r, and better as r gets small, so that the last steps are quadratic.
     """
     xp, tol = kernel.xp, kernel.rule.tol
-    row_sums = at.U * at.KV
-    r = at.a - row_sums
+    row_sums, wanted, W = at.U * at.KV, _wanted(kernel, at), at.V / at.S
+    r = wanted - row_sums
     diagonal = row_sums + xp.abs(r) / LARGEST_MOVE
+    if kernel.sigma:
+        diagonal += kernel.sigma * wanted
+        W *= xp.exp(-kernel.sigma * xp.log(at.S)) / (1.0 + kernel.sigma)
+        error = error * wanted.sum(1)
     inverse = 1.0 / xp.where(diagonal > 0, diagonal, 1.0)
     goal = (error * xp.sqrt(error).clip(0.0, 0.25)).clip(1e-3 * tol)
     found, going = xp.zeros_like(r), xp.where(error > goal)[0]
     x, z = found[going], r * inverse
-    U, W, r, diagonal, inverse, p, z = (y[going] for y in (at.U, at.V / at.S, r, diagonal, inverse, z, z))
+    U, W, r, diagonal, inverse, p, z = (y[going] for y in (at.U, W, r, diagonal, inverse, z, z))
     rz = (r * z).sum(1)
     for _ in range(2 * r.shape[1] + 20):
         if stop[0] != 0:

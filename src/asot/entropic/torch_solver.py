@@ -56,7 +56,7 @@ class SinkhornTorch:
             M = self.M.to(cost.dtype)
             self.K = torch.exp(-M)  # (k, l)
             KT, KMT = self.K.T.contiguous(), (self.K * M).T.contiguous()  # (l, k)
-            self._kernel = SharedKernel(torch, self.K, KT, KMT, self._rules[cost.dtype])
+            self._kernel = SharedKernel(torch, self.K, KT, KMT, self._rules[cost.dtype], options.sigma)
 
     def solve(self, rows: Tensor, columns: Tensor) -> Answers:
         """The pairs (rows[t], columns[t]): int64 (P,) on the device of the histograms."""
@@ -89,8 +89,9 @@ class SinkhornTorch:
         for start, stop in tiles(len(which), self.plans_per_tile):
             part = which[start:stop]
             a, b = A[part].to(self._precise), B[part].to(self._precise)
-            a, b = a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True)  # float32 totals are off by 1e-7
-            problem = _LogProblem(a, b, self.M)
+            if not options.sigma:
+                a, b = a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True)  # float32 totals are off by 1e-7
+            problem = _LogProblem(a, b, self.M, options.sigma)
             if options.tol is None:
                 log_v = torch.log(b) if options.start_at_target else torch.zeros_like(b)
                 c, d, error = problem.sweeps(log_v, options.max_iter)
@@ -102,35 +103,41 @@ class SinkhornTorch:
             plans = problem.fit_columns(c)[1].mul_(b[:, None, :])
             transported = (plans * self.M).sum((1, 2))
             if options.tol is not None:
-                done = error <= rule.goal(transported)
+                done = error <= rule.goal(transported / plans.sum((1, 2)))
                 answers.status[part] = torch.where(done, int(Status.CONVERGED), int(Status.MAX_ITER)).to(torch.int8)
-            values = regularized_values(torch, a, b, c, d, plans.sum(2)) if options.regularized else transported
-            for array, found in (
-                (answers.values, values),
-                (answers.marginal_error, error),
-                (answers.c, c),
-                (answers.d, d),
-            ):
-                array[part] = found.to(array.dtype)
+            values = transported
+            if options.regularized:
+                values = regularized_values(torch, options, a, b, c, d, plans.sum(2))
+            places = (answers.values, answers.marginal_error, answers.c, answers.d)
+            for place, found in zip(places, (values, error, c, d), strict=True):
+                place[part] = found.to(place.dtype)
 
 
 class _LogProblem:
-    """P pairs under M = C/ε (k, l) in the log domain. Plans have the form T_ij = R_ij b_j with Σ_i R_ij = 1."""
+    """P pairs under M = C/ε (k, l) in the log domain. Plans are T_ij = R_ij b_j with Σ_i R_ij = e^(-σ d_j)."""
 
-    def __init__(self, a: Tensor, b: Tensor, M: Tensor) -> None:
-        self.a, self.b, self.M = a, b, M
+    def __init__(self, a: Tensor, b: Tensor, M: Tensor, sigma: float = 0.0) -> None:
+        self.a, self.b, self.M, self.sigma = a, b, M, sigma
         self.log_a, self.log_b = torch.log(a), torch.log(b)  # -∞ where there is no mass
 
     def fit_columns(self, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Column sums become b: d (P, l), R (P, k, l) and the row sums (P, k) of the plan."""
+        """Column sums become b e^(-σ d): d (P, l), R (P, k, l) and the row sums (P, k) of the plan."""
         R = (self.log_a + c)[:, :, None] - self.M
-        d = -torch.logsumexp(R, 1)
+        d = -torch.logsumexp(R, 1) / (1.0 + self.sigma)
         R = R.add_(d[:, None, :]).exp_()
         return d, R, (R @ self.b[:, :, None])[:, :, 0]
 
     def fit_rows(self, log_v: Tensor) -> Tensor:
-        """c (P, k) that makes row sums a, from the logarithms (P, l) of column scalings."""
-        return -torch.logsumexp(log_v[:, None, :] - self.M, 2)
+        """c (P, k) that makes row sums a e^(-σ c), from the logarithms (P, l) of column scalings."""
+        return -torch.logsumexp(log_v[:, None, :] - self.M, 2) / (1.0 + self.sigma)
+
+    def wanted(self, c: Tensor) -> Tensor:
+        """The row sums (P, k) that the plan should have."""
+        return self.a * torch.exp(-self.sigma * c) if self.sigma else self.a
+
+    def error(self, c: Tensor, row_sums: Tensor) -> Tensor:
+        wanted = self.wanted(c)
+        return (row_sums - wanted).abs().sum(1) / wanted.sum(1)
 
     def sweeps(self, log_v: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
         """Exactly ``count`` Sinkhorn iterations, rows first: c, d, marginal error."""
@@ -138,7 +145,7 @@ class _LogProblem:
             c = self.fit_rows(log_v)
             d, _, row_sums = self.fit_columns(c)
             log_v = self.log_b + d
-        return c, d, (row_sums - self.a).abs().sum(1)
+        return c, d, self.error(c, row_sums)
 
     def anneal(self, goal: float, budget: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Levels of falling ε, coarse but for the last: c, d, marginal error, steps (P,)."""
@@ -148,14 +155,14 @@ class _LogProblem:
         steps = torch.zeros_like(budget)
         while True:
             # At `level` times ε the potentials in units of that ε are c / level.
-            at_level = _LogProblem(self.a, self.b, self.M / level)
+            at_level = _LogProblem(self.a, self.b, self.M / level, self.sigma * level)
             c = at_level.climb(c / level, goal if level == 1.0 else COARSE_TOLERANCE, budget, steps) * level
             if level == 1.0:
                 break
             level /= ANNEALING_FACTOR
         d, _, row_sums = self.fit_columns(c)
         c = torch.where(self.a > 0, c, self.fit_rows(self.log_b + d))
-        return c, d, (row_sums - self.a).abs().sum(1), steps
+        return c, d, self.error(c, row_sums), steps
 
     def climb(self, c: Tensor, goal: float, budget: Tensor, steps: Tensor) -> Tensor:
         """From c, sweep and Newton in turn until marginal errors are at most ``goal``; ``steps`` counts on in place.
@@ -168,7 +175,7 @@ class _LogProblem:
         since_best = torch.zeros_like(steps)
         going = torch.nonzero(steps < budget)[:, 0]
         while len(going):
-            part = _LogProblem(self.a[going], self.b[going], self.M)
+            part = _LogProblem(self.a[going], self.b[going], self.M, self.sigma)
             moved, error = part.step(c[going], goal)
             c[going] = moved
             steps[going] += 1
@@ -189,9 +196,14 @@ class _LogProblem:
         searching = error > goal
         if not bool(searching.any()):
             return c, error
-        residual = self.a - row_sums
-        weights = (R * self.b[:, None, :]) @ R.transpose(1, 2)
-        direction = solve_laplacians(weights, residual.abs() / LARGEST_MOVE, residual)
+        wanted = self.wanted(c)
+        residual, ground, weights = wanted - row_sums, self.sigma * wanted, self.b
+        if self.sigma:
+            ground = ground + self.sigma / (1.0 + self.sigma) * row_sums
+            weights = self.b / ((1.0 + self.sigma) * R.sum(1))
+        direction = solve_laplacians(
+            (R * weights[:, None, :]) @ R.transpose(1, 2), ground + residual.abs() / LARGEST_MOVE, residual
+        )
         far = direction.abs().amax(1) > 0.5 * LARGEST_MOVE
         growing, length = torch.zeros_like(searching), torch.ones_like(error)
         for attempt in range(TRIALS):
@@ -212,7 +224,12 @@ class _LogProblem:
     def _judged(self, c: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Marginal errors (P,), semi-dual (P,), R and row sums."""
         d, R, row_sums = self.fit_columns(c)
-        return (row_sums - self.a).abs().sum(1), (self.a * c).sum(1) + (self.b * d).sum(1), R, row_sums
+        if self.sigma == 0.0:
+            height = (self.a * c).sum(1) + (self.b * d).sum(1)
+        else:
+            masses = self.a * torch.expm1(-self.sigma * c), self.b * torch.expm1(-self.sigma * d)
+            height = -(masses[0].sum(1) + masses[1].sum(1)) / self.sigma - row_sums.sum(1)
+        return self.error(c, row_sums), height, R, row_sums
 
 
 def solve_laplacians(weights: Tensor, ground: Tensor, residual: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""Eight float64 side by side: what `asot.jit.lanes` is for integers, for distances that have to be exact.
+"""Eight float64 side by side: what `asot.jit.lanes` is for integers, for distances that have to be
+exact, and for iterations of eight pairs in step.
 
 A value is an LLVM vector ``<8 x double>``. The functions are for kernels only (`asot.jit.compiled`). Arrays are
 contiguous float64; indices are not checked.
@@ -38,6 +39,12 @@ def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) 
     return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
 
 
+def _spread(builder: Any, number: Any) -> Any:
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+    order = ir.Constant(ir.VectorType(ir.IntType(32), DOUBLES), [0] * DOUBLES)
+    return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), order)
+
+
 @intrinsic
 def load(typing, array, index):
     """The entries index .. index + 7 of an array."""
@@ -66,9 +73,7 @@ def spread(typing, number):
     """The same number in all lanes."""
 
     def generate(context, builder, signature, arguments):
-        one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), arguments[0], ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), DOUBLES), [0] * DOUBLES)
-        return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), zeros)
+        return _spread(builder, arguments[0])
 
     return _lanes(types.float64), generate
 
@@ -95,3 +100,36 @@ def root(typing, a):
         return builder.call(function, arguments)
 
     return _lanes(_lanes), generate
+
+
+@intrinsic
+def zeros(typing):
+    """0 in all lanes."""
+
+    def generate(context, builder, signature, arguments):
+        return ir.Constant(_VECTOR, [0.0] * DOUBLES)
+
+    return _lanes(), generate
+
+
+@intrinsic
+def quotient(typing, a, b):
+    """a / b"""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fdiv(*arguments)
+
+    return _lanes(_lanes, _lanes), generate
+
+
+@intrinsic
+def add_product(typing, total, number, lanes):
+    """total + number · lanes, where the number is the same for all lanes."""
+
+    def generate(context, builder, signature, arguments):
+        total, number, lanes = arguments
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        fma = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v8f64")
+        return builder.call(fma, [_spread(builder, number), lanes, total])
+
+    return _lanes(_lanes, types.float64, _lanes), generate

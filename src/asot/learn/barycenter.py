@@ -8,12 +8,14 @@ small for float64.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.histograms import emd_many
+from asot.run.result import Status
 from asot.validation import as_cost, as_histograms, as_positive_int, as_reg, as_tol, to_float_array
 
 LARGEST_PROGRAM = 300_000
@@ -30,7 +32,7 @@ class Barycenter(NamedTuple):
     value: float
     """Σ_i w_i W(h_i, masses), by exact solves, however the masses were found."""
     info: dict[str, Any]
-    """How they were found: method, reg, iterations, and by how much mass the plans disagree."""
+    """How they were found: method and reg; if entropic, iterations, status, and on how much mass the plans disagree."""
 
     def __repr__(self) -> str:
         held = int((self.masses > 0).sum())
@@ -60,7 +62,8 @@ def barycenter(
         None solves the linear program exactly, up to 300,000 variables (the number of positive masses, times k). A
         number is the ε of the entropic problem, whose barycentre is smoother; "auto" is 5 percent of the median cost.
     max_iter, tol
-        Entropic: iterations end when the plans of all histograms agree on the barycentre up to ``tol`` in total mass.
+        Entropic: iterations end when the plans of all histograms agree on the barycentre up to ``tol`` in total mass. A
+        warning tells when ``max_iter`` comes first, and ``info["status"]`` is then "MAX_ITER".
 
     Examples
     --------
@@ -70,6 +73,21 @@ def barycenter(
     >>> masses, round(value, 6)
     (array([0., 0., 1., 0., 0.]), 1.333333)
     """
+    found = find_barycenter(histograms, cost, weights, reg=reg, max_iter=max_iter, tol=tol)
+    if found.info.get("status") == Status.MAX_ITER.name:
+        warnings.warn(
+            f"the barycenter stopped at max_iter={max_iter} before tol={tol:g} was met: plans still disagree on "
+            f"{found.info['disagreement']:.2g} of the mass; raise max_iter, reg or tol",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def find_barycenter(
+    histograms: ArrayLike, cost: ArrayLike, weights: ArrayLike | None, *, reg: Any, max_iter: int, tol: float
+) -> Barycenter:
+    """`barycenter` for callers that are content with an unfinished one."""
     price = as_cost(cost, square=True)
     table = as_histograms(histograms, "histograms", len(price))
     shares = _as_weights(weights, len(table))
@@ -146,8 +164,9 @@ def _by_projections(
         f = common - reached
         masses = np.exp(common - common.max())
         masses, done = masses / masses.sum(), done + 1
+    status = Status.CONVERGED if spread <= tol else Status.MAX_ITER
     info = {"method": "Bregman projections", "reg": reg, "n_iter": done, "disagreement": spread}
-    return masses, info | {"converged": spread <= tol}
+    return masses, info | {"converged": spread <= tol, "status": status.name}
 
 
 def _soft(score: Float, potentials: Float) -> Float:

@@ -25,7 +25,7 @@ from asot.anchors.space import AnchorSpace
 from asot.data.distributions import Distributions
 from asot.histograms import emd_many
 from asot.jit.compiled import compiled
-from asot.learn.barycenter import barycenter
+from asot.learn.barycenter import find_barycenter
 from asot.run.progress import Progress, ProgressLike
 from asot.run.sinks import Dense
 from asot.validation import as_choice, as_positive_int
@@ -203,7 +203,7 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
             for c in range(count):
                 members = np.flatnonzero(labels == c)
                 if reg > 0 and len(members) > 0:
-                    candidate = barycenter(H[members], cost, reg=reg, max_iter=200, tol=1e-4)
+                    candidate = find_barycenter(H[members], cost, None, reg=reg, max_iter=200, tol=1e-4)
                     if candidate.value * len(members) < distances[members, c].sum():
                         centers[c] = candidate.masses
         return best, steps, kept
