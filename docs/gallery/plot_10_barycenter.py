@@ -16,7 +16,7 @@ histograms = space.histograms(digits)
 
 fig, axes = plt.subplots(1, 5, figsize=(10, 2.2), layout="constrained")
 for digit, ax in enumerate(axes):
-    middle = asot.barycenter(histograms[labels == digit][:12], space.cost, reg=0.02 * space.cost.max())
+    middle = asot.barycenter(histograms[labels == digit][:12], space.cost, reg=0.02 * space.cost.max(), tol=1e-5)
     asot.plots.barycenter(middle, space.anchors, ax)
     ax.set_title(str(digit))
     ax.set_axis_off()
