@@ -67,3 +67,15 @@ def test_names_and_results_are_read_and_what_is_wrong_is_told():
             asot.group_differences(r, groups)
     with pytest.raises(ValueError, match="all pairs of one collection"):
         asot.group_differences(asot.pairwise_exact(D, D[:2]), ["a", "a", "b", "b"])
+
+
+def test_the_share_of_noise_is_told_where_it_is_known():
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(size=(40, 2)) for _ in range(8)])
+    r = asot.pairwise_exact(D)
+    found = asot.group_differences(r, np.arange(8) % 2, noise=asot.noise_floor(D), random_state=0)
+    assert 0.7 < found.noise_share < 1.3  # all of it is noise
+    assert "of the mean distance is noise" in repr(found)
+    assert asot.group_differences(r, np.arange(8) % 2, noise=0.5 * r.matrix()).noise_share == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="noise is of 2 distributions, but the distances of 8"):
+        asot.group_differences(r, np.arange(8) % 2, noise=np.zeros((2, 2)))

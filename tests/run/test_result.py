@@ -156,3 +156,17 @@ def test_a_result_never_holds_what_is_no_number():
     r = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3))
     with pytest.raises(ArithmeticError, match=r"the distance of the pair \(0, 2\) is not a number"):
         Distances(np.array([1.0, np.nan, 0.0]), r.status, r.n_iter, r.pair_set)
+
+
+def test_estimators_that_take_precomputed_distances_take_a_result():
+    from sklearn.cluster import HDBSCAN, AgglomerativeClustering
+    from sklearn.neighbors import KNeighborsClassifier
+
+    D = asot.Distributions.from_list([[[float(i + 20 * (i % 2))]] for i in range(14)])
+    r, groups = asot.pairwise_exact(D), np.arange(14) % 2
+    by_density = HDBSCAN(min_cluster_size=3, metric="precomputed", copy=True)
+    by_merging = AgglomerativeClustering(2, metric="precomputed", linkage="average")
+    for model in (by_density, by_merging):
+        labels = model.fit(r).labels_
+        assert len(set(labels[groups == 0])) == len(set(labels[groups == 1])) == 1
+    assert KNeighborsClassifier(3, metric="precomputed").fit(r, groups).score(r, groups) == 1.0

@@ -286,9 +286,8 @@ class Distributions(Constructors):
 
 
 def _check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> None:
-    finite = np.isfinite(points)
-    if not finite.all():
-        row, column = first_false(finite)
+    if not (np.isfinite(points.min()) and np.isfinite(points.max())):  # both are NaN if any point is
+        row, column = first_false(np.isfinite(points))
         name, place = _owner(row, offsets, ids)
         raise ValueError(
             f"{name} has the coordinate {points[row, column]} at point {place}, column {column}; "

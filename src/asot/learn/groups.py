@@ -40,6 +40,8 @@ class GroupDifferences:
     chance : float
         What always guessing the largest group would get right.
     n_permutations : int
+    noise_share : float or None
+        What finite samples alone would be apart, as a share of the mean distance; None where no noise floor was given.
     """
 
     pseudo_f: float
@@ -49,12 +51,14 @@ class GroupDifferences:
     neighbor_accuracy: float
     chance: float
     n_permutations: int
+    noise_share: float | None = None
 
     def __repr__(self) -> str:
         return (
             f"GroupDifferences: pseudo-F {self.pseudo_f:.3g} (p = {self.p_value:.3g}, {self.n_permutations:,} "
             f"permutations), R² {self.explained:.2f}, silhouette {self.silhouette:.2f}, neighbors right "
             f"{self.neighbor_accuracy:.0%} (chance {self.chance:.0%})"
+            + ("" if self.noise_share is None else f"; {self.noise_share:.0%} of the mean distance is noise")
         )
 
 
@@ -64,6 +68,7 @@ def group_differences(
     *,
     n_permutations: int = 999,
     n_neighbors: int = 3,
+    noise: Any = None,
     random_state: Any = None,
 ) -> GroupDifferences:
     """Whether, and how well, groups of distributions are apart.
@@ -78,6 +83,8 @@ def group_differences(
         Of the permutation test; the smallest p-value it can give is 1 / (n_permutations + 1).
     n_neighbors : int
         Neighbours that vote; of equal counts the group of the nearest wins.
+    noise : NoiseFloor or array-like (N, N), optional
+        What two samples of one distribution are apart: ``asot.noise_floor(D)``.
     random_state : int, RandomState or None
         Seed of the permutations.
 
@@ -121,7 +128,16 @@ def group_differences(
         neighbor_accuracy=_left_out_accuracy(matrix, label, min(votes, n - 1)),
         chance=float(sizes.max() / n),
         n_permutations=count,
+        noise_share=None if noise is None else _share_of_noise(matrix, noise),
     )
+
+
+def _share_of_noise(matrix: NDArray[np.float64], noise: Any) -> float:
+    floor = as_matrix(noise.matrix() if hasattr(noise, "matrix") else noise)
+    if floor.shape != matrix.shape:
+        raise ValueError(f"noise is of {floor.shape[0]} distributions, but the distances of {len(matrix)}")
+    pairs = np.triu_indices(len(matrix), 1)
+    return float(floor[pairs].mean() / max(matrix[pairs].mean(), np.finfo(float).tiny))
 
 
 def _within(squares: NDArray[np.float64], labels: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:

@@ -131,6 +131,11 @@ class Distances:
             return squareform(self.values, checks=False) if len(self) else np.zeros(shape)
         return self.values.reshape(shape).copy()
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of `matrix()`: (N, N) or (N, M). With it, scikit-learn counts distributions and not pairs."""
+        return self.pair_set.n_rows, self.pair_set.n_columns
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("the matrix of distances is made when it is asked for; it cannot be had without a copy")
