@@ -234,7 +234,7 @@ def test_no_file_takes_more_memory_than_its_size_accounts_for(tmp_path, monkeypa
         name = str(rng.choice(list(HOSTILE)))
         path = tmp_path / name
         load = HOSTILE[name](rng, path)
-        limit = max(expansion.FLOOR, expansion.FACTOR * path.stat().st_size) + 2**20  # and what Python itself takes
+        limit = max(expansion.FLOOR, expansion.FACTOR * path.stat().st_size) + 2**22  # and what Python itself takes
         tracemalloc.start()
         try:
             load(path)

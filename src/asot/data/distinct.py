@@ -75,7 +75,7 @@ def sparse_histograms(D: Distributions) -> SparseHistograms:
     """Write a collection over its distinct points; repeats within a distribution merge, massless points drop out."""
     has_mass = D.masses > 0
     points, index = _distinct_points(D, None if has_mass.all() else has_mass)
-    if len(points) == len(D.points):  # nothing to merge, and first appearance is the given order
+    if len(points) == len(D.masses):  # nothing to merge, and first appearance is the given order
         return SparseHistograms(points, D.offsets, index, D.masses)
     owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
     cells, place = np.unique(owner * len(points) + index, return_inverse=True)
