@@ -19,6 +19,12 @@ NEEDS_ZARR = {"store.py", "stored.py"} if importlib.util.find_spec("zarr") is No
 """Modules whose examples write a store; there is no zarr for Python 3.10."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Without a GPU, Triton interprets its kernels. It reads this when it is first imported, by whatever package."""
+    if config.getoption("markexpr") != "gpu":
+        os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if config.getoption("markexpr") != "gpu" or collection_path.is_dir():
         return (collection_path.parent.name == "run" and collection_path.name in NEEDS_ZARR) or None

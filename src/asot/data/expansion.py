@@ -11,7 +11,7 @@ import os
 
 from asot.validation import physical_memory
 
-FACTOR = 100
+FACTOR = 200
 """Reading may take up to this many times the size of the file."""
 
 FLOOR = 2**28
