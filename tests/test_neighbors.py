@@ -177,12 +177,11 @@ def documents(n, words, seed=0):
 @pytest.mark.parametrize("words", [8, 60])
 def test_documents_need_a_part_of_the_solves(words):
     D = documents(300, words)
-    found = asot.kneighbors(D, None, 5)
-    assert_same_neighbours(found, by_brute_force(D, None, 5))
-    assert "relaxed" in found.info["bounds"]
+    expected = by_brute_force(D, None, 5)  # of so many pairs that their distances come from a table
+    found = asot.kneighbors(D, None, 5, bounds="relaxed")
+    assert_same_neighbours(found, expected)
     assert found.n_exact < 0.4 * found.info["n_pairs"]
-    brute = found.info["rehearsal"]["plans"]
-    assert min(plan["share_of_brute_force"] for plan in brute) < 0.9
+    assert_same_neighbours(asot.kneighbors(D, None, 5), expected)  # by what the clock says is cheapest
 
 
 def test_where_no_bound_pays_it_is_brute_force_and_info_says_so():
@@ -191,7 +190,7 @@ def test_where_no_bound_pays_it_is_brute_force_and_info_says_so():
     found = asot.kneighbors(D, None, 5)
     assert_same_neighbours(found, by_brute_force(D, None, 5))
     assert found.info["bounds"] == []
-    assert found.info["rehearsal"]["chosen"] == "brute force: no bound pays"
+    assert found.info["rehearsal"]["chosen"].startswith("brute force")
     assert found.n_exact == found.info["n_pairs"]
     radius = float(found.distances.max())
     near = asot.radius_neighbors(D, None, radius)

@@ -268,7 +268,7 @@ def _read(
     cost = prepare_cost(histograms.points, metric, parameters, budget)
     start = 0 if second is None else len(first)
     shape = Shape(len(first), len(first) if second is None else len(second), start, second is None)
-    solver = cpu_solver(pooled, order, metric, parameters, unmatched, start, budget, histograms)
+    solver = cpu_solver(pooled, order, metric, parameters, unmatched, start, budget, histograms, shape.n_pairs)
     prices = None if unmatched is None else read_prices(unmatched, pooled, cost)
     return _Problem(pooled, histograms, cost, order, prices, shape, solver, as_n_jobs(n_jobs), budget)
 

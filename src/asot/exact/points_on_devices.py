@@ -42,7 +42,7 @@ def solve_points(
     choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds)
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}
-        many = functools.partial(_with_table, histograms, ground, column_start, len(pairs))
+        many = functools.partial(with_table, histograms, ground, column_start, len(pairs))
         return dispatch.solve(Work(pairs, many, None, choice, more), sink, **limits)
     budget = as_bytes(memory, engine.DEFAULT_MEMORY)
     on_gpu = functools.partial(
@@ -53,7 +53,7 @@ def solve_points(
     return dispatch.solve(Work(pairs, on_cpu, on_gpu, choice, info or {}), sink, **limits)
 
 
-def _with_table(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> ExactPoints:
+def with_table(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> ExactPoints:
     """The CPU solver, with all distances between distinct points in a table where that pays."""
     mean = len(histograms.index) / (len(histograms.offsets) - 1)
     table = distance_table(ground) if table_pays(ground, n_pairs * mean**2) else None

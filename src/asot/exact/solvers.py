@@ -11,7 +11,7 @@ from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histogram
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import ExactAnyCost
 from asot.exact.one_dimension import OneDimension
-from asot.exact.points import ExactPoints
+from asot.exact.points_on_devices import with_table
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.jit.costs import KERNELS, GroundCost, Metric, prepare_cost
 from asot.jit.metrics import NORMS, prepare_metric
@@ -41,15 +41,21 @@ def cpu_solver(
     column_start: int,
     memory: int,
     histograms: SparseHistograms | None = None,
+    n_pairs: int = 0,
 ) -> Solver:
-    """The solver of a collection. ``histograms``: the collection over its distinct points, where that is known."""
+    """The solver of a collection. ``histograms``: the collection over its distinct points, where that is known.
+
+    ``n_pairs`` decides whether distances come from a table, which may change their last bit. A search names all pairs
+    that it looks at, so that its distances are those of brute force.
+    """
     order = as_order(p)
     if pooled.dim == 1 and metric in NORMS and unmatched is None:
         ground = prepare_metric(pooled.points, str(metric), parameters)
         return OneDimension(ground, pooled.offsets, pooled.masses, p=order, column_start=column_start)
     histograms = sparse_histograms(pooled) if histograms is None else histograms
     if is_plain(pooled, p, metric, unmatched, "cpu"):
-        return ExactPoints(histograms, prepare_metric(histograms.points, str(metric), parameters), column_start)
+        ground = prepare_metric(histograms.points, str(metric), parameters)
+        return with_table(histograms, ground, column_start, n_pairs)
     cost = prepare_cost(histograms.points, metric, parameters, memory)
     prices = None if unmatched is None else read_prices(unmatched, pooled, cost)
     return ExactAnyCost(histograms, cost, order, prices, column_start)
