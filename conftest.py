@@ -7,6 +7,7 @@ the packages that the other tests compare with.
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
