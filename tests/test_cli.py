@@ -182,7 +182,7 @@ def test_a_failure_in_the_middle_keeps_the_old_output(tmp_path, collection, monk
 
 def test_wrong_options_are_usage_errors(tmp_path, collection):
     out = tmp_path / "d.npy"
-    assert "Missing option '-o'" in fail("exact", collection, code=2)
+    assert "give --output, or --store" in fail("exact", collection, code=2)
     assert "neither a number nor 'auto'" in fail("pairwise", collection, "-o", out, "--reg", "some", code=2)
     assert "No such command" in fail("dance", code=2)
     both = ["--space", "s.npz", "--n-anchors", 3]

@@ -42,7 +42,7 @@ def ot_emd(
 
     Examples
     --------
-    >>> from asot.baselines import ot_emd
+    >>> from asot_paper.baselines import ot_emd
     >>> ot_emd([[[0.0], [1.0]], [[1.0], [3.0]], [[2.0]]]).values
     array([1.5, 1.5, 1. ])
     """
