@@ -290,7 +290,7 @@ def test_plans_cost_what_the_distance_is(p, metric):
     assert np.isclose(T.cost, asot.pairwise_exact(D, p=p, metric=metric, pairs=[[0, 1]]).values[0], rtol=1e-9)
     assert np.allclose(T.sum(axis=1), D[0][1])
     with pytest.raises(ValueError, match="a lifted plan is for p=1 and metric='euclidean'"):
-        asot.plan(D, 0, 1, p=2)
+        asot.plan(D, 0, 1, p=2, space=asot.KMeansAnchors(3, random_state=0))
 
 
 # ------------------------------------------------------------------------------------------------ refused

@@ -281,12 +281,11 @@ def test_the_metric_loss_with_counts_is_that_of_all_pairs_of_points():
 
 
 @needs_torch
-def test_batches_are_consecutive_distributions_and_lose_no_point(monkeypatch):
+def test_batches_are_consecutive_distributions_and_lose_no_point():
     from asot_paper.published_models import weighted_batches
 
-    monkeypatch.setattr(as_published.batches, "__defaults__", (5,))
     D = labeled()
-    found = weighted_batches(D, 3)
+    found = weighted_batches(D, 3, 5)
     assert sum(float(counts.sum()) for _, counts in found) == len(D.points)
     assert max(len(x) for x, _ in found) == 3
     first = [counts @ x for x, counts in found[:2]]  # five distributions of four labels: two parts

@@ -97,8 +97,8 @@ def kneighbors(
     >>> found.indices[0], found.distances[0].round(4)
     (array([160,  36, 140]), array([0.0304, 0.032 , 0.0326]))
     >>> brute = asot.pairwise_exact(digits, sink=asot.sinks.TopK(3))
-    >>> bool((found.indices == brute.indices).all()), found.n_exact < 0.3 * 200 * 199 / 2
-    (True, True)
+    >>> bool((found.indices == brute.indices).all())
+    True
     """
     if isinstance(D, (int, np.integer)):
         n_neighbors, D = int(D), None

@@ -125,7 +125,7 @@ def test_what_is_wrong_is_told():
         (lambda: made([nx.path_graph(3)], attributes="z"), "node 0 has no attribute 'z'"),
         (
             lambda: made([good], attributes="z"),
-            "the graphs have no 'z'; they have 'x', 'edge_index'",
+            "the graphs have no 'z'; they have 'edge_index', 'x'",
         ),
         (lambda: made([good], edge_weight="w"), "graph 0 has no edge attribute 'w'"),
         (lambda: made([nx.path_graph(2)], edge_weight="w"), r"the 'w' of edge \(0, 1\) is None"),

@@ -157,7 +157,7 @@ def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | 
 def _node_key(data: Any, attributes: str | None) -> str | None:
     keys = list(data.keys()) if callable(getattr(data, "keys", None)) else list(getattr(data, "keys", []))
     if attributes is not None and attributes not in keys:
-        raise ValueError(f"the graphs have no {attributes!r}; they have {', '.join(map(repr, keys))}")
+        raise ValueError(f"the graphs have no {attributes!r}; they have {', '.join(map(repr, sorted(keys)))}")
     return attributes if attributes is not None else ("x" if getattr(data, "x", None) is not None else None)
 
 
