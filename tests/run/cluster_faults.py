@@ -46,8 +46,9 @@ def kill_callers(times, n=1500, seed=0):
         path = Path(folder) / "run.zarr"
         while hits < times:
             job = subprocess.Popen([sys.executable, "-c", JOB, str(path), str(n)], env=environment())
-            while not (path / "zarr.json").exists() and job.poll() is None:
-                time.sleep(0.01)
+            before = n_chunks(path)
+            while n_chunks(path) == before and job.poll() is None:  # until it is at work
+                time.sleep(0.005)
             time.sleep(draw.random() * 0.3)
             if job.poll() is None:
                 os.kill(job.pid, signal.SIGKILL)
@@ -59,6 +60,10 @@ def kill_callers(times, n=1500, seed=0):
                 lose_some_blocks(path, draw)
         subprocess.run([sys.executable, "-c", JOB, str(path), str(n)], check=True, env=environment())
         return hits, seen, bool(np.array_equal(asot.open_store(path).values(), expected))
+
+
+def n_chunks(path):
+    return sum(chunk.name.isdecimal() for chunk in (path / "values" / "c").glob("*/*"))
 
 
 def lose_some_blocks(path, draw):

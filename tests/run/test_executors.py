@@ -83,6 +83,17 @@ def test_the_check_of_the_triangles_shows_progress_and_hears_ctrl_c(large):
     assert threads_left() == []
 
 
+def test_no_tile_of_the_check_takes_long():
+    from asot.exact.metric_check import TRIANGLES_PER_TILE, _row_tiles
+
+    for k in (300, 5000):
+        rows = list(_row_tiles(k))
+        assert [first for first, _ in rows] == [0, *(last for _, last in rows[:-1])]
+        assert rows[-1][1] == k
+        for first, last in rows:
+            assert last - first == 1 or k * (last**2 - first**2) / 2 <= 1.01 * TRIANGLES_PER_TILE
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_broken_triangle_is_found_in_any_row(large, n_jobs):
     from asot.exact.metric_check import is_metric
