@@ -221,7 +221,7 @@ def _published_table(published: dict[str, list[float]]) -> Table:
 
 def _notes(found: dict[str, dict[str, list[Measured]]]) -> list[str]:
     notes = [
-        "The paper's objectives have one seed here. They get the same standardised inputs and k-means anchors as ours, "
+        "The paper's objectives have one seed here. They get the same standardized inputs and k-means anchors as ours, "
         "and keep the state with the least error on the same held-out pairs.",
         "Under the published condition MUTAG has 7 distinct points. They become the anchors, fewer than the 18 asked "
         "for. ASOT-DL starts there without error and has nothing to learn; ASOT-ML learns its codes from a random "

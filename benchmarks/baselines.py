@@ -59,7 +59,7 @@ def run(options: Options) -> Report:
     return Report(
         "baselines",
         "Baselines",
-        "Graphs as uniform bags of node features: one-hot node labels and four rounds of x ← x + Σ_neighbours x, "
+        "Graphs as uniform bags of node features: one-hot node labels and four rounds of x ← x + Σ_neighbors x, "
         "concatenated. MNIST: the points (row / 28, column / 28, ink / 256) of inked pixels, of one mass each. Best of "
         "interleaved repeats; all pairs of NCI1 ran once.",
         [_exact_table(exact), _table(others)],

@@ -41,7 +41,7 @@ class Histograms:
 def trial_histograms(k: int, n: int, seed: int = 0) -> Histograms:
     """Histograms of about k draws each, from one of six distributions over k anchors.
 
-    Anchors are k-means centres of a mixture of eight Gaussian clusters in 5 to 35 dimensions, so that their distances
+    Anchors are k-means centers of a mixture of eight Gaussian clusters in 5 to 35 dimensions, so that their distances
     are as uneven as those of real data; classes prefer different anchors.
     """
     rng = np.random.default_rng(seed + 1000 * k)
@@ -57,11 +57,11 @@ def trial_histograms(k: int, n: int, seed: int = 0) -> Histograms:
 
 
 def _clustered_anchors(k: int, rng: np.random.Generator, seed: int) -> tuple[Float, Float]:
-    """k-means centres (k, d) of clustered points, and one plus the number of points of each."""
+    """k-means centers (k, d) of clustered points, and one plus the number of points of each."""
     d = int(rng.integers(5, 36))
-    centres = rng.normal(size=(N_CLUSTERS, d)) * 1.5
+    centers = rng.normal(size=(N_CLUSTERS, d)) * 1.5
     weights = rng.dirichlet(np.full(N_CLUSTERS, 2.0))
-    members = centres[rng.choice(N_CLUSTERS, N_POINTS, p=weights)]
+    members = centers[rng.choice(N_CLUSTERS, N_POINTS, p=weights)]
     points = members + rng.normal(size=(N_POINTS, d)) * rng.uniform(0.4, 1.2, (N_POINTS, 1))
     anchors, labels = kmeans2(points, k, iter=15, minit="++", seed=seed)
     return anchors, np.bincount(labels, minlength=k) + 1.0
@@ -96,7 +96,7 @@ def random_pairs(n: int, count: int, seed: int = 0) -> NDArray[np.int64]:
 def tu_collection(folder: Path, name: str, rounds: int = 4) -> asot.Distributions:
     """A TU collection: every graph is the bag of its nodes' features.
 
-    Features are the one-hot node label and what it becomes in each of four rounds x ← x + Σ_neighbours x,
+    Features are the one-hot node label and what it becomes in each of four rounds x ← x + Σ_neighbors x,
     concatenated: 5 × labels dimensions, float64.
     """
     return load_tu(name, rounds=rounds, folder=folder, download=False).distributions

@@ -19,7 +19,7 @@ from scipy.stats import wasserstein_distance
 
 import asot
 from benchmarks.common import Options, Report, Table, largest_difference, race, ratio
-from benchmarks.edges_rivals import cancelled, core, core_values, emd2, grid_flow, lap, needs
+from benchmarks.edges_rivals import canceled, core, core_values, emd2, grid_flow, lap, needs
 
 TOLERANCE = 1e-9
 Float = NDArray[np.float64]
@@ -63,7 +63,7 @@ NOTES = (
     "sort + pdist: `np.sort` and SciPy's `pdist`, for equal sizes on a line; CDF + pdist: cumulative masses over all "
     "positions of the collection.",
     "product + core: all costs of the collection by one matrix product, then POT's core pair by pair.",
-    "OR-tools: `SimpleMinCostFlow` on the 4-neighbour grid with masses rounded to 10⁻⁹. "
+    "OR-tools: `SimpleMinCostFlow` on the 4-neighbor grid with masses rounded to 10⁻⁹. "
     "Its answers may differ by more, and are shown times 10⁻⁴.",
     "Differences are over the largest distance of the case.",
 )
@@ -176,7 +176,7 @@ def _few_pairs(rng: Any, quick: bool) -> Iterator[Case]:
 
 def _shared(group: str, label: str, A: Float, cost: Float, more: dict[str, Callable[[], Float]], target: float) -> Case:
     pairs = list(_upper(len(A)))
-    rivals = {"cancel + core": lambda: np.array([cancelled(A[i], A[j], cost) for i, j in pairs]), **more}
+    rivals = {"cancel + core": lambda: np.array([canceled(A[i], A[j], cost) for i, j in pairs]), **more}
     return Case(group, label, lambda: asot.emd_many(A, cost=cost).values, rivals, len(pairs), target, 3)
 
 

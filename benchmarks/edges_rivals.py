@@ -73,7 +73,7 @@ def lap(name: str, x: Float, y: Float) -> Callable[[], Float]:
     return distance
 
 
-def cancelled(a: Float, b: Float, cost: Float) -> float:
+def canceled(a: Float, b: Float, cost: Float) -> float:
     """POT's core after common mass is taken out."""
     surplus = a - b
     sources, sinks = np.flatnonzero(surplus > 0), np.flatnonzero(surplus < 0)
@@ -84,7 +84,7 @@ def cancelled(a: Float, b: Float, cost: Float) -> float:
 
 
 def grid_flow(a: Float, b: Float, side: int, unit: int = 1_000_000_000) -> float:
-    """W_1 for the city-block metric by OR-tools, as a flow between neighbours on the grid."""
+    """W_1 for the city-block metric by OR-tools, as a flow between neighbors on the grid."""
     from ortools.graph.python import min_cost_flow
 
     number = np.arange(side * side).reshape(side, side)

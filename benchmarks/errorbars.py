@@ -102,7 +102,7 @@ def run(options: Options) -> Report:
         "errorbars",
         "Error bars: how tight, how true, how dear",
         "Bounds on W₁ and estimates of it, through k-means anchors (full k-means, seed 0), against exact distances. "
-        "Graphs have one-hot node labels and four rounds of x ← x + Σ_neighbours x as features; MNIST digits are bags "
+        "Graphs have one-hot node labels and four rounds of x ← x + Σ_neighbors x as features; MNIST digits are bags "
         f"of pixels. Collections are cut to {LARGEST:,} distributions. Times are those of one thread.",
         tables,
         NOTES,

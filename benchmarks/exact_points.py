@@ -67,7 +67,7 @@ def run(options: Options) -> Report:
     return Report(
         "exact_points",
         "The original W₁ between graphs, exactly",
-        "Graphs as uniform bags of node features: one-hot node labels and four rounds of x ← x + Σ_neighbours x, "
+        "Graphs as uniform bags of node features: one-hot node labels and four rounds of x ← x + Σ_neighbors x, "
         "concatenated. Euclidean metric. One thread each, best of interleaved repeats.",
         [_times(measured), _sizes(measured)],
         NOTES,

@@ -1,4 +1,4 @@
-"""Neighbours in a collection larger than any matrix: all 249,456 molecules of ZINC-250k on one GPU.
+"""Neighbors in a collection larger than any matrix: all 249,456 molecules of ZINC-250k on one GPU.
 
 31.1 billion pairs. The distances of a tile stay on the GPU, but for those that are near enough to matter. Random rows
 are compared with brute force on the CPU.
@@ -50,15 +50,15 @@ def run(options: Options) -> Report:
         rate = f"{n_pairs / seconds / 1e6:,.0f} M/s"
         rows.append([name, f"{n_pairs:,} pairs", below(seconds, target, "s"), gigabytes, rate])
     caption = (
-        f"**{NEIGHBORS} nearest neighbours of all {len(D):,} ZINC molecules** on k = {ANCHORS} anchors; equal to brute "
+        f"**{NEIGHBORS} nearest neighbors of all {len(D):,} ZINC molecules** on k = {ANCHORS} anchors; equal to brute "
         f"force on the CPU for {CHECKED_ROWS} random rows."
     )
     table = Table(caption, ["", "", "time", "GPU memory", "pairs"], rows)
-    return Report("gpu_neighbors", "Neighbours of a quarter of a million graphs", f"One {gpu_name()}.", [table], NOTES)
+    return Report("gpu_neighbors", "Neighbors of a quarter of a million graphs", f"One {gpu_name()}.", [table], NOTES)
 
 
 NOTES = (
-    "Features: one-hot elements and four rounds of sums over neighbours, 45 dimensions, float32.",
+    "Features: one-hot elements and four rounds of sums over neighbors, 45 dimensions, float32.",
     "Whole call: `emd_many(H, cost=C, device='cuda', sink=TopK(10))`, or `sinkhorn_many` with ε = 0.1 of the median "
     "cost.",
     "GPU memory: the most in use during the call, beyond what was in use before it.",
@@ -66,7 +66,7 @@ NOTES = (
 
 
 def _check_rows(many: Any, H: Any, cost: Any, found: asot.Neighbors, how: dict[str, Any], name: str) -> None:
-    """Brute force on the CPU for random rows: the same distances, and neighbours that are as near as they are said."""
+    """Brute force on the CPU for random rows: the same distances, and neighbors that are as near as they are said."""
     rows = np.sort(np.random.default_rng(0).choice(len(H), CHECKED_ROWS, replace=False))
     # As pairs of one set: after a fixed number of iterations (i, j) and (j, i) differ, and only i < j is solved.
     pairs = np.stack([np.repeat(rows, len(H)), np.tile(np.arange(len(H)), len(rows))], axis=1)
@@ -75,7 +75,7 @@ def _check_rows(many: Any, H: Any, cost: Any, found: asot.Neighbors, how: dict[s
     nearest = np.sort(values, axis=1)[:, :NEIGHBORS]
     require(f"{name}, distances", largest_difference(found.distances[rows], nearest, cost.max()), TOLERANCE[name])
     claimed = np.take_along_axis(values, found.indices[rows], axis=1)
-    require(f"{name}, neighbours", largest_difference(claimed, found.distances[rows], cost.max()), TOLERANCE[name])
+    require(f"{name}, neighbors", largest_difference(claimed, found.distances[rows], cost.max()), TOLERANCE[name])
 
 
 class DeviceMemory:

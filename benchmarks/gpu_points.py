@@ -1,7 +1,7 @@
-"""The true W₁ on a GPU: all pairs of graphs and images, and certain neighbours among all molecules of ZINC.
+"""The true W₁ on a GPU: all pairs of graphs and images, and certain neighbors among all molecules of ZINC.
 
 Whole calls, from a collection to NumPy results: the median of repeats after a warm-up, which loads the kernels. Values
-are compared with those of the CPU on all pairs, neighbours with brute force over them.
+are compared with those of the CPU on all pairs, neighbors with brute force over them.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ def run(options: Options) -> Report:
     neighbors.append(_all_of_zinc(D[: 10 * QUICK] if options.quick else D))
     tables = [
         Table("**All pairs** (`pairwise_exact`).", PAIR_COLUMNS, pairs),
-        Table(
-            f"**Certain neighbours**, {NEIGHBORS} of every distribution (`kneighbors`).", NEIGHBOR_COLUMNS, neighbors
-        ),
+        Table(f"**Certain neighbors**, {NEIGHBORS} of every distribution (`kneighbors`).", NEIGHBOR_COLUMNS, neighbors),
     ]
     return Report("gpu_points", "The true W₁ on a GPU", f"One {gpu_name()}; whole calls.", tables, NOTES)
 
@@ -62,7 +60,7 @@ NOTES = (
     "tables, transfers. Graphs are bags of node features, as in exact_points; MNIST digits are bags of pixels.",
     "CPU threads: the same call with `device='cpu'` and every core of the machine. Error: the largest difference "
     "between the two over all pairs, in units of the largest distance.",
-    "Neighbours: `kneighbors(D, n_neighbors=10, device='cuda')`. Brute force: `pairwise_exact` with `TopK(10)`. "
+    "Neighbors: `kneighbors(D, n_neighbors=10, device='cuda')`. Brute force: `pairwise_exact` with `TopK(10)`. "
     "Answers are compared with brute force over the values of the CPU: distances to 1e-12 of the largest, and indices "
     "wherever two distances differ by more; for all of ZINC on 20 random rows.",
 )

@@ -24,9 +24,9 @@ def voxels(n: int, size: int) -> asot.Distributions:
     bodies = []
     for _ in range(n):
         k = int(rng.integers(2, 6))
-        centres, widths = rng.uniform(-1, 1, (k, 3)), rng.uniform(0.1, 0.5, (k, 3))
+        centers, widths = rng.uniform(-1, 1, (k, 3)), rng.uniform(0.1, 0.5, (k, 3))
         blob = rng.integers(k, size=_size(rng, size))
-        bodies.append(np.round(16 * (centres[blob] + widths[blob] * rng.normal(size=(len(blob), 3)))) / 16)
+        bodies.append(np.round(16 * (centers[blob] + widths[blob] * rng.normal(size=(len(blob), 3)))) / 16)
     return asot.Distributions.from_list(bodies)
 
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours without the matrix: the memory of a top-10 search over 20,000 histograms.
+"""Nearest neighbors without the matrix: the memory of a top-10 search over 20,000 histograms.
 
 All 200 million distances are solved, and the sink keeps ten per row. The peak is read in a fresh process, above what
 it held after its imports, its input and a first small call.
@@ -42,7 +42,7 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class Search:
-    """The neighbours found, and what finding them took."""
+    """The neighbors found, and what finding them took."""
 
     indices: NDArray[np.int64]  # (N, 10)
     distances: NDArray[np.float64]  # (N, 10)
@@ -57,7 +57,7 @@ def run(options: Options) -> Report:
     deviation = _check(trial_histograms(K, n), search)
     return Report(
         "memory",
-        "Memory of a nearest-neighbour search",
+        "Memory of a nearest-neighbor search",
         f"The {N_NEIGHBORS} nearest of each of N histograms on k = {K} anchors, all pairs solved exactly, {N_JOBS} "
         "threads.",
         [_table(n, search, deviation)],
@@ -69,8 +69,8 @@ NOTES = (
     f"asot: `emd_many(A, cost=C, sink=asot.sinks.TopK({N_NEIGHBORS}), n_jobs={N_JOBS})`.",
     "Peak: largest resident memory of a fresh process during the call, less what was resident before it: imports, "
     "input, and a call on 100 histograms that loads the compiled code.",
-    f"Checked: the neighbours of {CHECKED_ROWS} random rows equal those of a full sort of all their distances (index "
-    "by index), and the distances of those neighbours are POT's `emd2`; deviation: |difference| / max C.",
+    f"Checked: the neighbors of {CHECKED_ROWS} random rows equal those of a full sort of all their distances (index "
+    "by index), and the distances of those neighbors are POT's `emd2`; deviation: |difference| / max C.",
 )
 
 
@@ -86,7 +86,7 @@ def _search(n: int) -> Search:
 
 
 def _check(h: Histograms, search: Search) -> float:
-    """Compare with brute force; returns the largest deviation of a neighbour's distance from POT's, over max C."""
+    """Compare with brute force; returns the largest deviation of a neighbor's distance from POT's, over max C."""
     n = len(h.masses)
     emd2 = pot().emd2
     worst = 0.0
@@ -99,7 +99,7 @@ def _check(h: Histograms, search: Search) -> float:
             raise DisagreementError(f"row {row}: the search found {search.indices[row]}, a sort {others[order]}")
         theirs = [emd2(h.masses[row], h.masses[j], h.cost) for j in search.indices[row]]
         worst = max(worst, largest_difference(search.distances[row], theirs, h.cost.max()))
-    require("distances of the neighbours", worst, TOLERANCE)
+    require("distances of the neighbors", worst, TOLERANCE)
     return worst
 
 

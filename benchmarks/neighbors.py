@@ -1,4 +1,4 @@
-"""`asot.kneighbors`: certain nearest neighbours, beside brute force over `asot.pairwise_exact` (METHOD §9).
+"""`asot.kneighbors`: certain nearest neighbors, beside brute force over `asot.pairwise_exact` (METHOD §9).
 
 Both sides run on the same number of threads, and every index and every bit of every distance is compared. A last table
 shows a use: classification of graphs with a kernel of distances.
@@ -30,7 +30,7 @@ OURS, BRUTE = "kneighbors", "brute force"
 
 @dataclass(frozen=True)
 class Case:
-    """The neighbours of every distribution of a collection, within it."""
+    """The neighbors of every distribution of a collection, within it."""
 
     name: str
     size: int | None = None
@@ -62,8 +62,8 @@ def run(options: Options) -> Report:
     uses = [_classified(options.data, name) for name in (("MUTAG",) if options.quick else ("MUTAG", "PTC_MR", "BZR"))]
     return Report(
         "neighbors",
-        "Certain nearest neighbours under the exact W₁",
-        f"The {CASES[0].n_neighbors} nearest neighbours of every distribution in its collection, on {JOBS} threads. "
+        "Certain nearest neighbors under the exact W₁",
+        f"The {CASES[0].n_neighbors} nearest neighbors of every distribution in its collection, on {JOBS} threads. "
         "Graphs are bags of node features (see exact_points), MNIST digits are bags of pixels with the ink as mass.",
         [_times(measured), _work(measured), _accuracies(uses)],
         NOTES,
@@ -76,7 +76,7 @@ NOTES = (
     "Processor: seconds that the processor worked for the call, on all threads together. Other programs that run at "
     "the same time change it less than they change the wall-clock time.",
     "Identical: all indices are equal, and all distances bit for bit, or the benchmark fails.",
-    "Floor: the share of pairs that nobody can leave out, since they are at most as far apart as the 10th neighbour of "
+    "Floor: the share of pairs that nobody can leave out, since they are at most as far apart as the 10th neighbor of "
     "one of the two. The K-th best distance is known only when they are solved.",
     "Norms are bounded by sorted projections, other metrics (canberra) by a pool of dual potentials.",
     "Accuracy: stratified 10-fold cross-validation with five seeds, `SVC(kernel='precomputed', C=10)` on "
@@ -140,7 +140,7 @@ class _Metered:
 
 
 class _Sorted(asot.sinks.TopK):
-    """The nearest neighbours, and all values, to see how many of them are within the K-th distance of an end."""
+    """The nearest neighbors, and all values, to see how many of them are within the K-th distance of an end."""
 
     def open(self, pairs: Any) -> None:
         super().open(pairs)

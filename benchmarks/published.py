@@ -132,7 +132,7 @@ def _add_errors(
 
 
 def _add_anchor_errors(found: Errors, fold: int, training: Clouds, clouds: Clouds, exact: Float) -> None:
-    """Of the methods on anchors: one pass of mini-batch k-means, then shares of nearest centres."""
+    """Of the methods on anchors: one pass of mini-batch k-means, then shares of nearest centers."""
     from sklearn.cluster import MiniBatchKMeans
 
     k = round(float(np.mean([len(cloud) for cloud in clouds])))
@@ -141,8 +141,8 @@ def _add_anchor_errors(found: Errors, fold: int, training: Clouds, clouds: Cloud
         points = np.concatenate(training[first : first + GRAPHS_AT_A_TIME])
         for start in range(0, len(points), BLOCK):
             learner.partial_fit(points[start : start + BLOCK])
-    centres = np.asarray(learner.cluster_centers_, dtype=np.float64)
-    cost = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    centers = np.asarray(learner.cluster_centers_, dtype=np.float64)
+    cost = np.linalg.norm(centers[:, None] - centers[None], axis=2)
     shares = [np.bincount(learner.predict(cloud), minlength=k) / len(cloud) for cloud in clouds]
     near = cost.astype(np.float32)
     found["ASOT-k"][fold] = [_error(_matrix(shares, lambda a, b: pot().emd2(a, b, cost)), exact)]

@@ -1,6 +1,6 @@
 """The default call on every collection of the project, and beside it the ways it could have taken, and rivals.
 
-Seconds are CPU seconds of one thread (`time.process_time`), so that a busy machine does not favour anybody. The exact
+Seconds are CPU seconds of one thread (`time.process_time`), so that a busy machine does not favor anybody. The exact
 time of large collections is extrapolated from a sample of pairs.
 """
 

@@ -28,15 +28,15 @@ FLAGS = (
 )  # fmt: skip
 
 MEASURE = """
-function luminance(colour) {
-  const parts = colour.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
+function luminance(color) {
+  const parts = color.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
     .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
 }
 function behind(element, view) {
   for (let e = element; e; e = e.parentElement) {
-    const colour = view.getComputedStyle(e).backgroundColor;
-    if (!/, 0\\)$/.test(colour) && colour !== 'transparent') return colour;
+    const color = view.getComputedStyle(e).backgroundColor;
+    if (!/, 0\\)$/.test(color) && color !== 'transparent') return color;
   }
   return 'rgb(255, 255, 255)';
 }

@@ -301,7 +301,7 @@ def test_pairs_that_are_no_pairs(pairs, message):
 # ------------------------------------------------------------------------------------------- sinks
 
 
-def test_more_neighbours_than_there_are():
+def test_more_neighbors_than_there_are():
     with raises_saying("n_neighbors=3, but there are only 2 candidates for each row"):
         solve(sink=TopK(3))
     with raises_saying("n_neighbors=2, but there are only 1 candidates for each row"):
@@ -309,7 +309,7 @@ def test_more_neighbours_than_there_are():
 
 
 @pytest.mark.parametrize("n_neighbors", [0, -1, 1.5, True, "3"])
-def test_a_number_of_neighbours_that_is_none(n_neighbors):
+def test_a_number_of_neighbors_that_is_none(n_neighbors):
     with raises_saying(f"n_neighbors must be a whole number ≥ 1; found {n_neighbors!r}"):
         TopK(n_neighbors)
 
@@ -327,7 +327,7 @@ def test_a_callback_that_cannot_be_called():
 
 @pytest.mark.parametrize(
     ("sink", "message"),
-    [(Dense(), "a list of pairs does not fill a matrix"), (TopK(1), "nearest neighbours need all pairs or two sets")],
+    [(Dense(), "a list of pairs does not fill a matrix"), (TopK(1), "nearest neighbors need all pairs or two sets")],
 )
 def test_a_list_of_pairs_where_all_are_needed(sink, message):
     with raises_saying(message):

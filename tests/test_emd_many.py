@@ -109,7 +109,7 @@ def test_two_thousand_anchors_agree_with_pot():
     pairs = np.array([(0, 1), (0, 2)])
     expected = pot_values(histograms, histograms, cost, pairs)
     result = asot.emd_many(histograms, cost=cost, pairs=pairs)
-    assert "pair" in result.info["common_mass_cancelled"]  # two pairs do not pay for checking 2000³ triangles
+    assert "pair" in result.info["common_mass_canceled"]  # two pairs do not pay for checking 2000³ triangles
     np.testing.assert_allclose(result.values, expected, **close(cost))
     solution = ExactSharedCost(histograms, None, cost, cancel=True).solve(*pairs.T, np.zeros(1, np.int64))
     np.testing.assert_allclose(solution.values, expected, **close(cost))
@@ -126,7 +126,7 @@ def test_costs_that_are_no_metric_agree_with_pot(kind, k):
     cost = euclidean(rng, k) ** 2 if kind == "squared distance" else np.triu(rng.random((k, k)), 1)
     cost = np.maximum(cost, cost.T)
     if k > 3:  # three points may happen to satisfy the triangle inequality
-        assert not asot.emd_many(histograms, cost=cost).info["common_mass_cancelled"]
+        assert not asot.emd_many(histograms, cost=cost).info["common_mass_canceled"]
     pairs = np.argwhere(np.triu(np.ones((len(histograms),) * 2), 1))
     expected = pot_values(histograms, histograms, cost, pairs)
     np.testing.assert_allclose(asot.emd_many(histograms, cost=cost).values, expected, **close(cost))
@@ -152,19 +152,19 @@ def test_an_asymmetric_cost_is_solved_in_both_directions():
     assert np.abs(matrix - matrix.T).max() > 0.01
 
 
-def test_a_metric_is_recognised_for_two_sets_as_well():
+def test_a_metric_is_recognized_for_two_sets_as_well():
     rng = np.random.default_rng(4)
     A, B, cost = random_histograms(rng, 5, 12), random_histograms(rng, 4, 12), euclidean(rng, 12)
     result = asot.emd_many(A, B, cost=cost)
-    assert result.info["common_mass_cancelled"]
+    assert result.info["common_mass_canceled"]
     expected = pot_values(A, B, cost, np.argwhere(np.ones((5, 4))))
     np.testing.assert_allclose(result.values, expected, **close(cost))
 
 
-def test_one_cheap_detour_forbids_cancelling():
+def test_one_cheap_detour_forbids_canceling():
     cost = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [3.0, 1.0, 0.0]])  # 0 to 2 costs 3, but 2 by way of 1
     result = asot.emd_many([[1, 1, 0], [0, 1, 1]], cost=cost)
-    assert not result.info["common_mass_cancelled"]
+    assert not result.info["common_mass_canceled"]
     np.testing.assert_allclose(result.values, [1.0])  # 1.5 if the common mass at 1 stayed where it is
 
 

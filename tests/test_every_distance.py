@@ -37,14 +37,14 @@ def test_every_order_and_metric_agrees_with_pot(p, metric):
     assert found.info.get("rooted", False) == (p != 1)
 
 
-def test_common_mass_is_not_cancelled_for_p_above_1():
+def test_common_mass_is_not_canceled_for_p_above_1():
     rng = np.random.default_rng(0)
     D = asot.Distributions.from_weights(rng.random((30, 8)), rng.normal(size=(8, 2)))  # all points in common
     for p in ORDERS:
         expected = by_pot(D, p, cdist)
         assert np.allclose(asot.pairwise_exact(D, p=p).matrix(), expected, rtol=1e-9, atol=1e-12)
-    cancelled = [asot.pairwise_exact(D, p=p).info["common_mass_cancelled"] for p in ORDERS]
-    assert cancelled == [True, False, False, False]
+    canceled = [asot.pairwise_exact(D, p=p).info["common_mass_canceled"] for p in ORDERS]
+    assert canceled == [True, False, False, False]
 
 
 def test_high_orders_find_plans_that_costs_of_a_wide_range_hide():
@@ -107,12 +107,12 @@ def test_a_periodic_box_a_function_and_a_matrix_are_the_same_metric():
     assert by_matrix.info["metric_proven"]
 
 
-def test_a_table_that_is_no_metric_is_solved_without_cancelling():
+def test_a_table_that_is_no_metric_is_solved_without_canceling():
     matrix = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 1.0], [9.0, 1.0, 0.0]])  # 9 > 1 + 1
     D = asot.Distributions.from_weights(np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.arange(3.0)[:, None])
     found = asot.pairwise_exact(D, metric="precomputed", metric_params={"distances": matrix})
     assert not found.info["metric_proven"]
-    assert found.values[0] == 1.0  # both halves move by 1; cancelling would send one half over 9
+    assert found.values[0] == 1.0  # both halves move by 1; canceling would send one half over 9
 
 
 # ------------------------------------------------------------------------------------------------ unmatched mass

@@ -292,12 +292,12 @@ def test_descent_finds_a_histogram():
     cost = distances(normal(6, 2)).detach()
     target = torch.softmax(normal(1, 6), 1).detach()
     logits = torch.zeros(1, 6, dtype=torch.float64, requires_grad=True)
-    optimiser = torch.optim.Adam([logits], lr=0.2)
+    optimizer = torch.optim.Adam([logits], lr=0.2)
     for _ in range(60):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = gradients.sinkhorn_many(torch.softmax(logits, 1), target, cost=cost, reg=1.0, value="divergence").sum()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     assert (torch.softmax(logits, 1) - target).abs().max() < 2e-2
 
 

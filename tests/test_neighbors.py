@@ -31,7 +31,7 @@ def by_brute_force(Q, D, k, **options):
     return order, np.take_along_axis(matrix, order, axis=1)
 
 
-def assert_same_neighbours(found, expected):
+def assert_same_neighbors(found, expected):
     indices, distances = expected
     assert np.array_equal(found.indices, indices)
     assert np.array_equal(found.distances, distances)  # bit for bit
@@ -42,20 +42,20 @@ def assert_same_neighbours(found, expected):
 
 @pytest.mark.parametrize("metric", NORMS)
 @pytest.mark.parametrize("bounds", ["auto", "projections", "potentials", "relaxed", "all"])
-def test_neighbours_equal_brute_force_in_every_norm(metric, bounds):
+def test_neighbors_equal_brute_force_in_every_norm(metric, bounds):
     D = clouds(60)
     options = {"metric": metric, "metric_params": {"p": 3.0} if metric == "minkowski" else None}
-    assert_same_neighbours(asot.kneighbors(D, None, 4, bounds=bounds, **options), by_brute_force(D, None, 4, **options))
+    assert_same_neighbors(asot.kneighbors(D, None, 4, bounds=bounds, **options), by_brute_force(D, None, 4, **options))
 
 
 @pytest.mark.parametrize("metric", OTHERS + TRUTHS)
 @pytest.mark.parametrize("bounds", ["auto", "potentials", "relaxed", "all"])
-def test_neighbours_equal_brute_force_in_every_other_metric(metric, bounds):
+def test_neighbors_equal_brute_force_in_every_other_metric(metric, bounds):
     D = clouds(60)
     points = np.abs(D.points) + 0.01 if metric not in [*TRUTHS, "hamming"] else (D.points > 0).astype(float)
     D = asot.Distributions(points, D.offsets, D.masses)
     found = asot.kneighbors(D, None, 4, metric=metric, bounds=bounds)
-    assert_same_neighbours(found, by_brute_force(D, None, 4, metric=metric))
+    assert_same_neighbors(found, by_brute_force(D, None, 4, metric=metric))
     named = {"auto": [], "potentials": ["potentials"], "relaxed": ["relaxed"], "all": ["potentials", "relaxed"]}
     assert found.info["bounds"] == named[bounds]
 
@@ -63,9 +63,9 @@ def test_neighbours_equal_brute_force_in_every_other_metric(metric, bounds):
 @pytest.mark.parametrize("dim", [1, 2, 3, 6, 40])
 @pytest.mark.parametrize("k", [1, 5])
 @pytest.mark.parametrize("bounds", ["auto", "projections", "relaxed"])
-def test_neighbours_in_another_collection_equal_brute_force(dim, k, bounds):
+def test_neighbors_in_another_collection_equal_brute_force(dim, k, bounds):
     Q, D = clouds(25, dim, seed=1), clouds(70, dim, seed=2)
-    assert_same_neighbours(asot.kneighbors(Q, D, k, bounds=bounds), by_brute_force(Q, D, k))
+    assert_same_neighbors(asot.kneighbors(Q, D, k, bounds=bounds), by_brute_force(Q, D, k))
 
 
 def test_queries_that_are_part_of_the_collection_find_themselves():
@@ -75,25 +75,25 @@ def test_queries_that_are_part_of_the_collection_find_themselves():
     assert (found.distances[:, 0] == 0).all()
 
 
-def test_within_one_collection_nobody_is_his_own_neighbour():
+def test_within_one_collection_nobody_is_his_own_neighbor():
     D = clouds(30)
     once, twice = asot.kneighbors(D, None, 3), asot.kneighbors(D, D, 3)
     assert not (once.indices == np.arange(30)[:, None]).any()
-    assert_same_neighbours(twice, (once.indices, once.distances))
+    assert_same_neighbors(twice, (once.indices, once.distances))
 
 
 @pytest.mark.parametrize("k", [1, 3, 39])
 @pytest.mark.parametrize("bounds", ["projections", "relaxed", "all"])
-def test_equal_distributions_are_neighbours_in_order_of_index(k, bounds):
+def test_equal_distributions_are_neighbors_in_order_of_index(k, bounds):
     D = clouds(8)[np.arange(40) % 8]
-    assert_same_neighbours(asot.kneighbors(D, None, k, bounds=bounds), by_brute_force(D, None, k))
+    assert_same_neighbors(asot.kneighbors(D, None, k, bounds=bounds), by_brute_force(D, None, k))
 
 
 @pytest.mark.parametrize("bounds", ["projections", "relaxed"])
 def test_a_collection_of_equal_distributions_needs_hardly_a_solve(bounds):
     D = clouds(1)[np.zeros(100, dtype=int)]
     found = asot.kneighbors(D, None, 3, bounds=bounds)
-    assert_same_neighbours(found, by_brute_force(D, None, 3))
+    assert_same_neighbors(found, by_brute_force(D, None, 3))
     assert found.n_exact < 1500  # of 4950
 
 
@@ -101,27 +101,27 @@ def test_points_on_a_grid_have_many_ties_and_all_are_kept_in_order():
     rng = np.random.default_rng(3)
     D = asot.Distributions.from_list([rng.integers(0, 3, size=(rng.integers(1, 4), 2)) for _ in range(80)])
     for bounds in ("projections", "potentials", "relaxed"):
-        assert_same_neighbours(asot.kneighbors(D, None, 7, bounds=bounds), by_brute_force(D, None, 7))
+        assert_same_neighbors(asot.kneighbors(D, None, 7, bounds=bounds), by_brute_force(D, None, 7))
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
 @pytest.mark.parametrize("bounds", ["projections", "relaxed"])
-def test_neighbours_do_not_depend_on_the_scale_of_the_points(scale, bounds):
+def test_neighbors_do_not_depend_on_the_scale_of_the_points(scale, bounds):
     D = clouds(40)
     scaled = asot.Distributions(D.points * scale, D.offsets, D.masses)
-    assert_same_neighbours(asot.kneighbors(scaled, None, 3, bounds=bounds), by_brute_force(scaled, None, 3))
+    assert_same_neighbors(asot.kneighbors(scaled, None, 3, bounds=bounds), by_brute_force(scaled, None, 3))
 
 
-def test_points_far_from_the_origin_keep_their_neighbours():
+def test_points_far_from_the_origin_keep_their_neighbors():
     D = clouds(40)
     moved = asot.Distributions(D.points + 1e8, D.offsets, D.masses)
-    assert_same_neighbours(asot.kneighbors(moved, None, 3, bounds="all"), by_brute_force(moved, None, 3))
+    assert_same_neighbors(asot.kneighbors(moved, None, 3, bounds="all"), by_brute_force(moved, None, 3))
 
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_the_smallest_collections(n):
     D = clouds(n)
-    assert_same_neighbours(asot.kneighbors(D, None, n - 1, bounds="all"), by_brute_force(D, None, n - 1))
+    assert_same_neighbors(asot.kneighbors(D, None, n - 1, bounds="all"), by_brute_force(D, None, n - 1))
 
 
 def test_a_single_query_against_a_single_distribution():
@@ -143,9 +143,9 @@ def small_collections(draw):
 
 
 @given(small_collections(), st.sampled_from(["euclidean", "cityblock", "chebyshev"]), st.integers(1, 2), st.data())
-def test_generated_collections_have_the_neighbours_of_brute_force(D, metric, k, data):
+def test_generated_collections_have_the_neighbors_of_brute_force(D, metric, k, data):
     bounds = data.draw(st.sampled_from(["projections", "potentials", "relaxed", "all"]))
-    assert_same_neighbours(
+    assert_same_neighbors(
         asot.kneighbors(D, None, k, metric=metric, bounds=bounds), by_brute_force(D, None, k, metric=metric)
     )
     radius = float(data.draw(st.sampled_from(asot.pairwise_exact(D, metric=metric).values.tolist())))
@@ -160,7 +160,7 @@ def test_digits_need_a_small_share_of_the_solves():
     digits, _, _ = load_digits(600)
     found = asot.kneighbors(digits, None, 5, n_jobs=2)
     brute = asot.pairwise_exact(digits, sink=asot.sinks.TopK(5), n_jobs=2)
-    assert_same_neighbours(found, (brute.indices, brute.distances))
+    assert_same_neighbors(found, (brute.indices, brute.distances))
     assert found.n_exact < 0.12 * found.info["n_pairs"]
     assert found.info["n_exact"] == found.n_exact
 
@@ -179,16 +179,16 @@ def test_documents_need_a_part_of_the_solves(words):
     D = documents(300, words)
     expected = by_brute_force(D, None, 5)  # of so many pairs that their distances come from a table
     found = asot.kneighbors(D, None, 5, bounds="relaxed")
-    assert_same_neighbours(found, expected)
+    assert_same_neighbors(found, expected)
     assert found.n_exact < 0.4 * found.info["n_pairs"]
-    assert_same_neighbours(asot.kneighbors(D, None, 5), expected)  # by what the clock says is cheapest
+    assert_same_neighbors(asot.kneighbors(D, None, 5), expected)  # by what the clock says is cheapest
 
 
 def test_where_no_bound_pays_it_is_brute_force_and_info_says_so():
     rng = np.random.default_rng(0)
     D = asot.Distributions.from_list(rng.normal(size=(120, 30, 50)))
     found = asot.kneighbors(D, None, 5)
-    assert_same_neighbours(found, by_brute_force(D, None, 5))
+    assert_same_neighbors(found, by_brute_force(D, None, 5))
     assert found.info["bounds"] == []
     assert found.info["rehearsal"]["chosen"].startswith("brute force")
     assert found.n_exact == found.info["n_pairs"]
@@ -199,21 +199,21 @@ def test_where_no_bound_pays_it_is_brute_force_and_info_says_so():
 
 def test_bounds_may_be_asked_for_as_in_pairwise():
     D = clouds(30)
-    assert_same_neighbours(asot.kneighbors(D, None, 3, bounds=True), by_brute_force(D, None, 3))
+    assert_same_neighbors(asot.kneighbors(D, None, 3, bounds=True), by_brute_force(D, None, 3))
 
 
 def test_neither_answer_nor_work_depends_on_threads():
     D = clouds(120)
     for bounds in ("all", "relaxed"):
         one, two = (asot.kneighbors(D, None, 4, bounds=bounds, n_jobs=n) for n in (1, 2))
-        assert_same_neighbours(one, (two.indices, two.distances))
+        assert_same_neighbors(one, (two.indices, two.distances))
         assert one.n_exact == two.n_exact
 
 
 def test_answers_do_not_depend_on_memory():
     D = clouds(120)
     plenty, little = (asot.kneighbors(D, None, 4, bounds="all", memory=m) for m in ("1G", "20K"))
-    assert_same_neighbours(plenty, (little.indices, little.distances))
+    assert_same_neighbors(plenty, (little.indices, little.distances))
     assert little.info["n_rotations"] < plenty.info["n_rotations"]
 
 
@@ -232,9 +232,9 @@ def test_progress_reaches_all_pairs():
 def test_a_space_changes_the_work_but_not_the_answer(space):
     D = clouds(60)
     found = asot.kneighbors(D, None, 4, space=space)
-    assert_same_neighbours(found, by_brute_force(D, None, 4))
+    assert_same_neighbors(found, by_brute_force(D, None, 4))
     named = asot.kneighbors(D, None, 4, space=space, bounds="all")
-    assert_same_neighbours(named, (found.indices, found.distances))
+    assert_same_neighbors(named, (found.indices, found.distances))
     assert named.info["bounds"] == ["projections", "potentials", "relaxed"]
     assert named.info["n_anchors"] > 0
 
@@ -243,7 +243,7 @@ def test_a_space_with_a_cost_of_its_own_still_gives_certain_answers():
     D = clouds(60)
     anchors = D.points[:5]
     space = asot.AnchorSpace(anchors, cost=7.0 * (1.0 - np.eye(5)))
-    assert_same_neighbours(asot.kneighbors(D, None, 4, space=space), by_brute_force(D, None, 4))
+    assert_same_neighbors(asot.kneighbors(D, None, 4, space=space), by_brute_force(D, None, 4))
 
 
 def test_a_space_of_another_collection_is_warned_about_with_the_number():
@@ -251,7 +251,7 @@ def test_a_space_of_another_collection_is_warned_about_with_the_number():
     space = asot.AnchorSpace(1000.0 + np.arange(8.0).reshape(4, 2) @ np.ones((2, 3)))
     with pytest.warns(UserWarning, match=r"points are 1\.\d+e\+03 away from their anchors in the mean, \d+"):
         found = asot.kneighbors(D, None, 2, space=space)
-    assert_same_neighbours(found, by_brute_force(D, None, 2))
+    assert_same_neighbors(found, by_brute_force(D, None, 2))
 
 
 # ------------------------------------------------------------------------------------------------ radius
@@ -263,7 +263,7 @@ def within(D, radius, metric="euclidean"):
 
 
 @pytest.mark.parametrize("bounds", ["projections", "potentials", "relaxed", "all"])
-def test_radius_neighbours_are_all_pairs_within_the_radius(bounds):
+def test_radius_neighbors_are_all_pairs_within_the_radius(bounds):
     D = clouds(60)
     radius = float(np.quantile(asot.pairwise_exact(D).values, 0.1))  # (a value: the pair at the edge belongs)
     found = asot.radius_neighbors(D, None, radius, bounds=bounds)
@@ -280,7 +280,7 @@ def test_radius_zero_finds_equal_distributions_as_stored_zeros():
     assert (graph.data == 0).all()
 
 
-def test_radius_neighbours_in_another_collection():
+def test_radius_neighbors_in_another_collection():
     Q, D = clouds(20, seed=1), clouds(30, seed=2)
     matrix = asot.pairwise_exact(Q, D).matrix()
     radius = float(np.median(matrix))

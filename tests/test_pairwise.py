@@ -15,7 +15,7 @@ from asot import AnchorSpace, Distributions, FixedAnchors, KMeansAnchors, Status
 
 
 def clouds(rng, n=8, d=2, spread=1.0, sizes=(5, 40)):
-    """Distributions around centres of their own."""
+    """Distributions around centers of their own."""
     counts = rng.integers(*sizes, n)
     return Distributions.from_list(
         [spread * rng.normal(size=(c, d)) + 4 * rng.normal(size=d) for c in counts], [rng.random(c) for c in counts]
@@ -167,7 +167,7 @@ def test_radius_bounds_are_the_value_and_both_radii(D, E, space):
 
 
 def test_radius_bounds_are_reached():
-    """Both points are off their anchors, away from each other (upper) or towards each other (lower)."""
+    """Both points are off their anchors, away from each other (upper) or toward each other (lower)."""
     space = AnchorSpace([[0.0], [10.0]])
     apart = asot.pairwise([[[-1.0]], [[12.0]]], space=space, bounds="radius", estimate="anchor")
     np.testing.assert_allclose(apart.upper, [13.0], rtol=1e-10)

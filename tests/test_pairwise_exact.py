@@ -171,9 +171,9 @@ def test_a_common_offset_costs_no_digits(metric):
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cosine", "braycurtis"])
-def test_what_is_no_metric_is_solved_without_cancelling(metric):
+def test_what_is_no_metric_is_solved_without_canceling(metric):
     found = asot.pairwise_exact([[[0.5, 1.0]], [[1.0, 0.1]]], metric=metric)
-    assert not found.info["common_mass_cancelled"] or found.info["metric_proven"]
+    assert not found.info["common_mass_canceled"] or found.info["metric_proven"]
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_kmeans_is_the_same_for_a_seed():
 
 
 def test_a_label_that_kmeans_missed_goes_to_another_anchor():
-    """1,999 of one label and one of another: the rare one loses its centre, and its mass moves."""
+    """1,999 of one label and one of another: the rare one loses its center, and its mass moves."""
     points = np.eye(2)[np.append(np.zeros(1999, dtype=int), 1)]
     D = asot.Distributions(points, offsets=range(0, 2001, 20))
     space = one_pass_kmeans(five_copies(D), 5, seed=0)
@@ -171,8 +171,8 @@ def test_a_label_that_kmeans_missed_goes_to_another_anchor():
     assert found.max() < 0.5 * asot.pairwise_exact(five_copies(D)).values.max()
 
 
-def test_more_centres_than_points_are_refused():
-    with pytest.raises(ValueError, match="k = 99 centres cannot be placed on a first block of"):
+def test_more_centers_than_points_are_refused():
+    with pytest.raises(ValueError, match="k = 99 centers cannot be placed on a first block of"):
         one_pass_kmeans(labeled(), 99, seed=0)
 
 

@@ -133,9 +133,9 @@ def spread_out(places: NDArray[np.float64], gap: float = 0.85 * _THUMBNAIL, step
         if len(pairs) == 0:
             break
         i, j = pairs[np.lexsort(pairs.T)].T
-        towards = places[j] - places[i]
-        length = np.maximum(np.linalg.norm(towards, axis=1), 1e-6)
-        push = towards * (0.35 * (gap - length) / length)[:, None]
+        toward = places[j] - places[i]
+        length = np.maximum(np.linalg.norm(toward, axis=1), 1e-6)
+        push = toward * (0.35 * (gap - length) / length)[:, None]
         np.add.at(places, i, -push)
         np.add.at(places, j, push)
     return _fit_canvas(places)
@@ -149,17 +149,17 @@ def _fit_canvas(places: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def paint(images: NDArray[np.float64], labels: NDArray[np.int64], places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One image (canvas, canvas, 3) with every digit at its place, in the colour of its class; ink adds as light."""
+    """One image (canvas, canvas, 3) with every digit at its place, in the color of its class; ink adds as light."""
     from matplotlib.colors import to_rgb
     from scipy.ndimage import zoom
 
     background = np.array(to_rgb(_BACKGROUND))
-    colours = np.array([to_rgb(colour) for colour in _PALETTE])
+    colors = np.array([to_rgb(color) for color in _PALETTE])
     canvas = np.broadcast_to(background, (_CANVAS, _CANVAS, 3)).copy()
     corners = np.clip((places - _THUMBNAIL / 2).astype(int), 0, _CANVAS - _THUMBNAIL)
     factor = _THUMBNAIL / images.shape[1]
     for image, label, (x, y) in zip(images, labels, corners, strict=True):
         ink = np.clip(zoom(image / 16.0, factor, order=1, grid_mode=True, mode="grid-constant"), 0.0, 1.0)[..., None]
         patch = canvas[y : y + _THUMBNAIL, x : x + _THUMBNAIL]
-        patch += ink * np.maximum(colours[label] - patch, 0.0)
+        patch += ink * np.maximum(colors[label] - patch, 0.0)
     return canvas

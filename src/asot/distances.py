@@ -223,7 +223,7 @@ def pairwise_exact(
     ----------
     D, E, pairs, device, n_jobs, memory, progress, sink
         As in `pairwise`. A GPU takes pairs that have up to 512 points left on each side after common mass is
-        cancelled; larger ones are solved on the CPU, and ``info["n_solved_on_cpu"]`` counts them.
+        canceled; larger ones are solved on the CPU, and ``info["n_solved_on_cpu"]`` counts them.
     p : float
         Order of the distance, ≥ 1: W_p = (min Σ T d^p)^(1/p). The root is taken.
     metric : str or function

@@ -206,7 +206,7 @@ def _import_torch() -> Any:
 
 
 def _read(A: Tensor, B: Tensor | None, cost: Tensor, pairs: Any, *, square: bool, scaled: bool = True) -> _Data:
-    """Check everything as the rest of the package does, then scale rows and symmetrise the cost, with gradients."""
+    """Check everything as the rest of the package does, then scale rows and symmetrize the cost, with gradients."""
     torch = _import_torch()
     tensors = {"A": A, "cost": cost} if B is None else {"A": A, "B": B, "cost": cost}
     for name, tensor in tensors.items():
@@ -220,7 +220,7 @@ def _read(A: Tensor, B: Tensor | None, cost: Tensor, pairs: Any, *, square: bool
             raise ValueError(f"A is {A.dtype}, but {name} is {tensor.dtype}; give them one dtype")
     as_cost(cost.detach(), square=False)
     if square:
-        cost = _symmetrised(cost)
+        cost = _symmetrized(cost)
     as_histograms(A.detach(), "A", cost.shape[0], scaled=scaled)
     if B is not None:
         as_histograms(B.detach(), "B", cost.shape[1], scaled=scaled)
@@ -237,7 +237,7 @@ def _scaled(histograms: Tensor) -> Tensor:
     return scaled / scaled.sum(1, keepdim=True)
 
 
-def _symmetrised(cost: Tensor) -> Tensor:
+def _symmetrized(cost: Tensor) -> Tensor:
     """The cost within one set. Rounding of `torch.cdist`, and steps of finite differences, are no asymmetry."""
     torch = _import_torch()
     given = cost.detach()

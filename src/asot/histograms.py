@@ -56,7 +56,7 @@ def emd_many(
         A second set. Without it, distances are within A.
     cost : array-like (k, l)
         Cost between anchors, finite and ≥ 0; square, symmetric and zero on the diagonal without B. When it is a metric
-        (which is checked, for all pairs at once or pair by pair) the common mass of a pair is cancelled first; any
+        (which is checked, for all pairs at once or pair by pair) the common mass of a pair is canceled first; any
         other cost is solved as it stands. Values are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at
         k = 2,000), so a huge entry that means "forbidden" costs digits.
     pairs : array-like of int (P, 2), optional

@@ -60,8 +60,8 @@ def kneighbors(
     Q : Distributions (N)
         The queries. Or a list of point arrays (n_i, d).
     D : Distributions (M), optional
-        Where to look for neighbours. None, or the same object as Q: within Q, where no distribution is its own
-        neighbour. (Equal ones are neighbours at distance 0.) A number here is `n_neighbors`: ``kneighbors(D, 10)``.
+        Where to look for neighbors. None, or the same object as Q: within Q, where no distribution is its own
+        neighbor. (Equal ones are neighbors at distance 0.) A number here is `n_neighbors`: ``kneighbors(D, 10)``.
     n_neighbors : int
     space : AnchorSpace or anchor learner, optional
         Anchors that carry the potentials (see ``bounds="potentials"``). A learner that is not fitted is fitted (a
@@ -153,7 +153,7 @@ class RadiusNeighbors:
 
     @property
     def neighbor_ids(self) -> NDArray[Any]:
-        """Names of the neighbours (edges,), in the order of `indices`."""
+        """Names of the neighbors (edges,), in the order of `indices`."""
         return self.indices if self.names[1] is None else self.names[1][self.indices]
 
     def __len__(self) -> int:

@@ -37,8 +37,8 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 @pytest.fixture(scope="module")
-def labelled():
-    """Forty clouds of two kinds: around one centre, or around two."""
+def labeled():
+    """Forty clouds of two kinds: around one center, or around two."""
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=40)
     sizes = rng.integers(10, 30, 40)
@@ -57,23 +57,23 @@ every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner:
 
 
 @every_learner
-def test_learners_work_in_a_pipeline(learner, labelled):
-    D, y = labelled
+def test_learners_work_in_a_pipeline(learner, labeled):
+    D, y = labeled
     pipeline = make_pipeline(clone(learner), SVC())
     assert cross_val_score(pipeline, D, y, cv=4).min() > 0.85
     assert pipeline.fit(D[:30], y[:30]).score(D[30:], y[30:]) > 0.85
 
 
-def test_the_number_of_anchors_can_be_searched(labelled):
-    D, y = labelled
+def test_the_number_of_anchors_can_be_searched(labeled):
+    D, y = labeled
     pipeline = make_pipeline(KMeansAnchors(random_state=0), SVC())
     search = GridSearchCV(pipeline, {"kmeansanchors__n_anchors": [1, 6]}, cv=3).fit(D, y)
     assert search.best_params_ == {"kmeansanchors__n_anchors": 6}  # with one anchor all histograms are equal
 
 
 @every_learner
-def test_a_list_and_a_collection_are_read_alike(learner, labelled):
-    D, _ = labelled
+def test_a_list_and_a_collection_are_read_alike(learner, labeled):
+    D, _ = labeled
     histograms = clone(learner).fit_transform(D)
     as_pairs = [D[i] for i in range(len(D))]  # what scikit-learn's splitters make of a collection
     np.testing.assert_allclose(clone(learner).fit_transform(as_pairs), histograms, rtol=1e-12, atol=1e-15)
@@ -83,8 +83,8 @@ def test_a_list_and_a_collection_are_read_alike(learner, labelled):
 
 
 @every_learner
-def test_histograms_are_rows_of_total_one(learner, labelled):
-    D, _ = labelled
+def test_histograms_are_rows_of_total_one(learner, labeled):
+    D, _ = labeled
     learner = clone(learner).fit(D)
     histograms = learner.transform(D)
     assert histograms.shape == (40, learner.space_.n_anchors)
@@ -94,15 +94,15 @@ def test_histograms_are_rows_of_total_one(learner, labelled):
     np.testing.assert_array_equal(histograms, learner.space_.histograms(D))
 
 
-def test_a_clone_has_the_parameters_and_nothing_learned(labelled):
+def test_a_clone_has_the_parameters_and_nothing_learned(labeled):
     learner = KMeansAnchors(5, batch_size=99, n_init=2, random_state=7)
     parameters = {"n_anchors": 5, "batch_size": 99, "n_init": 2, "random_state": 7, "device": "auto"}
     assert learner.get_params() == parameters
-    copy = clone(learner.fit(labelled[0]))
+    copy = clone(learner.fit(labeled[0]))
     assert copy.get_params() == parameters
     assert not hasattr(copy, "space_")
     assert copy.set_params(n_anchors=3).n_anchors == 3
-    assert copy.fit(labelled[0]).space_.n_anchors == 3
+    assert copy.fit(labeled[0]).space_.n_anchors == 3
 
 
 def test_fixed_anchors_keep_what_they_were_given():
@@ -113,15 +113,15 @@ def test_fixed_anchors_keep_what_they_were_given():
 
 
 @every_learner
-def test_output_columns_have_names(learner, labelled):
-    D, _ = labelled
+def test_output_columns_have_names(learner, labeled):
+    D, _ = labeled
     learner = clone(learner).fit(D)
     prefix = type(learner).__name__.lower()
     assert list(learner.get_feature_names_out()) == [f"{prefix}{u}" for u in range(learner.space_.n_anchors)]
 
 
-def test_output_may_be_a_frame(labelled):
-    D, _ = labelled
+def test_output_may_be_a_frame(labeled):
+    D, _ = labeled
     learner = KMeansAnchors(3, random_state=0).set_output(transform="pandas").fit(D)
     frame = learner.transform(D)
     assert list(frame.columns) == ["kmeansanchors0", "kmeansanchors1", "kmeansanchors2"]
@@ -129,16 +129,16 @@ def test_output_may_be_a_frame(labelled):
 
 
 @every_learner
-def test_what_is_not_fitted_says_so(learner, labelled):
+def test_what_is_not_fitted_says_so(learner, labeled):
     with pytest.raises(NotFittedError, match=f"This {type(learner).__name__} instance is not fitted yet"):
-        clone(learner).transform(labelled[0])
+        clone(learner).transform(labeled[0])
     with pytest.raises(NotFittedError):
         clone(learner).get_feature_names_out()
 
 
 @every_learner
-def test_another_dimension_is_refused(learner, labelled):
-    learner = clone(learner).fit(labelled[0])
+def test_another_dimension_is_refused(learner, labeled):
+    learner = clone(learner).fit(labeled[0])
     assert learner.n_features_in_ == 2
     with pytest.raises(ValueError, match=f"X has 3 features, but {type(learner).__name__} is expecting 2 features"):
         learner.transform([np.eye(3)])

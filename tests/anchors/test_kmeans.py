@@ -14,19 +14,19 @@ import asot
 from asot import Distributions, KMeansAnchors
 from asot.anchors import kmeans
 
-CENTRES = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
+CENTERS = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
 
 
-def around_the_centres(rng, n=30, spread=0.1, sizes=(5, 40)):
-    """Distributions whose points lie close to four centres."""
+def around_the_centers(rng, n=30, spread=0.1, sizes=(5, 40)):
+    """Distributions whose points lie close to four centers."""
     counts = rng.integers(*sizes, n)
-    points = [CENTRES[rng.integers(4, size=c)] + spread * rng.normal(size=(c, 2)) for c in counts]
+    points = [CENTERS[rng.integers(4, size=c)] + spread * rng.normal(size=(c, 2)) for c in counts]
     return Distributions.from_list(points)
 
 
 @pytest.fixture(scope="module")
 def D():
-    return around_the_centres(np.random.default_rng(0))
+    return around_the_centers(np.random.default_rng(0))
 
 
 def in_order(anchors):
@@ -44,7 +44,7 @@ def learned(D, n_anchors=4, **options):
 @pytest.mark.parametrize("batch_size", [None, "auto", 50])
 def test_clusters_are_found(D, batch_size):
     anchors = learned(D, batch_size=batch_size, n_init=5).space_.anchors
-    np.testing.assert_allclose(in_order(anchors), in_order(CENTRES), atol=0.1)
+    np.testing.assert_allclose(in_order(anchors), in_order(CENTERS), atol=0.1)
 
 
 def test_one_anchor_is_the_mean_of_means():
@@ -92,7 +92,7 @@ def test_float32_points_give_float64_anchors(D):
 def test_clusters_are_found_at_any_scale(D, scale):
     scaled = Distributions(scale * D.points, D.offsets)
     for learner in (learned(scaled), KMeansAnchors(4, n_init=5, random_state=0).partial_fit(scaled)):
-        np.testing.assert_allclose(in_order(learner.space_.anchors / scale), in_order(CENTRES), atol=0.1)
+        np.testing.assert_allclose(in_order(learner.space_.anchors / scale), in_order(CENTERS), atol=0.1)
 
 
 # ------------------------------------------------------------------------------------------- fewer points than anchors
@@ -182,10 +182,10 @@ def test_batches_of_distributions_are_learned_one_by_one():
     rng = np.random.default_rng(1)
     learner = KMeansAnchors(4, n_init=5, random_state=0)
     for _ in range(10):
-        assert learner.partial_fit(around_the_centres(rng)) is learner
-    np.testing.assert_allclose(in_order(learner.space_.anchors), in_order(CENTRES), atol=0.05)
+        assert learner.partial_fit(around_the_centers(rng)) is learner
+    np.testing.assert_allclose(in_order(learner.space_.anchors), in_order(CENTERS), atol=0.05)
     assert learner.n_features_in_ == 2
-    np.testing.assert_allclose(learner.transform(around_the_centres(rng)).sum(axis=1), 1.0)
+    np.testing.assert_allclose(learner.transform(around_the_centers(rng)).sum(axis=1), 1.0)
 
 
 def test_later_batches_move_the_anchors(D):
@@ -196,7 +196,7 @@ def test_later_batches_move_the_anchors(D):
 
 
 def test_fitting_forgets_the_batches(D):
-    learner = KMeansAnchors(4, random_state=0).partial_fit(around_the_centres(np.random.default_rng(2)))
+    learner = KMeansAnchors(4, random_state=0).partial_fit(around_the_centers(np.random.default_rng(2)))
     np.testing.assert_array_equal(learner.fit(D).space_.anchors, learned(D).space_.anchors)
     fresh = KMeansAnchors(4, random_state=0).partial_fit(D)
     np.testing.assert_array_equal(learner.partial_fit(D).space_.anchors, fresh.space_.anchors)

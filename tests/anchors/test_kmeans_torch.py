@@ -29,7 +29,7 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-CENTRES = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
+CENTERS = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
 
 
 def pool(name):
@@ -54,8 +54,8 @@ def solve(points, weights, k, **options):
     return kmeans(points, weights, k, device="cpu", **options)
 
 
-def inertia_of(points, weights, centres):
-    _, distance = asot.AnchorSpace(centres).assign(points)
+def inertia_of(points, weights, centers):
+    _, distance = asot.AnchorSpace(centers).assign(points)
     return weights @ distance**2
 
 
@@ -69,36 +69,36 @@ def test_inertia_is_within_a_percent_of_scikit_learns(name):
     with threadpool_limits(1):
         theirs = [KMeans(k, n_init=1, random_state=s).fit(points, sample_weight=weights).inertia_ for s in range(12)]
     assert np.mean([run.inertia for run in ours]) <= 1.01 * np.mean(theirs)
-    np.testing.assert_allclose(ours[0].inertia, inertia_of(points, weights, ours[0].centres), rtol=1e-9)
-    assert ours[0].centres.dtype == np.float64
+    np.testing.assert_allclose(ours[0].inertia, inertia_of(points, weights, ours[0].centers), rtol=1e-9)
+    assert ours[0].centers.dtype == np.float64
     assert 1 <= ours[0].n_iter <= 300
 
 
-def test_centres_are_the_weighted_means_of_their_points():
+def test_centers_are_the_weighted_means_of_their_points():
     points, weights, k = pool("heavy weights")
-    centres = solve(points, weights, k, random_state=0, tol=0.0).centres
-    index, _ = asot.AnchorSpace(centres).assign(points)
+    centers = solve(points, weights, k, random_state=0, tol=0.0).centers
+    index, _ = asot.AnchorSpace(centers).assign(points)
     means = [np.average(points[index == u], axis=0, weights=weights[index == u]) for u in range(k)]
-    np.testing.assert_allclose(centres, means, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(centers, means, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
 def test_clusters_are_found_at_any_scale(scale):
     rng = np.random.default_rng(3)
-    points = scale * (np.repeat(CENTRES, 50, axis=0) + 0.1 * rng.normal(size=(200, 2)))
+    points = scale * (np.repeat(CENTERS, 50, axis=0) + 0.1 * rng.normal(size=(200, 2)))
     found = solve(points, np.ones(200), 4, random_state=0)
-    np.testing.assert_allclose(np.sort(found.centres.sum(axis=1)) / scale, [0, 10, 10, 20], atol=0.1)
+    np.testing.assert_allclose(np.sort(found.centers.sum(axis=1)) / scale, [0, 10, 10, 20], atol=0.1)
     assert not np.isnan(found.inertia)
 
 
-def test_points_without_weight_attract_no_centre():
+def test_points_without_weight_attract_no_center():
     points = np.r_[np.zeros(5), np.ones(5), np.full(5, 1e6)][:, None]
     weights = np.r_[np.ones(10), np.zeros(5)]
     for seed in range(5):
         found = solve(points, weights, 2, random_state=seed)
-        np.testing.assert_array_equal(np.sort(found.centres.ravel()), [0.0, 1.0])
+        np.testing.assert_array_equal(np.sort(found.centers.ravel()), [0.0, 1.0])
         assert found.inertia == 0.0
-        assert solve(points, weights, 3, random_state=seed).centres.max() <= 1.0
+        assert solve(points, weights, 3, random_state=seed).centers.max() <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_weighs_nothing_is_never_drawn(weights, place, which, rest):
     assert kmeans_on_device._locate(np.array(weights), place) == (which, rest)
 
 
-def test_copies_of_a_centre_are_not_drawn_by_their_rounding():
+def test_copies_of_a_center_are_not_drawn_by_their_rounding():
     rng = np.random.default_rng(5)
     sites = np.concatenate([[-np.ones(5)], np.ones((3, 5)) + 1e-6 * rng.normal(size=(3, 5))]) * rng.random(5)
     points = np.repeat(sites, [50_000, 50_000, 1, 1], axis=0)
@@ -119,27 +119,27 @@ def test_copies_of_a_centre_are_not_drawn_by_their_rounding():
         assert len(np.unique(chosen.round(12), axis=0)) == 4
 
 
-def test_as_many_centres_as_distinct_points_find_them_all():
+def test_as_many_centers_as_distinct_points_find_them_all():
     points = np.repeat(np.random.default_rng(4).integers(0, 1000, size=(30, 2)), 7, axis=0).astype(float)
     distinct = np.unique(points, axis=0)
     found = solve(points, np.ones(len(points)), len(distinct), random_state=0)
-    np.testing.assert_array_equal(np.unique(found.centres.round(9), axis=0), distinct)
+    np.testing.assert_array_equal(np.unique(found.centers.round(9), axis=0), distinct)
     assert found.inertia < 1e-18
 
 
 @pytest.mark.parametrize("value", [0.0, 3.7, 1e9])
-def test_more_centres_than_points_coincide(value):
+def test_more_centers_than_points_coincide(value):
     found = solve(np.full((10, 2), value), np.ones(10), 3, random_state=0)
-    np.testing.assert_allclose(found.centres, value, rtol=1e-15)
+    np.testing.assert_allclose(found.centers, value, rtol=1e-15)
     assert found.inertia == 0.0
 
 
-def test_a_centre_without_points_moves_to_where_they_cost_most():
+def test_a_center_without_points_moves_to_where_they_cost_most():
     points = np.array([[0.0], [1.0], [2.0], [50.0], [90.0]])
     space = kmeans_on_device._Pool(points, np.array([1.0, 1.0, 1.0, 9.0, 1.0]), 3, 0, "cpu")
     start = torch.tensor([[1.0], [1000.0], [2000.0]], dtype=torch.float64) - space.mean
-    centres, inertia, _ = kmeans_on_device._lloyd(space, start, 300, 1e-4)
-    np.testing.assert_allclose(np.sort((centres + space.mean).numpy().ravel()), [1.0, 50.0, 90.0])
+    centers, inertia, _ = kmeans_on_device._lloyd(space, start, 300, 1e-4)
+    np.testing.assert_allclose(np.sort((centers + space.mean).numpy().ravel()), [1.0, 50.0, 90.0])
     assert inertia == pytest.approx(2.0)
 
 
@@ -151,19 +151,19 @@ def test_iterations_have_a_limit():
 # ------------------------------------------------------------------------------------------- the same on every run
 
 
-def test_a_seed_gives_the_same_centres():
+def test_a_seed_gives_the_same_centers():
     points, weights, k = pool("uniform")
     first, second, other = (solve(points, weights, k, random_state=seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.centres, second.centres)
+    np.testing.assert_array_equal(first.centers, second.centers)
     assert first[1:] == second[1:]
-    assert not np.array_equal(first.centres, other.centres)
+    assert not np.array_equal(first.centers, other.centers)
 
 
 def test_a_random_state_object_is_drawn_from():
     points, weights, k = pool("uniform")
     state = np.random.RandomState(0)
     first, second = (solve(points, weights, k, random_state=state) for _ in range(2))
-    assert not np.array_equal(first.centres, second.centres)
+    assert not np.array_equal(first.centers, second.centers)
 
 
 # ------------------------------------------------------------------------------------------- memory
@@ -175,7 +175,7 @@ def test_the_size_of_chunks_changes_only_the_rounding(monkeypatch):
     for scratch in (2**18, 2**16):
         monkeypatch.setattr(on_device, "SCRATCH", scratch)
         found = solve(points, weights, k, random_state=0)
-        np.testing.assert_allclose(found.centres, expected.centres, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.centers, expected.centers, rtol=1e-9, atol=1e-12)
         assert found.inertia == pytest.approx(expected.inertia, rel=1e-12)
 
 
@@ -193,7 +193,7 @@ def test_a_device_that_runs_out_of_memory_gets_smaller_chunks(monkeypatch):
 
     monkeypatch.setattr(kmeans_on_device, "scaled", scaled)
     found = solve(points, weights, k, random_state=0)
-    np.testing.assert_allclose(found.centres, expected.centres, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.centers, expected.centers, rtol=1e-9, atol=1e-12)
     assert max(largest) == 500
 
     monkeypatch.setattr(on_device, "FEWEST_ROWS", 1000)
@@ -212,9 +212,9 @@ def test_a_very_large_pool_starts_from_a_sample(monkeypatch, name):
     sampled = [solve(points, weights, k, random_state=seed).inertia for seed in range(30)]
     assert max(sizes) <= 800  # less where heavy points are drawn more than once
     assert np.mean(sampled) <= 1.03 * np.mean(whole)  # the mean of 30 starts is known to two percent
-    centres = solve(points, weights, k, random_state=0, tol=0.0).centres
-    index, _ = asot.AnchorSpace(centres).assign(points)  # all points had their say, not only the sample
-    np.testing.assert_allclose(centres[0], np.average(points[index == 0], axis=0, weights=weights[index == 0]))
+    centers = solve(points, weights, k, random_state=0, tol=0.0).centers
+    index, _ = asot.AnchorSpace(centers).assign(points)  # all points had their say, not only the sample
+    np.testing.assert_allclose(centers[0], np.average(points[index == 0], axis=0, weights=weights[index == 0]))
 
 
 # ------------------------------------------------------------------------------------------- the estimator
@@ -224,7 +224,7 @@ def test_a_very_large_pool_starts_from_a_sample(monkeypatch, name):
 def D():
     rng = np.random.default_rng(0)
     counts = rng.integers(5, 40, 30)
-    return Distributions.from_list([CENTRES[rng.integers(4, size=c)] + 0.1 * rng.normal(size=(c, 2)) for c in counts])
+    return Distributions.from_list([CENTERS[rng.integers(4, size=c)] + 0.1 * rng.normal(size=(c, 2)) for c in counts])
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def torch_on_cpu(monkeypatch):
 def test_anchors_are_learned_on_the_device(D, torch_on_cpu):
     learner = KMeansAnchors(4, n_init=3, random_state=0, device="cuda").fit(D)
     order = np.lexsort(learner.space_.anchors.round().T)
-    np.testing.assert_allclose(learner.space_.anchors[order], CENTRES, atol=0.1)
+    np.testing.assert_allclose(learner.space_.anchors[order], CENTERS, atol=0.1)
     _, distance = learner.space_.assign(D.points)
     assert learner.inertia_ == pytest.approx(D.masses @ distance**2 / len(D))
     assert learner.n_features_in_ == 2

@@ -54,7 +54,7 @@ def test_torch_computes_the_codes_of_numpy(which):
     soft = make(which)
     points = np.random.default_rng(2).normal(size=(50, D_IN))
     p = {name: torch.as_tensor(array) for name, array in soft.parameters.items()}
-    u, z = (torch.as_tensor(part) for part in soft.standardise(points))
+    u, z = (torch.as_tensor(part) for part in soft.standardize(points))
     found = MAPS[soft.kind](p, u, z, torch).numpy()
     np.testing.assert_allclose(found, soft.encode(points), rtol=1e-10, atol=1e-14)
 
@@ -84,7 +84,7 @@ def test_a_code_of_all_zeros_gives_its_mass_to_the_soft_nearest_anchor():
     silent["bias1"] = np.array([1e6])  # a threshold that no weight passes
     soft = make("dictionary", **silent, log_sharpness=np.array(6.0))
     points = np.random.default_rng(1).normal(size=(20, D_IN))
-    u, z = soft.standardise(points)
+    u, z = soft.standardize(points)
     raw = codes_module.unrolled_codes(soft.parameters, u, z, np)
     assert not raw.any()
     found = soft.encode(points)
@@ -95,7 +95,7 @@ def test_a_code_of_all_zeros_gives_its_mass_to_the_soft_nearest_anchor():
 
 def test_unrolled_steps_rebuild_points_better_than_the_start():
     soft = make("dictionary", n_layers=np.array(200), bias1=np.zeros(1), weight1=np.zeros((HIDDEN, 1)))
-    u, z = soft.standardise(np.random.default_rng(1).normal(size=(30, D_IN)))
+    u, z = soft.standardize(np.random.default_rng(1).normal(size=(30, D_IN)))
     p = soft.parameters
     p["log_step"] = np.log(np.linalg.norm(p["anchors"], 2) ** 2)
     gaps = []
@@ -127,16 +127,16 @@ def test_arrays_that_make_no_map_are_refused(case):
 
 
 @pytest.mark.parametrize(
-    ("centre", "spread", "unit"),
+    ("center", "spread", "unit"),
     [
         (np.zeros(D_IN), np.zeros(D_IN), 1.0),
         (np.zeros((1, D_IN)), np.ones(D_IN), 1.0),
         (np.zeros(D_IN), np.ones(D_IN), 0.0),
     ],
 )
-def test_a_scale_that_cannot_be_divided_by_is_refused(centre, spread, unit):
-    with pytest.raises(ValueError, match="centre, spread and unit must be"):
-        SoftCodes("metric", centre, spread, unit, parameters("metric"))
+def test_a_scale_that_cannot_be_divided_by_is_refused(center, spread, unit):
+    with pytest.raises(ValueError, match="center, spread and unit must be"):
+        SoftCodes("metric", center, spread, unit, parameters("metric"))
 
 
 def test_codes_without_a_network_are_refused():

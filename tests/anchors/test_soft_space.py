@@ -85,7 +85,7 @@ def test_bounds_stand_on_the_nearest_anchors(anchored, collection, level):
         asot.pairwise(collection, space=anchored, bounds=level, reg=0.1, estimate="anchor")
 
 
-def test_neighbours_are_found_through_the_nearest_anchors(anchored, collection):
+def test_neighbors_are_found_through_the_nearest_anchors(anchored, collection):
     found = asot.kneighbors(collection, None, 2, space=anchored)
     expected = asot.kneighbors(collection, None, 2)
     np.testing.assert_array_equal(found.indices, expected.indices)
@@ -212,7 +212,7 @@ FORGED = {
     "a missing array": ({}, {}, ("codes_weight0",), "has no array 'codes_weight0'"),
     "a layer too wide": ({}, {"codes_weight1": np.zeros((7, 6))}, (), "layer 1 of the codes' network does not fit"),
     "no number": ({}, {"codes_unit": np.zeros(3)}, (), "'codes_unit' must hold one number"),
-    "text": ({}, {"codes_centre": np.array(["a", "b", "c"])}, (), "'centre' must hold finite numbers"),
+    "text": ({}, {"codes_center": np.array(["a", "b", "c"])}, (), "'center' must hold finite numbers"),
     "a negative cost": ({}, {"cost": -np.ones((5, 5))}, (), "negative"),
 }
 

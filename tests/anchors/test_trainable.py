@@ -30,8 +30,8 @@ def clouds(n, seed=0, d=3):
     rng = np.random.default_rng(seed)
     parts = []
     for size in rng.integers(10, 31, n):
-        centres = rng.normal(size=(2, d)) * 2.0
-        parts.append(centres[rng.integers(2, size=size)] + rng.normal(size=(size, d)) * rng.uniform(0.2, 1.0))
+        centers = rng.normal(size=(2, d)) * 2.0
+        parts.append(centers[rng.integers(2, size=size)] + rng.normal(size=(size, d)) * rng.uniform(0.2, 1.0))
     return Distributions.from_list(parts)
 
 

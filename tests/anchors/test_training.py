@@ -35,7 +35,7 @@ def descend(loss=bowl, error=distance, start=None, **changes):
     return train(state, {"x": 1.0}, loss, error, n_batches=5, schedule=schedule(**changes), rng=rng)
 
 
-def test_the_loss_is_minimised_and_what_is_not_learned_stays():
+def test_the_loss_is_minimized_and_what_is_not_learned_stays():
     outcome = descend()
     np.testing.assert_allclose(outcome.state["x"], GOAL, atol=0.01)
     assert outcome.state["label"] == 7

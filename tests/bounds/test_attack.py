@@ -1,4 +1,4 @@
-"""Randomised attacks on what error bars promise: outliers that set the scale, and mixtures that hide the error.
+"""Randomized attacks on what error bars promise: outliers that set the scale, and mixtures that hide the error.
 
 A fixed seed and some seconds in the gate; for longer, ASOT_ATTACK_SECONDS=600 pytest tests/bounds/test_attack.py.
 """

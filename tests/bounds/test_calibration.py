@@ -64,9 +64,9 @@ def test_the_held_out_error_is_the_error_of_other_pairs(exact, calibrated):
 
 
 def test_expected_errors_are_of_the_size_of_the_errors(exact, calibrated):
-    standardised = (calibrated.values - exact) / calibrated.error
-    assert 0.6 < np.sqrt(np.mean(standardised**2)) < 1.6
-    assert np.mean(np.abs(standardised) < 3) > 0.95
+    standardized = (calibrated.values - exact) / calibrated.error
+    assert 0.6 < np.sqrt(np.mean(standardized**2)) < 1.6
+    assert np.mean(np.abs(standardized) < 3) > 0.95
 
 
 def test_values_stay_within_the_bounds(D, exact):

@@ -188,9 +188,9 @@ def test_radius_bounds_hold(data):
 @given(lattice_lists())
 def test_the_means_of_two_distributions_are_no_farther_apart_than_they_are(lists):
     D = Distributions.from_list(*lists)
-    centres = np.array([masses @ points for points, masses in D])
+    centers = np.array([masses @ points for points, masses in D])
     rows, columns = np.triu_indices(len(D), 1)
-    assert np.all(centroid_bound(centres[rows], centres[columns]) <= asot.pairwise_exact(D).values + 1e-12)
+    assert np.all(centroid_bound(centers[rows], centers[columns]) <= asot.pairwise_exact(D).values + 1e-12)
 
 
 @given(st.integers(0, 10**6))

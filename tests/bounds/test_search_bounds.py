@@ -86,12 +86,12 @@ def test_sorted_means_are_those_of_the_quantile_function():
     histograms = sparse_histograms(D)
     ground = prepare_metric(histograms.points, "cityblock")
     projected = project(histograms, ground)
-    centre = (histograms.pooled_masses() / len(D)) @ ground.points
+    center = (histograms.pooled_masses() / len(D)) @ ground.points
     for i, (points, masses) in enumerate(D):
         order = np.argsort(points[:, 0])
         levels = (np.arange(200 * SHARES) + 0.5) / (200 * SHARES)
         place = np.minimum(np.searchsorted(np.cumsum(masses[order]), levels), len(order) - 1)
-        quantiles = np.ldexp(points[order[place], 0], -ground.exponent) - centre[0]
+        quantiles = np.ldexp(points[order[place], 0], -ground.exponent) - center[0]
         means = quantiles.reshape(SHARES, 200).mean(axis=1) / SHARES
         assert np.allclose(projected.fine[i, :, 0], means, atol=1e-3)
     values = asot.pairwise_exact(D, metric="cityblock").matrix()
@@ -159,7 +159,7 @@ def test_no_generated_collection_breaks_a_relaxed_or_reduced_bound(lists, metric
         assert (kept | (exact[pairs] > np.maximum(limits[pairs[0]], limits[pairs[1]]))).all()
 
 
-def test_cancelled_mass_and_second_minima_exclude_more_than_the_relaxed_bound():
+def test_canceled_mass_and_second_minima_exclude_more_than_the_relaxed_bound():
     D = documents(60, 20)
     exact = asot.pairwise_exact(D).matrix()
     limits = np.sort(exact, axis=1)[:, 5]

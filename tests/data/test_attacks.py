@@ -1,4 +1,4 @@
-"""Two randomised attacks: on collections through the arrays they were made from, and on memory through small files.
+"""Two randomized attacks: on collections through the arrays they were made from, and on memory through small files.
 
 Each runs for about ten seconds with fixed seeds; ``ASOT_ATTACK_SECONDS=600 pytest tests/data/test_attacks.py`` runs
 longer.

@@ -304,13 +304,13 @@ def test_arrays_in_any_memory_order_are_read():
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e300, 5e307])
-def test_masses_of_any_scale_are_normalised(scale):
+def test_masses_of_any_scale_are_normalized(scale):
     D = Distributions(np.zeros((3, 1)), [0, 2, 3], masses=np.array([1.0, 2.0, 3.0]) * scale)
     np.testing.assert_allclose(D.masses, [1 / 3, 2 / 3, 1.0], rtol=1e-15)
     np.testing.assert_allclose(D.totals, [3 * scale, 3 * scale], rtol=1e-15)
 
 
-def test_masses_whose_total_overflows_are_still_normalised():
+def test_masses_whose_total_overflows_are_still_normalized():
     D = Distributions(np.zeros((4, 1)), [0, 4], masses=np.full(4, 1e308))
     np.testing.assert_array_equal(D.masses, np.full(4, 0.25))
 

@@ -423,7 +423,7 @@ def csv_file(tmp_path, text, encoding="utf-8"):
     return path
 
 
-def test_a_csv_groups_lines_that_are_not_neighbours_and_keeps_ids_as_text(tmp_path):
+def test_a_csv_groups_lines_that_are_not_neighbors_and_keeps_ids_as_text(tmp_path):
     found = load_collection(csv_file(tmp_path, "id,x,mass,y\n010,0,1,2\n7,1,2,3\n\n010,5,3,6\n"))
     assert list(found.ids) == ["010", "7"]
     np.testing.assert_array_equal(found[0][0], [[0, 2], [5, 6]])

@@ -1,4 +1,4 @@
-"""Graphs as distributions: sums over neighbours, and the ways in."""
+"""Graphs as distributions: sums over neighbors, and the ways in."""
 
 import numpy as np
 import pytest
@@ -205,7 +205,7 @@ def test_labels_of_several_kinds_get_a_column_each(nx):
     assert from_networkx([graph], "kind", rounds=0).points.sum(axis=0).tolist() == [1.0, 1.0, 1.0]
 
 
-def test_parallel_edges_count_once_and_loops_make_a_node_its_own_neighbour(nx):
+def test_parallel_edges_count_once_and_loops_make_a_node_its_own_neighbor(nx):
     graph = nx.MultiGraph([(0, 1), (0, 1), (1, 1)])
     np.testing.assert_array_equal(from_networkx([graph], rounds=1).points, [[1, 2], [1, 3]])
 
@@ -225,8 +225,8 @@ def test_more_labels_than_fit_are_refused(nx, monkeypatch):
 
 
 def test_wrong_networkx_graphs_are_told(nx):
-    labelled = nx.Graph()
-    labelled.add_nodes_from([(0, {"kind": "a"}), ("b", {"sort": 1})])
+    labeled = nx.Graph()
+    labeled.add_nodes_from([(0, {"kind": "a"}), ("b", {"sort": 1})])
     vectors, arrays, tensors = nx.Graph(), nx.Graph(), nx.Graph()
     vectors.add_node(0, kind=[1.0, 2.0])
     arrays.add_node(0, kind=np.array([1.0, 2.0]))
@@ -239,7 +239,7 @@ def test_wrong_networkx_graphs_are_told(nx):
         ([nx.path_graph(2), 3], None, "entry 1 is int"),
         ([nx.DiGraph([(0, 1)])], None, r"graph 0 is directed; pass graph.to_undirected\(\)"),
         ([nx.path_graph(2), nx.Graph()], None, "graph 1 has no node"),
-        ([labelled], "kind", "graph 0: node 'b' has no label 'kind'; its attributes are: 'sort'"),
+        ([labeled], "kind", "graph 0: node 'b' has no label 'kind'; its attributes are: 'sort'"),
         ([missing], "kind", "graph 0: node 0 has no label 'kind'"),
         ([vectors], "kind", "is a list, not a label; for vectors of features use from_pyg"),
         ([arrays], "kind", "is a ndarray, not a label"),

@@ -14,7 +14,7 @@ class Site:
     files: dict[str, bytes] = field(default_factory=dict)
     etag: str | None = '"one"'
     date: str | None = None
-    ranges: bool = True  # whether Range is honoured
+    ranges: bool = True  # whether Range is honored
     checks_if_range: bool = True
     shift: int = 0  # begin a partial answer that many bytes too early
     cuts: list[int] = field(default_factory=list)  # close after so many bytes, one entry for each request

@@ -32,7 +32,7 @@ def test_labels_that_begin_anywhere_lonely_nodes_and_double_slashes(load, folder
     assert labels.tolist() == [1, -1, 1]
     assert labels.dtype == np.int64
     assert about["name"] == "TINY"
-    assert about["features"] == "one-hot node labels, and 4 rounds of x ← 1.25 x + Σ_neighbours x: 15 dimensions"
+    assert about["features"] == "one-hot node labels, and 4 rounds of x ← 1.25 x + Σ_neighbors x: 15 dimensions"
     assert about["source"].endswith("TINY.zip")
     assert about["home"] == "https://www.chrsmrrs.com/graphkerneldatasets/TINY.zip"
     assert about["verified"] == "no checksum is known"

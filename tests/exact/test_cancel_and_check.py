@@ -1,4 +1,4 @@
-"""Common mass is cancelled only where the pair proves that it may be."""
+"""Common mass is canceled only where the pair proves that it may be."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_cost_with_one_broken_triangle_is_still_solved_right(seed):
     np.testing.assert_allclose(values, highs_values(A, A, cost, pairs), atol=1e-9 * cost.max())
 
 
-def test_cancelling_would_have_been_wrong():
+def test_canceling_would_have_been_wrong():
     """Moving a third of the mass two steps costs 4 by itself, but 2 as two steps of all mass."""
     cost = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
     A = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
@@ -68,10 +68,10 @@ def test_few_pairs_of_emd_many_take_this_way_at_any_scale(scale):
     cost = _metric(rng, 100)
     A = rng.dirichlet(np.ones(100), 3)
     few = asot.emd_many(A, cost=scale * cost)
-    assert "pair" in few.info["common_mass_cancelled"]
+    assert "pair" in few.info["common_mass_canceled"]
     np.testing.assert_allclose(
         few.values / scale, asot.emd_many(A, A, cost=cost).matrix()[np.triu_indices(3, 1)], rtol=1e-12
     )
     squares = asot.emd_many(A, cost=cost**2)
-    assert squares.info["common_mass_cancelled"] is False
+    assert squares.info["common_mass_canceled"] is False
     np.testing.assert_allclose(squares.values, highs_values(A, A, cost**2, [(0, 1), (0, 2), (1, 2)]), rtol=1e-9)

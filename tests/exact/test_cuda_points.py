@@ -209,7 +209,7 @@ def test_only_pairs_above_their_limits_are_left_out(gpu, own, most, metric, n_co
 
 
 @pytest.mark.parametrize("within", [True, False])
-def test_neighbours_are_those_of_the_cpu(gpu, monkeypatch, within):
+def test_neighbors_are_those_of_the_cpu(gpu, monkeypatch, within):
     gpu()
     monkeypatch.setattr("asot.run.gpu_engine.FILLS_A_GPU", 40)  # many tiles, so that limits matter
     monkeypatch.setattr("asot.exact.cuda.points.FIRST_TILE_SECONDS", 1e-6)

@@ -7,28 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asot.exact.integers import cost_bits_for, index_bits_for, quantise_cost, quantise_masses
+from asot.exact.integers import cost_bits_for, index_bits_for, quantize_cost, quantize_masses
 from asot.exact.workspace import MASS_BITS
 from asot.jit.lanes import LANES
 from tests.strategies import SIZES, histograms_of_every_kind
 
 
 @pytest.mark.parametrize("k", [*SIZES, 2000])
-def test_quantised_masses_sum_to_exactly_two_to_the_sixty(k):
-    masses = quantise_masses(histograms_of_every_kind(k, np.random.default_rng(k)))
+def test_quantized_masses_sum_to_exactly_two_to_the_sixty(k):
+    masses = quantize_masses(histograms_of_every_kind(k, np.random.default_rng(k)))
     assert masses.min() >= 0
     assert {sum(row) for row in masses.tolist()} == {2**MASS_BITS}
 
 
 @pytest.mark.parametrize("k", SIZES)
-def test_quantised_masses_are_the_masses_to_float64_rounding(k):
+def test_quantized_masses_are_the_masses_to_float64_rounding(k):
     histograms = histograms_of_every_kind(k, np.random.default_rng(k))
-    np.testing.assert_allclose(np.ldexp(quantise_masses(histograms), -MASS_BITS), histograms, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(np.ldexp(quantize_masses(histograms), -MASS_BITS), histograms, rtol=0, atol=1e-15)
 
 
-def test_equal_histograms_have_equal_quantised_masses():
+def test_equal_histograms_have_equal_quantized_masses():
     row = np.random.default_rng(0).dirichlet(np.ones(50))
-    first, second = quantise_masses(np.array([row, row]))
+    first, second = quantize_masses(np.array([row, row]))
     np.testing.assert_array_equal(first, second)
 
 
@@ -46,19 +46,19 @@ def test_a_path_of_largest_costs_fits_in_62_bits(k):
 @pytest.mark.parametrize("factor", [1e-300, 1e-3, 1.0, 7.0, 1e300])
 def test_unit_costs_are_at_most_one_and_give_the_cost_back(factor):
     cost = factor * np.random.default_rng(1).random((20, 30))
-    quantised = quantise_cost(cost)
-    assert 0.5 <= quantised.unit.max() <= 1.0
-    np.testing.assert_array_equal(np.ldexp(quantised.unit, quantised.exponent), cost)
+    quantized = quantize_cost(cost)
+    assert 0.5 <= quantized.unit.max() <= 1.0
+    np.testing.assert_array_equal(np.ldexp(quantized.unit, quantized.exponent), cost)
 
 
 def test_integer_costs_leave_the_index_bits_free():
-    quantised = quantise_cost(np.random.default_rng(2).random((20, 30)))
-    assert not (quantised.integer & (2**quantised.index_bits - 1)).any()
-    restored = np.ldexp(quantised.integer.astype(float), -quantised.index_bits - cost_bits_for(quantised.index_bits))
-    np.testing.assert_allclose(restored, quantised.unit, rtol=0, atol=2.0 ** -cost_bits_for(quantised.index_bits))
+    quantized = quantize_cost(np.random.default_rng(2).random((20, 30)))
+    assert not (quantized.integer & (2**quantized.index_bits - 1)).any()
+    restored = np.ldexp(quantized.integer.astype(float), -quantized.index_bits - cost_bits_for(quantized.index_bits))
+    np.testing.assert_allclose(restored, quantized.unit, rtol=0, atol=2.0 ** -cost_bits_for(quantized.index_bits))
 
 
 def test_a_zero_cost_can_be_prepared():
-    quantised = quantise_cost(np.zeros((3, 4)))
-    assert not quantised.integer.any()
-    assert not quantised.unit.any()
+    quantized = quantize_cost(np.zeros((3, 4)))
+    assert not quantized.integer.any()
+    assert not quantized.unit.any()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asot.exact.integers import quantise_cost, quantise_masses
+from asot.exact.integers import quantize_cost, quantize_masses
 from asot.exact.large import solve_any
 from asot.exact.shared_cost import place_costs, place_masses, value_of_tree
 from asot.exact.simplex import solve_block
@@ -27,8 +27,8 @@ def _solve(a, b, integer, unit, row_offset, column_offset, index_bits, whole, st
 
 
 def _solve_both(a, b, cost):
-    c = quantise_cost(cost)
-    masses = quantise_masses(a[None])[0], quantise_masses(b[None])[0]
+    c = quantize_cost(cost)
+    masses = quantize_masses(a[None])[0], quantize_masses(b[None])[0]
     prepared = c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
     stop = np.zeros(1, np.int64)
     return c, *(_solve(*masses, *prepared, whole, stop) for whole in (False, True))
@@ -59,7 +59,7 @@ def test_the_short_list_ends_at_the_value_of_the_whole_problem(a, b, cost):
     pivots, _, parent, flow, pi, p, q = short
     assert pivots >= 0
     first = first_sink.py_func(p)
-    supply, demand = quantise_masses(a[None])[0], quantise_masses(b[None])[0]
+    supply, demand = quantize_masses(a[None])[0], quantize_masses(b[None])[0]
     integer = c.integer[np.ix_(supply > 0, demand > 0)]
     # Dual: no arc of the whole problem improves. Primal: flows are ≥ 0 and meet the masses. Both tight on the tree.
     assert (integer - pi[:p, None] + pi[None, first : first + q]).min() >= 0
@@ -77,8 +77,8 @@ def test_the_short_list_ends_at_the_value_of_the_whole_problem(a, b, cost):
 
 def test_a_raised_stop_is_heard():
     a = np.full(600, 1 / 600)
-    c = quantise_cost(np.random.default_rng(0).random((600, 600)))
-    masses = quantise_masses(a[None])[0]
+    c = quantize_cost(np.random.default_rng(0).random((600, 600)))
+    masses = quantize_masses(a[None])[0]
     out = _solve(
         masses, masses, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits, False, np.ones(1, np.int64)
     )

@@ -1,4 +1,4 @@
-"""A cost is called a metric exactly when it is one, because only then may common mass be cancelled."""
+"""A cost is called a metric exactly when it is one, because only then may common mass be canceled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def single_violations(draw):
 
 @pytest.mark.parametrize("k", SIZES)
 @pytest.mark.parametrize("metric", METRICS)
-def test_metrics_are_recognised(metric, k):
+def test_metrics_are_recognized(metric, k):
     assert is_metric(metric_cost(metric, k, np.random.default_rng(k)))
 
 
@@ -49,17 +49,17 @@ def test_one_broken_triangle_is_detected(problem):
 
 
 @given(single_violations())
-def test_cancelling_would_be_wrong_where_a_triangle_is_broken(problem):
+def test_canceling_would_be_wrong_where_a_triangle_is_broken(problem):
     cost, i, via, j, excess = problem
     A = np.zeros((2, len(cost)))
     A[0, [i, via]] = 0.5
     A[1, [via, j]] = 0.5
-    cancelled, whole = (
+    canceled, whole = (
         ExactSharedCost(A, None, cost, cancel=cancel).solve(np.array([0]), np.array([1]), np.zeros(1, np.int64)).values
         for cancel in (True, False)
     )
     np.testing.assert_allclose(whole, pot_values(A, A, cost, [(0, 1)]), rtol=1e-12)
-    np.testing.assert_allclose(cancelled - whole, excess / 2, rtol=1e-6)
+    np.testing.assert_allclose(canceled - whole, excess / 2, rtol=1e-6)
 
 
 @given(st.integers(0, 10_000), st.integers(3, 8))

@@ -15,13 +15,13 @@ RUN = np.zeros(1, np.int64)
 
 @pytest.mark.parametrize("k", [2, 3, 30, 64, 130])
 @pytest.mark.parametrize("metric", METRICS)
-def test_cancelling_changes_nothing_under_a_metric(metric, k):
+def test_canceling_changes_nothing_under_a_metric(metric, k):
     p = problem(metric, k)
     rows, columns = np.ascontiguousarray(p.pairs.T)
-    cancelled, whole = (
+    canceled, whole = (
         ExactSharedCost(p.histograms, None, p.cost, cancel=cancel).solve(rows, columns, RUN) for cancel in (True, False)
     )
-    np.testing.assert_allclose(cancelled.values, whole.values, rtol=0, atol=1e-12 * p.cost.max())
+    np.testing.assert_allclose(canceled.values, whole.values, rtol=0, atol=1e-12 * p.cost.max())
 
 
 def test_the_cut_into_tiles_changes_no_bit():

@@ -98,7 +98,7 @@ def test_larger_pairs_are_solved_on_the_cpu():
 
 @pytest.mark.parametrize("metric", ["euclidean", "canberra"])
 @pytest.mark.parametrize(("n", "most"), [(1500, 25), (300, 120)])
-def test_neighbours_are_those_of_the_cpu(metric, n, most):
+def test_neighbors_are_those_of_the_cpu(metric, n, most):
     D, E = collection(n, 5, most), collection(50, 5, most, seed=1)
     for sides in ((D, None), (E, D)):
         gpu, cpu = (asot.kneighbors(*sides, 10, metric=metric, device=d, n_jobs=-1) for d in ("cuda", "cpu"))

@@ -29,7 +29,7 @@ def values():
 
 
 @pytest.mark.parametrize("memory", [None, 3 * 10**5])
-def test_nearest_neighbours_are_brute_force(values, memory):
+def test_nearest_neighbors_are_brute_force(values, memory):
     found = on("cuda", TopK(7), memory=memory)
     matrix = np.zeros((N, N))
     matrix[np.triu_indices(N, 1)] = values
@@ -39,7 +39,7 @@ def test_nearest_neighbours_are_brute_force(values, memory):
     assert np.array_equal(found.distances, np.sort(matrix, axis=1)[:, :7])
 
 
-def test_neighbours_of_another_set(values):
+def test_neighbors_of_another_set(values):
     found = asot.emd_many(A[:50], A, cost=COST, device="cuda", sink=TopK(3))
     assert (found.distances[:, 0] == 0.0).all()
     expected = asot.emd_many(A[:50], A, cost=COST, device="cpu", n_jobs=-1, sink=TopK(3))

@@ -78,7 +78,7 @@ def test_a_weight_of_zero_takes_a_histogram_out():
 
 
 @given(metric_problems(n_histograms=3))
-def test_no_histogram_of_the_collection_is_a_better_centre(generated):
+def test_no_histogram_of_the_collection_is_a_better_center(generated):
     cost, H = generated
     found = asot.barycenter(H, cost)
     members = asot.emd_many(H, H, cost=cost).matrix().mean(axis=0)

@@ -1,4 +1,4 @@
-"""`WassersteinKMeans`: clusters of distributions, by medoids and by barycentres."""
+"""`WassersteinKMeans`: clusters of distributions, by medoids and by barycenters."""
 
 import numpy as np
 import pytest
@@ -20,11 +20,11 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 def three_kinds(n=45, seed=0):
-    """Clouds around one, two or three centres."""
+    """Clouds around one, two or three centers."""
     rng = np.random.default_rng(seed)
     kinds = rng.integers(3, size=n)
-    centres = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0]])
-    arrays = [centres[np.arange(20) % (kind + 1)] + rng.normal(size=(20, 2)) for kind in kinds]
+    centers = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0]])
+    arrays = [centers[np.arange(20) % (kind + 1)] + rng.normal(size=(20, 2)) for kind in kinds]
     return asot.Distributions.from_list(arrays), kinds
 
 

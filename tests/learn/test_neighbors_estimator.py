@@ -1,4 +1,4 @@
-"""`WassersteinNeighbors`: scikit-learn's conventions around certain neighbours."""
+"""`WassersteinNeighbors`: scikit-learn's conventions around certain neighbors."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_graphs_have_ones_or_distances():
     assert within.data.max() <= 3.0
 
 
-def test_single_points_have_the_neighbours_that_scikit_learn_finds():
+def test_single_points_have_the_neighbors_that_scikit_learn_finds():
     X = np.random.default_rng(0).normal(size=(60, 3))
     ours = asot.WassersteinNeighbors(4).fit_transform(X)
     theirs = KNeighborsTransformer(n_neighbors=4).fit_transform(X)
@@ -58,7 +58,7 @@ def test_single_points_have_the_neighbours_that_scikit_learn_finds():
     assert np.array_equal(ours.indices, theirs.indices)
 
 
-def test_classification_by_neighbours_in_a_pipeline_and_a_search():
+def test_classification_by_neighbors_in_a_pipeline_and_a_search():
     digits, labels, _ = load_digits(160)
     steps = asot.WassersteinNeighbors(3), KNeighborsClassifier(3, metric="precomputed")
     model = make_pipeline(*steps).fit(digits[:120], labels[:120])
@@ -86,7 +86,7 @@ def test_wrong_use_is_refused_with_a_reason(call, error, message):
         call(fitted, clouds(5, dim=2))
 
 
-def test_a_search_over_the_number_of_neighbours_does_not_solve_anew(monkeypatch):
+def test_a_search_over_the_number_of_neighbors_does_not_solve_anew(monkeypatch):
     from asot.learn import neighbors_estimator, recall
 
     recall.forget()

@@ -123,7 +123,7 @@ def test_a_worker_that_dies_costs_only_its_tasks(backend, tmp_path):
 
 
 class Recorded(Cluster):
-    """Runs tasks here, and keeps what would have travelled."""
+    """Runs tasks here, and keeps what would have traveled."""
 
     def __init__(self):
         self.jobs, self.name, self.folder, self.sizes = 2, "recorded", None, []

@@ -95,7 +95,7 @@ def test_dense():
 
 @pytest.mark.parametrize("pairs", [AllPairs(N), CrossPairs(N, N)])
 @pytest.mark.parametrize("per_tile", [7, 100, 10**6])
-def test_nearest_neighbours_are_those_of_the_cpu(pairs, per_tile):
+def test_nearest_neighbors_are_those_of_the_cpu(pairs, per_tile):
     from asot.run import engine
 
     expected = engine.run(pairs, OnCpu(), TopK(5))

@@ -114,7 +114,7 @@ def test_results_keep_the_names_of_their_collections():
     assert asot.pairwise(D, random_state=0, estimate="anchor").ids.tolist() == D.ids.tolist()
 
 
-def test_frames_are_labelled():
+def test_frames_are_labeled():
     within, between = named_distances()
     assert within.to_frame().loc["eve", "bo"] == 5.0
     assert between.to_frame().loc["bo", 20] == 2.0
@@ -127,12 +127,12 @@ def test_frames_are_labelled():
         within.to_frame("wide")
 
 
-def test_a_number_in_the_place_of_a_collection_is_the_number_of_neighbours():
+def test_a_number_in_the_place_of_a_collection_is_the_number_of_neighbors():
     D = asot.Distributions.from_list([[[float(i)]] for i in range(6)])
     np.testing.assert_array_equal(asot.kneighbors(D, 3).indices, asot.kneighbors(D, n_neighbors=3).indices)
 
 
-def test_neighbours_are_told_in_a_line():
+def test_neighbors_are_told_in_a_line():
     D = asot.Distributions.from_list([[[float(i)]] for i in range(6)])
     assert repr(asot.kneighbors(D, 3)).startswith("Neighbors: the 3 nearest of each of 6, 1 to 3; ")
     assert repr(asot.radius_neighbors(D, radius=1.0)).startswith("RadiusNeighbors: 10 neighbors of 6; ")

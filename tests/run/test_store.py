@@ -108,7 +108,7 @@ def test_float32_halves_the_store(path, matrix):
 
 
 @pytest.mark.parametrize("second", [None, B], ids=["within", "between"])
-def test_stored_neighbours_are_those_of_the_sink(path, second):
+def test_stored_neighbors_are_those_of_the_sink(path, second):
     expected = asot.emd_many(A, second, cost=COST, sink=TopK(9))
     found = asot.emd_many(A, second, cost=COST, sink=Store(path, TopK(9))).top_k()
     np.testing.assert_array_equal(found.indices, expected.indices)
@@ -305,7 +305,7 @@ def test_there_must_be_a_store(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"dtype": "int8"}, {"fields": ["lower"]}, {"fields": ["values", "colour"]}, {"part": (0, 3)}, {"keep": 5}],
+    [{"dtype": "int8"}, {"fields": ["lower"]}, {"fields": ["values", "color"]}, {"part": (0, 3)}, {"keep": 5}],
     ids=str,
 )
 def test_settings_that_mean_nothing_are_refused(path, arguments):

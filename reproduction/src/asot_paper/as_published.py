@@ -188,17 +188,17 @@ def _read_diagonal(diagonal: ArrayLike, n: int) -> NDArray[np.float64]:
 def one_pass_kmeans(D: Distributions, k: int, seed: int) -> AnchorSpace:
     """ASOT-k as published: mini-batch k-means that sees every point once.
 
-    The points come in order, 500 distributions at a time, in blocks of 2048. The first block places the centres. Later
-    ones move them, and each block may send centres with few points elsewhere; where k is far above the number of
-    distinct points, that is how rare points lose their centre. Such points then share the nearest of the others, which
-    is the whole error of ASOT-k in the paper: with a centre on every distinct point it would be 0.
+    The points come in order, 500 distributions at a time, in blocks of 2048. The first block places the centers. Later
+    ones move them, and each block may send centers with few points elsewhere; where k is far above the number of
+    distinct points, that is how rare points lose their center. Such points then share the nearest of the others, which
+    is the whole error of ASOT-k in the paper: with a center on every distinct point it would be 0.
 
     Parameters
     ----------
     D : Distributions
         Those to learn from. Masses are not looked at.
     k : int
-        Number of centres; at most as many as there are points in the first block.
+        Number of centers; at most as many as there are points in the first block.
     seed : int
         The public code draws a new one every time.
 
@@ -219,7 +219,7 @@ def one_pass_kmeans(D: Distributions, k: int, seed: int) -> AnchorSpace:
     k = as_positive_int(k, "k")
     steps = _blocks_of_points(D)
     if k > len(steps[0]):
-        raise ValueError(f"k = {k} centres cannot be placed on a first block of {len(steps[0])} points; lower k")
+        raise ValueError(f"k = {k} centers cannot be placed on a first block of {len(steps[0])} points; lower k")
     learner = MiniBatchKMeans(k, batch_size=POINTS_PER_STEP, random_state=seed)
     for points in steps:
         learner.partial_fit(points)

@@ -36,6 +36,7 @@ def features_of(condition: str, name: str) -> str:
     label = "node label" if name != "ZINC" else {"types": "atom type", "elements": "element"}[zinc_atoms()]
     if condition == PUBLISHED:
         return f"five copies of the one-hot {label}"
+    # Spelled as in the stored cells, whose names are made from it.
     return f"one-hot {label} and four rounds of x + sum over neighbours, concatenated"
 
 

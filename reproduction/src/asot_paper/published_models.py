@@ -3,7 +3,7 @@
 Our own learners start at k-means, standardize their inputs and normalize every code. These do not. Their anchors are
 random and lose their negative entries in a ReLU, their codes have the scale they happen to have, and Adam runs for a
 given number of epochs at one rate. What is different from the public code is only the speed: a loss over points, or
-over pairs of points, is the same loss over the *distinct* points, weighted by how often each occurs. Labelled graphs
+over pairs of points, is the same loss over the *distinct* points, weighted by how often each occurs. Labeled graphs
 have a few dozen of them.
 """
 

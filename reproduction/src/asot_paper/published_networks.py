@@ -79,7 +79,7 @@ class PublishedModel(ABC):
 
     @abstractmethod
     def loss(self, x: Tensor, counts: Tensor) -> Tensor:
-        """What is minimised over points (n, d) that occur ``counts`` (n,) times."""
+        """What is minimized over points (n, d) that occur ``counts`` (n,) times."""
 
     @abstractmethod
     def score(self, x: Tensor, counts: Tensor, loss: float) -> float:

@@ -13,7 +13,7 @@ import asot
 from tests.baselines.problems import clouds
 
 D = clouds()
-REGULARISED = (baselines.entropic, baselines.block_diagonal, baselines.pot_sinkhorn)
+REGULARIZED = (baselines.entropic, baselines.block_diagonal, baselines.pot_sinkhorn)
 EVERY = {
     baselines.ot_emd: {},
     baselines.sliced: {},
@@ -42,14 +42,14 @@ def test_collections_and_pairs(baseline):
         baseline(D, n_jobs=0, **EVERY[baseline])
 
 
-@pytest.mark.parametrize("baseline", REGULARISED)
+@pytest.mark.parametrize("baseline", REGULARIZED)
 @pytest.mark.parametrize("reg", [0, -1.0, np.nan, np.inf, "auto", None, True])
 def test_reg(baseline, reg):
     with raises_saying(f"reg must be a number > 0, in the units of the distance; found {reg!r}"):
         baseline(D, reg=reg)
 
 
-@pytest.mark.parametrize("baseline", REGULARISED[:2])
+@pytest.mark.parametrize("baseline", REGULARIZED[:2])
 def test_a_reg_that_float64_cannot_resolve(baseline):
     with raises_saying("use ot_emd for the exact limit"):
         baseline(D, reg=1e-9)
@@ -72,7 +72,7 @@ def test_points_whose_distances_float64_cannot_hold(baseline, how):
     np.testing.assert_allclose(near.values, [0.0, 1e307, 1e307], rtol=1e-6)
 
 
-@pytest.mark.parametrize("baseline", REGULARISED)
+@pytest.mark.parametrize("baseline", REGULARIZED)
 def test_iterations(baseline):
     with raises_saying("max_iter must be a whole number ≥ 1; found 0"):
         baseline(D, reg=1.0, max_iter=0)
@@ -121,7 +121,7 @@ def test_ranks():
 def test_pairs_that_cannot_fit_are_named(monkeypatch):
     named = asot.Distributions(D.points, D.offsets, ids=["a", "b", "c", "d", "e"])
     monkeypatch.setattr("asot.validation.physical_memory", lambda: 1000)
-    for baseline in REGULARISED[:2]:
+    for baseline in REGULARIZED[:2]:
         options = EVERY[baseline]
         with raises_saying("distribution 4 ('e') (33 points) and distribution 2 ('c') (20 points)", MemoryError):
             baseline(named, **options)

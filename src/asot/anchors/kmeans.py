@@ -1,4 +1,4 @@
-"""ASOT-k: anchors are k-means centres of the pooled points, codes are nearest anchors (docs/method.md §3)."""
+"""ASOT-k: anchors are k-means centers of the pooled points, codes are nearest anchors (docs/method.md §3)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class KMeansAnchors(AnchorLearner):
         found = kmeans(D.points, D.masses / len(D), k, device=device, n_init=n_init, random_state=self.random_state)
         self.device_ = device
         self.inertia_ = found.inertia
-        return AnchorSpace(found.centres)
+        return AnchorSpace(found.centers)
 
     def _learn_on_cpu(self, D: Distributions, k: int) -> AnchorSpace:
         from sklearn.cluster import KMeans, MiniBatchKMeans
@@ -175,10 +175,10 @@ class KMeansAnchors(AnchorLearner):
         return self
 
     def _finish(
-        self, centres: NDArray[Any], exponent: int, points: FloatArray, weights: NDArray[np.float64]
+        self, centers: NDArray[Any], exponent: int, points: FloatArray, weights: NDArray[np.float64]
     ) -> AnchorSpace:
-        space = AnchorSpace(np.ldexp(np.asarray(centres, dtype=np.float64), exponent))
-        _, distance = AnchorSpace(centres).assign(points)
+        space = AnchorSpace(np.ldexp(np.asarray(centers, dtype=np.float64), exponent))
+        _, distance = AnchorSpace(centers).assign(points)
         with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 is told as inf or 0
             self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
         return space

@@ -26,8 +26,8 @@ START_POINTS = 20_000_000
 START_BYTES = 2**32
 """The same for pools of many dimensions, which may have to be uploaded anew in each of those passes."""
 
-START_PER_CENTRE = 64
-"""A sample has at least this many points for each centre."""
+START_PER_CENTER = 64
+"""A sample has at least this many points for each center."""
 
 _BLOCK = 1024  # rows that are summed by one small product: many of them keep a GPU busy where a long one does not
 _PIECE = 2**26  # bytes of pinned memory that an upload of the whole pool goes through
@@ -36,9 +36,9 @@ _Result = TypeVar("_Result")
 
 
 class Clustering(NamedTuple):
-    """Centres (k, d), the weighted sum of squared distances to the nearest one, and the number of iterations."""
+    """Centers (k, d), the weighted sum of squared distances to the nearest one, and the number of iterations."""
 
-    centres: NDArray[np.float64]
+    centers: NDArray[np.float64]
     inertia: float
     n_iter: int
 
@@ -54,14 +54,14 @@ def kmeans(
     max_iter: int = 300,
     tol: float = 1e-4,
 ) -> Clustering:
-    """Weighted k-means. With a seed, the centres are the same on every run on one kind of device.
+    """Weighted k-means. With a seed, the centers are the same on every run on one kind of device.
 
     Parameters
     ----------
     points : (n, d) float32 or float64
     weights : (n,) ≥ 0, not all 0
     k : int
-        Number of centres. Some coincide where there are fewer distinct points.
+        Number of centers. Some coincide where there are fewer distinct points.
     device : str
         A torch device.
     n_init : int
@@ -70,7 +70,7 @@ def kmeans(
     max_iter : int
         Limit on the iterations of every start.
     tol : float
-        Centres rest when the sum of their squared steps is at most this share of the mean variance of a coordinate.
+        Centers rest when the sum of their squared steps is at most this share of the mean variance of a coordinate.
     """
     from sklearn.utils import check_random_state
 
@@ -78,15 +78,15 @@ def kmeans(
     exponent = _wild_exponent(points)
     with memory_advice(device):
         pool = _Pool(points, weights, k, exponent, device)
-        n_start = max(min(START_POINTS, START_BYTES // points[0].nbytes), START_PER_CENTRE * k)
+        n_start = max(min(START_POINTS, START_BYTES // points[0].nbytes), START_PER_CENTER * k)
         start = pool
         if n_start < len(points):
             start = _Pool(*_sample(points, weights, n_start, random), k, exponent, device)
         runs = [_lloyd(start, _plus_plus(start, k, random), max_iter, tol) for _ in range(n_init)]
-        centres, inertia, n_iter = min(runs, key=lambda run: run[1])
+        centers, inertia, n_iter = min(runs, key=lambda run: run[1])
         if start is not pool:
-            centres, inertia, n_iter = _lloyd(pool, centres + (start.mean - pool.mean), max_iter, tol)
-        found = (centres + pool.mean).cpu().numpy()
+            centers, inertia, n_iter = _lloyd(pool, centers + (start.mean - pool.mean), max_iter, tol)
+        found = (centers + pool.mean).cpu().numpy()
     with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 is told as inf or 0
         return Clustering(np.ldexp(found, exponent), float(np.ldexp(inertia, 2 * exponent)), n_iter)
 
@@ -163,25 +163,25 @@ def _resident(host: Tensor, device: str) -> Tensor:
 
 
 def _plus_plus(pool: _Pool, k: int, random: Any) -> Tensor:
-    """Centres (k, d), each the best of a few points that are drawn by what they cost with the centres so far."""
+    """Centers (k, d), each the best of a few points that are drawn by what they cost with the centers so far."""
     import torch
 
     n_trials = 2 + int(np.log(k))
     norms = torch.cat(list(pool.map(lambda own: squares(pool.points(own)))))  # (n,)
-    closest = torch.zeros_like(pool.weights)  # squared distance to the nearest centre so far
+    closest = torch.zeros_like(pool.weights)  # squared distance to the nearest center so far
     closest[: pool.n] = torch.inf
     trials = closest.repeat(n_trials, 1)  # the same with each candidate as well
-    centres = torch.empty((k, pool.d), dtype=torch.float64, device=pool.device)
+    centers = torch.empty((k, pool.d), dtype=torch.float64, device=pool.device)
     cost = pool.weights
     for u in range(k):
         candidates = pool.rows(_draw(cost, random.random_sample(n_trials if u else 1)))
         remaining = _remaining(pool, norms, candidates, closest, trials)
         best = int(remaining.argmin())
-        centres[u] = candidates[best]
+        centers[u] = candidates[best]
         closest.copy_(trials[best])
-        # Once all points are at centres, any further centre will do.
+        # Once all points are at centers, any further center will do.
         cost = pool.weights * closest if float(remaining[best]) > 0 else pool.weights
-    return centres
+    return centers
 
 
 def _remaining(pool: _Pool, norms: Tensor, candidates: Tensor, closest: Tensor, trials: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ def _remaining(pool: _Pool, norms: Tensor, candidates: Tensor, closest: Tensor, 
     def cost(own: slice) -> Tensor:
         scale = sizes + norms[own]  # (l, m)
         squared = scale.addmm(candidates, pool.points(own).T, alpha=-2)
-        squared[squared <= 4 * (pool.d + 8) * ROUNDING * scale] = 0.0  # rounding must not attract centres
+        squared[squared <= 4 * (pool.d + 8) * ROUNDING * scale] = 0.0  # rounding must not attract centers
         reduced = trials[: len(candidates), own]
         reduced.copy_(squared.minimum(closest[own]))
         return reduced @ pool.weights[own]
@@ -221,32 +221,32 @@ def _locate(weights: NDArray[np.float64], places: Any) -> tuple[Any, Any]:
 # ---------------------------------------------------------------------------------------------------- Lloyd's iteration
 
 
-def _lloyd(pool: _Pool, centres: Tensor, max_iter: int, tol: float) -> tuple[Tensor, float, int]:
-    """Move centres (k, d) to the means of their points until they rest; centres, inertia, iterations."""
+def _lloyd(pool: _Pool, centers: Tensor, max_iter: int, tol: float) -> tuple[Tensor, float, int]:
+    """Move centers (k, d) to the means of their points until they rest; centers, inertia, iterations."""
     import torch
 
     n_iter, step = 0, np.inf
     while n_iter < max_iter and step > tol * pool.variance:
-        sums, totals = torch.zeros_like(centres), centres.new_zeros(len(centres))
-        for more_sums, more_totals in pool.map(functools.partial(_cluster_sums, pool, centres)):
+        sums, totals = torch.zeros_like(centers), centers.new_zeros(len(centers))
+        for more_sums, more_totals in pool.map(functools.partial(_cluster_sums, pool, centers)):
             sums += more_sums
             totals += more_totals
         empty = totals == 0
-        means = torch.where(empty[:, None], centres, sums / totals[:, None])
+        means = torch.where(empty[:, None], centers, sums / totals[:, None])
         if bool(empty.any()):
             _relocate(pool, means, empty.nonzero().ravel())
-        step = float((means - centres).square().sum())
-        centres = means
+        step = float((means - centers).square().sum())
+        centers = means
         n_iter += 1
-    inertia = _sum(costs.sum() for costs in pool.map(functools.partial(_costs, pool, centres)))
-    return centres, float(inertia), n_iter
+    inertia = _sum(costs.sum() for costs in pool.map(functools.partial(_costs, pool, centers)))
+    return centers, float(inertia), n_iter
 
 
-def _cluster_sums(pool: _Pool, centres: Tensor, own: slice) -> tuple[Tensor, Tensor]:
-    """Weighted sums (k, d) and total weights (k,) of the points of a chunk that are nearest to each centre."""
-    k, d = centres.shape
+def _cluster_sums(pool: _Pool, centers: Tensor, own: slice) -> tuple[Tensor, Tensor]:
+    """Weighted sums (k, d) and total weights (k,) of the points of a chunk that are nearest to each center."""
+    k, d = centers.shape
     x = pool.points(own)
-    codes = x.new_zeros((len(x), k)).scatter_(1, _labels(x, centres)[:, None], pool.weights[own][:, None])  # (m, k)
+    codes = x.new_zeros((len(x), k)).scatter_(1, _labels(x, centers)[:, None], pool.weights[own][:, None])  # (m, k)
     whole = len(x) // _BLOCK * _BLOCK
     sums = codes[whole:].T @ x[whole:]
     if whole:
@@ -254,12 +254,12 @@ def _cluster_sums(pool: _Pool, centres: Tensor, own: slice) -> tuple[Tensor, Ten
     return sums, codes.sum(dim=0)
 
 
-def _relocate(pool: _Pool, centres: Tensor, empty: Tensor) -> None:
-    """Put the centres that have no points where points cost most, in place. Points that cost nothing attract none."""
+def _relocate(pool: _Pool, centers: Tensor, empty: Tensor) -> None:
+    """Put the centers that have no points where points cost most, in place. Points that cost nothing attract none."""
     import torch
 
     def costliest(own: slice) -> tuple[Tensor, Tensor]:
-        costs = _costs(pool, centres, own)
+        costs = _costs(pool, centers, own)
         top = costs.topk(min(len(empty), len(costs)))
         return top.values, top.indices + own.start
 
@@ -268,18 +268,18 @@ def _relocate(pool: _Pool, centres: Tensor, empty: Tensor) -> None:
     row = torch.cat([rows for _, rows in parts]).cpu().numpy()
     order = np.argsort(-cost, kind="stable")[: len(empty)]
     chosen = row[order[cost[order] > 0]]
-    centres[empty[: len(chosen)]] = pool.rows(chosen)
+    centers[empty[: len(chosen)]] = pool.rows(chosen)
 
 
-def _costs(pool: _Pool, centres: Tensor, own: slice) -> Tensor:
-    """Weight times squared distance to the nearest centre, for the points of a chunk (m,); from differences."""
+def _costs(pool: _Pool, centers: Tensor, own: slice) -> Tensor:
+    """Weight times squared distance to the nearest center, for the points of a chunk (m,); from differences."""
     x = pool.points(own)
-    return pool.weights[own] * squares(x - centres[_labels(x, centres)])
+    return pool.weights[own] * squares(x - centers[_labels(x, centers)])
 
 
-def _labels(x: Tensor, centres: Tensor) -> Tensor:
-    """Nearest centre of every row (m,), up to the rounding of a product."""
-    return squares(centres).addmm(x, centres.T, alpha=-2).argmin(dim=1)
+def _labels(x: Tensor, centers: Tensor) -> Tensor:
+    """Nearest center of every row (m,), up to the rounding of a product."""
+    return squares(centers).addmm(x, centers.T, alpha=-2).argmin(dim=1)
 
 
 def _sum(parts: Iterator[Tensor]) -> Tensor:

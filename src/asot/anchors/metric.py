@@ -33,7 +33,7 @@ class MetricAnchors(LearnedAnchors):
         Number of anchors. Default: the mean size of the distributions. A collection with fewer distinct points gets
         these as its anchors.
     objective : {"distance", "paper"}
-        "distance" is the above. "paper" is what the paper defines: codes are normalised non-negative outputs of a
+        "distance" is the above. "paper" is what the paper defines: codes are normalized non-negative outputs of a
         network, the cost is ‖M w_u - M w_v‖ with a learned matrix M, and the loss compares pairs of *points*. It is
         mostly worse than k-means, and here to compare with.
     hidden : int or sequence of int

@@ -56,14 +56,14 @@ def nearest(
     index, distance = np.empty(n, dtype=np.int64), np.empty(n)
     with memory_advice(device):
         a = torch.tensor(anchors, device=device)  # (k, d)
-        centre = a.mean(dim=0)
-        centred = a - centre
-        norms = squares(centred)  # (k,)
+        center = a.mean(dim=0)
+        centered = a - center
+        norms = squares(centered)  # (k,)
         reach = norms.max().sqrt()
 
         def assign(own: slice) -> tuple[Tensor, Tensor]:
             x = scaled(upload(host[own], device), exponent)  # (m, d)
-            about, blur = _about_squared(x - centre, centred, norms, reach)  # (m, k), (m, 1)
+            about, blur = _about_squared(x - center, centered, norms, reach)  # (m, k), (m, 1)
             row, anchor = (about <= about.amin(dim=1, keepdim=True) + blur).nonzero(as_tuple=True)
             table = about.fill_(torch.inf)
             for some in slices(len(row), len(x)):

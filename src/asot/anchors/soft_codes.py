@@ -39,7 +39,7 @@ def metric_codes(p: Mapping[str, Array], u: Array, z: Array, xp: Any) -> Array:
     """Codes (n, k) of ASOT-ML, from points in one unit u (n, d) and with unit variances z (n, d).
 
     With ``anchors``: softmax of -sharpness ‖u - w‖² + MLP(z), nearest anchors that a network corrects. Without: the
-    paper's normalised non-negative outputs of an MLP.
+    paper's normalized non-negative outputs of an MLP.
     """
     if "anchors" in p:
         return _softmax(_closeness(p, u, xp) + perceptron(p, z), xp)
@@ -105,8 +105,8 @@ class SoftCodes:
     Parameters
     ----------
     kind : {"metric", "dictionary"}
-    centre : (d,), spread : (d,), unit : float
-        How points are standardised: u = (x - centre) / unit keeps the shape of the collection, z = (x - centre) /
+    center : (d,), spread : (d,), unit : float
+        How points are standardized: u = (x - center) / unit keeps the shape of the collection, z = (x - center) /
         spread has unit variances and feeds the network.
     parameters : arrays by name, as the map reads them
     """
@@ -114,19 +114,19 @@ class SoftCodes:
     def __init__(
         self,
         kind: str,
-        centre: NDArray[np.float64],
+        center: NDArray[np.float64],
         spread: NDArray[np.float64],
         unit: float,
         parameters: Mapping[str, NDArray[Any]],
     ) -> None:
         self.kind = kind
-        self.centre, self.spread, self.unit = centre, spread, float(unit)
+        self.center, self.spread, self.unit = center, spread, float(unit)
         self.parameters = dict(parameters)
         self._check()
 
     @property
     def dim(self) -> int:
-        return len(self.centre)
+        return len(self.center)
 
     @property
     def n_anchors(self) -> int:
@@ -161,14 +161,14 @@ class SoftCodes:
             yield own, encode(points[own])
 
     def _encode_chunk(self, points: FloatArray) -> NDArray[np.float64]:
-        u, z = self.standardise(points)
+        u, z = self.standardize(points)
         return np.asarray(MAPS[self.kind](self.parameters, u, z, np), dtype=np.float64)
 
-    def standardise(self, points: FloatArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def standardize(self, points: FloatArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """u and z (n, d) of points (n, d)."""
         with np.errstate(over="ignore"):
-            centred = np.asarray(points, dtype=np.float64) - self.centre
-            return np.clip(centred / self.unit, -FAR, FAR), np.clip(centred / self.spread, -FAR, FAR)
+            centered = np.asarray(points, dtype=np.float64) - self.center
+            return np.clip(centered / self.unit, -FAR, FAR), np.clip(centered / self.spread, -FAR, FAR)
 
     # ------------------------------------------------------------------------------------------------------- checks
 
@@ -186,12 +186,12 @@ class SoftCodes:
         if self.kind not in MAPS:
             raise ValueError(f"codes of the kind {self.kind!r} are not known; known are {', '.join(map(repr, MAPS))}")
         p = self.parameters
-        for name, array in {"centre": self.centre, "spread": self.spread, "unit": np.asarray(self.unit), **p}.items():
+        for name, array in {"center": self.center, "spread": self.spread, "unit": np.asarray(self.unit), **p}.items():
             if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
                 raise ValueError(f"the codes' array {name!r} must hold finite numbers")
-        d = self.centre.size
-        if {self.centre.shape, self.spread.shape} != {(d,)} or not (self.spread > 0).all() or not self.unit > 0:
-            raise ValueError("the codes' centre, spread and unit must be (d,), (d,) > 0 and > 0")
+        d = self.center.size
+        if {self.center.shape, self.spread.shape} != {(d,)} or not (self.spread > 0).all() or not self.unit > 0:
+            raise ValueError("the codes' center, spread and unit must be (d,), (d,) > 0 and > 0")
         depth = self._depth()
         if depth == 0:
             raise ValueError("the codes have no network: the array 'weight0' is missing")
@@ -224,7 +224,7 @@ def _on_device(codes: SoftCodes, device: str, required: bool) -> Callable[[Float
     def encode(points: FloatArray) -> NDArray[np.float64]:
         try:
             p = {name: torch.as_tensor(array, device=device) for name, array in codes.parameters.items()}
-            u, z = (torch.as_tensor(part, device=device) for part in codes.standardise(points))
+            u, z = (torch.as_tensor(part, device=device) for part in codes.standardize(points))
             return np.asarray(MAPS[codes.kind](p, u, z, torch).cpu().numpy(), dtype=np.float64)
         except (RuntimeError, AssertionError) as error:  # torch has no common type for a device that is gone
             if required:

@@ -2,7 +2,7 @@
 
 Both of the paper's learned spaces are a map from points to codes and a set of k points whose Euclidean distances are
 the cost, so that the cost is a pseudo-metric whatever is learned. They differ in the map and in what the paper trains
-them for. Everything else is here: the start from k-means, standardised inputs, the pairs to judge by, and the objective
+them for. Everything else is here: the start from k-means, standardized inputs, the pairs to judge by, and the objective
 of our own, which trains W_AS ≈ W_1 itself (docs/method.md §5).
 """
 
@@ -84,7 +84,7 @@ class LearnedAnchors(AnchorLearner):
 
     @abstractmethod
     def _paper_loss(self, p: Tensors, u: Tensor, z: Tensor) -> Tensor:
-        """What the paper minimises, for standardised points u and z (n, d)."""
+        """What the paper minimizes, for standardized points u and z (n, d)."""
 
     @abstractmethod
     def _rates(self) -> dict[str, float]:
@@ -105,7 +105,7 @@ class LearnedAnchors(AnchorLearner):
         with torch.random.fork_rng(devices=[]), devices.torch_threads(1):  # batches are too small for more
             torch.manual_seed(int(rng.randint(2**31)))
             outcome = self._trained(D, codes, state, schedule, rng, device)
-        self._state, self._standard = outcome.state, (codes.centre, codes.spread, codes.unit)
+        self._state, self._standard = outcome.state, (codes.center, codes.spread, codes.unit)
         before: dict[str, list[float]] = self.history_ if warm else {}
         self.history_ = {name: [*before.get(name, []), *values] for name, values in outcome.history.items()}
         self.n_epochs_ = len(outcome.history.get("epoch", [0])) - 1
@@ -146,7 +146,7 @@ class LearnedAnchors(AnchorLearner):
             return train(state, rates, lesson.loss, lesson.error, device=device, **options)
         except DeviceLostError as error:
             if self.device != "auto":
-                self._state, self._standard = error.outcome.state, (codes.centre, codes.spread, codes.unit)
+                self._state, self._standard = error.outcome.state, (codes.center, codes.spread, codes.unit)
                 self.history_ = error.outcome.history
                 raise RuntimeError(
                     f"{error} while training. What was learned is kept: fit again with device='cpu' and "
@@ -160,31 +160,31 @@ class LearnedAnchors(AnchorLearner):
         learner = KMeansAnchors(self.n_anchors, random_state=int(rng.randint(2**31)), device=self.device or "auto")
         anchors = learner.fit(_sample(D, START_POINTS, rng)).space_.anchors
         self._nearest = AnchorSpace(anchors)
-        centre, spread, unit = _standard(D)
-        unit_anchors = (anchors - centre) / unit
+        center, spread, unit = _standard(D)
+        unit_anchors = (anchors - center) / unit
         nearest = learner.inertia_ / unit**2  # mean squared distance to the nearest anchor
         state = self._begin(unit_anchors, _sharpness(unit_anchors, nearest), rng)
         state = {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in state.items()}
-        return SoftCodes(self.kind, centre, spread, unit, _for_codes(state)), state
+        return SoftCodes(self.kind, center, spread, unit, _for_codes(state)), state
 
     def _resume(self, D: Distributions) -> tuple[SoftCodes, State]:
-        centre, spread, unit = self._standard
-        if len(centre) != D.dim:
-            raise ValueError(f"warm_start=True goes on in {len(centre)} dimensions, but the collection is in {D.dim}")
+        center, spread, unit = self._standard
+        if len(center) != D.dim:
+            raise ValueError(f"warm_start=True goes on in {len(center)} dimensions, but the collection is in {D.dim}")
         if self._asked != (self.n_anchors, self.objective):
             raise ValueError(
                 "warm_start=True goes on with n_anchors={!r} and objective={!r}; ".format(*self._asked)
                 + "set it to False to change them"
             )
-        return SoftCodes(self.kind, centre, spread, unit, _for_codes(self._state)), self._state
+        return SoftCodes(self.kind, center, spread, unit, _for_codes(self._state)), self._state
 
     def _space(self, codes: SoftCodes, state: State) -> LearnedSpace:
         exact = {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in state.items()}
-        codes = SoftCodes(codes.kind, codes.centre, codes.spread, codes.unit, _for_codes(exact))
+        codes = SoftCodes(codes.kind, codes.center, codes.spread, codes.unit, _for_codes(exact))
         anchors = exact.get("anchors", exact.get("fixed_anchors"))
         assert anchors is not None
         cost = codes.unit * euclidean_cost(np.asarray(self._cost_points(exact), dtype=np.float64))
-        return LearnedSpace(codes.centre + codes.unit * anchors, cost, codes, self._nearest)
+        return LearnedSpace(codes.center + codes.unit * anchors, cost, codes, self._nearest)
 
     def _all_rates(self, state: State) -> dict[str, float]:
         network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
@@ -273,7 +273,7 @@ class _Lesson:
         import torch
 
         like = p["weight0"]
-        u, z = self._codes.standardise(points)
+        u, z = self._codes.standardize(points)
         return (
             torch.as_tensor(u, dtype=like.dtype, device=like.device),
             torch.as_tensor(z, dtype=like.dtype, device=like.device),
@@ -301,17 +301,17 @@ def _for_codes(state: State) -> State:
 def _standard(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Mean (d,), standard deviations (d,) and their root of summed squares. What does not vary has the deviation 1."""
     points = D.points
-    centre = np.asarray(points.mean(axis=0, dtype=np.float64))
+    center = np.asarray(points.mean(axis=0, dtype=np.float64))
     variance = np.zeros(D.dim)
     rows = max(1, 2**17 // D.dim)
     for start in range(0, len(points), rows):
-        variance += ((points[start : start + rows] - centre) ** 2).sum(axis=0)
+        variance += ((points[start : start + rows] - center) ** 2).sum(axis=0)
     spread = np.sqrt(variance / len(points))
     unit = float(np.sqrt((spread**2).sum()))
-    rounding = 1e-12 * np.abs(centre).max()
+    rounding = 1e-12 * np.abs(center).max()
     if not unit > rounding:
-        return centre, np.ones(D.dim), 1.0
-    return centre, np.where(spread > 1e-12 * np.abs(centre), spread, 1.0), unit
+        return center, np.ones(D.dim), 1.0
+    return center, np.where(spread > 1e-12 * np.abs(center), spread, 1.0), unit
 
 
 def _sample(D: Distributions, n_points: int, rng: np.random.RandomState) -> Distributions:

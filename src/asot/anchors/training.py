@@ -56,7 +56,7 @@ class Schedule:
         return self.max_time is not None and self.elapsed() >= self.max_time
 
     def rate(self, epochs: float) -> float:
-        """The rate after so many epochs: a short rise, then half a cosine towards 0, over epochs or time."""
+        """The rate after so many epochs: a short rise, then half a cosine toward 0, over epochs or time."""
         progress = epochs / self.max_epochs
         if self.max_time is not None:
             progress = max(progress, self.elapsed() / self.max_time)
@@ -98,7 +98,7 @@ def train(
     device: str = "cpu",
     progress: ProgressLike = False,
 ) -> Outcome:
-    """Minimise the mean of ``loss_of(tensors, batch)`` with Adam; keep the arrays with the least ``error_of(tensors)``.
+    """Minimize the mean of ``loss_of(tensors, batch)`` with Adam; keep the arrays with the least ``error_of(tensors)``.
 
     Parameters
     ----------
@@ -135,16 +135,16 @@ def _train(
     outcome.error = _finite(error_of(tensors))
     outcome.record(epoch=0, loss=math.nan, error=outcome.error, learning_rate=0.0, seconds=schedule.elapsed())
     caution, failures, best_epoch = 1.0, 0, 0
-    optimiser = _adam(tensors, rates)
+    optimizer = _adam(tensors, rates)
     for epoch in range(1, schedule.max_epochs + 1):
         if outcome.error <= NOTHING_TO_LEARN or schedule.out_of_time():
             break
         total, count, rate = 0.0, 0, 0.0
         for step, batch in enumerate(rng.permutation(n_batches)):
             rate = caution * schedule.rate(epoch - 1 + step / n_batches)
-            for group in optimiser.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = rate * group["share"]
-            loss = _step(tensors, rates, optimiser, loss_of, int(batch))
+            loss = _step(tensors, rates, optimizer, loss_of, int(batch))
             total, count = total + loss, count + 1
             if not math.isfinite(loss) or schedule.out_of_time():
                 break
@@ -159,7 +159,7 @@ def _train(
             failures += 1
             caution *= AFTER_A_FAILURE
             tensors = _upload(outcome.state, rates, device)
-            optimiser = _adam(tensors, rates)
+            optimizer = _adam(tensors, rates)
         if failures == MOST_FAILURES or epoch - best_epoch >= schedule.patience:
             break
 
@@ -167,14 +167,14 @@ def _train(
 def _step(
     tensors: Tensors,
     rates: Mapping[str, float],
-    optimiser: Any,
+    optimizer: Any,
     loss_of: Callable[[Tensors, int], Tensor],
     batch: int,
 ) -> float:
     """One step of descent; its loss, or NaN where the loss or a gradient is not finite. Nothing has moved then."""
     import torch
 
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss = loss_of(tensors, batch)
     if not bool(torch.isfinite(loss)):
         return math.nan
@@ -182,7 +182,7 @@ def _step(
     length = torch.nn.utils.clip_grad_norm_([tensors[name] for name in rates], LONGEST_GRADIENT)
     if not bool(torch.isfinite(length)):
         return math.nan
-    optimiser.step()
+    optimizer.step()
     return float(loss.detach())
 
 

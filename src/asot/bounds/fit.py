@@ -85,7 +85,7 @@ def rms_interval(residual: Float, weights: Float) -> tuple[float, float, float]:
 
 
 def _deviation(squares: Float, weights: Float, means: Float) -> Float:
-    """Standard deviation (B,) of ratios Σ squares / Σ weights, by linearisation. Rows are samples (B, S)."""
+    """Standard deviation (B,) of ratios Σ squares / Σ weights, by linearization. Rows are samples (B, S)."""
     n = squares.shape[1]
     influence = (squares - means[:, None] * weights) / weights.mean(axis=1)[:, None]
     return np.asarray(influence.std(axis=1, ddof=1) / np.sqrt(n), dtype=np.float64)

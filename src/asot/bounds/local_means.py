@@ -35,7 +35,7 @@ class LocalMeans(NamedTuple):
     rows: NDArray[np.float32]  # flat: (cells + 3, w), the last three are padding
     column_offsets: NDArray[np.int64]  # (N + 1,)
     columns: NDArray[np.float32]  # flat: (w, stride) for each distribution, stride a multiple of 16
-    centres: NDArray[np.float64]  # (N, w) mean of each distribution
+    centers: NDArray[np.float64]  # (N, w) mean of each distribution
 
 
 def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
@@ -58,9 +58,9 @@ def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
     columns = np.full(column_offsets[-1], FAR, dtype=np.float32)
     for c in range(width):
         columns[column_offsets[owner] + c * strides[owner] + within] = rows[: len(owner), c]
-    centres = np.add.reduceat(cells.mean * cells.mass[:, None], cells.offsets[:-1], axis=0)
+    centers = np.add.reduceat(cells.mean * cells.mass[:, None], cells.offsets[:-1], axis=0)
     return LocalMeans(
-        cells.offsets, cells.anchor, mass, variance, mass_offsets, place, rows.ravel(), column_offsets, columns, centres
+        cells.offsets, cells.anchor, mass, variance, mass_offsets, place, rows.ravel(), column_offsets, columns, centers
     )
 
 
@@ -93,10 +93,10 @@ def _apart(x, y):  # type: ignore[no-untyped-def]
 
 @compiled
 def _reprice_tile(  # type: ignore[no-untyped-def]
-    offsets, anchor, mass, variance, mass_offsets, place, means, column_offsets, transposed, centres,
+    offsets, anchor, mass, variance, mass_offsets, place, means, column_offsets, transposed, centers,
     rows, columns, most_rows, most_columns, start, source, sink, flow, potential, unit, scale, more_scale, prices, stop,
 ):  # fmt: skip
-    width = centres.shape[1]
+    width = centers.shape[1]
     most_stride = block_stride(most_columns)
     distance = np.empty((most_rows + 3) * most_stride, np.float32)
     f = np.zeros(block_stride(most_rows), np.float32)
@@ -140,5 +140,5 @@ def _reprice_tile(  # type: ignore[no-untyped-def]
         prices[t, 0] = stays
         prices[t, 1] = moves * unit
         prices[t, 2] = max(dual, dot(mass, a0, f, n) + dot(mass, b0, g, m))
-        prices[t, 3] = _apart(centres[a], centres[b])
+        prices[t, 3] = _apart(centers[a], centers[b])
         prices[t, 4] = spread

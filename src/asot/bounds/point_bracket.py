@@ -1,9 +1,9 @@
 """From a plan on the anchors to a plan and a bracket on the original points (docs/method.md §6).
 
-For a pair of distributions, what both have on a point is cancelled, and the anchor plan says how much of the rest goes
+For a pair of distributions, what both have on a point is canceled, and the anchor plan says how much of the rest goes
 from which cell to which. Two things are made of it:
 
-* *an upper bound*: each arc of the anchor plan takes its mass from the points of its first cell that lie towards the
+* *an upper bound*: each arc of the anchor plan takes its mass from the points of its first cell that lie toward the
   second, and what stays in a cell is joined in order of position. That is a plan on the original points; its price is
   at least W_1.
 * *a lower bound*: every point takes the potential of its anchor, and c-transforms with the distances between the points
@@ -12,7 +12,7 @@ from which cell to which. Two things are made of it:
 Distances are those of `asot.bounds.short_vectors`: never too long in the lower bound, never too short in the upper
 one. They are computed in float32, around a point of the pair, and the bounds are moved outwards by what that can cost.
 Points are numbered cell by cell and by their first coordinate, so that the points of a distribution in a
-cell are neighbours.
+cell are neighbors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The points of a collection as bounds see them: distinct, in few coordinates, numbered cell by cell.
 
-With points numbered by their anchor, the points of a distribution near one anchor are neighbours in its sorted list,
+With points numbered by their anchor, the points of a distribution near one anchor are neighbors in its sorted list,
 and merging two sorted lists both cancels common mass and keeps the cells together.
 """
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distinct import SparseHistograms
-from asot.exact.points import quantise_sparse
+from asot.exact.points import quantize_sparse
 
 
 class PointTable(NamedTuple):
@@ -41,7 +41,7 @@ def point_table(histograms: SparseHistograms, cell: NDArray[np.int64], coordinat
     owner = np.repeat(np.arange(len(histograms.offsets) - 1), np.diff(histograms.offsets))
     index = number[histograms.index]
     sort = np.lexsort((index, owner))
-    masses = quantise_sparse(histograms.offsets, histograms.masses)[sort]
+    masses = quantize_sparse(histograms.offsets, histograms.masses)[sort]
     points, rest = np.ascontiguousarray(coordinates.points[order]), coordinates.rest[order]
     height = np.bincount(cell, weights=first, minlength=k) / np.maximum(np.bincount(cell, minlength=k), 1)
     cells = cell[order].astype(np.int32)

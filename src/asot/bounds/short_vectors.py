@@ -53,7 +53,7 @@ def short_coordinates(points: FloatArray, weights: Float, widths: tuple[int, ...
 
     ``weights`` (n,) say how much each point matters for the directions.
     """
-    x, exponent = _centred(points, weights)
+    x, exponent = _centered(points, weights)
     if x.shape[1] > widths[0] and x.shape[1] <= LARGEST_ROTATION:
         spectrum, directions = _principal(x, weights)
         for width in widths:
@@ -68,7 +68,7 @@ def leading_coordinates(points: FloatArray, weights: Float, width: int = 16) -> 
     d = points.shape[1]
     if d > width:
         few = slice(None, None, -(-len(points) // (LOOKED_AT if d <= LARGEST_ROTATION else LARGEST_ROTATION)))
-        sample, _ = _centred(points[few], weights[few])
+        sample, _ = _centered(points[few], weights[few])
         if d <= LARGEST_ROTATION:
             directions = _principal(sample, weights[few])[1]
         else:  # more coordinates than points looked at: the directions are combinations of these
@@ -78,9 +78,9 @@ def leading_coordinates(points: FloatArray, weights: Float, width: int = 16) -> 
             short = np.asarray(points, dtype=np.float64) @ (2.0**-exponent * directions[:, :width])
         else:
             short = scaled(points, -exponent) @ directions[:, :width]
-        kept, more = _centred(short, weights)
+        kept, more = _centered(short, weights)
         return _padded(kept, nothing, exponent + more)
-    x, exponent = _centred(points, weights)
+    x, exponent = _centered(points, weights)
     return _padded(x, nothing, exponent)
 
 
@@ -91,7 +91,7 @@ def scaled(points: FloatArray, exponent: int) -> Float:
     return np.ldexp(np.asarray(points, dtype=np.float64), exponent)
 
 
-def _centred(points: FloatArray, weights: Float) -> tuple[Float, int]:
+def _centered(points: FloatArray, weights: Float) -> tuple[Float, int]:
     """Points at the scale of 1 around their mean, and the power of two they were divided by."""
     exponent = _exponent(points)
     x = scaled(points, -exponent)

@@ -27,9 +27,9 @@ def _describe(path: str) -> str:
     if suffix == ".npy":
         return _describe_matrix(path)
     if suffix == ".csv":
-        from asot.data.tabular import summarise_distances
+        from asot.data.tabular import summarize_distances
 
-        return summarise_distances(path) or repr(load_collection(path))
+        return summarize_distances(path) or repr(load_collection(path))
     kind = (read_header(path) or {}).get("kind") if suffix == ".npz" else None
     if kind == "anchor-space":
         return describe_space(load_space(path))

@@ -106,7 +106,7 @@ def _write_neighbors(stored: Any, output: str, n_neighbors: int | None) -> None:
         with atomic_write(output) as file:
             np.savez(file, indices=near.indices, distances=near.distances)
     else:
-        raise ValueError(f"neighbours go to .npz or .parquet; found {output!r}")
+        raise ValueError(f"neighbors go to .npz or .parquet; found {output!r}")
 
 
 def _write_edges(stored: Any, output: str) -> None:

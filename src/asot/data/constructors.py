@@ -138,8 +138,8 @@ class Constructors:
             networkx graphs, PyTorch Geometric's ``Data``, a ``Batch``, a data set in memory, or what
             `asot.datasets.load_tu_graphs` gives.
         features : {"sum", "mean", "wl"} or callable, optional
-            What a node is. "sum" (the default): x ← (1 + eps) x + Σ_neighbours x, all rounds side by side, as in the
-            paper. "mean": x ← (x + mean over neighbours) / 2, as WWL has it for real features. "wl": the labels of
+            What a node is. "sum" (the default): x ← (1 + eps) x + Σ_neighbors x, all rounds side by side, as in the
+            paper. "mean": x ← (x + mean over neighbors) / 2, as WWL has it for real features. "wl": the labels of
             Weisfeiler and Lehman, one per round, to be compared with ``metric="hamming"``. A function takes a graph
             and returns the features of its nodes (n, d).
         rounds : int
@@ -150,7 +150,7 @@ class Constructors:
         edge_weight : str, optional
             The edge attribute that holds weights. Default: every edge weighs 1.
         eps : float
-            Extra weight of a node against its neighbours, with "sum".
+            Extra weight of a node against its neighbors, with "sum".
         ids : sequence, optional
             Names of the graphs.
 

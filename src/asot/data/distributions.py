@@ -78,7 +78,7 @@ class Distributions(Constructors):
         checked = read_offsets(offsets, len(points), ids)
         names = read_ids(ids, len(checked) - 1)
         _check_finite(points, checked, names)
-        scaled, totals = _normalised(masses, checked, names)
+        scaled, totals = _normalized(masses, checked, names)
         self._set(points=points, offsets=checked, masses=scaled, totals=totals, _ids=names)
 
     # ------------------------------------------------------------------------------------------------ what it holds
@@ -257,14 +257,14 @@ class Distributions(Constructors):
         bad = ~np.asarray(np.isfinite(support).all(axis=1))
         if bad.any() and bad[index].any():
             _check_finite(support[index], checked, names)
-        scaled, totals = _normalised(masses, checked, names)
+        scaled, totals = _normalized(masses, checked, names)
         return cls._from_clean(
             _support=support, _index=index, offsets=checked, masses=scaled, totals=totals, _ids=names
         )
 
     @classmethod
     def _from_clean(cls, **parts: NDArray[Any] | None) -> Distributions:
-        """From arrays that were validated and normalised before: masses stay bit for bit what they were."""
+        """From arrays that were validated and normalized before: masses stay bit for bit what they were."""
         new = cls.__new__(cls)
         new._set(**parts)
         return new
@@ -301,7 +301,7 @@ def _owner(point: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
     return label_of(i, ids), point - int(offsets[i])
 
 
-def _normalised(masses: Any, offsets: NDArray[np.int64], ids: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _normalized(masses: Any, offsets: NDArray[np.int64], ids: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Masses scaled to total 1 in every distribution, and the totals they had."""
     sizes, starts = np.diff(offsets), offsets[:-1]
     if masses is None:

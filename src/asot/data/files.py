@@ -54,7 +54,7 @@ def load_collection(path: PathLike) -> Distributions:
         Arrays ``points`` (n, d) and ``offsets`` (N + 1,), optionally ``masses`` (n,) and ``ids`` (N,).
     ``.csv``
         One line per point under a line of column names: ``id`` (or the first column) tells the distribution, ``mass``
-        is optional, every other column is a coordinate. Ids stay text; lines of one id need not be neighbours.
+        is optional, every other column is a coordinate. Ids stay text; lines of one id need not be neighbors.
     ``.parquet``
         The same columns; ids keep their type. Needs pyarrow: ``pip install asot[tables]``.
 

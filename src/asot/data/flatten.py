@@ -1,4 +1,4 @@
-"""Lists, labelled points and weights over a vocabulary, as the flat arrays of a collection.
+"""Lists, labeled points and weights over a vocabulary, as the flat arrays of a collection.
 
 Each function returns what `Distributions` is made of: points that are new, offsets, masses and ids.
 """

@@ -3,7 +3,7 @@
 What asot writes is a zip of plain arrays (``.npz``) with a JSON header that tells the kind and the version of the
 format. Reading executes nothing: names, types and sizes are checked before memory is asked for, so a file from a
 stranger, a truncated one or one with the wrong name ends in a single sentence that names it. Writing goes to a
-temporary neighbour that takes the final name only when it is complete.
+temporary neighbor that takes the final name only when it is complete.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading the parts of a collection: points, offsets, masses, ids and labels, checked, and owned from then on.
 
 A collection does not change. So what is read here is a copy, unless the memory behind it can never be written to, such
-as a file that is mapped for reading. Labelled columns (pandas) are put in the order of the points' own index first,
+as a file that is mapped for reading. Labeled columns (pandas) are put in the order of the points' own index first,
 because a label belongs to its row and not to its place.
 """
 
@@ -30,7 +30,7 @@ def read_points(points: Any) -> FloatArray:
 
 
 def read_masses(masses: Any, n_points: int) -> NDArray[np.float64]:
-    """Masses (n,) as given; normalising makes the copy."""
+    """Masses (n,) as given; normalizing makes the copy."""
     array = np.asarray(to_float_array(masses, "masses"), dtype=np.float64)
     if array.shape != (n_points,):
         raise ValueError(f"masses must hold one mass for each of the {n_points} points; found shape {array.shape}")
@@ -131,7 +131,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> Any:
-    """Labelled values in the order of the rows of a labelled reference; anything without an index goes by place."""
+    """Labeled values in the order of the rows of a labeled reference; anything without an index goes by place."""
     if not (hasattr(values, "reindex") and hasattr(reference, "reindex")):
         return values
     mine, theirs = values.index, reference.index

@@ -1,7 +1,7 @@
 """Collections from tables: one row per point, with a column that tells the distribution.
 
 ``id`` (or the first column) names the distribution, ``mass`` is optional, every other column is a coordinate. Rows of
-one id need not be neighbours. Each error names the file, and the line or the column.
+one id need not be neighbors. Each error names the file, and the line or the column.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _table_columns(D: Distributions, path: PathLike) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def summarise_distances(path: PathLike) -> str | None:
+def summarize_distances(path: PathLike) -> str | None:
     """A sentence about a CSV file of distances that asot wrote, or None when the columns are not those of one."""
     with csv_rows(path) as rows:
         if next(rows, [])[:3] != ["id_i", "id_j", "distance"]:

@@ -20,7 +20,7 @@ class Dataset(NamedTuple):
         The class of every distribution, where the data have classes.
     about : dict
         ``name``; ``features``, what the coordinates of a point are; ``source``, the files that were read; ``home``,
-        where such files come from; ``verified``, by what the files were recognised: "sha256", "content" (other bytes
+        where such files come from; ``verified``, by what the files were recognized: "sha256", "content" (other bytes
         than the known ones, but the same graphs, labels and classes; node attributes are not compared, and it says so
         where they were asked for) or "no checksum is known".
     """

@@ -1,7 +1,7 @@
 """TU collections of graphs (Morris et al. 2020), read from their archives: every graph is the bag of its nodes.
 
 An archive holds a few text tables. Nodes are numbered from 1 through the whole collection, labels are any integers,
-nodes may have no neighbour, and most tables may be missing. Each of these is read as what it means, and what cannot be
+nodes may have no neighbor, and most tables may be missing. Each of these is read as what it means, and what cannot be
 meant is an error that names the table and the line.
 """
 

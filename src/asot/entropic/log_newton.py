@@ -121,7 +121,7 @@ def _newton_direction(T, sigma, row_sum, column_sum, wanted, W, scaled, step):  
 
     Its edges weigh W_ik = Σ_j T_ij T_kj / ((1 + σ) (Tᵀ1)_j). G ties every node to the ground: by σ t + σ/(1 + σ) T1 and
     by |r| / LARGEST_MOVE, which keeps all entries of the step within LARGEST_MOVE and vanishes with the residual.
-    Eliminating a node of such a graph only adds to the weights between its neighbours: without a subtraction they keep
+    Eliminating a node of such a graph only adds to the weights between its neighbors: without a subtraction they keep
     all their digits (Grassmann, Taksar, Heyman), even where the plan falls into blocks that hardly touch and a Cholesky
     factor would be noise. Returns the largest entry.
     """

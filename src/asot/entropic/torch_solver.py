@@ -236,7 +236,7 @@ def solve_laplacians(weights: Tensor, ground: Tensor, residual: Tensor) -> Tenso
     """Solve (L + diag(ground)) x = residual, L the Laplacian of a graph, for P graphs at once; arguments are consumed.
 
     ``weights`` (P, k, k) are symmetric and ≥ 0 (their diagonal is not read), ``ground`` (P, k) ≥ 0. Eliminating a node
-    only adds to the weights between its neighbours: without a subtraction they keep all their digits (Grassmann,
+    only adds to the weights between its neighbors: without a subtraction they keep all their digits (Grassmann,
     Taksar, Heyman). Nodes without any weight get x = 0 if their residual is 0.
     """
     W, x = weights, residual

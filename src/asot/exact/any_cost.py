@@ -26,7 +26,7 @@ from asot.exact.points import (
     _place_masses,
     merge_used,
     pack_points,
-    quantise_sparse,
+    quantize_sparse,
     used_coordinates,
 )
 from asot.exact.simplex import solve_block
@@ -84,9 +84,9 @@ class ExactAnyCost:
         self._seconds = 1e-6 + 1e-8 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * self._dim
         self._total = 1.0
         if unmatched is None:
-            masses = quantise_sparse(histograms.offsets, histograms.masses)
+            masses = quantize_sparse(histograms.offsets, histograms.masses)
         else:
-            masses, self._total = quantise_totals(histograms, unmatched.totals)
+            masses, self._total = quantize_totals(histograms, unmatched.totals)
         used, used_offsets = used_coordinates(cost.ground.points, histograms.offsets, histograms.index)
         packed, packed_offsets = pack_points(
             cost.ground.points, histograms.offsets, histograms.index, used_offsets, used
@@ -102,7 +102,7 @@ class ExactAnyCost:
         )
         self.info: dict[str, Any] = {
             "solver": "network simplex",
-            "common_mass_cancelled": self._cancels,
+            "common_mass_canceled": self._cancels,
             "device": "cpu",
             "precision": "float64",
             "reg": None,
@@ -136,7 +136,7 @@ class ExactAnyCost:
         return Solution(self._cost.scale * largest * moved ** (1.0 / self._p), status, pivots)
 
 
-def quantise_totals(histograms: SparseHistograms, totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+def quantize_totals(histograms: SparseHistograms, totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     """Masses that are not scaled to a common total as int64, and what 2^60 of them weigh.
 
     The two totals of any pair fit into 2^60 together.

@@ -1,7 +1,7 @@
 """Cancel common mass first, prove afterwards that it was right to: for few pairs under a cost.
 
 Mass that two histograms share may stay where it is when the cost is a metric, and to prove that takes k³ comparisons.
-For one pair less is enough. Solve what is left after cancelling, carry its potential to every anchor that holds mass,
+For one pair less is enough. Solve what is left after canceling, carry its potential to every anchor that holds mass,
 
     f_u = min over sinks v of C_uv - g_v,
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.distance_block import make_scratch, place_distances, value_of_flows
-from asot.exact.integers import cost_bits_for, index_bits_for, quantise_masses
+from asot.exact.integers import cost_bits_for, index_bits_for, quantize_masses
 from asot.exact.large import may_be_large, solve_any
 from asot.exact.shared_cost import ExactSharedCost, place_masses
 from asot.exact.simplex import solve_block
@@ -58,12 +58,12 @@ class CancelAndCheck:
             self._exponent = 0
         self._cost = cost if self._exponent == 0 else np.ldexp(cost, -self._exponent)
         self._slack = SLACK * float(self._cost.max())
-        self._A = quantise_masses(A)
-        self._B = self._A if B is None else quantise_masses(B)
+        self._A = quantize_masses(A)
+        self._B = self._A if B is None else quantize_masses(B)
         self._seconds = ExactSharedCost.seconds_per_pair(len(cost))
         self.info: dict[str, Any] = {
             "solver": "network simplex",
-            "common_mass_cancelled": "where a pair proves that it may be",
+            "common_mass_canceled": "where a pair proves that it may be",
             "device": "cpu",
             "precision": "float64",
             "reg": None,

@@ -61,7 +61,7 @@ def place_distances(ws, scratch, p, q, index_bits, cost_scale):  # type: ignore[
     in the limit of large ε, and the best of those tried: it leaves fewer pivots than plain means do.
     """
     stride = stride_of(q)
-    # Distances are ≥ 0, so their bit patterns are ordered as they are, and an integer maximum vectorises.
+    # Distances are ≥ 0, so their bit patterns are ordered as they are, and an integer maximum vectorizes.
     largest = np.int64(0)
     for i in range(p):
         o = i * stride

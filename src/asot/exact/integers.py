@@ -20,7 +20,7 @@ OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
 
 
-def quantise_masses(histograms: NDArray[np.float64]) -> NDArray[np.int64]:
+def quantize_masses(histograms: NDArray[np.float64]) -> NDArray[np.int64]:
     """Rows (N, k) of total 1 to int64 rows that sum to exactly 2^60; the largest entry absorbs the rounding."""
     total = 1 << MASS_BITS
     masses = np.rint(histograms * float(total)).astype(np.int64)
@@ -39,7 +39,7 @@ def cost_bits_for(index_bits: int) -> int:
 
 
 @dataclass(frozen=True)
-class QuantisedCost:
+class QuantizedCost:
     """A shared cost, prepared once for all pairs.
 
     ``unit`` holds the costs divided by 2^exponent, so that they are at most 1 and sums of them cannot overflow.
@@ -53,7 +53,7 @@ class QuantisedCost:
     exponent: int
 
 
-def quantise_cost(cost: NDArray[np.float64]) -> QuantisedCost:
+def quantize_cost(cost: NDArray[np.float64]) -> QuantizedCost:
     """Prepare a finite cost (k, l) ≥ 0."""
     index_bits = index_bits_for(*cost.shape)
     exponent = int(np.frexp(cost.max())[1])
@@ -63,7 +63,7 @@ def quantise_cost(cost: NDArray[np.float64]) -> QuantisedCost:
     def packed(values: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.rint(values * scale).astype(np.int64) << index_bits
 
-    return QuantisedCost(
+    return QuantizedCost(
         integer=packed(unit),
         unit=unit,
         row_offset=packed(OFFSET_WEIGHT * unit.mean(axis=1)),

@@ -1,4 +1,4 @@
-"""Is a cost a metric? Checked, not assumed, because mass that two histograms share may be cancelled only then."""
+"""Is a cost a metric? Checked, not assumed, because mass that two histograms share may be canceled only then."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.points import quantise_sparse
+from asot.exact.points import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import at, compiled, inlined, reordered
 from asot.jit.metrics import Ground
@@ -150,7 +150,7 @@ def _cumulative_vectors(positions: Float, offsets: NDArray[np.int64], masses: Fl
 
 def _reached_masses(offsets: NDArray[np.int64], masses: Float) -> NDArray[np.int64]:
     """Cumulative masses as int64 that end at exactly 2^60 in every distribution."""
-    sums = np.cumsum(quantise_sparse(offsets, masses))  # may wrap around; differences do not
+    sums = np.cumsum(quantize_sparse(offsets, masses))  # may wrap around; differences do not
     before = np.concatenate([[0], sums[offsets[1:-1] - 1]])
     return np.asarray(sums - np.repeat(before, np.diff(offsets)), dtype=np.int64)
 

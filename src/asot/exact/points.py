@@ -1,7 +1,7 @@
 """The original problems, exactly: W_1 between the distributions themselves (docs/method.md §8).
 
 Every distribution is a sparse histogram over the distinct points of the collection. For each pair the common mass is
-cancelled, the cost is computed for the p × q points that remain (and only in the coordinates where either
+canceled, the cost is computed for the p × q points that remain (and only in the coordinates where either
 distribution is not all zero: one-hot and count features are mostly zeros), and the simplex runs. No cost matrix is
 ever stored, and nothing is of size N × V.
 """
@@ -42,7 +42,7 @@ class ExactPoints:
         self._table = table
         self._offsets = histograms.offsets
         self._index = histograms.index
-        self._masses = quantise_sparse(histograms.offsets, histograms.masses)
+        self._masses = quantize_sparse(histograms.offsets, histograms.masses)
         self._ground = ground
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
@@ -54,7 +54,7 @@ class ExactPoints:
         )
         self.info: dict[str, Any] = {
             "solver": "network simplex",
-            "common_mass_cancelled": True,
+            "common_mass_canceled": True,
             "device": "cpu",
             "precision": "float64",
             "reg": None,
@@ -118,19 +118,19 @@ class SinkPotentials(NamedTuple):
 
 
 @compiled
-def quantise_sparse(offsets, masses):  # type: ignore[no-untyped-def]
+def quantize_sparse(offsets, masses):  # type: ignore[no-untyped-def]
     """Masses as int64 that sum to exactly 2^60 in every distribution; the largest absorbs the rounding."""
-    quantised = np.empty(len(masses), np.int64)
+    quantized = np.empty(len(masses), np.int64)
     for i in range(len(offsets) - 1):
         total = np.int64(0)
         largest = offsets[i]
         for t in range(offsets[i], offsets[i + 1]):
-            quantised[t] = np.int64(np.rint(masses[t] * 2.0**MASS_BITS))
-            total += quantised[t]
+            quantized[t] = np.int64(np.rint(masses[t] * 2.0**MASS_BITS))
+            total += quantized[t]
             if masses[t] > masses[largest]:
                 largest = t
-        quantised[largest] += (np.int64(1) << MASS_BITS) - total
-    return quantised
+        quantized[largest] += (np.int64(1) << MASS_BITS) - total
+    return quantized
 
 
 @compiled

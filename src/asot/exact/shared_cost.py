@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.integers import QuantisedCost, cost_bits_for, quantise_cost, quantise_masses
+from asot.exact.integers import QuantizedCost, cost_bits_for, quantize_cost, quantize_masses
 from asot.exact.simplex import solve_block
 from asot.exact.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
 from asot.jit.compiled import at, compiled, inlined
@@ -36,14 +36,14 @@ class ExactSharedCost:
     def __init__(
         self, A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64], *, cancel: bool
     ) -> None:
-        self._cost = quantise_cost(cost)
+        self._cost = quantize_cost(cost)
         self._cancel = cancel
-        self._A = quantise_masses(A)
-        self._B = self._A if B is None else quantise_masses(B)
+        self._A = quantize_masses(A)
+        self._B = self._A if B is None else quantize_masses(B)
         self._nodes = self.count_nodes(cost, cancel)
         self.info: dict[str, Any] = {
             "solver": "network simplex",
-            "common_mass_cancelled": cancel,
+            "common_mass_canceled": cancel,
             "device": "cpu",
             "precision": "float64",
             "reg": None,
@@ -77,9 +77,9 @@ class ExactSharedCost:
         return Solution(np.ldexp(values, c.exponent - MASS_BITS), status, pivots)
 
     def solve_trees(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Trees:
-        """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is cancelled."""
+        """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is canceled."""
         if not self._cancel:
-            raise ValueError("trees are given for metric costs only, where common mass is cancelled")
+            raise ValueError("trees are given for metric costs only, where common mass is canceled")
         c, n, k = self._cost, len(rows), self._nodes
         values, pivots, start = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(n + 1, dtype=np.int64)
         source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
@@ -99,7 +99,7 @@ class ExactSharedCost:
 
 
 class Trees(NamedTuple):
-    """The optimal flows and potentials of the P pairs of a tile, with common mass cancelled.
+    """The optimal flows and potentials of the P pairs of a tile, with common mass canceled.
 
     Pair t ships ``mass[start[t]:start[t + 1]]`` (in units of 2^-60) from anchors ``source`` to anchors ``sink``. What
     both histograms have on an anchor stays there and is not listed.
@@ -118,21 +118,21 @@ def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.f
     """Value, plan and potentials of one pair of histograms (k,) and (l,) of total 1, any cost ≥ 0."""
     from scipy import sparse
 
-    quantised = quantise_cost(cost)
+    quantized = quantize_cost(cost)
     sources, sinks, flow, f, g = solve_with_tree(
-        quantise_masses(a[None])[0], quantise_masses(b[None])[0], *_cost_arrays(quantised)
+        quantize_masses(a[None])[0], quantize_masses(b[None])[0], *_cost_arrays(quantized)
     )
     # Potentials are known where there is mass; the c-transform carries them everywhere and keeps them feasible.
     supported = np.flatnonzero(np.isfinite(g))
-    f = (quantised.unit[:, supported] - g[supported]).min(axis=1)  # (k,)
-    g = (quantised.unit - f[:, None]).min(axis=0)  # (l,)
+    f = (quantized.unit[:, supported] - g[supported]).min(axis=1)  # (k,)
+    g = (quantized.unit - f[:, None]).min(axis=0)  # (l,)
     masses = np.ldexp(flow.astype(np.float64), -MASS_BITS)
-    value = np.ldexp(float(masses @ quantised.unit[sources, sinks]), quantised.exponent)
+    value = np.ldexp(float(masses @ quantized.unit[sources, sinks]), quantized.exponent)
     plan = sparse.csr_array((masses, (sources, sinks)), shape=cost.shape)
-    return Transport(float(value), plan, (np.ldexp(f, quantised.exponent), np.ldexp(g, quantised.exponent)))
+    return Transport(float(value), plan, (np.ldexp(f, quantized.exponent), np.ldexp(g, quantized.exponent)))
 
 
-def _cost_arrays(c: QuantisedCost) -> tuple[Any, ...]:
+def _cost_arrays(c: QuantizedCost) -> tuple[Any, ...]:
     return c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
 
 

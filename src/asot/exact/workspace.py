@@ -17,7 +17,7 @@ from asot.jit.compiled import compiled, inlined
 from asot.jit.lanes import LANES
 
 MASS_BITS = 60
-"""Every quantised histogram sums to exactly ``2**MASS_BITS``."""
+"""Every quantized histogram sums to exactly ``2**MASS_BITS``."""
 
 GROUP = 64 * LANES  # how many nodes the bits of one `Lanes` value stand for
 

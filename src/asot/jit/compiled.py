@@ -31,12 +31,12 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Like `inlined`, and sums of floats may be taken in any order, so that they vectorise."""
+    """Like `inlined`, and sums of floats may be taken in any order, so that they vectorize."""
     return _compile(function, forceinline=True, fastmath={"reassoc", "contract", "nsz"})
 
 
 def unordered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Like `reordered`, for numbers that are never NaN: minima vectorise, too."""
+    """Like `reordered`, for numbers that are never NaN: minima vectorize, too."""
     return _compile(function, forceinline=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
 
 
@@ -120,5 +120,5 @@ def _digest_of_kernels() -> str:
 
 @inlined
 def at(base, offset):  # type: ignore[no-untyped-def]
-    """``base + offset`` as an unsigned index, which spares the negative-index check that stops vectorisation."""
+    """``base + offset`` as an unsigned index, which spares the negative-index check that stops vectorization."""
     return np.uint64(base) + np.uint64(offset)

@@ -1,6 +1,6 @@
 """Eight int64 side by side: explicit SIMD for the kernels whose loops are too short for the compiler's own.
 
-LLVM vectorises a loop over n numbers for large n: at 8 numbers per register and 4 registers per round, 24 numbers run
+LLVM vectorizes a loop over n numbers for large n: at 8 numbers per register and 4 registers per round, 24 numbers run
 one by one. The blocks here *are* that short. A `Lanes` value is an LLVM vector ``<8 x i64>``; every target lowers it
 to what it has (one AVX-512 register, two of AVX2, four of NEON). Masks of lanes are plain integers, one bit each.
 

@@ -1,8 +1,8 @@
 """Ground metrics: distances between the points of two small sets, compiled.
 
 The names and definitions are those of scipy's ``cdist``, as far as they are metrics (W_1 is one only then). Each kernel
-fills a whole block, with the second set transposed, so that the inner loop runs over neighbouring columns and
-vectorises. In every metric here a coordinate in which both points are 0 adds nothing; callers may leave it out.
+fills a whole block, with the second set transposed, so that the inner loop runs over neighboring columns and
+vectorizes. In every metric here a coordinate in which both points are 0 adds nothing; callers may leave it out.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def prepare_metric(points: FloatArray, metric: str, parameters: dict[str, Any] |
 
 
 def _to_unit_spread(x: NDArray[np.float64], metric: str, given: Any) -> Any:
-    """Points whose Euclidean distances are the standardised or Mahalanobis ones of x.
+    """Points whose Euclidean distances are the standardized or Mahalanobis ones of x.
 
     One of the points becomes the origin, since a common offset would cost digits; and where the spread comes from the
     points, they are first brought to the scale of 1, which changes nothing but the range of the squares.

@@ -1,1 +1,1 @@
-"""What people do with distances: neighbours as an estimator, kernels, clustering, barycentres. Thin layers."""
+"""What people do with distances: neighbors as an estimator, kernels, clustering, barycenters. Thin layers."""

@@ -28,7 +28,7 @@ class Barycenter(NamedTuple):
     """``masses, value, info = asot.barycenter(histograms, cost)``."""
 
     masses: Float
-    """The barycentre (k,), of total 1."""
+    """The barycenter (k,), of total 1."""
     value: float
     """Σ_i w_i W(h_i, masses), by exact solves, however the masses were found."""
     info: dict[str, Any]
@@ -60,9 +60,9 @@ def barycenter(
         ≥ 0, scaled to total 1. Default: all equal.
     reg : float, "auto" or None
         None solves the linear program exactly, up to 300,000 variables (the number of positive masses, times k). A
-        number is the ε of the entropic problem, whose barycentre is smoother; "auto" is 5 percent of the median cost.
+        number is the ε of the entropic problem, whose barycenter is smoother; "auto" is 5 percent of the median cost.
     max_iter, tol
-        Entropic: iterations end when the plans of all histograms agree on the barycentre up to ``tol`` in total mass. A
+        Entropic: iterations end when the plans of all histograms agree on the barycenter up to ``tol`` in total mass. A
         warning tells when ``max_iter`` comes first, and ``info["status"]`` is then "MAX_ITER".
 
     Examples
@@ -124,7 +124,7 @@ def _by_linear_program(table: Float, cost: Float, weights: Float) -> tuple[Float
     k, rows = len(cost), len(owner)
     if rows * k > LARGEST_PROGRAM:
         raise ValueError(
-            f"the exact barycentre of {len(used)} histograms on {k} anchors is a linear program of {rows * k:,} "
+            f"the exact barycenter of {len(used)} histograms on {k} anchors is a linear program of {rows * k:,} "
             f"variables, more than {LARGEST_PROGRAM:,}; use reg='auto' (or a number) for the entropic one"
         )
     scale = cost.max() or 1.0
@@ -138,7 +138,7 @@ def _by_linear_program(table: Float, cost: Float, weights: Float) -> tuple[Float
     solve: Any = linprog  # (its types know dense matrices only)
     program = solve(np.concatenate([prices, np.zeros(k)]), A_eq=equations, b_eq=totals, method="highs")
     if program.status != 0:
-        raise RuntimeError(f"HiGHS could not solve the barycentre's linear program: {program.message}")
+        raise RuntimeError(f"HiGHS could not solve the barycenter's linear program: {program.message}")
     masses = np.maximum(program.x[-k:], 0.0)
     return masses / masses.sum(), {"method": "linear program", "reg": None, "variables": rows * k + k}
 
@@ -146,7 +146,7 @@ def _by_linear_program(table: Float, cost: Float, weights: Float) -> tuple[Float
 def _by_projections(
     table: Float, cost: Float, weights: Float, reg: float, max_iter: int, tol: float
 ) -> tuple[Float, dict[str, Any]]:
-    """Log-domain iterations; g (N, k) are the potentials of the histograms, f (N, k) those of the barycentre's side."""
+    """Log-domain iterations; g (N, k) are the potentials of the histograms, f (N, k) those of the barycenter's side."""
     used = weights > 0
     table, weights = table[used], weights[used]
     score = -cost / reg
@@ -159,7 +159,7 @@ def _by_projections(
         g = log_table - _soft(score, f)
         reached = _soft(score, g)  # log of K v, for every histogram (N, k)
         common = weights @ reached
-        # How far the plans are from agreeing on one barycentre. Small steps alone would prove nothing.
+        # How far the plans are from agreeing on one barycenter. Small steps alone would prove nothing.
         spread = float(weights @ np.abs(np.exp(f + reached) - np.exp(common)).sum(axis=1))
         f = common - reached
         masses = np.exp(common - common.max())

@@ -1,7 +1,7 @@
 """Do groups of distributions differ? What people ask after the distances: patients and controls, classes of graphs.
 
 One permutation test (PERMANOVA: Anderson 2001) says whether groups lie farther apart than chance would put them. Two
-plain numbers say how well: the silhouette, and how often the nearest neighbours have the right label.
+plain numbers say how well: the silhouette, and how often the nearest neighbors have the right label.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class GroupDifferences:
     silhouette : float
         scikit-learn's, from -1 to 1.
     neighbor_accuracy : float
-        How often the nearest neighbours vote for the right group, each distribution left out in turn.
+        How often the nearest neighbors vote for the right group, each distribution left out in turn.
     chance : float
         What always guessing the largest group would get right.
     n_permutations : int
@@ -82,7 +82,7 @@ def group_differences(
     n_permutations : int
         Of the permutation test; the smallest p-value it can give is 1 / (n_permutations + 1).
     n_neighbors : int
-        Neighbours that vote; of equal counts the group of the nearest wins.
+        Neighbors that vote; of equal counts the group of the nearest wins.
     noise : NoiseFloor or array-like (N, N), optional
         What two samples of one distribution are apart: ``asot.noise_floor(D)``.
     random_state : int, RandomState or None

@@ -1,7 +1,7 @@
-"""Clustering of distributions on anchors: `asot.WassersteinKMeans`, with medoids or barycentres as centres.
+"""Clustering of distributions on anchors: `asot.WassersteinKMeans`, with medoids or barycenters as centers.
 
 A medoid is a member that stands for its cluster: always a real distribution, and any metric will do. Medoids are
-swapped for other members while that makes the sum of distances smaller. A barycentre is a histogram on the anchors that
+swapped for other members while that makes the sum of distances smaller. A barycenter is a histogram on the anchors that
 need not be a member; distributions join the nearest one and each moves to the middle of those that joined, in turns.
 Distances are W_1 on the anchors, and the sum that is made small is that of the distances, not of their squares.
 """
@@ -33,7 +33,7 @@ from asot.validation import as_choice, as_positive_int
 Float = NDArray[np.float64]
 
 SHARPNESS = 100.0
-"""Barycentres are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and quick."""
+"""Barycenters are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and quick."""
 
 
 class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,8 +43,8 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
     ----------
     n_clusters : int
     method : {"medoids", "barycenters"}
-        What a centre is: a member of its cluster, or any histogram on the anchors. Medoids need the matrix of all
-        distances; barycentres do not.
+        What a center is: a member of its cluster, or any histogram on the anchors. Medoids need the matrix of all
+        distances; barycenters do not.
     space : AnchorSpace or anchor learner, optional
         Default: ``KMeansAnchors(n_anchors, random_state=random_state)``, fitted on the collection.
     n_anchors : int, optional
@@ -64,7 +64,7 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
     cluster_centers_ : (n_clusters, k) float64, histograms on the anchors
     medoid_indices_ : (n_clusters,) int64, with ``method="medoids"``
     inertia_ : float
-        Sum of the distances to the centres.
+        Sum of the distances to the centers.
     n_iter_ : int
     space_ : AnchorSpace
 
@@ -127,16 +127,16 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         return self
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The nearest centre of every distribution (N,)."""
+        """The nearest center of every distribution (N,)."""
         return np.asarray(self.transform(X).argmin(axis=1), dtype=np.int64)
 
     def transform(self, X: Any) -> Float:
-        """Distances on the anchors to the centres (N, n_clusters)."""
+        """Distances on the anchors to the centers (N, n_clusters)."""
         check_is_fitted(self, "cluster_centers_")
         return self._to_centers(self.space_.histograms(self._read(X, reset=False)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the sum of the distances to the nearest centres; ``y`` is not used."""
+        """Minus the sum of the distances to the nearest centers; ``y`` is not used."""
         return -float(self.transform(X).min(axis=1).sum())
 
     @property

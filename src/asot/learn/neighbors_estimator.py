@@ -1,4 +1,4 @@
-"""Certain neighbours as a scikit-learn estimator, so that they fit into pipelines: `asot.WassersteinNeighbors`."""
+"""Certain neighbors as a scikit-learn estimator, so that they fit into pipelines: `asot.WassersteinNeighbors`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from asot.validation import as_choice, as_positive_int
 
 
 class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Nearest neighbours under the exact W_1 (`asot.kneighbors`), with scikit-learn's conventions.
+    """Nearest neighbors under the exact W_1 (`asot.kneighbors`), with scikit-learn's conventions.
 
-    Methods without a collection look within the fitted one, where no distribution is its own neighbour. As a
+    Methods without a collection look within the fitted one, where no distribution is its own neighbor. As a
     transformer it makes the graph that scikit-learn's estimators read with ``metric="precomputed"``.
 
     Parameters
     ----------
     n_neighbors : int
-        Neighbours of each query, unless a method says otherwise.
+        Neighbors of each query, unless a method says otherwise.
     radius : float
         For `radius_neighbors_graph`.
     space, metric, metric_params, bounds, n_jobs, memory, random_state
@@ -88,7 +88,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         return (found.distances, found.indices) if return_distance else found.indices
 
     def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> Any:
-        """Sparse graph (N, M) with an entry for each neighbour: 1, or its distance with ``mode="distance"``."""
+        """Sparse graph (N, M) with an entry for each neighbor: 1, or its distance with ``mode="distance"``."""
         found = self._search(X, self.n_neighbors if n_neighbors is None else n_neighbors)
         return _in_mode(found.graph(), mode)
 
@@ -102,7 +102,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     def transform(self, X: Any) -> Any:
         """Sparse graph of distances (N, M), for ``metric="precomputed"``.
 
-        It has one neighbour more than ``n_neighbors``, as in scikit-learn's transformers: a query that was fitted finds
+        It has one neighbor more than ``n_neighbors``, as in scikit-learn's transformers: a query that was fitted finds
         itself first.
         """
         check_is_fitted(self, "collection_")

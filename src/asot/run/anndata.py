@@ -15,8 +15,8 @@ from asot.validation import as_positive_int
 def distances_to_anndata(result: Distances, obs: Any = None, n_neighbors: int = 15) -> Any:
     """An AnnData of the distributions, ready for scanpy.
 
-    ``obsp["wasserstein"]`` is the matrix of all distances. ``obsp["distances"]`` has those of the nearest neighbours,
-    ``obsp["connectivities"]`` exp(-d² / (σ_i σ_j)) with σ the distance of the last neighbour, and ``uns["neighbors"]``
+    ``obsp["wasserstein"]`` is the matrix of all distances. ``obsp["distances"]`` has those of the nearest neighbors,
+    ``obsp["connectivities"]`` exp(-d² / (σ_i σ_j)) with σ the distance of the last neighbor, and ``uns["neighbors"]``
     tells scanpy so: ``scanpy.tl.umap`` and ``scanpy.tl.leiden`` work as they are. ``uns["asot"]`` is ``info``.
 
     Parameters

@@ -259,13 +259,13 @@ def _load_csv(path: PathLike) -> Distances:
             for cell, name, values in zip(row[2:], names[2:], measured, strict=True):
                 values.append(number(cell, name, where))
     i, j = (np.frombuffer(side, dtype=np.int64) for side in (first, second))
-    pair_set, order_i, order_j = _recognised(i, j)
+    pair_set, order_i, order_j = _recognized(i, j)
     ids = text_array(list(place))
     numbers = {name: np.array(values, dtype=np.float64) for name, values in zip(names[2:], measured, strict=True)}
     return _unknown(numbers.pop("distance"), pair_set, (ids[order_i], ids[order_j]), numbers)
 
 
-def _recognised(i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[PairSet, NDArray[np.int64], NDArray[np.int64]]:
+def _recognized(i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[PairSet, NDArray[np.int64], NDArray[np.int64]]:
     """The pair set whose order the lines have, and for its rows and columns the places of their ids."""
     count = len(i)
     n = (1 + int(np.sqrt(1 + 8 * count))) // 2

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def distances_frame(result: Distances, form: str) -> Any:
-    """The labelled matrix ("square"), or one row per pair ("long")."""
+    """The labeled matrix ("square"), or one row per pair ("long")."""
     pandas = need_pandas("to_frame")
     if as_choice(form, "form", ("square", "long")) == "square":
         return pandas.DataFrame(result.matrix(), index=result.ids, columns=result.ids_columns)
@@ -24,7 +24,7 @@ def distances_frame(result: Distances, form: str) -> Any:
 
 
 def neighbors_frame(result: Neighbors) -> Any:
-    """One row per neighbour: id, rank (from 1), neighbor and distance."""
+    """One row per neighbor: id, rank (from 1), neighbor and distance."""
     pandas = need_pandas("to_frame")
     n, k = result.indices.shape
     columns = {

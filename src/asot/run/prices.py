@@ -1,7 +1,7 @@
 """What each way to a distance costs, in counted load.
 
 Prices are seconds of one reference core, from numbers that can be counted before anything is solved: points that are
-left when common mass is cancelled, coordinates in use, anchors, pairs. The constants were measured once
+left when common mass is canceled, coordinates in use, anchors, pairs. The constants were measured once
 (``python -m benchmarks strategy`` measures them again and shows both). A choice made by these prices is the same on
 every run and every machine of a kind; a stopwatch's would not be.
 """
@@ -73,7 +73,7 @@ def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Loa
 
 
 def _left(histograms: SparseHistograms, i: int, j: int) -> tuple[int, int, int]:
-    """Sources, sinks and coordinates of a pair once common mass is cancelled."""
+    """Sources, sinks and coordinates of a pair once common mass is canceled."""
     a, b = (slice(histograms.offsets[t], histograms.offsets[t + 1]) for t in (i, j))
     x, y = histograms.index[a], histograms.index[b]
     place = np.minimum(np.searchsorted(y, x), len(y) - 1)  # both ascend

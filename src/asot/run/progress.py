@@ -10,7 +10,7 @@ ProgressLike = bool | Callable[[int, int], object] | None
 
 
 class Progress:
-    """Counts finished pairs, or other units, towards ``total`` and shows them.
+    """Counts finished pairs, or other units, toward ``total`` and shows them.
 
     ``show`` is True (a bar), False (nothing), None (a bar on a terminal or in a notebook, once a second has passed)
     or a function that is called with (done, total).

@@ -1,5 +1,5 @@
 // What is done to the answers of a tile before they leave the GPU: most pairs of a large collection are nobody's
-// neighbours, and need not travel.
+// neighbors, and need not travel.
 
 // Keep the pairs whose value is within the limit of their row or (within one set) of their column.
 extern "C" __global__ void keep_near(

@@ -142,7 +142,7 @@ class Distances:
         return np.asarray(self.matrix(), dtype=dtype)
 
     def to_frame(self, form: str = "square") -> Any:
-        """A pandas DataFrame with the ids: "square", the labelled matrix, or "long", one row per pair.
+        """A pandas DataFrame with the ids: "square", the labeled matrix, or "long", one row per pair.
 
         The long form has the columns id_i, id_j, distance, and lower, upper and error where they were asked for.
 
@@ -158,7 +158,7 @@ class Distances:
         return distances_frame(self, form)
 
     def to_anndata(self, obs: Any = None, n_neighbors: int = 15) -> Any:
-        """An AnnData with the distributions as observations, ready for scanpy: distances, neighbours and ``info``.
+        """An AnnData with the distributions as observations, ready for scanpy: distances, neighbors and ``info``.
 
         See `asot.run.anndata.distances_to_anndata` for what is where. ``obs`` is a data frame with the ids as
         its index.
@@ -235,11 +235,11 @@ class Neighbors:
 
     @property
     def neighbor_ids(self) -> NDArray[Any]:
-        """Names of the neighbours (N, K)."""
+        """Names of the neighbors (N, K)."""
         return self.indices if self.names[1] is None else self.names[1][self.indices]
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with one row per neighbour: id, rank (from 1), neighbor and distance."""
+        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
         from asot.run.frames import neighbors_frame
 
         return neighbors_frame(self)

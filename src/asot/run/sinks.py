@@ -156,7 +156,7 @@ class Dense:
 
 
 class TopK:
-    """The ``n_neighbors`` nearest columns of every row, as `Neighbors`. Within one set a row is not its own neighbour.
+    """The ``n_neighbors`` nearest columns of every row, as `Neighbors`. Within one set a row is not its own neighbor.
 
     >>> import numpy as np, asot
     >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
@@ -169,7 +169,7 @@ class TopK:
 
     def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         if isinstance(pairs, ListedPairs):
-            raise ValueError("nearest neighbours need all pairs or two sets, not a list of pairs")
+            raise ValueError("nearest neighbors need all pairs or two sets, not a list of pairs")
         candidates = pairs.n_columns - pairs.symmetric
         if self.n_neighbors > candidates:
             raise ValueError(f"n_neighbors={self.n_neighbors}, but there are only {candidates} candidates for each row")
@@ -195,7 +195,7 @@ class TopK:
             keep_nearest(columns, rows, tile.solution.values, beside, *kept)
 
     def limits(self) -> NDArray[np.float64]:
-        """Per row (N,): the distance of the last neighbour so far."""
+        """Per row (N,): the distance of the last neighbor so far."""
         return np.ascontiguousarray(self._distances[:, -1])
 
     def close(self, info: dict[str, Any]) -> Neighbors:

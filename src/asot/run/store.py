@@ -139,7 +139,7 @@ class Store:
         if self.keep is not None:
             candidates = pairs.n_columns - pairs.symmetric
             if isinstance(pairs, ListedPairs) or self.keep.n_neighbors > candidates:
-                raise ValueError(f"there are no {self.keep.n_neighbors} neighbours for each row among these pairs")
+                raise ValueError(f"there are no {self.keep.n_neighbors} neighbors for each row among these pairs")
             return {"distances": self.dtype, "indices": "int64"}
         if len(pairs) == 0:
             raise ValueError("there are no pairs to store")

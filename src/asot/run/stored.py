@@ -1,4 +1,4 @@
-"""What is in a store, read as it is asked for: values, rows, blocks, neighbours, or all of it."""
+"""What is in a store, read as it is asked for: values, rows, blocks, neighbors, or all of it."""
 
 from __future__ import annotations
 
@@ -180,10 +180,10 @@ class Stored:
         n_iter = np.zeros(len(values), np.int32)
         return Distances(values, status, n_iter, self.pair_set, info=dict(self.info), **more)
 
-    # ------------------------------------------------------------------------------------------------ neighbours
+    # ------------------------------------------------------------------------------------------------ neighbors
 
     def top_k(self, n_neighbors: int | None = None) -> Neighbors:
-        """The nearest of every row; in a store of neighbours, as many as it keeps or fewer."""
+        """The nearest of every row; in a store of neighbors, as many as it keeps or fewer."""
         kept = self._files.n_neighbors
         most = kept if kept is not None else self.shape[1] - self.pair_set.symmetric
         k = as_positive_int(most if n_neighbors is None else n_neighbors, "n_neighbors")

@@ -57,7 +57,7 @@ def test_networkx_labels_and_numbers_are_read():
     assert Distributions.from_graphs(graphs, attributes="position", rounds=1).dim == 4
 
 
-def test_mean_aggregation_is_half_the_node_and_half_its_neighbours():
+def test_mean_aggregation_is_half_the_node_and_half_its_neighbors():
     path = nx.path_graph(4)
     path.remove_edge(2, 3)
     D = Distributions.from_graphs([as_data(path, np.array([[1.0], [0.0], [4.0], [7.0]]))], features="mean", rounds=2)

@@ -59,7 +59,7 @@ class Look(Protocol):
 class Cascade:
     """Everything that bounds the pairs of a collection from below; rows are the first, columns from ``column_start``.
 
-    ``within``: rows and columns are one set, in which nobody is his own neighbour and (i, j) is (j, i).
+    ``within``: rows and columns are one set, in which nobody is his own neighbor and (i, j) is (j, i).
     """
 
     ground: Ground
@@ -112,7 +112,7 @@ class Cascade:
         """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
 
         ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of question for a row
-        whose limit is 0: it cannot be nearer than the neighbours that are known.
+        whose limit is 0: it cannot be nearer than the neighbors that are known.
         """
         scaled = limits / self.unit
         first = start + 1 if self.within else 0

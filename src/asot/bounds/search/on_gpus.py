@@ -1,6 +1,6 @@
-"""A search for neighbours on GPUs: cheap lower bounds and exact solves in the same kernels (docs/method.md §9).
+"""A search for neighbors on GPUs: cheap lower bounds and exact solves in the same kernels (docs/method.md §9).
 
-A pair is out of question when a lower bound exceeds the distance of the last neighbour so far, of both its ends. Two
+A pair is out of question when a lower bound exceeds the distance of the last neighbor so far, of both its ends. Two
 bounds are so cheap on a GPU that all pairs are looked at: mean points or sorted projections, where the metric is a
 norm, and, with the distances of the pair on chip, potentials from its least costs. What they leave is solved, and only
 what is near enough comes back. The distances known become smaller as the search goes on; a search among other

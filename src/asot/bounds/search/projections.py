@@ -108,8 +108,8 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
 
 def _leading_axes(ground: Ground, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     """Points (V, C + t) in the coordinates of largest spread, and how many of them (C) are to be sorted."""
-    centre = weights @ ground.points
-    x = ground.points - centre
+    center = weights @ ground.points
+    x = ground.points - center
     spread = np.einsum("vd,vd,v->d", x, x, weights)
     widest = np.argsort(-spread, kind="stable")[:_MOST_AXES]
     if len(widest) < x.shape[1] or ground.code != EUCLIDEAN:

@@ -22,8 +22,8 @@ from asot.bounds.search.cascade import Cascade, Shape
 from asot.bounds.search.relaxed_costs import Cost, Histograms
 from asot.bounds.search.relaxed_kernels import keep_possible, keep_smallest, relaxed_bounds, still_possible
 from asot.data.distinct import SparseHistograms
-from asot.exact.any_cost import quantise_totals
-from asot.exact.points import quantise_sparse
+from asot.exact.any_cost import quantize_totals
+from asot.exact.points import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.jit.costs import GroundCost
 from asot.jit.metrics import EUCLIDEAN, JENSENSHANNON, Ground
@@ -169,10 +169,10 @@ def relax(
     ground = cost.ground
     short, squares = _short_points(ground)
     if unmatched is None:
-        masses, mass = quantise_sparse(histograms.offsets, histograms.masses), 1.0
+        masses, mass = quantize_sparse(histograms.offsets, histograms.masses), 1.0
         prices = np.full(len(ground.points), np.inf, dtype=np.float32)
     else:
-        masses, mass = quantise_totals(histograms, unmatched.totals)
+        masses, mass = quantize_totals(histograms, unmatched.totals)
         prices = ((unmatched.prices / cost.scale) ** p).astype(np.float32)
     data = Histograms(
         histograms.offsets, histograms.index, masses, ground.points, short, squares, cost.table, prices

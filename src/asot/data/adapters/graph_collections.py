@@ -45,8 +45,8 @@ def flatten_graphs(
     flat = read_graphs(graphs, attributes, edge_weight)
     if kind == "wl":
         if flat.weights is not None:
-            raise ValueError("features='wl' counts neighbours and has no use for edge_weight")
-        return _labels_of_neighbourhoods(flat, steps), flat.offsets
+            raise ValueError("features='wl' counts neighbors and has no use for edge_weight")
+        return _labels_of_neighborhoods(flat, steps), flat.offsets
     return _aggregated(flat, steps, kind, extra), flat.offsets
 
 
@@ -280,7 +280,7 @@ def _check_ends(ends: NDArray[np.int64], offsets: NDArray[np.int64], owner: NDAr
         raise ValueError(f"graph {number} has an edge ({a}, {b}), but its nodes are numbered 0 to {size - 1}")
 
 
-def _neighbours(flat: FlatGraphs, dtype: Any) -> Any:
+def _neighbors(flat: FlatGraphs, dtype: Any) -> Any:
     """The symmetric matrix (n, n) of weights; an edge that is listed twice, in either direction, counts once."""
     from scipy import sparse
 
@@ -310,14 +310,14 @@ def _aggregated(flat: FlatGraphs, rounds: int, kind: str, eps: float) -> FloatAr
     found[:, :d] = x
     if rounds == 0:
         return found
-    neighbours = _neighbours(flat, x.dtype)
-    degree = np.asarray(neighbours.sum(axis=1), dtype=x.dtype).reshape(n, 1)
+    neighbors = _neighbors(flat, x.dtype)
+    degree = np.asarray(neighbors.sum(axis=1), dtype=x.dtype).reshape(n, 1)
     for r in range(1, rounds + 1):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            around = neighbours @ x
+            around = neighbors @ x
             if kind == "sum":
                 x = x.dtype.type(1.0 + eps) * x + around
-            else:  # a node without neighbours stays what it is
+            else:  # a node without neighbors stays what it is
                 x = np.where(degree > 0, (x + around / degree) * x.dtype.type(0.5), x)
         if not np.isfinite(x).all():
             raise ValueError(f"features overflow {x.dtype} in round {r} of {rounds}; use fewer rounds")
@@ -325,19 +325,19 @@ def _aggregated(flat: FlatGraphs, rounds: int, kind: str, eps: float) -> FloatAr
     return found
 
 
-def _labels_of_neighbourhoods(flat: FlatGraphs, rounds: int) -> FloatArray:
+def _labels_of_neighborhoods(flat: FlatGraphs, rounds: int) -> FloatArray:
     """(n, rounds + 1): after r rounds two nodes have one label exactly if they look alike up to r steps away."""
-    neighbours = _neighbours(flat, np.float64)
+    neighbors = _neighbors(flat, np.float64)
     _, label = np.unique(flat.start, axis=0, return_inverse=True)
     found = np.empty((len(label), rounds + 1))
     found[:, 0] = label.ravel()
-    owner = np.repeat(np.arange(len(label)), np.diff(neighbours.indptr))
+    owner = np.repeat(np.arange(len(label)), np.diff(neighbors.indptr))
     for r in range(1, rounds + 1):
         current = found[:, r - 1].astype(np.int64)
-        order = np.lexsort((current[neighbours.indices], owner))
-        around = current[neighbours.indices][order]
+        order = np.lexsort((current[neighbors.indices], owner))
+        around = current[neighbors.indices][order]
         place: dict[Any, int] = {}
-        bounds = neighbours.indptr
+        bounds = neighbors.indptr
         keys = ((current[i], around[bounds[i] : bounds[i + 1]].tobytes()) for i in range(len(current)))
         found[:, r] = np.fromiter((place.setdefault(key, len(place)) for key in keys), np.float64, len(current))
     return found

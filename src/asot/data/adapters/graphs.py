@@ -1,7 +1,7 @@
-"""Graphs as distributions: a graph is the bag of its nodes, and a node is what its neighbourhood looks like.
+"""Graphs as distributions: a graph is the bag of its nodes, and a node is what its neighborhood looks like.
 
-A node starts with features x, most often its one-hot label. Then x ← (1 + ε) x + Σ_neighbours x is repeated, and the
-results of all rounds are put side by side. After r rounds, two nodes with equal features have seen equal neighbourhoods
+A node starts with features x, most often its one-hot label. Then x ← (1 + ε) x + Σ_neighbors x is repeated, and the
+results of all rounds are put side by side. After r rounds, two nodes with equal features have seen equal neighborhoods
 up to r steps away, as far as sums can tell. There is nothing to learn in this.
 """
 
@@ -26,11 +26,11 @@ def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> 
         What every node starts with. float32 stays float32, everything else becomes float64.
     edges : (m, 2) int
         Pairs of nodes, counted from 0. Edges have no direction and no weight: one that is listed twice, in the same or
-        in the other direction, counts once. A node with an edge to itself is one of its own neighbours.
+        in the other direction, counts once. A node with an edge to itself is one of its own neighbors.
     rounds : int
-        How often x ← (1 + eps) x + Σ_neighbours x is applied.
+        How often x ← (1 + eps) x + Σ_neighbors x is applied.
     eps : float
-        Extra weight of a node against its neighbours.
+        Extra weight of a node against its neighbors.
 
     Returns
     -------
@@ -104,8 +104,8 @@ def from_networkx(
     Parameters
     ----------
     graphs : iterable of networkx graphs
-        Nodes may be anything. Directed graphs are refused, because neighbours here have no direction. Parallel edges
-        count once, weights do not count, and a node with an edge to itself is one of its own neighbours.
+        Nodes may be anything. Directed graphs are refused, because neighbors here have no direction. Parallel edges
+        count once, weights do not count, and a node with an edge to itself is one of its own neighbors.
     label : str, optional
         The node attribute that holds a node's label; nodes start with their one-hot label. By default all nodes start
         alike, with the number 1, and only the structure tells.
@@ -193,7 +193,7 @@ def describe_rounds(start: str, d: int, rounds: int, eps: float) -> str:
     if rounds == 0:
         return f"{start}, {d} dimensions"
     own = "x" if eps == 0 else f"{1 + eps:g} x"
-    return f"{start}, and {rounds} rounds of x ← {own} + Σ_neighbours x: {d * (rounds + 1)} dimensions"
+    return f"{start}, and {rounds} rounds of x ← {own} + Σ_neighbors x: {d * (rounds + 1)} dimensions"
 
 
 # -------------------------------------------------------------------------------------------------- rounds of sums
@@ -209,12 +209,12 @@ def _aggregate(x: FloatArray, edges: NDArray[np.int64], rounds: int, eps: float)
     features = np.empty((n, (rounds + 1) * d), x.dtype)
     features[:, :d] = x
     both = np.concatenate([edges, edges[:, ::-1]])
-    neighbours = sparse.csr_array((np.ones(len(both), x.dtype), (both[:, 0], both[:, 1])), shape=(n, n))
-    neighbours.data[:] = 1.0  # SciPy has added up what was listed twice
+    neighbors = sparse.csr_array((np.ones(len(both), x.dtype), (both[:, 0], both[:, 1])), shape=(n, n))
+    neighbors.data[:] = 1.0  # SciPy has added up what was listed twice
     own = x.dtype.type(1.0 + eps)
     for r in range(1, rounds + 1):
         with np.errstate(over="ignore", invalid="ignore"):
-            x = own * x + neighbours @ x
+            x = own * x + neighbors @ x
         if not np.isfinite(x).all():
             raise ValueError(f"features overflow {x.dtype} in round {r} of {rounds}; use fewer rounds")
         features[:, r * d : (r + 1) * d] = x

@@ -103,7 +103,7 @@ DEVICE void pivot(const Problem& problem, const Tree& tree, const Arc& arc, i64 
     const u32 turned = (on_column_side ? cycle.on_column_side : cycle.on_row_side) & own_moved;
     redirect(tree, cycle, turned, leaving, end, other_end, delta);
     // Subtrees: old ancestors lose the moved one, new ones gain it. On the path that was turned, from above: below a
-    // node is now all that is moved, without what was below its lower neighbour.
+    // node is now all that is moved, without what was below its lower neighbor.
     const u32 ancestors = (cycle.on_row_side | cycle.on_column_side) & ~turned;
     for (int s = 0; s < WORDS; s++)
         for (u32 lanes = __ballot_sync(ALL_LANES, ancestors >> s & 1); lanes; lanes &= lanes - 1)

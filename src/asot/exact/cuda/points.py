@@ -2,7 +2,7 @@
 
 The same integers and the same simplex as on the CPU (`asot.exact.points`), a pair per warp. Distances between the
 distinct points lie in a table where that fits into the GPU's memory, and are made from coordinates where it does not. A
-first kernel counts what is left of every pair after common mass is cancelled, and puts the pair on the list of its size
+first kernel counts what is left of every pair after common mass is canceled, and puts the pair on the list of its size
 class; the kernel of each class then takes the pairs of its list. A tile costs a launch per class, and nothing is copied
 but the answers. Pairs that no class has room for are left open, and the CPU solves them when the tile has arrived.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
-from asot.exact.points import ExactPoints, quantise_sparse
+from asot.exact.points import ExactPoints, quantize_sparse
 from asot.jit.cuda import load, load_all
 from asot.jit.metrics import Ground
 from asot.run import engine
@@ -104,7 +104,7 @@ class ExactPointsCuda:
         classes: tuple[SizeClass, ...] | None = None,
     ) -> None:
         self.histograms, self.ground, self.column_start = histograms, ground, column_start
-        self.masses: NDArray[np.int64] = quantise_sparse(histograms.offsets, histograms.masses)
+        self.masses: NDArray[np.int64] = quantize_sparse(histograms.offsets, histograms.masses)
         self.memory, self.table_bytes = memory, table_bytes
         self.classes = classes
         self.limits = limits
@@ -116,7 +116,7 @@ class ExactPointsCuda:
         self.wants_table = len(ground.points) ** 2 <= n_pairs * self._mean_size**2
         self.info: dict[str, Any] = {
             "solver": "network simplex",
-            "common_mass_cancelled": True,
+            "common_mass_canceled": True,
             "device": "cuda",
             "precision": "float64",
             "reg": None,

@@ -1,4 +1,4 @@
-// The transport problem of a pair of distributions: common mass cancelled, and the integer costs of what is left.
+// The transport problem of a pair of distributions: common mass canceled, and the integer costs of what is left.
 //
 // The rows of a problem are the side with fewer points, sources or sinks; the problem is the same either way. Integer
 // costs are at most 2^COST_BITS, with a power of two of its own as the unit of each pair. They lie in two planes of

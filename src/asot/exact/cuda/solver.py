@@ -65,7 +65,7 @@ class ExactCuda:
         self._follow(lanes_plan(self._cost) if self._cost.n_nodes <= MOST_LANES_NODES else warp_plan(self._cost))
         self.info: dict[str, Any] = {
             "solver": "network simplex",
-            "common_mass_cancelled": cancel,
+            "common_mass_canceled": cancel,
             "device": "cuda",
             "precision": "float64",
             "reg": None,

@@ -1,6 +1,6 @@
 """What the exact kernels of a GPU read, made once from the cost that all pairs share.
 
-Both kernels work on a symmetric cost between nodes. A metric cost is that already: common mass is cancelled, and a node
+Both kernels work on a symmetric cost between nodes. A metric cost is that already: common mass is canceled, and a node
 is a source of one pair and a sink of another. Any other cost, k × l, becomes the corner of a cost between k + l nodes,
 the first k of them always sources and the others always sinks. Either way the difference of two rows of masses says
 all about a pair.
@@ -155,7 +155,7 @@ class KernelPlan:
     mass_shift: int
     """Masses are handed over shifted left by this."""
     nodes_first: bool
-    """Masses are (nodes, N), so that neighbouring pairs read neighbours; or (N, nodes), since a warp reads them all."""
+    """Masses are (nodes, N), so that neighboring pairs read neighbors; or (N, nodes), since a warp reads them all."""
     tables: tuple[NDArray[Any], ...]
     """Arguments that follow the pairs."""
     table_bytes: int
