@@ -1,0 +1,49 @@
+from asot import baselines as baselines
+from asot import datasets as datasets
+from asot import gradients as gradients
+from asot import plots as plots
+from asot import sinks as sinks
+from asot.anchors.dictionary import DictionaryAnchors as DictionaryAnchors
+from asot.anchors.fixed import FixedAnchors as FixedAnchors
+from asot.anchors.kmeans import KMeansAnchors as KMeansAnchors
+from asot.anchors.metric import MetricAnchors as MetricAnchors
+from asot.anchors.space import AnchorSpace as AnchorSpace
+from asot.data.distributions import Distributions as Distributions
+from asot.data.files import load_collection as load_collection
+from asot.distances import pairwise as pairwise
+from asot.distances import pairwise_exact as pairwise_exact
+from asot.histograms import emd as emd
+from asot.histograms import emd_many as emd_many
+from asot.histograms import sinkhorn_many as sinkhorn_many
+from asot.learn.barycenter import Barycenter as Barycenter
+from asot.learn.barycenter import barycenter as barycenter
+from asot.learn.groups import GroupDifferences as GroupDifferences
+from asot.learn.groups import group_differences as group_differences
+from asot.learn.kernel import Kernel as Kernel
+from asot.learn.kernel import kernel as kernel
+from asot.learn.kernel_estimator import WassersteinKernel as WassersteinKernel
+from asot.learn.kmeans import WassersteinKMeans as WassersteinKMeans
+from asot.learn.neighbors_estimator import WassersteinNeighbors as WassersteinNeighbors
+from asot.learn.noise import NoiseFloor as NoiseFloor
+from asot.learn.noise import noise_floor as noise_floor
+from asot.learn.size_matched import size_matched as size_matched
+from asot.neighbors import (
+    RadiusNeighbors as RadiusNeighbors,
+)
+from asot.neighbors import (
+    kneighbors as kneighbors,
+)
+from asot.neighbors import (
+    radius_neighbors as radius_neighbors,
+)
+from asot.plans import TransportPlan as TransportPlan
+from asot.plans import plan as plan
+from asot.run.distance_files import load_distances as load_distances
+from asot.run.plans import Plans as Plans
+from asot.run.result import Distances as Distances
+from asot.run.result import Neighbors as Neighbors
+from asot.run.result import Status as Status
+from asot.run.stored import Stored as Stored
+from asot.run.stored import open_store as open_store
+
+__version__: str
