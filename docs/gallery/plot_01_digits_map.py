@@ -2,8 +2,8 @@
 A map of handwritten digits
 ===========================
 
-A digit is a bag of pixels with ink. The distance between two of them is the least work that moves the ink of one to
-the ink of the other. On a map drawn from these distances, digits of one class stand together.
+A digit is a bag of pixels with ink. The distance between two of them is the least work needed to move the ink of one to
+the ink of the other. On a map drawn from these distances, digits of the same class end up together.
 """
 
 import asot
@@ -13,6 +13,6 @@ distances = asot.pairwise_exact(digits, n_jobs=-1)
 print(distances)
 
 # %%
-# Colors are the classes, which the distances have never seen.
+# Colors are the classes, which the distances know nothing about.
 
 asot.plots.map(distances, labels=labels)

@@ -2,8 +2,8 @@
 Patients as bags of cells
 =========================
 
-Each patient is a cloud of cells in a few principal components. In one condition a population of cells grows. The
-distances between patients show it, and the order of the matrix finds the two groups.
+Each patient is a cloud of cells in a few principal components. In one condition, a population of cells grows. The
+distances between patients show it, and sorting the matrix reveals the two groups.
 """
 
 import numpy as np
@@ -23,6 +23,6 @@ patients = asot.Distributions.from_list(clouds, ids=names)
 distances = asot.pairwise_exact(patients, n_jobs=-1)
 
 # %%
-# Both groups are easy to see, and so are the patients that stand in between.
+# Both groups are easy to see, and so are the patients in between.
 
 asot.plots.matrix(distances, labels=condition)

@@ -2,8 +2,8 @@
 Documents as bags of word vectors
 =================================
 
-The word mover's distance: a document is a bag of word vectors, and similar words are near each other, so that two
-documents can be close without sharing a word. The vectors here are made up; in your work they come from a model.
+The word mover's distance: a document is a bag of word vectors. Similar words are near each other, so two documents can
+be close without sharing a word. The vectors here are made up; in your work they come from a model.
 """
 
 import numpy as np
@@ -27,6 +27,6 @@ documents = asot.Distributions.from_weights(np.array(weights), vocabulary)
 distances = asot.pairwise_exact(documents)
 
 # %%
-# Subjects stand apart, though two documents of one subject share few words.
+# Subjects are well separated, even though two documents on the same subject share few words.
 
 asot.plots.map(distances, labels=subjects, method="mds")

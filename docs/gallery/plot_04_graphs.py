@@ -2,8 +2,8 @@
 Graphs as bags of node features
 ===============================
 
-A graph is a bag of its nodes. Each node is described by its degree and by what it sees in its neighborhood. Rings,
-stars and random trees tell themselves apart by their distances alone.
+A graph is a bag of its nodes. Each node is described by its degree and its neighborhood. The distances alone separate
+rings, hubs and random graphs.
 """
 
 import networkx as nx
@@ -30,6 +30,6 @@ graphs = [makers[kind](int(rng.integers(20, 60))) for kind in kinds]
 collection = asot.Distributions.from_list([nodes_of(graph) for graph in graphs])
 
 # %%
-# Sizes differ between 20 and 60 nodes; the distances do not mind.
+# The graphs have between 20 and 60 nodes, and the distances do not care.
 
 asot.plots.map(asot.pairwise_exact(collection), labels=kinds, method="mds")

@@ -2,8 +2,8 @@
 How wrong can it be?
 ====================
 
-Distances through anchors are approximate. Each one comes with an interval that holds the true W₁: this is proven, not
-estimated.
+Distances through anchors are approximate. Each one comes with an interval that contains the true W₁. This is proven,
+not estimated.
 """
 
 import numpy as np

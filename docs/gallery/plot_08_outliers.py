@@ -2,8 +2,8 @@
 Which distributions are odd?
 ============================
 
-The distance to the tenth nearest neighbor is a simple and good score of oddness. `kneighbors` finds the neighbors
-under the exact W₁ and solves only the pairs that bounds leave in question.
+The distance to the tenth nearest neighbor is a simple and effective outlier score. `kneighbors` finds the neighbors
+under the exact W₁ and only solves the pairs that bounds cannot rule out.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ order = np.argsort(score)
 print(f"{found.n_exact:,} of {600 * 599 // 2:,} pairs were solved")
 
 # %%
-# The most ordinary digits above, the oddest below.
+# The most ordinary digits are on top, the oddest at the bottom.
 
 fig, axes = plt.subplots(2, 8, figsize=(8, 2.4), layout="constrained")
 for ax, i in zip(axes.ravel(), [*order[:8], *order[-8:]], strict=True):

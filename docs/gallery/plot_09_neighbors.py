@@ -1,9 +1,9 @@
 """
-Certain neighbors from few solves
-=================================
+Exact neighbors from few solves
+===============================
 
-The nearest neighbors are those of brute force, ties included. How many pairs have to be solved depends on the data: it
-is few where cheap bounds are good.
+The nearest neighbors are those of brute force, ties included. How many pairs have to be solved depends on the data:
+only a few where cheap bounds are good.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,9 @@
 """
-The middle of many digits
-=========================
+Barycenters of digits
+=====================
 
-A barycenter is the distribution with the smallest sum of distances to all of a group. On anchors it is a histogram.
+A barycenter is the distribution with the smallest sum of distances to all members of a group. On anchors, it is a
+histogram.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 Clusters of distributions
 =========================
 
-`WassersteinKMeans` groups distributions around medoids: real members of the collection, which can be looked at.
+`WassersteinKMeans` groups distributions around medoids, which are actual members of the collection that you can look
+at.
 """
 
 import matplotlib.pyplot as plt

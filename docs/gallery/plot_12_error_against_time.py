@@ -2,7 +2,7 @@
 Error against time
 ==================
 
-More anchors cost more and err less. Calibration corrects most of the error at any number of anchors.
+More anchors take more time and give less error. Calibration corrects most of the error for any number of anchors.
 """
 
 import time
