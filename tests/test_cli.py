@@ -304,6 +304,25 @@ def test_a_plan_moves_all_mass_at_the_cost_of_w1(collection, tmp_path):
     assert "numbered 0 to 5" in fail("plan", collection, "17", "p3", "-o", tmp_path / "p.csv", code=2)
 
 
+def test_every_distance_has_its_flags(collection, tmp_path):
+    D = load_collection(collection)
+    flags = ("--p", "2", "--metric", "cityblock", "--unmatched", "50")
+    distance = {"p": 2, "metric": "cityblock", "unmatched": 50.0}
+    succeed("exact", collection, *flags, "-o", tmp_path / "d.npy")
+    assert np.array_equal(np.load(tmp_path / "d.npy"), asot.pairwise_exact(D, **distance).matrix())
+    succeed("neighbors", collection, *flags, "-o", tmp_path / "n.npz")
+    assert np.array_equal(np.load(tmp_path / "n.npz")["distances"], asot.kneighbors(D, **distance).distances)
+    said = succeed("plan", collection, "p0", "p3", *flags, "-o", tmp_path / "plan.csv")
+    T = asot.plan(D, 0, 3, **distance)
+    assert f"W2 = {T.cost:.6g} between" in said
+    lines = [line.split(",") for line in (tmp_path / "plan.csv").read_text().splitlines()[1:]]
+    assert len(lines) == T.nnz + sum(np.count_nonzero(left) for left in T.unmatched)
+    assert "neither a number nor 'diagonal'" in fail(
+        "exact", collection, "--unmatched", "edge", "-o", tmp_path / "d.npy", code=2
+    )
+    assert "--p" in fail("exact", collection, "--p", "0.5", "-o", tmp_path / "d.npy", code=2)
+
+
 def test_clusters_name_every_distribution(collection, tmp_path):
     succeed("cluster", collection, "--n-clusters", "2", "-o", tmp_path / "c2.csv")
     lines = (tmp_path / "c2.csv").read_text().splitlines()

@@ -269,6 +269,17 @@ def test_neighbors_of_diagrams_equal_brute_force(p):
         asot.kneighbors(D, None, 5, bounds="projections", **distance)
 
 
+def test_the_estimator_of_neighbors_takes_every_distance():
+    D = asot.Distributions.from_diagrams(diagrams(30, seed=4))
+    distance = {"p": 2, "metric": "chebyshev", "unmatched": "diagonal"}
+    indices, distances = nearest_by_brute_force(D, 3, **distance)
+    model = asot.WassersteinNeighbors(3, **distance).fit(D)
+    assert np.array_equal(model.kneighbors()[1], indices)
+    assert np.array_equal(model.kneighbors()[0], distances)
+    doubled = asot.Distributions(D.points, D.offsets, 2.0 * np.ones(len(D.points)))  # the same but for its totals
+    assert np.allclose(model.fit(doubled).kneighbors()[0], np.sqrt(2.0) * distances, rtol=1e-9)
+
+
 def test_projections_bound_higher_orders_too():
     D = clouds(60)
     indices, distances = nearest_by_brute_force(D, 3, p=2)
@@ -289,8 +300,36 @@ def test_plans_cost_what_the_distance_is(p, metric):
     T = asot.plan(D, 0, 1, p=p, metric=metric, exact=True)
     assert np.isclose(T.cost, asot.pairwise_exact(D, p=p, metric=metric, pairs=[[0, 1]]).values[0], rtol=1e-9)
     assert np.allclose(T.sum(axis=1), D[0][1])
-    with pytest.raises(ValueError, match="a lifted plan is for p=1 and metric='euclidean'"):
+    with pytest.raises(ValueError, match="a lifted plan is for p=1, metric='euclidean'"):
         asot.plan(D, 0, 1, p=2, space=asot.KMeansAnchors(3, random_state=0))
+
+
+@pytest.mark.parametrize("p", [1, 2, 2.5])
+@pytest.mark.parametrize("kind", ["number", "array", "diagonal"])
+def test_plans_with_unmatched_mass_cost_what_the_distance_is(p, kind):
+    D = asot.Distributions.from_diagrams(diagrams(6, seed=5)[1:])
+    rng = np.random.default_rng(0)
+    unmatched = {"number": 3.0, "array": 0.2 * rng.random(len(D.points)), "diagonal": "diagonal"}[kind]
+    distance = {"p": p, "metric": "chebyshev", "unmatched": unmatched}
+    values = asot.pairwise_exact(D, **distance).matrix()
+    for i in range(5):
+        for j in range(i):
+            T = asot.plan(D, i, j, **distance)
+            assert np.isclose(T.cost, values[i, j], rtol=1e-9, atol=1e-12)
+            masses = [D[t][1] * D.totals[t] for t in (i, j)]
+            for axis, mass, left in zip((1, 0), masses, T.unmatched, strict=True):
+                assert np.allclose(T.sum(axis=axis) + left, mass, atol=1e-12)
+                assert left.min() >= 0
+
+
+def test_a_plan_refuses_what_the_distance_refuses():
+    D = asot.Distributions.from_list([[[0.0, 0.0]], [[3.0, 0.0]]], ids=["a", "b"])
+    with pytest.raises(ValueError, match="largest ground distance between distributions a and b"):
+        asot.plan(D, 0, 1, unmatched=1.0)
+    with pytest.raises(ValueError, match=r"unmatched has shape \(1,\).*each of the 2 points"):
+        asot.plan(D, 0, 1, unmatched=[1.0])
+    with pytest.raises(ValueError, match="a lifted plan is for p=1, metric='euclidean' and total masses 1"):
+        asot.plan(D, 0, 1, unmatched=2.0, space=asot.KMeansAnchors(1, random_state=0))
 
 
 # ------------------------------------------------------------------------------------------------ refused

@@ -23,8 +23,9 @@ from asot.bounds.search.sweep import Best, Edges, Search
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.points import ExactPoints
-from asot.exact.solvers import as_order, cpu_solver, read_prices
+from asot.exact.solvers import cpu_solver, read_prices
 from asot.exact.unmatched import Unmatched
+from asot.exact.wanted import as_order
 from asot.jit.costs import GroundCost, Metric, prepare_cost
 from asot.run import devices, engine
 from asot.run.progress import Progress, ProgressLike

@@ -23,7 +23,8 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
-from asot.exact.solvers import as_order
+from asot.exact.unmatched import read_unmatched
+from asot.exact.wanted import as_order
 from asot.exact.workspace import MASS_BITS
 from asot.jit.costs import Metric, cost_table, prepare_cost
 from asot.run.frames import need_pandas
@@ -46,9 +47,12 @@ class TransportPlan(sparse.csr_array):
     is_exact : bool
     ids : tuple
         The names of the two distributions.
+    unmatched : tuple of arrays (n_i,) and (n_j,), or None
+        With ``unmatched=``: the mass of every point that has no partner.
     """
 
     cost: float = np.nan
+    unmatched: tuple[Float, Float] | None = None
     is_exact: bool = False
     ids: tuple[Any, Any] = (0, 1)
 
@@ -85,6 +89,7 @@ def plan(
     p: float = 1,
     metric: Metric = "euclidean",
     metric_params: dict[str, Any] | None = None,
+    unmatched: Any = None,
     space: Any = None,
     exact: bool = False,
     random_state: Any = None,
@@ -97,9 +102,9 @@ def plan(
         Or a list of point arrays.
     i, j : int or str
         Which two: places, or ids that are text.
-    p, metric, metric_params
-        Order of the distance and ground distance, as in `pairwise_exact`; other than the default only with
-        ``exact=True``.
+    p, metric, metric_params, unmatched
+        Which distance, as in `pairwise_exact`; a plan on anchors is for the default only. With ``unmatched``, masses
+        are those that were given, and ``plan.unmatched`` is what stays without a partner.
     space : AnchorSpace or anchor learner, optional
         The space whose plan is lifted to the original points; as in `pairwise`. Without one the plan is the optimal
         one, as long as its cost matrix fits (16 million entries); for larger pairs, 64 anchors are learned on the two.
@@ -112,7 +117,7 @@ def plan(
     -------
     TransportPlan
         A scipy.sparse.csr_array (n_i, n_j) with the attribute ``cost``. Row sums are the masses of i and column sums
-        those of j.
+        those of j, less what is unmatched.
 
     Examples
     --------
@@ -126,13 +131,17 @@ def plan(
     D = as_distributions(D)
     pair = D[[D.place(i, "i"), D.place(j, "j")]]
     if exact or (space is None and int(pair.sizes[0]) * int(pair.sizes[1]) <= MOST_ENTRIES):
-        (_, a), (_, b) = pair
         order = as_order(p)
+        if unmatched is not None:
+            return _with_unmatched(pair, order, metric, metric_params, _prices_of(unmatched, D, i, j))
+        (_, a), (_, b) = pair
         costs, unit = _powers(pair, order, metric, metric_params)
         value, optimal, _ = solve_one(a, b, costs)
         return _as_plan(optimal, unit * value ** (1.0 / order), pair, is_exact=True)
-    if as_order(p) != 1 or metric != "euclidean":
-        raise ValueError("a lifted plan is for p=1 and metric='euclidean'; pass exact=True for other distances")
+    if as_order(p) != 1 or metric != "euclidean" or unmatched is not None:
+        raise ValueError(
+            "a lifted plan is for p=1, metric='euclidean' and total masses 1; pass exact=True for other distances"
+        )
     lifted = _lifted(fitted_space(space, D if space is not None else pair, random_state), pair).tocoo()
     moved = _distances_of(pair, lifted.row, lifted.col)
     return _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
@@ -149,6 +158,44 @@ def _powers(pair: Distributions, p: float, metric: Metric, parameters: dict[str,
     costs = distances[np.ix_(index[:middle], index[middle:])]
     unit = float(costs.max()) or 1.0
     return (costs / unit) ** p, unit
+
+
+def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:
+    """``unmatched=`` of a collection for two of its distributions: an array has a price for every point."""
+    if isinstance(unmatched, (str, bool, int, float, np.number)):
+        return unmatched
+    given = to_array(unmatched, "unmatched")
+    if given.shape != (len(D.masses),):
+        raise ValueError(
+            f"unmatched has shape {given.shape}; as an array it is the price of each of the {len(D.masses)} points of "
+            "the collection"
+        )
+    return np.concatenate([given[D.offsets[t] : D.offsets[t + 1]] for t in (D.place(i, "i"), D.place(j, "j"))])
+
+
+def _with_unmatched(
+    pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None, unmatched: Any
+) -> TransportPlan:
+    """The optimal plan where mass may stay without a partner: each side has a reservoir as large as the other side."""
+    points, index = distinct_rows(pair.points)
+    cost = prepare_cost(points, metric, parameters)
+    prices = read_unmatched(unmatched, pair, index, cost)
+    n, m = (int(size) for size in pair.sizes)
+    costs = np.zeros((n + 1, m + 1))
+    costs[:n, :m] = cost_table(cost)[np.ix_(index[:n], index[n:])]
+    held = np.ix_(pair.masses[:n] > 0, pair.masses[n:] > 0)
+    prices.check_reach(costs[:n, :m][held].max(keepdims=True).ravel(), pair.ids[:1], pair.ids[1:])
+    costs[:n, m], costs[n, :m] = prices.prices[index[:n]], prices.prices[index[n:]]
+    unit = float(costs.max()) or 1.0
+    first, second = pair.totals
+    together = first + second
+    a = np.append(pair.masses[:n] * (first / together), second / together)
+    b = np.append(pair.masses[n:] * (second / together), first / together)
+    value, optimal, _ = solve_one(a, b, (costs / unit) ** p)
+    whole = together * optimal.tocsr()
+    result = _as_plan(whole[:n, :m], unit * (together * value) ** (1.0 / p), pair, is_exact=True)
+    result.unmatched = whole[:n, [m]].toarray().ravel(), whole[[n], :m].toarray().ravel()
+    return result
 
 
 def _as_plan(entries: Any, cost: float, pair: Distributions, *, is_exact: bool) -> TransportPlan:

@@ -89,7 +89,9 @@ def pairwise(
 @options.optional_output
 @store.store_path
 @store.part
+@options.order
 @options.metric
+@options.unmatched
 @options.n_jobs
 @options.memory
 def exact(
@@ -98,11 +100,13 @@ def exact(
     output: str | None,
     store_path: str | None,
     part: tuple[int, int] | None,
+    p: float,
     metric: str,
+    unmatched: float | str | None,
     n_jobs: int,
     memory: str | None,
 ) -> None:
-    """Exact W1 on the original points: all pairs of a COLLECTION, or every pair with an OTHER one.
+    """Exact W_p on the original points: all pairs of a COLLECTION, or every pair with an OTHER one.
 
     Example: asot exact patients.csv -o distances.csv
     """
@@ -112,5 +116,7 @@ def exact(
     if output is not None:
         options.check_output(output, collection, other)
     first, second = options.load_both(collection, other)
-    result = asot.pairwise_exact(first, second, metric=metric, n_jobs=n_jobs, memory=memory, sink=sink)
+    result = asot.pairwise_exact(
+        first, second, p=p, metric=metric, unmatched=unmatched, n_jobs=n_jobs, memory=memory, sink=sink
+    )
     options.finish(output, result, first, second)

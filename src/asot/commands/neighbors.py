@@ -20,7 +20,9 @@ SUFFIXES = (".csv", ".npz")
     "-o", "--output", type=click.Path(), required=True, help="Where to write: .csv (one line per neighbor) or .npz."
 )
 @click.option("--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each.")
+@options.order
 @options.metric
+@options.unmatched
 @options.n_jobs
 @options.memory
 def neighbors(
@@ -28,11 +30,13 @@ def neighbors(
     other: str | None,
     output: str,
     n_neighbors: int,
+    p: float,
     metric: str,
+    unmatched: float | str | None,
     n_jobs: int,
     memory: str | None,
 ) -> None:
-    """The nearest distributions of each one of a COLLECTION, under the exact W1.
+    """The nearest distributions of each one of a COLLECTION, under the exact W_p.
 
     They are looked for within the COLLECTION, or in an OTHER one.
 
@@ -45,7 +49,9 @@ def neighbors(
         raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
     options.check_target(output, collection, other)
     first, second = options.load_both(collection, other)
-    found = asot.kneighbors(first, second, n_neighbors, metric=metric, n_jobs=n_jobs, memory=memory)
+    found = asot.kneighbors(
+        first, second, n_neighbors, p=p, metric=metric, unmatched=unmatched, n_jobs=n_jobs, memory=memory
+    )
     there = first if second is None else second
     if Path(output).suffix.lower() == ".npz":
         ids = {"ids_rows": options.plain_ids(first), "ids_columns": options.plain_ids(there)}

@@ -35,8 +35,29 @@ device = click.option(
 random_state = click.option(
     "--random-state", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all that is random."
 )
+order = click.option(
+    "--p", type=click.FloatRange(min=1), default=1, show_default=True, help="Order of the distance W_p."
+)
 metric = click.option(
     "--metric", default="euclidean", show_default=True, help="Ground metric, named as in scipy's cdist."
+)
+
+
+def read_unmatched(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
+    """A callback: the price of mass without a partner, or "diagonal"."""
+    if value is None or value == "diagonal":
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a number nor 'diagonal'", ctx, param) from None
+
+
+unmatched = click.option(
+    "--unmatched",
+    metavar="FLOAT|diagonal",
+    callback=read_unmatched,
+    help="Take masses as they are; mass without a partner costs this, or its distance to the diagonal.",
 )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,8 +18,15 @@ from asot.commands import options
 @click.argument("first")
 @click.argument("second")
 @click.option("-o", "--output", type=click.Path(), required=True, help="Where to write (.csv): a line per part moved.")
-def plan(collection: str, first: str, second: str, output: str) -> None:
+@options.order
+@options.metric
+@options.unmatched
+def plan(
+    collection: str, first: str, second: str, output: str, p: float, metric: str, unmatched: float | str | None
+) -> None:
     """The optimal transport plan between the distributions FIRST and SECOND of a COLLECTION.
+
+    Mass without a partner (with --unmatched) has a line without a second, or without a first point.
 
     Example: asot plan patients.csv p00 p03 -o plan.csv
     """
@@ -29,9 +38,8 @@ def plan(collection: str, first: str, second: str, output: str) -> None:
     options.check_target(output, collection)
     D = options.load(collection)
     i, j = options.index_of(D, first), options.index_of(D, second)
-    found = asot.plan(D, i, j, exact=True)
+    found = asot.plan(D, i, j, p=p, metric=metric, unmatched=unmatched, exact=True)
     (x, _), (y, _) = D[i], D[j]
-    entries = found.tocoo()
     axes = range(D.dim)
     with atomic_write(output) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
@@ -39,7 +47,18 @@ def plan(collection: str, first: str, second: str, output: str) -> None:
         writer.writerow(
             ["point_i", "point_j", "mass", *(f"from_{axis}" for axis in axes), *(f"to_{axis}" for axis in axes)]
         )
-        for p, q, mass in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
-            writer.writerow([p, q, mass, *x[p].tolist(), *y[q].tolist()])
+        writer.writerows(_lines(found, x, y))
         text.detach()
-    click.echo(f"{output}: W1 = {found.cost:.6g} between {D.ids[i]} and {D.ids[j]}, {entries.nnz:,} parts")
+    click.echo(f"{output}: W{p:g} = {found.cost:.6g} between {D.ids[i]} and {D.ids[j]}, {found.nnz:,} parts")
+
+
+def _lines(found: Any, x: Any, y: Any) -> Iterator[list[Any]]:
+    """Where mass goes from and to, and the mass; nothing in place of a partner that it has not."""
+    nowhere = [""] * x.shape[1]
+    entries = found.tocoo()
+    for s, t, mass in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
+        yield [s, t, mass, *x[s].tolist(), *y[t].tolist()]
+    if found.unmatched is not None:
+        left, missing = (part.tolist() for part in found.unmatched)
+        yield from ([s, "", mass, *x[s].tolist(), *nowhere] for s, mass in enumerate(left) if mass > 0)
+        yield from (["", t, mass, *nowhere, *y[t].tolist()] for t, mass in enumerate(missing) if mass > 0)

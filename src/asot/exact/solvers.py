@@ -13,17 +13,11 @@ from asot.exact.any_cost import ExactAnyCost
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import with_table
 from asot.exact.unmatched import Unmatched, read_unmatched
+from asot.exact.wanted import as_order
 from asot.jit.costs import KERNELS, GroundCost, Metric, prepare_cost
 from asot.jit.metrics import NORMS, prepare_metric
 from asot.run import devices
 from asot.run.solver import Solver
-
-
-def as_order(p: Any) -> float:
-    """p of W_p."""
-    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p < np.inf:
-        raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
-    return float(p)
 
 
 def is_plain(pooled: Distributions, p: Any, metric: Any, unmatched: Any, device: str) -> bool:

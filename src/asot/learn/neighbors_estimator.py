@@ -19,7 +19,7 @@ from asot.validation import as_choice, as_positive_int
 
 
 class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Nearest neighbors under the exact W_1 (`asot.kneighbors`), with scikit-learn's conventions.
+    """Nearest neighbors under the exact W_p (`asot.kneighbors`), with scikit-learn's conventions.
 
     Methods without a collection look within the fitted one, where no distribution is its own neighbor. As a
     transformer it makes the graph that scikit-learn's estimators read with ``metric="precomputed"``.
@@ -30,8 +30,9 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         Neighbors of each query, unless a method says otherwise.
     radius : float
         For `radius_neighbors_graph`.
-    space, metric, metric_params, bounds, n_jobs, memory, random_state
-        As in `asot.kneighbors`.
+    space, p, metric, metric_params, unmatched, bounds, n_jobs, memory, random_state
+        As in `asot.kneighbors`; prices of single points (an array as `unmatched`) are for searches within the fitted
+        collection.
 
     Attributes
     ----------
@@ -57,8 +58,10 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         *,
         radius: float = 1.0,
         space: Any = None,
+        p: float = 1,
         metric: str = "euclidean",
         metric_params: dict[str, Any] | None = None,
+        unmatched: Any = None,
         bounds: str = "auto",
         n_jobs: int | None = None,
         memory: int | str | None = None,
@@ -67,8 +70,10 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         self.n_neighbors = n_neighbors
         self.radius = radius
         self.space = space
+        self.p = p
         self.metric = metric
         self.metric_params = metric_params
+        self.unmatched = unmatched
         self.bounds = bounds
         self.n_jobs = n_jobs
         self.memory = memory
@@ -115,7 +120,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         """
         queries, collection = self._sides(X)
         count = as_positive_int(n_neighbors, "n_neighbors")
-        key = key_of("neighbors", queries, collection, self.metric, self.metric_params)
+        key = key_of("neighbors", queries, collection, self.p, self.metric, self.metric_params, self.unmatched)
         found: Neighbors | None = recalled(key)
         if found is None or found.indices.shape[1] < count:
             most = len(queries) - 1 if collection is None else len(collection)
@@ -137,7 +142,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         return (queries[:] if queries is self.collection_ else queries), self.collection_  # two objects: two sets
 
     def _options(self) -> dict[str, Any]:
-        names = ("space", "metric", "metric_params", "bounds", "n_jobs", "memory", "random_state")
+        names = ("space", "p", "metric", "metric_params", "unmatched", "bounds", "n_jobs", "memory", "random_state")
         return {name: getattr(self, name) for name in names}
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,8 +1,8 @@
 """What was solved a moment ago need not be solved again: results remembered by the content of their collections.
 
 scikit-learn's searches clone estimators and cut collections anew for every candidate, so no object lives from one
-candidate to the next; the numbers do. A key is a digest of points, offsets and masses. What is remembered is small in
-number and in bytes, and the oldest goes first.
+candidate to the next; the numbers do. A key is a digest of points, offsets, masses and totals. What is remembered is
+small in number and in bytes, and the oldest goes first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def key_of(*parts: Any) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, Distributions):
-            arrays = (*(part.vocabulary or (part.points,)), part.offsets, part.masses)
+            arrays = (*(part.vocabulary or (part.points,)), part.offsets, part.masses, part.totals)
         elif isinstance(part, np.ndarray):
             arrays = (part,)
         elif isinstance(part, dict):

@@ -9,12 +9,15 @@ from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import solve_points
+from asot.exact.solvers import cpu_solver, is_plain, on_cpu
+from asot.exact.wanted import Wanted
 from asot.jit.metrics import NORMS, prepare_metric
-from asot.run import devices, dispatch
+from asot.run import devices, dispatch, engine
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
 from asot.run.sinks import Kept, Sink
 from asot.run.work import Work
+from asot.validation import as_bytes
 
 
 def solve_exactly(
@@ -41,3 +44,30 @@ def solve_exactly(
     histograms = sparse_histograms(pooled)
     ground = prepare_metric(histograms.points, metric, metric_params)
     return solve_points(pairs, histograms, ground, column_start, device, sink, info=info, **limits)
+
+
+def solve_wanted(
+    pairs: PairSet,
+    pooled: Distributions,
+    column_start: int,
+    wanted: Wanted,
+    device: str,
+    sink: Sink[Kept] | None = None,
+    *,
+    info: dict[str, Any],
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = None,
+) -> Kept:
+    """As `solve_exactly`, for every order, ground cost and price of unmatched mass."""
+    p, metric, parameters, unmatched = wanted.p, wanted.metric, wanted.metric_params, wanted.unmatched
+    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    if is_plain(pooled, p, metric, unmatched, device):
+        return solve_exactly(
+            pairs, pooled, column_start, device, sink, metric=str(metric), metric_params=parameters,
+            info={"p": 1, **info}, **limits,
+        )  # fmt: skip
+    budget = as_bytes(memory, engine.DEFAULT_MEMORY)
+    make = functools.partial(cpu_solver, pooled, p, metric, parameters, unmatched, column_start, budget)
+    info = {**info, **on_cpu(p, pooled.dim, metric, unmatched, device)}
+    return dispatch.solve(Work(pairs, make, info=info), sink, **limits)
