@@ -351,7 +351,7 @@ def test_a_number_of_threads_that_is_none(n_jobs):
 
 @pytest.mark.parametrize("memory", ["much", "2X", "G", "-1G", "1e3", [1], True])
 def test_an_amount_of_memory_that_is_none(memory):
-    with raises_saying("memory must be a number of bytes or a text such as '2G'"):
+    with raises_saying("memory must be a number of bytes or a string such as '2G'"):
         solve(memory=memory)
 
 

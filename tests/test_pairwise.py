@@ -262,7 +262,7 @@ def test_options_that_cannot_be_met(D, options, error, message):
 def test_bounds_need_euclidean_anchors_and_all_values(D, space):
     with pytest.raises(ValueError, match="for a given cost no bound is proven"):
         asot.pairwise(D, space=AnchorSpace(space.anchors, space.cost), bounds=True, estimate="anchor")
-    with pytest.raises(ValueError, match="keeps values only, so that bounds would be lost"):
+    with pytest.raises(ValueError, match="only keeps values, so bounds would be lost"):
         asot.pairwise(D, space=space, bounds=True, sink=asot.sinks.Dense(), estimate="anchor")
 
 

@@ -66,7 +66,7 @@ def test_error_bars_reach_from_lower_to_upper(digits):
 
 def test_pictures_without_what_they_need_say_so(digits):
     D, labels, r = digits
-    with pytest.raises(ValueError, match="carry no error bars"):
+    with pytest.raises(ValueError, match="have no error bars"):
         asot.plots.errors(asot.pairwise_exact(D[:4]))
     with pytest.raises(ValueError, match="one entry for each of the 40"):
         asot.plots.map(r, labels=labels[:2])

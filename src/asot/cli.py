@@ -1,7 +1,7 @@
-"""The command line: which commands there are, and what happens when one fails.
+"""The command line: the list of commands, and what happens when one fails.
 
-The commands are in `asot.commands`. Whatever goes wrong ends in one line on
-stderr and a non-zero exit code; ``--debug`` shows the trace instead. Outputs are checked before long work begins.
+The commands are in `asot.commands`. Every error ends in one line on stderr and a non-zero exit code; ``--debug`` shows
+the traceback instead. Outputs are checked before long work begins.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Stopped(click.ClickException):
 
 
 class _OneLineErrors(click.Group):
-    """Commands whose errors are one line: exit code 2 for a wrong call, 1 for all else, 130 for Ctrl-C."""
+    """Commands whose errors are one line: exit code 2 for wrong usage, 130 for Ctrl-C, 1 for everything else."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Any = super().main
@@ -81,7 +81,7 @@ class _OneLineErrors(click.Group):
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """A warning is one line, without the place in the source that only programmers know."""
+    """A warning is one line, without the location in the source, which only helps programmers."""
     click.echo(f"asot: warning: {' '.join(str(message).split())}", err=True)
 
 
@@ -96,7 +96,7 @@ def _one_line(error: Exception) -> str:
 
 @click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="asot", message="%(prog)s %(version)s")
-@click.option("--debug", is_flag=True, help="Show the full trace of an error.")
+@click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
 def cli(debug: bool) -> None:
     """All Wasserstein distances within a collection of distributions.
 

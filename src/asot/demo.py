@@ -1,7 +1,7 @@
-"""The main job on data that everybody has: all pairs to a stated error, and a check against the exact distances.
+"""The main task on data that everybody has: all pairs within a stated error, and a check against the exact distances.
 
-The digits of scikit-learn are bags of 16 to 42 pixels. The demo asks for every distance to within 2 percent, solves a
-random sample of pairs again on the original pixels, and reports both speed and error as measured on this machine.
+The digits of scikit-learn are bags of 16 to 42 pixels. The demo asks for every distance within 2 percent, solves a
+random sample of pairs exactly on the original pixels, and reports both speed and error as measured on this machine.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Demo:
 
     @property
     def how(self) -> str:
-        """The way that was taken."""
+        """The method that was used."""
         return str(self.distances.info["strategy"]["why"]).partition(":")[0]
 
     @property
@@ -142,6 +142,6 @@ def _random_pairs(n: int, count: int, seed: int) -> NDArray[np.int64]:
 
 
 def _condensed_position(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Where the pairs i < j (P, 2) stand among all pairs."""
+    """The positions of the pairs i < j (P, 2) among all pairs."""
     i, j = pairs.T
     return np.asarray(i * (2 * n - i - 1) // 2 + j - i - 1)

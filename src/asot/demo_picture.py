@@ -40,7 +40,7 @@ def draw(demo: Demo, path: PathLike) -> None:
 
 
 def check_suffix(path: PathLike) -> None:
-    """Raise unless the name of the picture tells a format that can be drawn."""
+    """Raise unless the file extension names a format that can be drawn."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(f"cannot draw {path}: its name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
 

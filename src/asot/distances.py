@@ -1,7 +1,7 @@
 """The high-level calls: a collection in, every distance out.
 
-`pairwise` finds the cheapest way to the error that is asked for, or goes through an anchor space on request;
-`pairwise_exact` solves the original problems. Both are thin: read the input, hand over.
+`pairwise` finds the cheapest way to reach the requested error, or uses an anchor space on request; `pairwise_exact`
+solves the original problems. Both are thin: they read the input and hand it over.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def pairwise(
     random_state: Any = None,
     sink: Sink[Kept] | None = None,
 ) -> Kept:
-    """Wasserstein distances W_1 within a collection, or between two, as right as you ask for.
+    """Wasserstein distances W_1 within a collection, or between two, as accurate as you ask for.
 
     Parameters
     ----------
@@ -63,45 +63,45 @@ def pairwise(
     E : Distributions (M), optional
         A second collection. Without it, distances are within D.
     error : float, str or None
-        What a value may be off by in the root mean square: a share of the mean distance (``"2%"``), or an amount in
-        its units. asot takes the cheapest way that a measurement on held-out pairs shows to be that good: exact
-        solves, or anchors with a fit. ``info["strategy"]`` says what was chosen and why, and what was measured. None:
-        no aim, the cheapest way.
+        The root-mean-square error that you accept: a share of the mean distance (``"2%"``), or a number in distance
+        units. asot picks the cheapest method that measures within it on held-out pairs: exact solves, or anchors with a
+        fit. ``info["strategy"]`` says what was chosen and why, and what was measured. None accepts any error and picks
+        the cheapest method.
     max_error : float or str, optional
-        What no value may be off by, in the units of the distance, or as a share of it (``"2%"``): proven pair by pair.
-        Pairs whose bounds are farther apart are solved exactly and have the status ``Status.EXACT``.
+        The largest error of any value, in distance units or as a share of the distance (``"2%"``), proven pair by pair.
+        Pairs whose bounds are too far apart are solved exactly and have the status ``Status.EXACT``.
     space : AnchorSpace or anchor learner, optional
-        Anchors of your own. A learner that is not fitted is fitted (a copy of it) on the collection. Default: anchors
-        are learned by k-means, as many as the strategy takes.
+        Your own anchors. If a learner is not fitted yet, a copy of it is fitted on the collection. By default, anchors
+        are learned by k-means, and the strategy decides how many.
     n_anchors : int, optional
-        The number of anchors where `space` is None, if you want to fix it.
+        The number of anchors if `space` is None. By default, it is chosen for you.
     estimate : {"auto", "anchor", "calibrated"}
-        "auto" meets the error. "anchor" is the paper's distance on the anchors, untouched. "calibrated" is that
-        distance corrected by a fit on 64 pairs that are solved exactly, whatever error it leaves.
-        ``info["calibration"]`` tells the fit and its error on held-out pairs, ``error`` of the result the error to be
-        expected of every pair.
+        "auto" meets the requested error. "anchor" is the paper's distance on the anchors, uncorrected. "calibrated" is
+        that distance corrected by a fit to 64 pairs that are solved exactly, whatever error remains.
+        ``info["calibration"]`` describes the fit and its error on held-out pairs, and ``error`` of the result is the
+        expected error of each pair.
     bounds : bool, or "radius", "cells", "points"
-        Also give ``lower`` and ``upper`` bounds on the true W_1 of every pair, proven for Euclidean spaces; values
-        outside them are moved to the nearer end (not for entropic ones). True looks at every pair of points where
-        distributions have up to four points per anchor ("points"), else only at what they have near each anchor
-        ("cells"); "radius" takes no time. Entropic solves (`reg`) are bounded by what their scalings prove.
+        Also compute ``lower`` and ``upper`` bounds on the true W_1 of every pair, proven for Euclidean spaces; values
+        outside them are moved to the nearer end (except entropic ones). True looks at every pair of points if
+        distributions have up to four points per anchor ("points"), and otherwise only at summaries near each anchor
+        ("cells"); "radius" takes almost no time. Entropic solves (`reg`) are bounded by what their scalings prove.
     reg : float, "auto" or None
-        The ε of entropic transport on the anchors; "auto" chooses it from the cost. Entropic distances are a quantity
-        of their own, to which `error` does not apply.
+        The ε of entropic transport on the anchors; "auto" chooses it from the cost. Entropic distances are a different
+        quantity, to which `error` does not apply.
     pairs : array-like of int (P, 2), optional
         Which pairs to solve. Default: all i < j within D, or all of D × E.
     strategy : dict, optional
-        ``info["strategy"]`` of another call: do the same again, without choosing.
+        ``info["strategy"]`` from another call, to repeat its choice.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        "auto" takes the GPUs of the machine when there are any and the work is worth it; ``info`` says where the pairs
-        were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot. Bounds and
-        calibrated estimates are made on the CPU.
+        "auto" uses the GPUs of the machine if there are any and the job is large enough; ``info`` says where the pairs
+        were solved and why. "cuda" uses all visible GPUs, or fails with the reason. Bounds and calibrated estimates are
+        computed on the CPU.
     n_jobs : int, optional
         Threads, with joblib's meaning (None: 1, -1: every core).
     memory : int or str, optional
-        Budget for scratch memory, beside inputs and result, such as ``"2G"``.
+        Budget for scratch memory, not counting inputs and result, such as ``"2G"``.
     progress : bool, None or callable
-        None shows a bar on a terminal or in a notebook when it takes longer than a second.
+        None shows a bar on a terminal or in a notebook if the call takes longer than a second.
     random_state : int, RandomState or None
         Seed for learning anchors and for choosing exact pairs. None is a fixed one, except with ``estimate="anchor"``.
     sink : optional
@@ -130,10 +130,10 @@ def pairwise(
     level = _bounds_level(bounds, accepted)
     if reg is not None and error not in ("2%", None):
         raise ValueError(
-            "error= is about W_1, and entropic distances (reg=) are a quantity of their own; leave out error"
+            "error= applies to W_1, but entropic distances (reg=) are a different quantity; leave out error"
         )
     if strategy is not None and (estimate != "auto" or reg is not None):
-        raise ValueError("strategy= says how values are made; leave out estimate and reg")
+        raise ValueError("strategy= already says how values are computed; leave out estimate and reg")
     _check_together(D, E, estimate, reg, bounds, sink)
     _check_device(device, refined=level is not None or estimate == "calibrated")
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
@@ -172,7 +172,7 @@ def _default_learner(n_anchors: int | None, random_state: Any, device: str) -> A
 
 def _check_number(n_anchors: Any, space: Any) -> int | None:
     if space is not None:
-        raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
+        raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
     return None if n_anchors == "auto" else as_positive_int(n_anchors, "n_anchors")
 
 
@@ -186,7 +186,7 @@ def _bounds_level(bounds: bool | str, accepted: MaxError | None) -> str | None:
 def _check_together(
     D: Distributions, E: Distributions | None, estimate: str, reg: Any, bounds: bool | str, sink: Any
 ) -> None:
-    """Refuse options that mean nothing together."""
+    """Refuse options that make no sense together."""
     n = len(D) + (0 if E is None else len(E))
     if estimate == "calibrated" and reg is not None:
         raise ValueError("estimate='calibrated' corrects the exact anchor distance; use reg=None")
@@ -197,8 +197,8 @@ def _check_together(
         )
     if bounds and isinstance(sink, (Callback, Counts, Dense, Radius)):
         raise ValueError(
-            f"sinks.{type(sink).__name__} keeps values only, so that bounds would be lost; use the default sink, TopK, "
-            "or a sink of your own, whose tiles have them"
+            f"sinks.{type(sink).__name__} only keeps values, so bounds would be lost; use the default sink, TopK, "
+            "or your own sink, which can read them from its tiles"
         )
 
 
@@ -227,20 +227,21 @@ def pairwise_exact(
     p : float
         Order of the distance, ≥ 1: W_p = (min Σ T d^p)^(1/p). The root is taken.
     metric : str or function
-        Ground distance d. Metrics with kernels of their own: "euclidean", "cityblock", "chebyshev", "minkowski",
-        "canberra", "hamming", "jaccard", "rogerstanimoto", "sokalsneath", "jensenshannon", "seuclidean",
-        "mahalanobis"; also "angular" and "great_circle" ((latitude, longitude) in radians), and the costs "sqeuclidean"
-        and "cosine", which are no metrics. Any other name of SciPy or scikit-learn, "periodic", "precomputed", or a
-        function of two points is kept as a table over the distinct points. ``info["metric_proven"]`` says whether it
-        is known to be a metric.
+        Ground distance d. Metrics with their own compiled kernels: "euclidean", "cityblock", "chebyshev", "minkowski",
+        "canberra", "hamming", "jaccard", "rogerstanimoto", "sokalsneath", "jensenshannon", "seuclidean", "mahalanobis";
+        also "angular" and "great_circle" ((latitude, longitude) in radians), and the costs "sqeuclidean" and "cosine",
+        which are not metrics. Any other name that SciPy or scikit-learn knows, "periodic", "precomputed", or a function
+        of two points is kept as a table over the distinct points. ``info["metric_proven"]`` says whether it is known to
+        be a metric.
     metric_params : dict, optional
-        ``p`` of "minkowski" (2 without), ``V`` of "seuclidean", ``VI`` of "mahalanobis" (without: from the distinct
-        points that carry mass), ``radius`` of "great_circle", ``box`` of "periodic" (lengths), ``distances`` (V, V) of
-        "precomputed", whose points (n, 1) are places in that matrix.
+        ``p`` of "minkowski" (default 2), ``V`` of "seuclidean", ``VI`` of "mahalanobis" (by default computed from the
+        distinct points that carry mass), ``radius`` of "great_circle", ``box`` of "periodic" (lengths), ``distances``
+        (V, V) of "precomputed", whose points (n, 1) are indices into that matrix.
     unmatched : number, array-like (n,) or "diagonal", optional
-        None: every distribution has total 1. Otherwise masses are taken as they were given (`Distributions.totals`),
-        and this is the price of mass without partner: the same for all points, that of each point of the collection
-        (and of the second one, behind it), or its distance to the diagonal, for persistence diagrams.
+        None: every distribution has total 1. Otherwise masses are used as they were given (`Distributions.totals`), and
+        this is the price of mass without a partner: one number for all points, an array with one price per point of the
+        collection (followed by those of the second one), or "diagonal", the distance to the diagonal, for persistence
+        diagrams.
 
     Returns
     -------
@@ -277,6 +278,6 @@ def _check_device(device: str, *, refined: bool) -> None:
     kind, _ = devices.parse(device)
     if refined and kind == "cuda":
         raise ValueError(
-            "bounds, max_error and calibrated estimates are made on the CPU, not on "
+            "bounds, max_error and calibrated estimates are computed on the CPU, not on "
             f"device={str(device)!r}; use device='auto' or 'cpu', or leave them out"
         )

@@ -1,9 +1,10 @@
-"""Distances that torch can differentiate: in the histograms, in the cost, and through the cost in the points.
+"""Distances that torch can differentiate with respect to the histograms, the cost and, through the cost, the points.
 
 No graph is recorded through a solver. The optimal value of a transport problem changes with its data as if the solution
-stood still (the envelope theorem): the potentials are its gradient in the histograms, the plan is its gradient in the
-cost. The entropic transport cost ⟨T, C⟩ is not an optimal value, so its solution is differentiated implicitly, by one
-linear system per pair (docs/method.md §2). torch is imported when a function is called.
+were fixed (the envelope theorem): the potentials are its gradients with respect to the histograms, and the plan is its
+gradient with respect to the cost. The entropic transport cost ⟨T, C⟩ is not an optimal value, so its solution is
+differentiated implicitly, by one linear system per pair (docs/method.md §2). torch is imported when a function is
+called.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def sinkhorn_many(
     gradient: str = "envelope",
     reg_m: float | None = None,
 ) -> Tensor:
-    """Entropic transport between many histograms under one shared cost, gradients.
+    """Entropic transport between many histograms under one shared cost, with gradients.
 
     Parameters
     ----------
@@ -52,19 +53,19 @@ def sinkhorn_many(
     B : tensor (M, l), optional
         A second set. Without it, values are within A.
     cost : tensor (k, l)
-        Finite and ≥ 0. Square and symmetric with a zero diagonal, but for rounding, without B and for "divergence"; its
-        gradient is then symmetric with a zero diagonal, too.
+        Finite and ≥ 0. Without B, and for "divergence", it must be square and symmetric with a zero diagonal, up to
+        rounding; its gradient then is as well.
     reg : float or "auto"
-        ε > 0, in the units of the cost. "auto" takes 5 percent of the median positive cost, as a constant.
+        ε > 0, in the units of the cost. "auto" is 5 percent of the median positive cost, treated as a constant.
     pairs : array-like of int (P, 2), optional
         Which pairs. Default: all i < j within A, or all of A × B, row by row.
     max_iter, tol
-        As in `asot.sinkhorn_many`. In float32, ``tol`` is met as far as rounding lets it: to about 1e-6 of the largest
-        cost over ε. A warning tells how many pairs did not converge; their gradients are approximate.
+        As in `asot.sinkhorn_many`. In float32, ``tol`` is met as far as rounding permits: to about 1e-6 of the largest
+        cost over ε. A warning says how many pairs did not converge; their gradients are approximate.
     value : {"transport", "regularized", "divergence"}
         As in `asot.sinkhorn_many`.
     gradient : {"envelope", "iterations"}
-        "envelope" differentiates the solution: by the envelope theorem, for "transport" implicitly. No iteration is
+        "envelope" differentiates the solution by the envelope theorem, or implicitly for "transport". No iterations are
         recorded, and memory does not grow with their number. "iterations" records plain Sinkhorn iterations, with one
         graph for all pairs: what a short, fixed number of them computes (``tol=None``) is differentiated exactly.
     reg_m : float, optional
@@ -77,8 +78,8 @@ def sinkhorn_many(
 
     Notes
     -----
-    On an anchor without mass, gradients are one-sided derivatives, for mass that may only grow. That of the regularized
-    value is -∞ there, because of the entropy; it is returned without the entropy's part, and so stays finite.
+    On an anchor without mass, gradients are one-sided derivatives, for mass that may only grow. Because of the entropy,
+    that of the regularized value is -∞ there; it is returned without the entropy term, so it stays finite.
 
     Examples
     --------
@@ -127,15 +128,15 @@ def sinkhorn_many(
 def emd_many(
     A: Tensor, B: Tensor | None = None, *, cost: Tensor, pairs: ArrayLike | None = None, n_jobs: int | None = None
 ) -> Tensor:
-    """Exact optimal transport costs between many histograms under one shared cost, gradients.
+    """Exact optimal transport costs between many histograms under one shared cost, with gradients.
 
-    Values come from `asot.emd_many`, on the GPU that holds the tensors where it can be used and else on the CPU. Where
-    an optimal plan or potential is not unique, the value has a kink, and the gradient is that of one side.
+    Values come from `asot.emd_many`, on the GPU that holds the tensors if possible, and otherwise on the CPU. Where an
+    optimal plan or potential is not unique, the value has a kink, and the gradient is one-sided.
 
     Parameters
     ----------
     A, B, cost, pairs
-        As in `sinkhorn`.
+        As in `sinkhorn_many`.
     n_jobs : int, optional
         Threads, as in `asot.emd_many`.
 
@@ -232,13 +233,13 @@ def _read(A: Tensor, B: Tensor | None, cost: Tensor, pairs: Any, *, square: bool
 
 
 def _scaled(histograms: Tensor) -> Tensor:
-    """Rows of total 1; first divided by their peak, so that the total neither overflows nor vanishes."""
+    """Rows of total 1; first divided by their peak, so that the total neither overflows nor underflows."""
     scaled = histograms / histograms.detach().amax(1, keepdim=True)
     return scaled / scaled.sum(1, keepdim=True)
 
 
 def _symmetrized(cost: Tensor) -> Tensor:
-    """The cost within one set. Rounding of `torch.cdist`, and steps of finite differences, are no asymmetry."""
+    """The cost within one set. Rounding in `torch.cdist` and steps of finite differences do not count as asymmetry."""
     torch = _import_torch()
     given = cost.detach()
     if len(cost) != cost.shape[1]:
@@ -314,7 +315,8 @@ def _differentiated(
 def _gradients_by_envelope(
     solver: SinkhornTorch, a: Tensor, b: Tensor, c: Tensor, d: Tensor, w: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of regularized values, in units of ε: those in a (P, k) and b (P, l), and the weighted sum (k, l) of the plans.
+    """Gradients of regularized values, in units of ε: with respect to a (P, k) and b (P, l), and the weighted sum (k,
+    l) of the plans.
 
     The first are the potentials; with loose marginals Σb - e^(-σ c) + (1 - e^(-σ c)) / σ, whose first term is that of
     the objective's (Σa)(Σb).
@@ -346,7 +348,7 @@ def _gradients_by_envelope(
 def _gradients_implicitly(
     solver: SinkhornTorch, a: Tensor, b: Tensor, c: Tensor, d: Tensor, w: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of transport costs, in units of ε: gradients (P, k), (P, l), and the weighted sum (k, l) of those in the cost."""
+    """Gradients of transport costs, in units of ε: (P, k), (P, l), and the weighted sum (k, l) of those in the cost."""
     from asot.entropic.torch_solver import transport_gradients
 
     a, b, d = (array.to(solver.M.dtype) for array in (a, b, d))

@@ -56,25 +56,25 @@ def emd_many(
         A second set. Without it, distances are within A.
     cost : array-like (k, l)
         Cost between anchors, finite and ≥ 0; square, symmetric and zero on the diagonal without B. When it is a metric
-        (which is checked, for all pairs at once or pair by pair) the common mass of a pair is canceled first; any
-        other cost is solved as it stands. Values are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at
-        k = 2,000), so a huge entry that means "forbidden" costs digits.
+        (which is checked, for all pairs at once or pair by pair) the common mass of a pair is canceled first; any other
+        cost is solved without canceling. Values are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at k
+        = 2,000), so a huge entry that means "forbidden" costs digits.
     pairs : array-like of int (P, 2), optional
         Which pairs to solve. Default: all i < j within A, or all of A × B.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        "auto" takes the GPUs of the machine when there are any and the work is worth it; ``info`` says where the pairs
-        were solved and why. "cuda" takes all visible GPUs, or fails with the reason why it cannot.
+        "auto" uses the GPUs of the machine if there are any and the job is large enough; ``info`` says where the pairs
+        were solved and why. "cuda" uses all visible GPUs, or fails with the reason.
     n_jobs : int, optional
         Threads, with joblib's meaning (None: 1, -1: every core).
     memory : int or str, optional
-        Budget for scratch memory, beside inputs and result, such as ``"2G"``.
+        Budget for scratch memory, not counting inputs and result, such as ``"2G"``.
     progress : bool, None or callable
-        None shows a bar on a terminal or in a notebook when it takes longer than a second; a function gets (done,
-        total) of each stage in turn, the pairs last.
+        None shows a bar on a terminal or in a notebook if the call takes longer than a second; a function is called
+        with (done, total) for each stage in turn, the pairs last.
     sink : optional
-        What to keep: see `asot.run.sinks`. Default: every value.
+        What to keep: see `asot.sinks`. Default: every value.
     plans : bool
-        Also keep the optimal plan and potentials of every pair, as ``plans`` of the result (see `asot.Plans`).
+        Also keep the optimal plan and potentials of every pair, in ``plans`` of the result (see `asot.Plans`).
 
     Returns
     -------
@@ -108,7 +108,7 @@ def run_emd(
     plans: bool = False,
     info: dict[str, Any],
 ) -> Kept:
-    """`emd_many` for calls that have more to say about the run: ``info`` goes to the sink."""
+    """`emd_many` for callers that add to the description of the run: ``info`` goes to the sink."""
     devices.parse(device)
     checked_cost = as_cost(cost, square=B is None)
     first, second = _read_both(A, B, checked_cost)
@@ -124,7 +124,7 @@ def run_emd(
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
         if sink is not None:
-            raise ValueError("plans=True works with the default sink only, which keeps every pair")
+            raise ValueError("plans=True only works with the default sink, which keeps every pair")
         sink = cast("Sink[Kept]", KeepPlans(checked_cost.shape))
         on_cpu, on_gpu = ExactWithPlans, ExactCudaWithPlans
     cpu_solver = functools.partial(on_cpu, first, second, checked_cost, cancel=cancel and not plans)
@@ -132,8 +132,8 @@ def run_emd(
     work = len(pair_set) * ExactSharedCost.seconds_per_pair(nodes) / jobs
     unfit = None
     if nodes > exact_cuda.MAX_NODES:
-        counted = "anchors of a metric cost" if cancel else "rows and columns of a cost that is not known as a metric"
-        unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}, here are {nodes}"
+        counted = "anchors of a metric cost" if cancel else "rows and columns of a cost not known to be a metric"
+        unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}; found {nodes}"
     choice = devices.choose(device, needs=("cupy",), cpu_seconds=work, unfit=unfit)
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
     return _run(pair_set, choice, cpu_solver, gpu_solver, sink, limits, info)
@@ -194,36 +194,36 @@ def sinkhorn_many(
     """Entropic optimal transport between many histograms under one shared cost.
 
     Solves min ⟨T, C⟩ - ε H(T) with H(T) = -Σ T (log T - 1) for every pair. Stable for every ε > 0: where C/ε leaves the
-    range of a float64 kernel, pairs are solved in the log domain. Pairs that Sinkhorn's iteration would take too long
-    for are finished by Newton steps, which count as iterations.
+    range of a float64 kernel, pairs are solved in the log domain. Pairs that converge too slowly are finished by Newton
+    steps, which count as iterations.
 
     Parameters
     ----------
     A, B, cost, pairs, device, n_jobs, memory, progress, sink
-        As in `emd_many`; any cost ≥ 0 will do.
+        As in `emd_many`, with any cost ≥ 0.
     reg : float or "auto"
-        ε > 0, in the units of the cost. "auto" takes 5 percent of the median positive cost.
+        ε > 0, in the units of the cost. "auto" is 5 percent of the median positive cost.
     max_iter : int
         Limit on iterations; pairs that hit it have status ``Status.MAX_ITER``.
     tol : float or None
-        Accuracy of the value relative to itself (down to about 1e-12 of the largest cost, which is what rounding leaves
-        at the smallest ε), and largest marginal error in total mass. None runs exactly
-        ``max_iter`` iterations: ``max_iter=50, tol=None`` is the paper's setting.
+        Relative accuracy of the value (down to about 1e-12 of the largest cost, the limit of rounding at the smallest
+        ε), and largest marginal error in total mass. None runs exactly ``max_iter`` iterations: ``max_iter=50,
+        tol=None`` is the paper's setting.
     value : {"transport", "regularized", "divergence"}
         ⟨T, C⟩ of the entropic plan; ⟨T, C⟩ - ε H(T); or the debiased Sinkhorn divergence, the regularized value minus
         the mean of the two self terms (needs histograms on the same anchors).
     init : {"ones", "target"}
-        Scaling of the columns before the first iteration: 1, or the second histogram as in the paper's code. Matters
-        only where iterations are few.
+        Scaling of the columns before the first iteration: 1, or the second histogram as in the paper's code. Only
+        matters if there are few iterations.
     reg_m : float, optional
-        ρ > 0, in the units of the cost: marginals may be missed, at a price of ρ KL, as in POT's `sinkhorn_unbalanced`.
-        Rows are then *not* scaled to total 1. Solves min ⟨T, C⟩ + ε KL(T|a⊗b) + ρ KL(T1|a) + ρ KL(Tᵀ1|b), which
-        "regularized" is the value of; "divergence" has the mass term of Séjourné et al. (2019). On the CPU, to a
-        tolerance. ``marginal_error`` is the distance from the row sums that the solution would have, as a share of
-        the mass of T.
+        ρ > 0, in the units of the cost: the plan may miss the marginals, at a price of ρ KL, as in POT's
+        `sinkhorn_unbalanced`. Rows are then *not* scaled to total 1. Solves min ⟨T, C⟩ + ε KL(T|a⊗b) + ρ KL(T1|a) + ρ
+        KL(Tᵀ1|b); "regularized" is the value of this objective, and "divergence" includes the mass term of Séjourné et
+        al. (2019). Only on the CPU, and with a tolerance. ``marginal_error`` is the distance to the row sums that the
+        solution would have, as a share of the mass of T.
     precision : {"auto", "float32", "tf32", "float64"}
         Arithmetic on a GPU: float32 by three TF32 products (relative error about 1e-6), one TF32 product (1e-3, twice
-        as fast), or float64. "auto" takes float32 where ``tol`` allows it. The CPU always computes in float64.
+        as fast), or float64. "auto" uses float32 if ``tol`` allows it. The CPU always computes in float64.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def run_sinkhorn(
     sink: Sink[Kept] | None,
     info: dict[str, Any],
 ) -> Kept:
-    """`sinkhorn_many` for calls that have more to say about the run: ``info`` goes to the sink."""
+    """`sinkhorn_many` for callers that add to the description of the run: ``info`` goes to the sink."""
     devices.parse(device)
     as_choice(precision, "precision", sinkhorn_cuda.PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
@@ -331,9 +331,9 @@ def _choose_for_sinkhorn(
     device: str, precision: str, pairs: PairSet, cost: NDArray[np.float64], options: SinkhornOptions, n_jobs: int
 ) -> devices.Choice:
     if device == "cpu" and precision in ("float32", "tf32"):
-        raise ValueError(f"precision={precision!r} is for GPUs; the CPU computes in float64")
+        raise ValueError(f"precision={precision!r} only applies to GPUs; the CPU computes in float64")
     work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, options.max_iter) / n_jobs
-    unfit = None if options.reg_m is None else "reg_m is solved on the CPU; asot.gradients takes it on a GPU"
+    unfit = None if options.reg_m is None else "reg_m is only solved on the CPU; asot.gradients also solves it on a GPU"
     return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work, unfit=unfit)
 
 

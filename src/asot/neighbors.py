@@ -1,10 +1,10 @@
-"""Nearest neighbors under the exact W_1, certain, without solving pairs that a bound excludes (docs/method.md §9).
+"""Exact nearest neighbors under W_1, without solving the pairs that a bound rules out (docs/method.md §9).
 
-A pair whose lower bound exceeds the K-th best distance of a query cannot be among its K nearest. So: look at all pairs
-through bounds that cost a fraction of a solve (`asot.bounds.search`), solve those that look nearest to have a first
-K-th best distance for every query, and then solve every pair that a bound does not exclude. The answer equals
-brute force over `pairwise_exact`, ties included; only the number of solves depends on how good the bounds are. Which
-bounds to use is measured on a few rows; where none pays, brute force it is.
+A pair whose lower bound exceeds the K-th best distance of a query cannot be among its K nearest. So the search looks at
+all pairs through bounds that cost a fraction of a solve (`asot.bounds.search`), solves those that look nearest to get a
+first K-th best distance for every query, and then solves every pair that no bound rules out. The answer equals brute
+force over `pairwise_exact`, ties included; only the number of solves depends on how good the bounds are. A test on a
+few rows decides which bounds to use; if none pays off, brute force is used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from asot.run.solver import Solver
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
 
 SHARE_SOLVED = 0.1
-"""About which share of brute force a search on the CPU takes, where bounds are as good as they are for graphs."""
+"""Roughly the share of brute force's time that a search on the CPU takes when bounds are as good as they are for
+graphs."""
 
 
 def kneighbors(
@@ -61,27 +62,27 @@ def kneighbors(
     Q : Distributions (N)
         The queries. Or a list of point arrays (n_i, d).
     D : Distributions (M), optional
-        Where to look for neighbors. None, or the same object as Q: within Q, where no distribution is its own
-        neighbor. (Equal ones are neighbors at distance 0.) A number here is `n_neighbors`: ``kneighbors(D, 10)``.
+        Where to look for neighbors. None, or the same object as Q, means within Q, where a distribution is not its own
+        neighbor. (Duplicates are neighbors at distance 0.) A number here is `n_neighbors`: ``kneighbors(D, 10)``.
     n_neighbors : int
     space : AnchorSpace or anchor learner, optional
-        Anchors that carry the potentials (see ``bounds="potentials"``). A learner that is not fitted is fitted (a
-        copy of it) on the collection. A learned space lends the nearest anchors it began with. Euclidean metric only.
-        The answer does not depend on it.
+        Anchors for the potentials (see ``bounds="potentials"``). If a learner is not fitted yet, a copy of it is fitted
+        on the collection. Of a learned space, the nearest anchors it started from are used. Euclidean metric only. The
+        answer does not depend on it.
     p, metric, metric_params, unmatched
         Which distance, as in `pairwise_exact`.
     bounds : {"auto", "projections", "potentials", "relaxed", "all"}
-        Which lower bounds exclude pairs: sorted projections (for metrics that are norms), a pool of dual potentials, a
-        relaxed transport problem (both for every metric), or all of them, one after the other. "auto": what a
-        rehearsal on a few rows finds to be cheapest, which may be brute force; ``info["rehearsal"]`` has its numbers.
-        The answer does not depend on it, only how many pairs are solved. True and False mean "auto": the distances of
-        neighbors are exact, and need no bounds of their own.
+        Which lower bounds rule out pairs: sorted projections (for metrics that are norms), a pool of dual potentials, a
+        relaxed transport problem (both for every metric), or all of them, one after the other. "auto" uses whatever was
+        cheapest in a rehearsal on a few rows, which may be brute force; ``info["rehearsal"]`` has the numbers. This
+        only affects how many pairs are solved, not the answer. True and False mean "auto": the distances to neighbors
+        are exact and need no error bounds.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        As in `pairwise`. GPUs look at all pairs through bounds of their own, so they take no `bounds` and no `space`.
+        As in `pairwise`. GPUs have their own bounds, so `bounds` and `space` do not apply there.
     n_jobs, memory, progress
         As in `pairwise_exact`.
     random_state : int, RandomState or None
-        Which pairs the pool of potentials comes from. The answer does not depend on it.
+        Decides which pairs the pool of potentials comes from. The answer does not depend on it.
 
     Returns
     -------
@@ -185,7 +186,7 @@ def radius_neighbors(
     progress: ProgressLike = None,
     random_state: Any = None,
 ) -> RadiusNeighbors:
-    """All distributions within a distance of each query under the exact W_1; the twin of `kneighbors`.
+    """All distributions within a radius of each query under the exact W_p; the counterpart of `kneighbors`.
 
     Parameters
     ----------
@@ -241,7 +242,7 @@ def _names(Q: Any, D: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 class _Problem(NamedTuple):
-    """Who is looked for among whom."""
+    """The queries, and the collection that is searched."""
 
     pooled: Distributions
     histograms: SparseHistograms
@@ -279,9 +280,9 @@ def _choose(device: str, problem: _Problem, bounds: Any, space: Any) -> devices.
     seconds = SHARE_SOLVED * problem.shape.n_pairs * work
     unfit = None
     if problem.p != 1 or problem.unmatched is not None or not problem.cost.is_plain:
-        unfit = "GPUs solve p=1 under metrics with a kernel, without unmatched mass"
+        unfit = "GPUs only solve p=1, under metrics with a compiled kernel, without unmatched mass"
     if space is not None or bounds not in (True, False, "auto"):
-        unfit = "the search on GPUs has bounds of its own and takes no bounds= and no space="
+        unfit = "the search on GPUs has its own bounds and takes neither bounds= nor space="
     return devices.choose(device, needs=("cupy",), cpu_seconds=seconds / problem.jobs, unfit=unfit)
 
 

@@ -1,8 +1,8 @@
 """What goes where: a transport plan between two distributions of a collection, on their original points.
 
 The plan on the anchors says how much goes from cell to cell; lifting it (docs/method.md §6) says which points it goes
-between. The lifted plan has the right marginals exactly, so its price is an upper bound on W_1. The optimal plan itself
-is a network simplex on all points away.
+between. The lifted plan has exactly the right marginals, so its cost is an upper bound on W_1. The optimal plan takes a
+network simplex on all points.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from asot.validation import FloatArray, as_histograms, to_array
 Float = NDArray[np.float64]
 
 MOST_ENTRIES = 2**24
-"""Entries of the cost of one pair up to which the optimal plan is the default: 128 MB, and some seconds."""
+"""Up to this many entries in the cost of a pair, the optimal plan is the default: 128 MB, and a few seconds."""
 
 
 class TransportPlan(sparse.csr_array):
-    """A sparse plan (n_i, n_j): entry (p, q) is the mass that goes from point p of the one to point q of the other.
+    """A sparse plan (n_i, n_j): entry (p, q) is the mass that goes from point p of the first to point q of the second.
 
     Attributes
     ----------
     cost : float
-        What the plan costs: mass times distance, for p > 1 the root of mass times d^p. W_p itself where the plan is
-        exact, else at least W_1.
+        The cost of the plan: mass times distance, or for p > 1 the root of mass times d^p. If the plan is exact, this
+        is W_p itself, otherwise it is at least W_1.
     is_exact : bool
     ids : tuple
         The names of the two distributions.
@@ -62,7 +62,7 @@ class TransportPlan(sparse.csr_array):
         Parameters
         ----------
         groups_i, groups_j : array-like (n_i,), (n_j,)
-            The group of every point of the two distributions, such as the types of cells.
+            The group of every point of the two distributions, such as its cell type.
 
         >>> import asot
         >>> D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]]])
@@ -101,17 +101,17 @@ def plan(
     D : Distributions (N)
         Or a list of point arrays.
     i, j : int or str
-        Which two: places, or ids that are text.
+        The two distributions: indices, or ids that are strings.
     p, metric, metric_params, unmatched
-        Which distance, as in `pairwise_exact`; a plan on anchors is for the default only. With ``unmatched``, masses
-        are those that were given, and ``plan.unmatched`` is what stays without a partner.
+        Which distance, as in `pairwise_exact`; a plan on anchors needs the defaults. With ``unmatched``, masses are
+        used as they were given, and ``plan.unmatched`` is the mass without a partner.
     space : AnchorSpace or anchor learner, optional
-        The space whose plan is lifted to the original points; as in `pairwise`. Without one the plan is the optimal
-        one, as long as its cost matrix fits (16 million entries); for larger pairs, 64 anchors are learned on the two.
+        The space whose plan is lifted to the original points, as in `pairwise`. Without one, you get the optimal plan
+        if its cost matrix fits (16 million entries); for larger pairs, 64 anchors are learned from the two.
     exact : bool
-        The optimal plan on the original points in any case.
+        Always compute the optimal plan on the original points.
     random_state : int, RandomState or None
-        Seed for learning anchors where `space` is None.
+        Seed for learning anchors if `space` is None.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def plan(
         return _as_plan(optimal, unit * value ** (1.0 / order), pair, is_exact=True)
     if as_order(p) != 1 or metric != "euclidean" or unmatched is not None:
         raise ValueError(
-            "a lifted plan is for p=1, metric='euclidean' and total masses 1; pass exact=True for other distances"
+            "a lifted plan needs p=1, metric='euclidean' and total mass 1; pass exact=True for other distances"
         )
     lifted = _lifted(fitted_space(space, D if space is not None else pair, random_state), pair).tocoo()
     moved = _distances_of(pair, lifted.row, lifted.col)
@@ -207,7 +207,7 @@ def _as_plan(entries: Any, cost: float, pair: Distributions, *, is_exact: bool) 
 def _groups(groups: Any, n: int, side: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     found = to_array(groups, f"groups_{side}")
     if found.shape != (n,):
-        raise ValueError(f"groups_{side} must tell the group of each of the {n} points; found shape {found.shape}")
+        raise ValueError(f"groups_{side} must have one group for each of the {n} points; found shape {found.shape}")
     return factorized(groups, n)
 
 

@@ -1,7 +1,7 @@
 """Pictures of distances, plans and errors: matplotlib axes in, axes out.
 
-Every function draws on the axes it is given, or on new ones, and returns them, so that pictures can be put together as
-usual. Names come from the result's ids. Needs matplotlib: ``pip install asot[plots]``.
+Every function draws on the axes it is given, or on new ones, and returns them, so you can combine pictures as usual.
+Names come from the result's ids. Needs matplotlib: ``pip install asot[plots]``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from asot.learn.maps import as_square, embed, leaf_order
 __all__ = ["barycenter", "errors", "map", "matrix", "plan"]
 
 MOST_NAMES = 60
-"""More names than this are not written beside a matrix or on a map."""
+"""Names are only written next to a matrix or on a map up to this many."""
 
 MOST_BARS = 300
 """More error bars than this are thinned out evenly."""
@@ -71,7 +71,7 @@ def matrix(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, order: st
 
 
 def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str = "auto") -> Any:
-    """The distributions as points on a plane, near where their distances are small.
+    """The distributions as points in the plane, close together where their distances are small.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
 
 
 def plan(D: Any, i: Any, j: Any, ax: Any = None, **how: Any) -> Any:
-    """What goes where between distributions i and j: both as points, with a line for every part that moves.
+    """What goes where between distributions i and j: both as points, with a line for every move.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def errors(r: Any, ax: Any = None) -> Any:
     'distance, with its bounds'
     """
     if r.lower is None and r.error is None:
-        raise ValueError("these distances carry no error bars; ask for them with bounds=True or error='2%'")
+        raise ValueError("these distances have no error bars; ask for them with bounds=True or error='2%'")
     order = np.argsort(r.values, kind="stable")
     shown = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_BARS)).astype(int))]
     values = r.values[shown]
@@ -186,7 +186,7 @@ def errors(r: Any, ax: Any = None) -> Any:
 
 
 def barycenter(b: Any, anchors: ArrayLike, ax: Any = None) -> Any:
-    """A barycenter: its anchors as points, whose areas are its masses.
+    """A barycenter: its anchors as points whose areas show their masses.
 
     Parameters
     ----------

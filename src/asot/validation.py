@@ -1,4 +1,4 @@
-"""Reading what people pass in, once, at the door.
+"""Checks everything that people pass in, once, on entry.
 
 Everything behind these functions may assume finite float arrays of the right shape. Each error says what was found,
 where, and what to do about it.
@@ -36,7 +36,7 @@ def to_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def refuse_what_is_no_array(values: Any, name: str) -> None:
-    """Refuse at once what NumPy would walk through element by element, take for one object, or rid of its mask."""
+    """Refuse at once what NumPy would read element by element, treat as one object, or strip of its mask."""
     if hasattr(values, "__array__") or hasattr(values, "__array_interface__"):
         _refuse_masked(values, name)
         return
@@ -47,7 +47,7 @@ def refuse_what_is_no_array(values: Any, name: str) -> None:
     kind = f"{type(values).__module__.split('.')[0]}.{type(values).__name__}".removeprefix("builtins.")
     if hasattr(values, "toarray"):
         raise ValueError(
-            f"{name} is a sparse matrix ({kind}), and points are dense: pass {name}.toarray(), or, where its rows are "
+            f"{name} is a sparse matrix ({kind}), but points are dense: pass {name}.toarray(), or, if its rows are "
             "weights over a vocabulary, use Distributions.from_weights"
         )
     if kind == "anndata.AnnData":
@@ -75,7 +75,7 @@ def _refuse_masked(values: Any, name: str) -> None:
 
 
 def to_float_array(values: Any, name: str, *, keep_float32: bool = False) -> FloatArray:
-    """Like `to_array`, as float64, or as float32 where the input has no more than that and it may stay."""
+    """Like `to_array`, as float64, or as float32 if the input has no more precision and that is allowed."""
     array = to_array(values, name)
     if array.dtype in (np.float32, np.float16) and keep_float32:
         return np.ascontiguousarray(array, dtype=np.float32)
@@ -121,7 +121,7 @@ def as_histograms(values: Any, name: str, n_anchors: int, *, scaled: bool = True
             raise ValueError(f"histogram {int(np.argmin(peak))} of {name} has zero total mass; drop it or give it mass")
         if not scaled:
             raise ValueError(f"histograms of {name} have totals from {total.min():g} to {total.max():g}; scale them")
-        histograms = histograms / peak  # so that the total neither overflows nor vanishes
+        histograms = histograms / peak  # so that the total neither overflows nor underflows
         total = histograms.sum(axis=1, keepdims=True)
     return np.asarray(histograms / total if scaled else histograms, dtype=np.float64)
 
@@ -244,16 +244,16 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def as_bytes(memory: int | str | None, default: int) -> int:
-    """A memory budget from a number of bytes or a text such as ``"2G"`` or ``"500 MB"``."""
+    """A memory budget from a number of bytes or a string such as ``"2G"`` or ``"500 MB"``."""
     if memory is None:
         return default
     if isinstance(memory, str):
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)(?:i?B)?\s*", memory, flags=re.IGNORECASE)
         if match is None:
-            raise ValueError(f"memory must be a number of bytes or a text such as '2G' or '500MB'; found {memory!r}")
+            raise ValueError(f"memory must be a number of bytes or a string such as '2G' or '500MB'; found {memory!r}")
         amount = float(match[1]) * _UNITS[match[2].upper()]
     elif isinstance(memory, bool) or not isinstance(memory, (int, float, np.number)):
-        raise ValueError(f"memory must be a number of bytes or a text such as '2G'; found {memory!r}")
+        raise ValueError(f"memory must be a number of bytes or a string such as '2G'; found {memory!r}")
     else:
         amount = float(memory)
     if not amount >= 1 or amount == float("inf"):
@@ -262,7 +262,7 @@ def as_bytes(memory: int | str | None, default: int) -> int:
 
 
 def as_seed(random_state: Any) -> int:
-    """One number from what scikit-learn takes as a seed; 0 for None, so that nothing depends on chance."""
+    """One number from anything that scikit-learn accepts as a seed; 0 for None, so that nothing depends on chance."""
     if random_state is None:
         return 0
     if hasattr(random_state, "__index__"):

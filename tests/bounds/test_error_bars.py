@@ -249,7 +249,7 @@ def test_a_given_cost_has_no_proven_bound(two_clouds):
 
 def test_bounds_need_a_sink_that_keeps_them(two_clouds):
     D, space = two_clouds
-    with pytest.raises(ValueError, match=r"sinks\.Dense keeps values only"):
+    with pytest.raises(ValueError, match=r"sinks\.Dense only keeps values"):
         asot.pairwise(D, space=space, bounds=True, sink=asot.sinks.Dense(), estimate="anchor")
 
 

@@ -230,7 +230,7 @@ def test_neighbors_are_those_of_the_cpu(gpu, monkeypatch, within):
 
 def test_bounds_of_the_cpu_are_refused_on_a_gpu(gpu):
     gpu()
-    with pytest.raises(ValueError, match=r"device='cuda' cannot be used: .* takes no bounds= and no space="):
+    with pytest.raises(ValueError, match=r"device='cuda' cannot be used: .* takes neither bounds= nor space="):
         asot.kneighbors(collection("few", 5, 2, 3), n_neighbors=1, bounds="potentials", device="cuda")
 
 

@@ -90,5 +90,5 @@ def test_an_index_beyond_the_pairs():
 
 
 def test_plans_want_the_default_sink():
-    with pytest.raises(ValueError, match="plans=True works with the default sink only"):
+    with pytest.raises(ValueError, match="plans=True only works with the default sink"):
         asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), plans=True, sink=asot.sinks.Dense())

@@ -61,7 +61,7 @@ def test_bounds_are_a_matter_of_the_cpu():
 
 
 def test_a_precision_that_the_cpu_does_not_have():
-    with pytest.raises(ValueError, match="precision='tf32' is for GPUs; the CPU computes in float64"):
+    with pytest.raises(ValueError, match="precision='tf32' only applies to GPUs; the CPU computes in float64"):
         asot.sinkhorn_many(A, cost=COST, reg=0.2, tol=None, precision="tf32", device="cpu")
 
 

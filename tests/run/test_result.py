@@ -148,7 +148,7 @@ def test_a_plan_is_read_by_groups():
     np.testing.assert_allclose(moved.to_numpy().sum(), 1.0)
     np.testing.assert_allclose(moved.sum(axis=1), [0.5, 0.5])
     np.testing.assert_allclose(moved.sum(axis=0), [1 / 3, 2 / 3])
-    with pytest.raises(ValueError, match=r"groups_j must tell the group of each of the 3 points; found shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"groups_j must have one group for each of the 3 points; found shape \(2,\)"):
         T.by(["B", "T"], ["T", "T"])
 
 

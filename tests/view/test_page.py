@@ -49,7 +49,7 @@ def test_a_name_cannot_end_the_script(digits):
 
 def test_results_that_a_page_cannot_show_are_refused(digits):
     D, labels, r = digits
-    with pytest.raises(ValueError, match=r"distances are of 24 distributions, the collection has 5"):
+    with pytest.raises(ValueError, match=r"distances are between 24 distributions, but the collection has 5"):
         page_data(r, D[:5], labels=None, title=None)
     with pytest.raises(ValueError, match="labels must have one entry"):
         page_data(r, D, labels=labels[:3], title=None)

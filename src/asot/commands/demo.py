@@ -1,4 +1,4 @@
-"""`asot demo`: the main job on data that everybody has."""
+"""`asot demo`: the main task on data that everybody has."""
 
 from __future__ import annotations
 

@@ -20,21 +20,21 @@ from asot.commands import options, store
     default="2%",
     show_default=True,
     callback=options.read_share,
-    help="What a distance may be off by in the root mean square, such as 0.5 or 5%, or 'none' for no aim.",
+    help="Root-mean-square error that you accept, such as 0.5 or 5%, or 'none' for any.",
 )
 @click.option(
     "--max-error",
     callback=options.read_share,
-    help="What no distance may be off by, such as 0.5 or 5%: proven, or solved exactly.",
+    help="Largest error of any distance, such as 0.5 or 5%: proven, or else solved exactly.",
 )
 @click.option(
     "--estimate",
     type=click.Choice(["auto", "anchor", "calibrated"]),
     default="auto",
     show_default=True,
-    help="auto meets the error; anchor is the plain distance on the anchors; calibrated corrects that one.",
+    help="auto meets the error; anchor is the plain distance on the anchors; calibrated corrects it.",
 )
-@click.option("--space", type=click.Path(), help="Anchor space from `asot fit`.  [default: learned where it pays]")
+@click.option("--space", type=click.Path(), help="Anchor space from `asot fit`.  [default: learned if that pays off]")
 @options.n_anchors
 @click.option(
     "--reg",
@@ -46,7 +46,7 @@ from asot.commands import options, store
 @options.n_jobs
 @options.memory
 @options.random_state
-@click.option("--bounds", is_flag=True, help="Bounds on the original distance of every pair.")
+@click.option("--bounds", is_flag=True, help="Add proven bounds on the true distance of every pair.")
 @click.option("--calibrated", is_flag=True, hidden=True, help="The same as --estimate calibrated.")
 def pairwise(
     collection: str,
@@ -62,7 +62,7 @@ def pairwise(
     device: str,
     **how: Any,
 ) -> None:
-    """Distances as right as you ask for: all pairs of a COLLECTION, or every pair with an OTHER one.
+    """Distances as accurate as you ask for: all pairs of a COLLECTION, or every pair with an OTHER one.
 
     Example: asot pairwise patients.csv -o distances.npz
     """

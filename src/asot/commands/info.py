@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path())
 def info(file: str) -> None:
-    """Tell what a FILE holds: a collection, an anchor space or distances."""
+    """Show what a FILE holds: a collection, an anchor space or distances."""
     click.echo(f"{file}: {_describe(file)}")
 
 
@@ -41,7 +41,7 @@ def _describe(path: str) -> str:
 
 
 def describe_space(space: AnchorSpace) -> str:
-    """An anchor space, for people."""
+    """A readable description of an anchor space."""
     k, d = space.anchors.shape
     return f"AnchorSpace: {k:,} anchors in {d} dimension{'s' * (d != 1)}, costs up to {space.cost.max():.4g}"
 

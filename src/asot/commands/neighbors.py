@@ -1,4 +1,4 @@
-"""`asot neighbors`: the nearest distributions of each, certain, as a table."""
+"""`asot neighbors`: the exact nearest neighbors of each distribution, as a table."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def neighbors(
     n_jobs: int,
     memory: str | None,
 ) -> None:
-    """The nearest distributions of each one of a COLLECTION, under the exact W_p.
+    """The nearest neighbors of each distribution in a COLLECTION, under the exact W_p.
 
-    They are looked for within the COLLECTION, or in an OTHER one.
+    Searches within the COLLECTION, or in an OTHER one.
 
     Example: asot neighbors patients.csv --n-neighbors 3 -o nearest.csv
     """

@@ -1,4 +1,4 @@
-"""Options that several commands share. Each is named as the argument in Python, with the same default."""
+"""Options that several commands share. Each has the name of the argument in Python."""
 
 from __future__ import annotations
 
@@ -30,10 +30,14 @@ n_anchors = click.option("--n-anchors", type=click.IntRange(min=1), help="Number
 n_jobs = click.option("--n-jobs", type=int, default=-1, show_default=True, help="Threads; -1 means every core.")
 memory = click.option("--memory", help="Budget for scratch memory, such as 2G.  [default: 1G]")
 device = click.option(
-    "--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N; auto takes GPUs where they pay."
+    "--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N; auto uses GPUs if they pay off."
 )
 random_state = click.option(
-    "--random-state", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all that is random."
+    "--random-state",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of everything random.",
 )
 order = click.option(
     "--p", type=click.FloatRange(min=1), default=1, show_default=True, help="Order of the distance W_p."
@@ -93,7 +97,7 @@ def check_output(path: str, *inputs: str | None) -> None:
 
 
 def check_target(path: str, *inputs: str | None) -> None:
-    """Refuse to write over what was read, and into folders that take nothing."""
+    """Refuse to overwrite an input, or to write into a folder that cannot be written to."""
     from asot.data.npz import check_writable
 
     for read in inputs:
@@ -136,7 +140,7 @@ def index_of(D: Distributions, name: str) -> int:
 
 
 def plain_ids(D: Distributions) -> Any:
-    """Ids that a file can hold: numbers and text as they are, all else as text."""
+    """Ids that a file can hold: numbers and strings as they are, everything else as strings."""
     import numpy as np
 
     return D.ids if D.ids.dtype.kind in "iufU" else np.array([str(one) for one in D.ids])

@@ -17,7 +17,7 @@ from asot.commands import options
 @options.collection
 @click.argument("first")
 @click.argument("second")
-@click.option("-o", "--output", type=click.Path(), required=True, help="Where to write (.csv): a line per part moved.")
+@click.option("-o", "--output", type=click.Path(), required=True, help="Where to write (.csv): one line per move.")
 @options.order
 @options.metric
 @options.unmatched
@@ -26,7 +26,7 @@ def plan(
 ) -> None:
     """The optimal transport plan between the distributions FIRST and SECOND of a COLLECTION.
 
-    Mass without a partner (with --unmatched) has a line without a second, or without a first point.
+    With --unmatched, mass without a partner has a line with only one of the two points.
 
     Example: asot plan patients.csv p00 p03 -o plan.csv
     """

@@ -18,12 +18,12 @@ def read_part(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     """A callback: ``3/20`` is the third of twenty parts."""
     found = None if value is None else re.fullmatch(r"(\d+)/(\d+)", value)
     if value is not None and (found is None or not 1 <= int(found[1]) <= int(found[2])):
-        raise click.BadParameter(f"{value!r} is no part such as 3/20", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a part such as 3/20", ctx, param)
     return None if found is None else (int(found[1]), int(found[2]))
 
 
 store_path = click.option(
-    "--store", "store_path", type=click.Path(), help="A store to go on with or to begin, in place of an output."
+    "--store", "store_path", type=click.Path(), help="A store to create or to continue, in place of an output."
 )
 part = click.option(
     "--part", metavar="I/N", callback=read_part, help="Only this part of the store, such as 3/20; for Slurm arrays."
@@ -44,7 +44,7 @@ def sink_of(store: str | None, chosen: tuple[int, int] | None, output: str | Non
 @click.command()
 @click.argument("path", type=click.Path())
 def store(path: str) -> None:
-    """What a store at PATH holds, how much of it is done, and how long the rest will take.
+    """Show what a store at PATH holds, how much of it is done, and how long the rest will take.
 
     Example: asot store run.zarr
     """
@@ -110,7 +110,7 @@ def _write_neighbors(stored: Any, output: str, n_neighbors: int | None) -> None:
 
 
 def _write_edges(stored: Any, output: str) -> None:
-    """One row per pair: row, column, and everything that is stored of it; a strip of rows at a time."""
+    """One row per pair: row, column, and everything that is stored about it; a strip of rows at a time."""
     import numpy as np
 
     from asot.data.npz import atomic_write

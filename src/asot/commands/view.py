@@ -11,10 +11,10 @@ from asot.commands import options
 
 @click.command()
 @click.argument("distances", type=click.Path())
-@click.option("-o", "--output", type=click.Path(), help="The page.  [default: beside the distances, .html]")
+@click.option("-o", "--output", type=click.Path(), help="The page.  [default: next to the distances, .html]")
 @click.option("--collection", type=click.Path(), help="The collection itself, so that the page can show plans.")
 @click.option("--labels", type=click.Path(), help="A .csv of id, group: shown by color.")
-@click.option("--title", help="What stands on top of the page.")
+@click.option("--title", help="Title of the page.")
 def view(distances: str, output: str | None, collection: str | None, labels: str | None, title: str | None) -> None:
     """One HTML page to explore DISTANCES: matrix, map, neighbors, plans, error bars.
 

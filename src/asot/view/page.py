@@ -1,9 +1,9 @@
 """A result as one HTML page that needs nothing else: data, style and program are in the file.
 
-The page shows the matrix in an order of choice, a map, the neighbors of what is clicked with their error bars, and, if
-the collection is given, what moves where between two distributions. Distances travel as 16-bit shares of the largest
-one, which is finer than a screen shows; the numbers that the page writes are the exact ones for at most a million pairs
-and rounded beyond.
+The page shows the matrix in an order of your choice, a map, the neighbors of whatever is clicked, with their error
+bars, and, if the collection is given, what moves where between two distributions. Distances are stored as 16-bit shares
+of the largest one, which is finer than a screen can show. The numbers on the page are exact for up to a million pairs,
+and rounded beyond that.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from asot.run.result import Distances
 
 MOST = 5_000
-"""A page of more distributions would be too large for a browser."""
+"""With more distributions, a page would be too large for a browser."""
 
 MOST_NUMBERS = 3_000_000
-"""Coordinates that a page may carry; with more, it shows no plans."""
+"""Up to this many coordinates, a page shows plans."""
 
 MOST_ON_A_MAP_OF_NEIGHBORS = 2_500
 """Beyond this, t-SNE takes minutes, and the map is classical scaling."""
@@ -47,7 +47,7 @@ def write_page(
     Parameters
     ----------
     path : str or Path
-        Where the page goes; it is replaced only by a complete one.
+        Where to write the page. An existing file is only replaced by a complete one.
     r : Distances
     D : Distributions (N), optional
         The collection itself, so that the page can show what moves where.
@@ -77,9 +77,9 @@ def page_data(r: Distances, D: Distributions | None, *, labels: ArrayLike | None
     matrix = as_square(r)
     n = len(matrix)
     if n > MOST:
-        raise ValueError(f"a page shows at most {MOST:,} distributions; found {n:,}. Show a part: r of D[:{MOST}]")
+        raise ValueError(f"a page shows at most {MOST:,} distributions; found {n:,}. Show fewer: r of D[:{MOST}]")
     if D is not None and len(D) != n:
-        raise ValueError(f"the distances are of {n:,} distributions, the collection has {len(D):,}")
+        raise ValueError(f"the distances are between {n:,} distributions, but the collection has {len(D):,}")
     above = np.triu_indices(n, 1)
     data: dict[str, Any] = {
         "title": title or f"{n:,} distributions",
