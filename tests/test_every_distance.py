@@ -300,7 +300,7 @@ def test_plans_cost_what_the_distance_is(p, metric):
     T = asot.plan(D, 0, 1, p=p, metric=metric, exact=True)
     assert np.isclose(T.cost, asot.pairwise_exact(D, p=p, metric=metric, pairs=[[0, 1]]).values[0], rtol=1e-9)
     assert np.allclose(T.sum(axis=1), D[0][1])
-    with pytest.raises(ValueError, match="a lifted plan is for p=1, metric='euclidean'"):
+    with pytest.raises(ValueError, match="a lifted plan needs p=1, metric='euclidean'"):
         asot.plan(D, 0, 1, p=2, space=asot.KMeansAnchors(3, random_state=0))
 
 
@@ -328,7 +328,7 @@ def test_a_plan_refuses_what_the_distance_refuses():
         asot.plan(D, 0, 1, unmatched=1.0)
     with pytest.raises(ValueError, match=r"unmatched has shape \(1,\).*each of the 2 points"):
         asot.plan(D, 0, 1, unmatched=[1.0])
-    with pytest.raises(ValueError, match="a lifted plan is for p=1, metric='euclidean' and total masses 1"):
+    with pytest.raises(ValueError, match="a lifted plan needs p=1, metric='euclidean' and total masses 1"):
         asot.plan(D, 0, 1, unmatched=2.0, space=asot.KMeansAnchors(1, random_state=0))
 
 
