@@ -98,7 +98,7 @@ def test_an_empty_collection(make):
 
 
 def test_mixed_dimensions():
-    message = "distribution 2 ('c') has points of 3 dimensions, but distribution 0 ('a') of 2; all distributions must"
+    message = "distribution 2 ('c') has points in 3 dimensions, but distribution 0 ('a') in 2; all distributions must"
     with raises_saying(message):
         Distributions.from_list([np.zeros((1, 2)), np.zeros((4, 2)), np.zeros((1, 3))], ids=["a", "b", "c"])
 

@@ -265,7 +265,7 @@ def test_neighbors_of_diagrams_equal_brute_force(p):
     assert np.array_equal(found.indices, indices)
     assert np.array_equal(found.distances, distances)
     assert found.n_exact < 60 * 59 / 2
-    with pytest.raises(ValueError, match="is for metrics with a kernel of their own and total masses 1"):
+    with pytest.raises(ValueError, match="is for metrics with a kernel of their own and total mass 1"):
         asot.kneighbors(D, None, 5, bounds="projections", **distance)
 
 
@@ -328,7 +328,7 @@ def test_a_plan_refuses_what_the_distance_refuses():
         asot.plan(D, 0, 1, unmatched=1.0)
     with pytest.raises(ValueError, match=r"unmatched has shape \(1,\).*each of the 2 points"):
         asot.plan(D, 0, 1, unmatched=[1.0])
-    with pytest.raises(ValueError, match="a lifted plan needs p=1, metric='euclidean' and total masses 1"):
+    with pytest.raises(ValueError, match="a lifted plan needs p=1, metric='euclidean' and total mass 1"):
         asot.plan(D, 0, 1, unmatched=2.0, space=asot.KMeansAnchors(1, random_state=0))
 
 

@@ -344,7 +344,7 @@ def test_objects_are_not_written(tmp_path):
     [
         ({**HEADER, "version": 2}, "format version 2, newer than the 1 read here; upgrade asot"),
         ({**HEADER, "version": "1"}, "without a version"),
-        ({**HEADER, "kind": "recipes"}, "holds 'recipes', which this version of asot does not know"),
+        ({**HEADER, "kind": "recipes"}, "holds 'recipes', which is unknown to this version of asot"),
         ({**HEADER, "kind": ["x"]}, "does not know"),
         ({**HEADER, "kind": "distances"}, "holds distances, not an anchor space"),
         ({"format": "other"}, "not one that asot writes"),
@@ -684,7 +684,7 @@ def test_tables_are_what_their_name_says(tmp_path, suffix, dtype):
     assert path.read_bytes()[:4] == (b"PAR1" if suffix == ".parquet" else b"id,x")
     asot.Distributions(points, [0, 4, 9]).save(path)
     assert b"mass" not in path.read_bytes()
-    with pytest.raises(ValueError, match="distributions share an id"):
+    with pytest.raises(ValueError, match="several distributions have the same id"):
         save_collection(D + D, path)
 
 

@@ -1,4 +1,4 @@
-"""A collection does not change, whatever happens to the arrays it was made from; labels stay with their rows."""
+"""A collection never changes, whatever happens to the arrays it was made from; labels stay with their rows."""
 
 import copy
 import pickle
@@ -64,7 +64,7 @@ def test_copies_are_as_constant_as_the_original(again, maker):
 
 def test_parts_cannot_be_replaced():
     D = Distributions(POINTS, [0, 2, 6])
-    with pytest.raises(AttributeError, match="a collection does not change: make a new one to have other masses"):
+    with pytest.raises(AttributeError, match="a collection cannot be changed: make a new one with other masses"):
         D.masses = np.ones(6)
 
 
@@ -145,7 +145,7 @@ def test_a_column_name_is_a_label():
         Distributions.from_groups(table, "patent")
     with pytest.raises(ValueError, match=r"the column 'patient' holds .*, not numbers; choose the coordinates"):
         Distributions.from_groups(table, "w")
-    with pytest.raises(ValueError, match="points is no data frame"):
+    with pytest.raises(ValueError, match="points is not a data frame"):
         Distributions.from_groups(POINTS, "patient")
 
 

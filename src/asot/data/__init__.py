@@ -1,1 +1,1 @@
-"""Collections of distributions: how they come in, are kept, and are written."""
+"""Collections of distributions: how they are read, stored and written."""

@@ -1,7 +1,7 @@
-"""The many ways to make a collection, in one place: what a user calls, with what each call takes.
+"""All the ways to make a collection, in one place.
 
-Each is thin. Lists, labels and weights are read by `asot.data.flatten`; what other libraries hold by the adapter of
-that library in `asot.data.adapters`, which is imported only when it is used.
+Each is thin. Lists, labels and weights are read by `asot.data.flatten`; data from other libraries is read by an adapter
+in `asot.data.adapters`, which is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Constructors:
     def from_groups(cls, points: Any, labels: Any, masses: Any = None) -> Distributions:
         """From points (n, d) and one label per point: points with equal labels form a distribution.
 
-        Distributions are ordered by label and carry it as their id; points keep their order. Points, labels and masses
-        with a pandas index are put together by that index. With a data frame, ``labels`` and ``masses`` may be the
+        Distributions are ordered by label, and the label becomes their id; points keep their order. Points, labels and
+        masses with a pandas index are aligned by that index. With a data frame, ``labels`` and ``masses`` may be the
         names of its columns; all others are coordinates.
 
         >>> import asot
@@ -57,7 +57,7 @@ class Constructors:
     def from_weights(cls, weights: Any, support: Any, ids: Sequence[Any] | None = None) -> Distributions:
         """From weights (N, V), dense or scipy.sparse, over a shared vocabulary of points (V, d).
 
-        Only the points a distribution gives weight to are kept. The vocabulary is held once: the points of a
+        Only points with weight become part of a distribution. The vocabulary is stored once, and the points of a
         distribution are looked up in it.
 
         >>> import numpy as np, asot
@@ -70,7 +70,7 @@ class Constructors:
 
     @classmethod
     def from_table(cls, table: Any, by: str, points: str | Sequence[str], masses: str | None = None) -> Distributions:
-        """From a table of pandas, polars or Arrow, by the names of its columns.
+        """From a pandas, polars or Arrow table, by column name.
 
         Parameters
         ----------
@@ -106,8 +106,8 @@ class Constructors:
         groupby : str
             The column of ``obs`` that names the sample of a cell.
         use_rep : str
-            Where a cell lies: a key of ``obsm`` (such as "X_pca" or "X_umap"), "X" for the matrix itself, or a key of
-            ``layers``. What is sparse is made dense, with a warning.
+            The coordinates of a cell: a key of ``obsm`` (such as "X_pca" or "X_umap"), "X" for the matrix itself, or a
+            key of ``layers``. A sparse matrix is made dense, with a warning.
         masses : str or array-like (n_cells,), optional
             A column of ``obs``, or a mass for every cell.
 
@@ -130,27 +130,27 @@ class Constructors:
         eps: float = 0.0,
         ids: Sequence[Any] | None = None,
     ) -> Distributions:
-        """From graphs of networkx or PyTorch Geometric: a graph is the bag of its nodes' features.
+        """From networkx or PyTorch Geometric graphs: a graph is the bag of its nodes' features.
 
         Parameters
         ----------
         graphs : list of graphs, or a data set
-            networkx graphs, PyTorch Geometric's ``Data``, a ``Batch``, a data set in memory, or what
-            `asot.datasets.load_tu_graphs` gives.
+            networkx graphs, PyTorch Geometric ``Data`` objects, a ``Batch``, a data set in memory, or what
+            `asot.datasets.load_tu_graphs` returns.
         features : {"sum", "mean", "wl"} or callable, optional
-            What a node is. "sum" (the default): x ← (1 + eps) x + Σ_neighbors x, all rounds side by side, as in the
-            paper. "mean": x ← (x + mean over neighbors) / 2, as WWL has it for real features. "wl": the labels of
-            Weisfeiler and Lehman, one per round, to be compared with ``metric="hamming"``. A function takes a graph
-            and returns the features of its nodes (n, d).
+            What a node is. "sum" (the default): x ← (1 + eps) x + Σ_neighbors x, all rounds concatenated, as in the
+            paper. "mean": x ← (x + mean over neighbors) / 2, as in WWL for real features. "wl": Weisfeiler-Lehman
+            labels, one per round, to be compared with ``metric="hamming"``. A function takes a graph and returns the
+            features of its nodes (n, d).
         rounds : int
             How many steps away a node can see.
         attributes : str, optional
-            The node attribute to begin with. Text and whole numbers are labels, everything else is numbers. Default:
-            ``x`` of PyTorch Geometric where there is one; else all nodes begin alike.
+            The node attribute to start from. Strings and integers are labels, everything else is numeric. Default:
+            PyTorch Geometric's ``x`` if there is one; otherwise all nodes start alike.
         edge_weight : str, optional
-            The edge attribute that holds weights. Default: every edge weighs 1.
+            The edge attribute that holds weights. By default, every edge has weight 1.
         eps : float
-            Extra weight of a node against its neighbors, with "sum".
+            Extra weight of a node relative to its neighbors, with "sum".
         ids : sequence, optional
             Names of the graphs.
 
@@ -179,23 +179,23 @@ class Constructors:
         Parameters
         ----------
         documents : list of lists of str, or sparse matrix (N, V)
-            Tokens; or counts over a vocabulary, as scikit-learn's ``CountVectorizer`` and ``TfidfVectorizer`` give
-            them, with `words` that name the columns.
+            Tokens; or counts over a vocabulary, as from scikit-learn's ``CountVectorizer`` and ``TfidfVectorizer``,
+            with `words` naming the columns.
         vectors : gensim KeyedVectors, dict, data frame or array
             The vector of every word: ``{word: vector}``, a frame with the words as its index, or an array (V, d) whose
             rows belong to `words`.
         words : sequence of str, optional
-            What the columns of a matrix, or the rows of an array of vectors, stand for.
+            The words of the columns of a matrix, or of the rows of an array of vectors.
         idf : bool
             Multiply counts by ln((1 + N) / (1 + df)) + 1, as scikit-learn does: rare words weigh more.
         norm : bool
             Scale vectors to length 1, as gensim's ``wmdistance`` does; Kusner's word mover's distance does not.
         unknown : {"warn", "drop", "raise"}
-            What to do about words without a vector. They are left out, and counted in a warning.
+            What to do about words without a vector. By default, they are left out, and a warning says how many.
         ids : sequence, optional
             Names of the documents.
 
-        The vectors of the words that occur are held once, not for every document.
+        The vectors of the words that occur are stored once, not for every document.
 
         >>> import asot
         >>> vectors = {"cat": [0.0, 1.0], "dog": [0.2, 1.0], "bus": [3.0, 0.0]}
@@ -226,16 +226,16 @@ class Constructors:
     def from_diagrams(
         cls, diagrams: Sequence[Any], *, infinity: float | str | None = None, ids: Sequence[Any] | None = None
     ) -> Distributions:
-        """From persistence diagrams (n_i, 2) of birth and death, also empty ones; every point has mass 1.
+        """From persistence diagrams (n_i, 2) of births and deaths, which may be empty; every point has mass 1.
 
         Parameters
         ----------
         diagrams : list of array-like (n_i, 2)
         infinity : float or "drop", optional
-            What becomes of points at infinity: the number that stands for it, or nothing. None refuses them.
+            What to do with points at infinity: a number to replace infinity with, or "drop". None refuses them.
         ids : sequence of length N, optional
 
-        Points on the diagonal are left out. The distances of GUDHI are those with ``unmatched="diagonal"``:
+        Points on the diagonal are left out. With ``unmatched="diagonal"``, distances are those of GUDHI:
 
         >>> import asot
         >>> D = asot.Distributions.from_diagrams([[[0.0, 1.0], [0.2, 0.5]], [[0.0, 1.2]]])

@@ -1,7 +1,7 @@
 """The distinct points of a collection, and every distribution as a sparse histogram over them.
 
-Molecule graphs share most of their node features, images all of their pixel positions. Finding equal points once lets
-the exact solver cancel common mass pair by pair, and lets k-means work on each point only once.
+Molecules share most of their node features, and images share all of their pixel positions. Finding equal points once
+lets the exact solver cancel common mass pair by pair, and lets k-means work on each point only once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from asot.jit.compiled import compiled
 from asot.validation import FloatArray
 
 FEW = 100
-"""Up to so many rows a dictionary finds equal ones faster than a sort does."""
+"""Up to this many rows, a dictionary finds equal ones faster than sorting does."""
 
 
 def distinct_rows(points: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
@@ -40,7 +40,7 @@ def distinct_rows(points: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
 
 
 def _few_distinct_rows(points: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """The same by a dictionary, which is faster than to call NumPy a dozen times."""
+    """The same with a dictionary, which is faster than calling NumPy a dozen times."""
     size = points.dtype.itemsize * points.shape[1]
     raw = (points + 0.0).tobytes()  # -0.0 becomes 0.0
     place: dict[bytes, int] = {}
@@ -86,7 +86,7 @@ def sparse_histograms(D: Distributions) -> SparseHistograms:
 
 
 def distinct_points(D: Distributions) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Distinct points (V, d) of a collection, in order of first appearance, and the place of every point among them."""
+    """Distinct points (V, d) of a collection, in order of first appearance, and the index of every point among them."""
     return _distinct_points(D, None)
 
 

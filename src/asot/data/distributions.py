@@ -2,7 +2,7 @@
 
 A collection of N distributions is three flat arrays: all points one after the other, the offsets where each
 distribution begins, and a mass for every point. No padding, no Python object per distribution, no copy when a library
-already keeps its data this way. All validation of points and masses happens here, once.
+already keeps its data this way. All checks of points and masses happen here, once.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from asot.validation import FloatArray, as_index, first_false
 
 
 class UnknownId(KeyError, ValueError):
-    """A name that no distribution has, or more than one."""
+    """A name that no distribution has, or that several have."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class Distributions(Constructors):
-    """A collection of distributions of any sizes on points of one dimension.
+    """A collection of distributions of any sizes, whose points all have the same dimension.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class Distributions(Constructors):
     offsets : array-like of int (N + 1,)
         Distribution i owns the points ``offsets[i]:offsets[i + 1]``; starts at 0, ends at n, strictly increasing.
     masses : array-like (n,), optional
-        Mass of every point, ≥ 0. Each distribution is scaled to total 1; what it had is kept in `totals`. Without
-        masses every point of a distribution weighs the same.
+        Mass of every point, ≥ 0. Each distribution is scaled to total 1; its original total is kept in `totals`.
+        Without masses, every point of a distribution has the same mass.
     ids : sequence of length N, optional
         Names, used in messages and kept through slicing.
 
@@ -74,7 +74,7 @@ class Distributions(Constructors):
         self._build(read_points(points), offsets, in_order_of(masses, points, "masses"), ids)
 
     def _build(self, points: FloatArray, offsets: Any, masses: Any, ids: Any) -> None:
-        """From points that are this collection's own, and the rest as given."""
+        """From points that only this collection can change, and the rest as given."""
         checked = read_offsets(offsets, len(points), ids)
         names = read_ids(ids, len(checked) - 1)
         _check_finite(points, checked, names)
@@ -86,11 +86,11 @@ class Distributions(Constructors):
     def __getattr__(self, name: str) -> Any:
         if name != "points" or "_support" not in self.__dict__:
             raise AttributeError(f"'Distributions' object has no attribute {name!r}")
-        self._set(points=self._support[self._index])  # looked up when somebody first wants them all
+        self._set(points=self._support[self._index])  # looked up when first needed
         return self.__dict__["points"]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a collection does not change: make a new one to have other {name}")
+        raise AttributeError(f"a collection cannot be changed: make a new one with other {name}")
 
     @property
     def dim(self) -> int:
@@ -109,7 +109,8 @@ class Distributions(Constructors):
 
     @property
     def vocabulary(self) -> tuple[FloatArray, NDArray[Any]] | None:
-        """What `from_weights` was given: points (V, d), and the place of every point in them (n,). Else None."""
+        """What `from_weights` was given: points (V, d), and the index of every point among them (n,). Otherwise
+        None."""
         return (self._support, self._index) if "_support" in self.__dict__ else None
 
     @property
@@ -128,11 +129,11 @@ class Distributions(Constructors):
         return np.arange(len(self)) if self._ids is None else self._ids
 
     def label(self, i: int) -> str:
-        """How messages call distribution i."""
+        """The name of distribution i in messages."""
         return label_of(i, self._ids)
 
     def place(self, key: Any, name: str = "the distribution") -> int:
-        """The place of a distribution: of an id that is text, or an index, which may count from the end.
+        """The index of a distribution, from an id that is a string or an index that may count from the end.
 
         >>> import asot
         >>> asot.Distributions.from_list([[[0.0]], [[1.0]]], ids=["eve", "adam"]).place("adam")
@@ -270,7 +271,7 @@ class Distributions(Constructors):
         return new
 
     def _replaced(self, **parts: NDArray[Any]) -> Distributions:
-        """The same collection with other parts, which are valid."""
+        """The same collection with other parts, which must be valid."""
         return self._from_clean(**{**self.__getstate__(), **parts})
 
     def _set(self, **parts: NDArray[Any] | None) -> None:
@@ -296,7 +297,7 @@ def _check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> N
 
 
 def _owner(point: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
-    """Name of the distribution that owns a point, and the point's place in it."""
+    """Name of the distribution that owns a point, and the point's index in it."""
     i = int(np.searchsorted(offsets, point, side="right")) - 1
     return label_of(i, ids), point - int(offsets[i])
 
@@ -319,9 +320,9 @@ def _normalized(masses: Any, offsets: NDArray[np.int64], ids: Any) -> tuple[NDAr
     peaks = np.maximum.reduceat(given, starts)
     if not peaks.all():
         raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
-    scaled = given / np.repeat(peaks, sizes)  # first, so that the total neither overflows nor vanishes
+    scaled = given / np.repeat(peaks, sizes)  # first, so that the total neither overflows nor underflows
     totals = np.add.reduceat(scaled, starts)
-    with np.errstate(over="ignore"):  # a total beyond float64 is told as inf
+    with np.errstate(over="ignore"):  # a total beyond float64 becomes inf
         return scaled / np.repeat(totals, sizes), peaks * totals
 
 

@@ -1,8 +1,9 @@
 """How much memory a file may ask for: a multiple of its own size.
 
-A few bytes can stand for gigabytes: compression, dictionaries, or a list of anchors whose costs are its square. So
-before memory is asked for, what reading will take is compared with the size of the file. Small files may always take
-`FLOOR` bytes, which no machine minds. Whoever trusts a file lifts the limit by an environment variable.
+A few bytes can expand to gigabytes: through compression, dictionaries, or a list of anchors whose cost matrix is
+quadratic. So before any memory is allocated, the memory that reading will take is compared with the size of the file.
+Small files may always take `FLOOR` bytes, which every machine has. If you trust a file, you can lift the limit with an
+environment variable.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ FACTOR = 200
 """Reading may take up to this many times the size of the file."""
 
 FLOOR = 2**28
-"""What reading may take in any case: 256 MB."""
+"""What reading may always take: 256 MB."""
 
 VARIABLE = "ASOT_MAX_EXPANSION"
 
@@ -25,8 +26,8 @@ def check_expansion(n_bytes: int, path: str | os.PathLike[str]) -> None:
     size = os.path.getsize(path)
     if n_bytes > max(FLOOR, _factor() * size):
         raise ValueError(
-            f"{path} has {_amount(size)} but takes about {_amount(n_bytes)} of memory to read; files that grow more "
-            f"than {_factor():g} times are refused. If you trust it, set the environment variable "
+            f"{path} has {_amount(size)} but takes about {_amount(n_bytes)} of memory to read; files that "
+            f"expand by more than {_factor():g} times are refused. If you trust it, set the environment variable "
             f"{VARIABLE}={-(-n_bytes // max(1, size))}"
         )
     memory = physical_memory()

@@ -1,7 +1,7 @@
-"""Reading and writing what people keep: collections, anchor spaces, distances.
+"""Reading and writing collections, anchor spaces and distances.
 
-The suffix of a name tells the format. Files are data: see `asot.data.npz` for how arrays are read without trust and
-written whole, and `asot.data.tabular` for CSV and Parquet.
+The file extension decides the format. See `asot.data.npz` for how arrays are read safely and written atomically, and
+`asot.data.tabular` for CSV and Parquet.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ COLLECTION_SUFFIXES = (".npz", ".csv", ".parquet")
 
 
 def load_collection(path: PathLike) -> Distributions:
-    """Read a collection of distributions; the suffix tells the format.
+    """Read a collection of distributions; the file extension decides the format.
 
     ``.npz``
         Arrays ``points`` (n, d) and ``offsets`` (N + 1,), optionally ``masses`` (n,) and ``ids`` (N,).
     ``.csv``
-        One line per point under a line of column names: ``id`` (or the first column) tells the distribution, ``mass``
-        is optional, every other column is a coordinate. Ids stay text; lines of one id need not be neighbors.
+        One line per point under a line of column names: ``id`` (or the first column) names the distribution, ``mass``
+        is optional, every other column is a coordinate. Ids stay strings; lines with the same id need not be adjacent.
     ``.parquet``
         The same columns; ids keep their type. Needs pyarrow: ``pip install asot[tables]``.
 
@@ -75,14 +75,14 @@ def load_collection(path: PathLike) -> Distributions:
 
 
 def save_collection(collection: Distributions, path: PathLike) -> None:
-    """Write a collection; the suffix tells the format. `load_collection` reads it back.
+    """Write a collection; the file extension decides the format. `load_collection` reads it back.
 
     ``.npz``
-        Everything, bit for bit. Ids that are neither numbers nor text become text.
+        Everything, bit for bit. Ids that are neither numbers nor strings become strings.
     ``.csv``, ``.parquet``
-        A table with the columns id, x0, x1, … and mass, where masses differ or had other totals than 1. Masses are
-        those before they were scaled, so scaling them again may change the last bit. In a CSV file ids become text.
-        When it is read, distributions come in the order of their ids; ids must be different.
+        A table with the columns id, x0, x1, … and, if masses differ or had totals other than 1, mass. Masses are the
+        original ones before scaling, so scaling them again may change the last bit. In a CSV file, ids become strings.
+        When the file is read, distributions are ordered by id; ids must be unique.
 
     >>> import tempfile, pathlib, asot
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "two.npz"
@@ -135,12 +135,12 @@ def _as_index(arrays: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def _with_totals(D: Distributions, masses: NDArray[Any], totals: NDArray[Any]) -> Distributions:
-    """A collection that was saved with masses of total 1 and the totals it had: both as they were, bit for bit."""
+    """A collection that was saved with masses of total 1 and its original totals: both as they were, bit for bit."""
     sums = np.add.reduceat(masses, D.offsets[:-1])
     if totals.shape != (len(D),) or totals.dtype != np.float64 or not (totals >= 0).all():
         raise ValueError(f"the array 'totals' must hold a number ≥ 0 for each of the {len(D)} distributions")
     if masses.dtype != np.float64 or np.abs(sums - 1.0).max() > 1e-9:
-        raise ValueError("the masses of a distribution do not sum to 1, though their totals are told; it is damaged")
+        raise ValueError("the masses of a distribution do not sum to 1, although the file has totals; it is damaged")
     return D._replaced(masses=masses, totals=totals)
 
 

@@ -1,6 +1,6 @@
 """Lists, labeled points and weights over a vocabulary, as the flat arrays of a collection.
 
-Each function returns what `Distributions` is made of: points that are new, offsets, masses and ids.
+Each function returns what `Distributions` is made of: new points, offsets, masses and ids.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def flatten_list(arrays: Sequence[Any], masses: Any, ids: Any) -> Flat:
             raise ValueError(f"{names[i]} is empty; drop it, a distribution needs at least one point")
         if block.shape[1] != blocks[0].shape[1]:
             raise ValueError(
-                f"{names[i]} has points of {block.shape[1]} dimensions, but {names[0]} of {blocks[0].shape[1]}; "
+                f"{names[i]} has points in {block.shape[1]} dimensions, but {names[0]} in {blocks[0].shape[1]}; "
                 "all distributions must share one space"
             )
     offsets = np.cumsum([0, *(len(block) for block in blocks)])
@@ -74,7 +74,7 @@ def flatten_groups(points: Any, labels: Any, masses: Any) -> Flat:
 
 
 def group_points(flat: FloatArray, unique: NDArray[Any], group: NDArray[np.int64], masses: Any) -> Flat:
-    """From points (n, d), the ids, and for every point the place of its own among them."""
+    """From points (n, d), the ids, and the index of every point's id among them."""
     offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
     if masses is not None:
         masses = read_masses(masses, len(flat))
@@ -85,10 +85,10 @@ def group_points(flat: FloatArray, unique: NDArray[Any], group: NDArray[np.int64
 
 
 def _columns_of(frame: Any, labels: str, masses: Any) -> tuple[Any, Any, Any]:
-    """Points, labels and masses of a data frame, by the names of columns."""
+    """Points, labels and masses of a data frame, by column name."""
     columns = list(getattr(frame, "columns", []))
     if not columns or not hasattr(frame, "drop"):
-        raise ValueError(f"labels is the text {labels!r}, and points is no data frame that has columns; pass an array")
+        raise ValueError(f"labels is the string {labels!r}, but points is not a data frame with columns; pass an array")
     chosen = [name for name in (labels, masses) if isinstance(name, str)]
     for name in chosen:
         if name not in columns:
@@ -108,7 +108,7 @@ def _columns_of(frame: Any, labels: str, masses: Any) -> tuple[Any, Any, Any]:
 def flatten_weights(
     weights: Any, support: Any, ids: Any
 ) -> tuple[FloatArray, NDArray[Any], NDArray[Any], NDArray[Any], Any]:
-    """The vocabulary (V, d), the place of every point in it (n,), offsets, masses and ids."""
+    """The vocabulary (V, d), the index of every point in it (n,), offsets, masses and ids."""
     from scipy import sparse
 
     if hasattr(weights, "columns") and hasattr(weights, "reindex"):  # a data frame: columns are words, rows are names

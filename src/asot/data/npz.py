@@ -1,9 +1,9 @@
-"""Arrays in files: written whole or not at all, read without trust.
+"""Arrays in files: written completely or not at all, and read safely.
 
-What asot writes is a zip of plain arrays (``.npz``) with a JSON header that tells the kind and the version of the
-format. Reading executes nothing: names, types and sizes are checked before memory is asked for, so a file from a
-stranger, a truncated one or one with the wrong name ends in a single sentence that names it. Writing goes to a
-temporary neighbor that takes the final name only when it is complete.
+asot writes a zip of plain arrays (``.npz``) with a JSON header that gives the kind and the version of the format.
+Reading executes nothing: names, types and sizes are checked before memory is allocated, so a malicious, truncated or
+misnamed file ends in a one-sentence error that names it. Writing goes to a temporary file in the same folder, which
+gets the final name only when it is complete.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSION = 1
 """Version of the files this module writes; it reads this one and older ones."""
 
 PLAIN_KINDS = "fiubUS"
-"""NumPy's letters for floats, integers, booleans and text: nothing that needs pickle."""
+"""NumPy's letters for floats, integers, booleans and strings: nothing that needs pickle."""
 
 _KINDS = {
     "anchor-space": "an anchor space",
@@ -53,9 +53,9 @@ _CHUNK = 2**20
 
 @contextlib.contextmanager
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears under its name only when the block ends without an error.
+    """Open a file for writing that appears under its name only if the block ends without an error.
 
-    Until then, and after any failure, what was there before is untouched.
+    Until then, and after any failure, an existing file is untouched.
 
     >>> import tempfile, pathlib
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "answer.txt"
@@ -82,7 +82,7 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: PathLike) -> None:
-    """Raise now, before long work begins, the error that writing ``path`` would end in."""
+    """Raise the error that writing ``path`` would end in, before any long work begins."""
     temporary, descriptor = _create_beside(Path(os.path.realpath(path)), path)
     os.close(descriptor)
     temporary.unlink()
@@ -109,15 +109,16 @@ def _create_beside(target: Path, shown: PathLike) -> tuple[Path, int]:
 
 
 def read_arrays(path: PathLike, required: Sequence[str] = (), optional: Sequence[str] = ()) -> Arrays:
-    """Read named arrays from an ``.npz`` file that nobody vouches for.
+    """Read named arrays from an untrusted ``.npz`` file.
 
-    Only plain arrays are read (numbers, booleans, text), never pickled objects. The size that each array declares is
-    compared with the bytes that are there, and what reading takes with the size of the file (`asot.data.expansion`).
+    Only plain arrays are read (numbers, booleans, strings), never pickled objects. The declared size of each array is
+    compared with the bytes that are there, and the memory for reading with the size of the file
+    (`asot.data.expansion`).
 
     Parameters
     ----------
-    path : path of the file
-    required, optional : names of arrays; a missing required one is an error. Others in the file are left alone.
+    path : path of the file required, optional : names of arrays; a missing required one is an error. Others in the file
+    are ignored.
     """
     with _open_zip(path) as archive:
         members = _members(archive, path)
@@ -207,7 +208,7 @@ def read_header(path: PathLike) -> dict[str, Any] | None:
 def check_kind(header: dict[str, Any], kind: str, path: PathLike) -> None:
     found = header.get("kind")
     if not isinstance(found, str) or found not in _KINDS:
-        raise ValueError(f"{path} holds {found!r}, which this version of asot does not know")
+        raise ValueError(f"{path} holds {found!r}, which is unknown to this version of asot")
     if found != kind:
         raise ValueError(f"{path} holds {_KINDS[found]}, not {_KINDS[kind]}")
 
@@ -230,7 +231,7 @@ def _open_zip(path: PathLike) -> Iterator[zipfile.ZipFile]:
 
 @contextlib.contextmanager
 def reading(path: PathLike) -> Iterator[IO[bytes]]:
-    """The file, open for reading, with errors a person can read."""
+    """The file, open for reading, with readable errors."""
     try:
         stream = open(path, "rb")  # noqa: SIM115 (only opening may be renamed, not what happens while it is open)
     except FileNotFoundError as error:
@@ -295,18 +296,18 @@ def _read_npy(stream: IO[bytes], size: int, what: str) -> NDArray[Any]:
 
 
 def _read_npy_header(head: bytes, what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether columns come first, type, and where the data begin."""
+    """Shape, whether columns come first, type, and where the data begins."""
     stream = io.BytesIO(head)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         shape, fortran, dtype = readers[np.lib.format.read_magic(stream)](stream)
-    except Exception as error:  # the header is a stranger's text: NumPy's parser may fail in any way
+    except Exception as error:  # the header is untrusted: NumPy's parser may fail in any way
         raise ValueError(f"{what} is not an array; the file is damaged or not what its name says") from error
     return shape, fortran, dtype, stream.tell()
 
 
 def _fill(flat: NDArray[Any], first: bytes, stream: IO[bytes]) -> NDArray[Any]:
-    """Copy the bytes in pieces, so that memory is used only as they really come."""
+    """Copy the bytes in pieces, so that memory is only used for bytes that are really there."""
     target = memoryview(flat.view(np.uint8).data) if len(flat) else memoryview(bytearray())
     done = len(first)
     target[:done] = first
@@ -320,9 +321,9 @@ def _fill(flat: NDArray[Any], first: bytes, stream: IO[bytes]) -> NDArray[Any]:
 
 
 def _needed(array: NDArray[Any]) -> int:
-    """Bytes that a number or a text in a file will have taken when it is part of a collection or a result.
+    """Bytes of memory for a number or a string in a file by the time it is part of a collection or a result.
 
-    Numbers become float64, are copied once and checked; masses are scaled, too.
+    Numbers become float64 and are copied once and checked; masses are also scaled.
     """
     if array.dtype.kind in "US":
         return 3 * array.nbytes
@@ -335,7 +336,7 @@ def _is_text(flat: NDArray[Any]) -> bool:
 
 
 def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Ids that a file can hold: numbers and text as they are, all else as text."""
+    """Ids that a file can hold: numbers and strings as they are, everything else as strings."""
     if ids.dtype.kind in PLAIN_KINDS:
         return ids
     texts = text_array([str(entry) for entry in ids])
@@ -346,7 +347,8 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold of a value: NumPy scalars and arrays become numbers and lists, the unknown its text."""
+    """What JSON can hold of a value: NumPy scalars and arrays become numbers and lists, and unknown objects become
+    strings."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -362,7 +364,7 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def naming(path: PathLike) -> Iterator[None]:
-    """Begin the messages about what a file holds with the file."""
+    """Put the name of the file in front of messages about its content."""
     try:
         yield
     except ValueError as error:

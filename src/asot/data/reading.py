@@ -1,8 +1,8 @@
-"""Reading the parts of a collection: points, offsets, masses, ids and labels, checked, and owned from then on.
+"""Reads and checks the parts of a collection: points, offsets, masses, ids and labels, which it owns from then on.
 
-A collection does not change. So what is read here is a copy, unless the memory behind it can never be written to, such
-as a file that is mapped for reading. Labeled columns (pandas) are put in the order of the points' own index first,
-because a label belongs to its row and not to its place.
+A collection never changes. So what is read here is a copy, unless the memory behind it can never be written to, such as
+a memory-mapped read-only file. Columns with a pandas index are first put in the order of the points' index, because a
+label belongs to its row and not to its position.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from asot.validation import FloatArray, to_array, to_float_array
 
 _PADDING = 4
-"""NumPy gives every text of an array the room of the longest. Beyond this many times their own length, and a megabyte,
-texts are kept as Python objects."""
+"""NumPy gives every string in an array the space of the longest. Beyond this many times their own length, and a
+megabyte, strings are kept as Python objects."""
 
 
 def read_points(points: Any) -> FloatArray:
@@ -61,7 +61,7 @@ def read_offsets(offsets: Any, n_points: int, ids: Any = None) -> NDArray[np.int
 
 
 def read_ids(ids: Any, n: int) -> NDArray[Any] | None:
-    """Names (N,), a copy: numbers and text as NumPy keeps them, everything else as objects."""
+    """Names (N,), a copy: numbers and strings as NumPy keeps them, everything else as objects."""
     if ids is None:
         return None
     if isinstance(ids, str) or not hasattr(ids, "__len__"):
@@ -82,15 +82,15 @@ def label_of(i: int, ids: Any) -> str:
     """How messages call distribution i."""
     if ids is None or i >= len(ids):
         return f"distribution {i}"
-    name = getattr(ids, "iloc", ids)[i]  # a pandas column is asked for its place, not for its index
+    name = getattr(ids, "iloc", ids)[i]  # a pandas column by position, not by index
     return f"distribution {i} ({str(name)!r})"
 
 
 def text_array(texts: Sequence[str]) -> NDArray[Any]:
-    """Texts as an array, of objects where one long text would blow up the others."""
+    """Strings as an array, of objects if one long string would blow up the others."""
     lengths = [len(text) for text in texts]
     padded, needed = max(lengths, default=0) * len(lengths), sum(lengths)
-    if padded <= _PADDING * needed + 2**18:  # four bytes a letter
+    if padded <= _PADDING * needed + 2**18:  # four bytes per character
         return np.array(texts, dtype=np.str_)
     return np.array(texts, dtype=object)
 
@@ -99,7 +99,7 @@ def text_array(texts: Sequence[str]) -> NDArray[Any]:
 
 
 def own_floats(values: Any, name: str) -> FloatArray:
-    """Numbers as float32 or float64 in memory that nobody else can write to; a copy only where it is needed."""
+    """Numbers as float32 or float64 in memory that nobody else can write to; copied only if necessary."""
     seen = to_array(values, name)
     array = to_float_array(seen, name, keep_float32=True)
     is_new = isinstance(values, (list, tuple)) or not np.may_share_memory(array, seen)
@@ -107,7 +107,8 @@ def own_floats(values: Any, name: str) -> FloatArray:
 
 
 def _is_constant(array: NDArray[Any]) -> bool:
-    """Whether the memory behind an array is read-only at its root. A mere flag of NumPy's can be turned back."""
+    """Whether the memory behind an array is read-only at its root. NumPy's flag alone is not enough, because it can be
+    reset."""
     root: Any = array
     while isinstance(root, np.ndarray):
         root = root.base
@@ -122,7 +123,7 @@ def _is_constant(array: NDArray[Any]) -> bool:
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """A read-only view, which cannot be made writeable while its base is not."""
     if isinstance(array.base, np.ndarray) and not array.base.flags.writeable:
-        return array  # it is one
+        return array  # it already is one
     array.flags.writeable = False
     return array.view()
 
@@ -131,7 +132,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> Any:
-    """Labeled values in the order of the rows of a labeled reference; anything without an index goes by place."""
+    """Labeled values in the order of the rows of a labeled reference; anything without an index goes by position."""
     if not (hasattr(values, "reindex") and hasattr(reference, "reindex")):
         return values
     mine, theirs = values.index, reference.index
@@ -146,7 +147,7 @@ def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> A
 
 
 def factorized(labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The labels that occur, in order, and for every point the place of its label among them."""
+    """The labels that occur, in order, and the index of every point's label among them."""
     if hasattr(labels, "cat") and hasattr(labels.cat, "codes"):  # pandas, categorical
         return _of_categories(labels, n_points)
     names = to_array(labels, "labels")
@@ -156,7 +157,7 @@ def factorized(labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[np.int
     if missing.any():
         raise ValueError(f"label {int(np.argmax(missing))} is missing ({names[missing][0]}); every point needs one")
     try:
-        if names.dtype.kind in "OUT":  # text: looked up in a table, and only what is distinct is sorted
+        if names.dtype.kind in "OUT":  # strings: looked up in a table, and only the distinct ones are sorted
             return _of_texts(names)
         unique, group = np.unique(names, return_inverse=True)
     except TypeError as error:

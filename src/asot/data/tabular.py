@@ -1,7 +1,7 @@
-"""Collections from tables: one row per point, with a column that tells the distribution.
+"""Collections from tables: one row per point, with a column that names the distribution.
 
-``id`` (or the first column) names the distribution, ``mass`` is optional, every other column is a coordinate. Rows of
-one id need not be neighbors. Each error names the file, and the line or the column.
+``id`` (or the first column) names the distribution, ``mass`` is optional, every other column is a coordinate. Rows with
+the same id need not be adjacent. Each error names the file, and the line or the column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def load_csv(path: PathLike) -> Distributions:
         names = [name.strip() for name in next(rows, [])]
         id_column, mass_column = _csv_columns(names, path)
         coordinates = [c for c in range(len(names)) if c not in (id_column, mass_column)]
-        place: dict[str, int] = {}  # every id once, however long it is and however often it comes
+        place: dict[str, int] = {}  # every id once, no matter how long or how frequent it is
         group, numbers, masses = array.array("q"), array.array("d"), array.array("d")
         for row in rows:
             if not row:
@@ -53,7 +53,7 @@ def load_csv(path: PathLike) -> Distributions:
 def _grouped(
     points: NDArray[Any], names: list[Any], group: NDArray[np.int64], masses: NDArray[Any] | None
 ) -> Distributions:
-    """A collection from points (n, d), the distinct ids, and for every point the place of its own; in order of ids."""
+    """A collection from points (n, d), the distinct ids, and the index of every point's id; in order of ids."""
     labels = text_array(names) if all(type(name) is str for name in names) else np.asarray(names)
     order, rank = factorized(labels, len(names))
     return Distributions._taken(*group_points(points, order, rank[group], masses))
@@ -83,7 +83,7 @@ def _table_columns(D: Distributions, path: PathLike) -> dict[str, NDArray[Any]]:
     ids = plain_ids(D.ids)
     if len(np.unique(ids)) < len(ids):
         raise ValueError(
-            f"cannot write {path}: distributions share an id, and a table tells them apart by it; use .npz"
+            f"cannot write {path}: several distributions have the same id, but a table needs unique ids; use .npz"
         )
     columns = {"id": np.repeat(ids, D.sizes), **{f"x{c}": D.points[:, c] for c in range(D.dim)}}
     is_uniform = np.array_equal(D.masses, np.repeat(1.0 / D.sizes, D.sizes)) and (D.totals == 1.0).all()
@@ -95,7 +95,7 @@ def _table_columns(D: Distributions, path: PathLike) -> dict[str, NDArray[Any]]:
 
 
 def summarize_distances(path: PathLike) -> str | None:
-    """A sentence about a CSV file of distances that asot wrote, or None when the columns are not those of one."""
+    """A description of a CSV file of distances that asot wrote, or None if the columns are different."""
     with csv_rows(path) as rows:
         if next(rows, [])[:3] != ["id_i", "id_j", "distance"]:
             return None
@@ -207,7 +207,8 @@ def load_parquet(path: PathLike) -> Distributions:
             file = pyarrow.parquet.ParquetFile(stream, read_dictionary=[names[id_column]])
             if file.metadata.num_rows == 0:
                 raise ValueError(f"{path} is empty: it has no rows")
-            # Runs and dictionaries make rows of next to no bytes; as numbers they are eight bytes a cell, and copied.
+            # With runs and dictionaries, rows take almost no bytes; as numbers they take eight bytes per cell, and are
+            # copied.
             declared = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
             check_expansion(file.metadata.num_rows * (24 * len(names) + 64) + 2 * max(0, declared), path)
             table = file.read(columns=names)
@@ -233,7 +234,7 @@ def _need_pyarrow(what: str) -> Any:
 
 
 def _check_parquet_types(schema: Any, names: list[str], ids: str, path: PathLike) -> None:
-    """Refuse columns of a wrong type before any of them is read."""
+    """Refuse columns of the wrong type before any of them is read."""
     from pyarrow import types
 
     for name in names:
@@ -246,7 +247,7 @@ def _check_parquet_types(schema: Any, names: list[str], ids: str, path: PathLike
 
 
 def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], NDArray[np.int64]]:
-    """The distinct ids, and for every row the place of its own."""
+    """The distinct ids, and the index of every row's id among them."""
     encoded = table.column(name).combine_chunks()
     if hasattr(encoded, "chunks"):
         encoded = encoded.chunk(0) if encoded.num_chunks else encoded

@@ -1,8 +1,8 @@
-"""Temporary files that are cleaned up even when their process was killed.
+"""Temporary files that are cleaned up even if their process was killed.
 
-A process holds a lock on the temporary file it writes, and the system takes the lock away when the process ends, in
-whatever way. So a file whose lock can be had belongs to nobody, and the next process that writes to the folder removes
-it. Where the system has no such locks (Windows), a file that somebody has open cannot be removed anyway.
+A process holds a lock on the temporary file it writes, and the system releases the lock when the process ends, however
+it ends. So a file whose lock is free has no owner, and the next process that writes to the folder removes it. Where the
+system has no such locks (Windows), an open file cannot be removed anyway.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ except ImportError:
 
 _PREFIX, _SUFFIX = ".asot-", ".tmp"
 _looked_at: set[tuple[int, Path]] = set()
-"""Folders that this process has tidied: once is enough, and looking through a large folder takes time."""
+"""Folders that this process has cleaned up: once is enough, because scanning a large folder takes time."""
 
 
 def create_owned(folder: Path) -> tuple[Path, int]:
@@ -29,11 +29,11 @@ def create_owned(folder: Path) -> tuple[Path, int]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         if fcntl is None or not _lock(descriptor) or os.fstat(descriptor).st_nlink > 0:
             return path, descriptor
-        os.close(descriptor)  # somebody tidied up between the two calls, and took it for an orphan
+        os.close(descriptor)  # another process cleaned up between the two calls, and removed it as an orphan
 
 
 def remove_orphans(folder: Path) -> None:
-    """Remove the temporary files of processes that are no more. Whatever cannot be removed stays."""
+    """Remove the temporary files of processes that have ended. Whatever cannot be removed stays."""
     if (os.getpid(), folder) in _looked_at:
         return
     _looked_at.add((os.getpid(), folder))
@@ -57,7 +57,7 @@ def _remove_if_orphan(path: str) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether the lock of a file is ours now: not while its process lives, nor where the file system has none."""
+    """Whether we now hold the lock of a file: not while its process lives, nor if the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

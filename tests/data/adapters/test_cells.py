@@ -47,7 +47,7 @@ def test_the_collection_is_its_own(adata):
 
 def test_matrices_and_layers_may_be_used_and_sparse_ones_are_announced(adata):
     assert Distributions.from_anndata(adata, "sample", use_rep="counts").dim == 8
-    with pytest.warns(UserWarning, match="'X' is sparse and becomes dense: 60 × 8 numbers"):
+    with pytest.warns(UserWarning, match="'X' is sparse and is made dense: 60 × 8 numbers"):
         D = Distributions.from_anndata(adata, "sample", use_rep="X")
     assert Distributions.from_groups(adata.X.toarray(), adata.obs["sample"]) == D
     adata.obsm["frame"] = pandas.DataFrame(adata.obsm["X_pca"], index=adata.obs_names)
@@ -62,7 +62,7 @@ def test_views_and_files_give_the_same(adata, tmp_path, monkeypatch):
     adata.write_h5ad(tmp_path / "a.h5ad")
     backed = anndata.read_h5ad(tmp_path / "a.h5ad", backed="r")
     assert Distributions.from_anndata(backed, "sample") == D
-    with pytest.warns(UserWarning, match="becomes dense"):
+    with pytest.warns(UserWarning, match="is made dense"):
         stored = Distributions.from_anndata(backed, "sample", use_rep="X")
     assert Distributions.from_groups(adata.X.toarray(), adata.obs["sample"]) == stored
     backed.file.close()

@@ -100,7 +100,7 @@ def test_labels_of_weisfeiler_and_lehman_tell_what_they_can():
 def test_features_may_be_a_function():
     degrees = Distributions.from_graphs(some_graphs(), features=lambda g: [[d] for _, d in g.degree()])
     assert degrees.dim == 1
-    with pytest.raises(ValueError, match=r"features must return a row for every node \(n, d\); graph 0 has"):
+    with pytest.raises(ValueError, match=r"features must return one row per node \(n, d\); graph 0 has"):
         Distributions.from_graphs(some_graphs(), features=lambda g: [1.0])
 
 
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_told():
             r"graph 1 has an edge \(0, 7\), but its nodes are numbered 0 to 2",
         ),
         (lambda: made(InMemory([good, bad])), r"graph 1 has an edge \(0, 7\)"),
-        (lambda: made([good, nx.path_graph(3)]), "graph 1 is a Graph, but graph 0 is of PyTorch"),
+        (lambda: made([good, nx.path_graph(3)]), "graph 1 is a Graph, but graph 0 is from PyTorch"),
         (lambda: made([nx.path_graph(3), empty]), "graph 1 has no node"),
         (lambda: made([nx.DiGraph([(0, 1)])]), "graph 0 is directed"),
         (lambda: made([nx.path_graph(3)], attributes="z"), "node 0 has no attribute 'z'"),
@@ -130,7 +130,7 @@ def test_what_is_wrong_is_told():
         (lambda: made([good], edge_weight="w"), "graph 0 has no edge attribute 'w'"),
         (lambda: made([nx.path_graph(2)], edge_weight="w"), r"the 'w' of edge \(0, 1\) is None"),
         (lambda: made([good], features="gin"), "features must be one of 'sum', 'mean', 'wl'"),
-        (lambda: made([good], features="wl", eps=1.0), "eps belongs to features='sum'"),
+        (lambda: made([good], features="wl", eps=1.0), "eps only applies to features='sum'"),
         (
             lambda: made([as_data(nx.path_graph(2), np.full((2, 1), np.nan))]),
             "'x' is nan at node 0",

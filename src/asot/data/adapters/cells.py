@@ -1,7 +1,7 @@
 """AnnData in and out: a sample is the distribution of its cells, and distances between samples are an AnnData again.
 
-Cells are gathered into their samples in one pass. A matrix that is sparse, or still on disk, comes in blocks of rows,
-so that beside the result only a block is in memory.
+Cells are gathered into their samples in one pass. A matrix that is sparse, or still on disk, is read in blocks of rows,
+so that besides the result only one block is in memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from asot.data.reading import factorized, in_order_of
 from asot.validation import FloatArray, refuse_what_cannot_fit, to_float_array
 
 _BLOCK = 2**24
-"""Numbers of a sparse or stored matrix that are made dense at a time."""
+"""How many numbers of a sparse or stored matrix are made dense at a time."""
 
 
 def flatten_anndata(adata: Any, groupby: str, use_rep: str, masses: Any) -> Flat:
@@ -70,14 +70,14 @@ def _gathered(matrix: Any, order: NDArray[np.int64] | None, name: str) -> FloatA
     if hasattr(matrix, "reindex"):  # a data frame in obsm
         matrix = matrix.to_numpy()
     if getattr(matrix, "ndim", 2) != 2:
-        raise ValueError(f"{name!r} must hold a row for every cell; found shape {matrix.shape}")
+        raise ValueError(f"{name!r} must have one row per cell; found shape {matrix.shape}")
     if isinstance(matrix, np.ndarray):
         dense = to_float_array(np.asarray(matrix), repr(name), keep_float32=True)
         if order is not None:
             return dense[order]
         return dense.copy() if np.may_share_memory(dense, matrix) else dense
     if _is_sparse(matrix) and hasattr(matrix, "to_memory"):
-        matrix = matrix.to_memory()  # from a file: it is smaller there than what it becomes
+        matrix = matrix.to_memory()  # from a file, where it is smaller than the dense result
     n, d = matrix.shape
     dtype = np.dtype(np.float32 if matrix.dtype in (np.float32, np.float16) else np.float64)
     size = n * d * dtype.itemsize
@@ -85,8 +85,8 @@ def _gathered(matrix: Any, order: NDArray[np.int64] | None, name: str) -> FloatA
     refuse_what_cannot_fit(size, f"{name!r} as a dense matrix ({n:,} × {d:,})", advice)
     if _is_sparse(matrix):
         warnings.warn(
-            f"{name!r} is sparse and becomes dense: {n:,} × {d:,} numbers, {size / 1e6:,.0f} MB; distances between "
-            "cells in a few principal components are faster and mean more",
+            f"{name!r} is sparse and is made dense: {n:,} × {d:,} numbers, {size / 1e6:,.0f} MB; distances between "
+            "cells in a few principal components are faster and more meaningful",
             stacklevel=5,
         )
     place = np.arange(n)

@@ -1,13 +1,13 @@
-"""Persistence diagrams: each is a set of points (birth, death), and a point weighs 1.
+"""Persistence diagrams: each is a set of points (birth, death), and each point has mass 1.
 
 What the libraries do with special points:
 
-* points on the diagonal say nothing; they are left out;
-* an empty diagram becomes one point on the diagonal, which costs nothing to leave unmatched, so that its distance from
-  another one is what that one's points cost alone;
+* points on the diagonal carry no information; they are left out;
+* an empty diagram becomes one point on the diagonal, which costs nothing to leave unmatched, so its distance to another
+  diagram is the cost of that diagram's points alone;
 * points at infinity (features that never die) have no distance to the diagonal. GUDHI matches them with each other, and
   gives infinity where their numbers differ; with ``keep_essential_parts=False`` it leaves them out, as persim does.
-  Here the caller says what becomes of them.
+  Here the caller decides.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _read_one(i: int, diagram: Any, infinity: float | str | None, ids: Any) -> N
             raise ValueError(
                 f"{name} has a point at infinity ({points[endless][0].tolist()}), whose distance to the diagonal is "
                 "infinite; pass infinity='drop' to leave such points out (GUDHI with keep_essential_parts=False, "
-                "persim) or the number that stands for infinity, such as the largest value of the filtration"
+                "persim) or a number to replace infinity with, such as the largest value of the filtration"
             )
         if infinity == "drop":
             points = points[~endless]

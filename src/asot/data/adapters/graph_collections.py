@@ -1,7 +1,8 @@
 """Collections of graphs, from networkx and PyTorch Geometric: read into flat arrays once, then given features.
 
-Reading and features are apart. Whatever the library, a collection of graphs is the flat arrays of `FlatGraphs`; a data
-set of PyTorch Geometric holds them already. The features are then one sparse product per round for all graphs together.
+Reading is separate from computing features. Whatever the library, a collection of graphs becomes the flat arrays of
+`FlatGraphs`; a PyTorch Geometric data set already holds them. Computing the features then takes one sparse product per
+round for all graphs together.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class FlatGraphs:
     """n nodes in N graphs, one graph after the other, and m listed edges."""
 
     offsets: NDArray[np.int64]  # (N + 1,)
-    start: FloatArray  # (n, d) what nodes begin with
+    start: FloatArray  # (n, d) what nodes start with
     edges: NDArray[np.int64]  # (2, m) nodes from 0 over the whole collection
     weights: NDArray[Any] | None  # (m,)
 
@@ -41,11 +42,11 @@ def flatten_graphs(
     kind = as_choice("sum" if features is None else features, "features", ("sum", "mean", "wl"))
     steps, extra = as_rounds(rounds), as_eps(eps)
     if extra and kind != "sum":
-        raise ValueError(f"eps belongs to features='sum'; with {kind!r} leave it at 0")
+        raise ValueError(f"eps only applies to features='sum'; with {kind!r} leave it at 0")
     flat = read_graphs(graphs, attributes, edge_weight)
     if kind == "wl":
         if flat.weights is not None:
-            raise ValueError("features='wl' counts neighbors and has no use for edge_weight")
+            raise ValueError("features='wl' counts neighbors and does not use edge_weight")
         return _labels_of_neighborhoods(flat, steps), flat.offsets
     return _aggregated(flat, steps, kind, extra), flat.offsets
 
@@ -68,7 +69,7 @@ def read_graphs(graphs: Any, attributes: str | None, edge_weight: str | None) ->
     if hasattr(listed[0], "nodes"):
         return _of_networkx(listed, attributes, edge_weight)
     kind = type(listed[0]).__name__
-    raise ValueError(f"graphs must be graphs of networkx or PyTorch Geometric; entry 0 is a {kind}")
+    raise ValueError(f"graphs must be networkx or PyTorch Geometric graphs; entry 0 is a {kind}")
 
 
 def _as_list(graphs: Any) -> list[Any]:
@@ -85,9 +86,9 @@ def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArra
     for number, graph in enumerate(_as_list(graphs)):
         block = to_float_array(function(graph), f"the features of graph {number}", keep_float32=True)
         if block.ndim != 2 or 0 in block.shape:
-            raise ValueError(f"features must return a row for every node (n, d); graph {number} has {block.shape}")
+            raise ValueError(f"features must return one row per node (n, d); graph {number} has {block.shape}")
         if blocks and block.shape[1] != blocks[0].shape[1]:
-            raise ValueError(f"graph {number} has {block.shape[1]} features a node, but graph 0 {blocks[0].shape[1]}")
+            raise ValueError(f"graph {number} has {block.shape[1]} features per node, not {blocks[0].shape[1]}")
         blocks.append(block)
     return np.concatenate(blocks), np.cumsum([0, *(len(block) for block in blocks)])
 
@@ -96,7 +97,8 @@ def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArra
 
 
 def _of_data_set(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
-    """A data set in memory is flat already: ``_data`` holds the arrays of all graphs, ``slices`` where they begin."""
+    """A data set in memory is already flat: ``_data`` holds the arrays of all graphs, and ``slices`` says where they
+    begin."""
     data, slices = graphs._data, graphs.slices
     if getattr(graphs, "_indices", None) is not None or slices is None:  # a part of it, or a single graph
         return _of_data_list([graphs[i] for i in range(len(graphs))], attributes, edge_weight)
@@ -134,12 +136,12 @@ def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | 
     sizes: list[int] = []
     for number, data in enumerate(listed):
         if not hasattr(data, "edge_index"):
-            raise ValueError(f"graph {number} is a {type(data).__name__}, but graph 0 is of PyTorch Geometric")
+            raise ValueError(f"graph {number} is a {type(data).__name__}, but graph 0 is from PyTorch Geometric")
         if key is not None and getattr(data, key, None) is None:
             raise ValueError(f"graph {number} has no {key!r}, but graph 0 has")
         block = np.ones((int(data.num_nodes or 0), 1)) if key is None else _node_values(data[key], key)
         if starts and block.shape[1] != starts[0].shape[1]:
-            raise ValueError(f"graph {number} has {block.shape[1]} features a node, but graph 0 {starts[0].shape[1]}")
+            raise ValueError(f"graph {number} has {block.shape[1]} features per node, not {starts[0].shape[1]}")
         starts.append(block)
         ends.append(_edge_index(data, f"graph {number}"))
         sizes.append(len(block))
@@ -199,9 +201,9 @@ def _of_networkx(listed: list[Any], attributes: str | None, edge_weight: str | N
     sizes: list[int] = []
     for number, graph in enumerate(listed):
         if not hasattr(graph, "nodes") or not hasattr(graph, "is_directed"):
-            raise ValueError(f"graph {number} is a {type(graph).__name__}, but graph 0 is of networkx")
+            raise ValueError(f"graph {number} is a {type(graph).__name__}, but graph 0 is from networkx")
         if graph.is_directed():
-            raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if its directions do not count")
+            raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if directions do not matter")
         place = {node: len(values) + i for i, node in enumerate(graph.nodes)}
         values.extend(1.0 if attributes is None else _of_node(graph, node, attributes, number) for node in place)
         sizes.append(len(place))
@@ -236,13 +238,13 @@ def _start_of_values(values: list[Any], name: str) -> FloatArray:
     try:
         table = np.array([np.asarray(value, dtype=np.float64).ravel() for value in values])
     except (TypeError, ValueError) as error:
-        raise ValueError(f"the attribute {name!r} is not of one kind or length in all nodes: {error}") from error
+        raise ValueError(f"the attribute {name!r} must have the same type and length in all nodes: {error}") from error
     return _checked_start(table, name)
 
 
 def _of_tu(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     if edge_weight is not None:
-        raise ValueError("graphs of a TU set have no edge weights here; leave out edge_weight")
+        raise ValueError("the graphs of a TU set are read without edge weights; leave out edge_weight")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(graphs.graph))])
     order = np.argsort(graphs.graph, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
@@ -255,7 +257,7 @@ def _of_tu(graphs: Any, attributes: str | None, edge_weight: str | None) -> Flat
 
 def _checked_start(start: FloatArray, name: str) -> FloatArray:
     if start.ndim != 2 or 0 in start.shape:
-        raise ValueError(f"{name!r} must hold a row of numbers for every node; found shape {start.shape}")
+        raise ValueError(f"{name!r} must hold one row of numbers per node; found shape {start.shape}")
     finite = np.isfinite(start)
     if not finite.all():
         node, column = first_false(finite)
@@ -267,7 +269,7 @@ def _check_sizes(offsets: NDArray[np.int64]) -> None:
     sizes = np.diff(offsets)
     if len(sizes) == 0 or sizes.min() == 0:
         number = int(np.argmin(sizes)) if len(sizes) else 0
-        raise ValueError(f"graph {number} has no node; drop it, a distribution needs at least one point")
+        raise ValueError(f"graph {number} has no nodes; drop it, a distribution needs at least one point")
 
 
 def _check_ends(ends: NDArray[np.int64], offsets: NDArray[np.int64], owner: NDArray[np.int64]) -> None:
@@ -301,7 +303,7 @@ def _neighbors(flat: FlatGraphs, dtype: Any) -> Any:
 
 
 def _aggregated(flat: FlatGraphs, rounds: int, kind: str, eps: float) -> FloatArray:
-    """(n, (rounds + 1) d): what nodes begin with and the result of every round."""
+    """(n, (rounds + 1) d): what nodes start with and the result of every round."""
     x = flat.start
     n, d = x.shape
     size = n * (rounds + 1) * d * x.itemsize
@@ -317,7 +319,7 @@ def _aggregated(flat: FlatGraphs, rounds: int, kind: str, eps: float) -> FloatAr
             around = neighbors @ x
             if kind == "sum":
                 x = x.dtype.type(1.0 + eps) * x + around
-            else:  # a node without neighbors stays what it is
+            else:  # a node without neighbors keeps its features
                 x = np.where(degree > 0, (x + around / degree) * x.dtype.type(0.5), x)
         if not np.isfinite(x).all():
             raise ValueError(f"features overflow {x.dtype} in round {r} of {rounds}; use fewer rounds")
@@ -326,7 +328,7 @@ def _aggregated(flat: FlatGraphs, rounds: int, kind: str, eps: float) -> FloatAr
 
 
 def _labels_of_neighborhoods(flat: FlatGraphs, rounds: int) -> FloatArray:
-    """(n, rounds + 1): after r rounds two nodes have one label exactly if they look alike up to r steps away."""
+    """(n, rounds + 1): after r rounds, two nodes have the same label exactly if they look alike up to r steps away."""
     neighbors = _neighbors(flat, np.float64)
     _, label = np.unique(flat.start, axis=0, return_inverse=True)
     found = np.empty((len(label), rounds + 1))

@@ -1,8 +1,8 @@
-"""Graphs as distributions: a graph is the bag of its nodes, and a node is what its neighborhood looks like.
+"""Graphs as distributions: a graph is the bag of its nodes, and a node is described by its neighborhood.
 
-A node starts with features x, most often its one-hot label. Then x ← (1 + ε) x + Σ_neighbors x is repeated, and the
-results of all rounds are put side by side. After r rounds, two nodes with equal features have seen equal neighborhoods
-up to r steps away, as far as sums can tell. There is nothing to learn in this.
+A node starts with features x, usually its one-hot label. Then x ← (1 + ε) x + Σ_neighbors x is repeated, and the
+results of all rounds are concatenated. After r rounds, two nodes with equal features have equal neighborhoods up to r
+steps away, as far as sums can tell. Nothing is learned.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from asot.validation import FloatArray, first_false, refuse_what_cannot_fit, to_
 
 
 def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> FloatArray:
-    """Features of nodes that tell what is around them.
+    """Features that describe the neighborhood of every node.
 
     Parameters
     ----------
     x : (n, d) float
         What every node starts with. float32 stays float32, everything else becomes float64.
     edges : (m, 2) int
-        Pairs of nodes, counted from 0. Edges have no direction and no weight: one that is listed twice, in the same or
-        in the other direction, counts once. A node with an edge to itself is one of its own neighbors.
+        Pairs of nodes, counted from 0. Edges are undirected and unweighted: one that is listed twice, in the same or
+        the other direction, counts once. A node with a self-loop is one of its own neighbors.
     rounds : int
         How often x ← (1 + eps) x + Σ_neighbors x is applied.
     eps : float
-        Extra weight of a node against its neighbors.
+        Extra weight of a node relative to its neighbors.
 
     Returns
     -------
     (n, (rounds + 1) d) float
-        The start and the result of every round, side by side.
+        The start and the result of every round, concatenated.
 
     Examples
     --------
@@ -55,17 +55,17 @@ def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> 
 def from_pyg(x: Any, edge_index: Any, batch: Any = None, *, rounds: int = 4, eps: float = 0.0) -> Distributions:
     """A collection from the arrays of a PyTorch Geometric batch: every graph is the bag of its nodes' features.
 
-    NumPy arrays do as well as tensors, on any device. PyTorch Geometric itself is not needed.
+    Takes NumPy arrays, or tensors on any device. PyTorch Geometric itself is not needed.
 
     Parameters
     ----------
     x : (n, d) float
         What every node starts with.
     edge_index : (2, m) int
-        The two ends of every edge. Direction does not count, see `graph_features`.
+        The two ends of every edge. Direction does not matter, see `graph_features`.
     batch : (n,) int, optional
-        The graph of every node, 0 to N - 1; by default there is one graph. If it is not sorted, the graphs come in the
-        order of their numbers all the same, and nodes stay in order within a graph.
+        The graph of every node, 0 to N - 1; by default there is one graph. If it is not sorted, the graphs still come
+        out in the order of their numbers, and nodes stay in order within a graph.
     rounds, eps : int, float
         See `graph_features`.
 
@@ -104,14 +104,14 @@ def from_networkx(
     Parameters
     ----------
     graphs : iterable of networkx graphs
-        Nodes may be anything. Directed graphs are refused, because neighbors here have no direction. Parallel edges
-        count once, weights do not count, and a node with an edge to itself is one of its own neighbors.
+        Nodes may be anything. Directed graphs are refused, because edges are treated as undirected. Parallel edges
+        count once, weights are ignored, and a node with a self-loop is one of its own neighbors.
     label : str, optional
-        The node attribute that holds a node's label; nodes start with their one-hot label. By default all nodes start
-        alike, with the number 1, and only the structure tells.
+        The node attribute that holds a node's label; nodes start with their one-hot label. By default, all nodes start
+        with the number 1, and only the structure tells graphs apart.
     known : sequence, optional
-        All labels, each once, in the order of their columns. By default those that occur, sorted. Give it to make
-        collections that are compared with each other.
+        All labels, each once, in the order of their columns. By default, those that occur, sorted. Pass it if you want
+        to compare several collections.
     rounds, eps : int, float
         See `graph_features`.
 
@@ -124,7 +124,7 @@ def from_networkx(
     if hasattr(graphs, "nodes"):
         raise ValueError("graphs must be a list of networkx graphs; for a single graph pass [graph]")
     if known is not None and label is None:
-        raise ValueError("known lists labels, but no label is read; name the node attribute that holds it")
+        raise ValueError("known lists labels, but no label is read; pass label= with the node attribute that holds it")
     labels: list[Any] = []
     edges: list[tuple[int, int]] = []
     sizes: list[int] = []
@@ -167,7 +167,7 @@ def group_nodes(points: FloatArray, graph: NDArray[np.int64], n_graphs: int) -> 
 
 
 def check_edges_stay_inside(edges: NDArray[np.int64], graph: NDArray[np.int64], what: str, first: int = 0) -> None:
-    """Raise ValueError for an edge (m, 2) that ends at no node or in another graph; ``first`` is where counting begins.
+    """Raise ValueError for an edge (m, 2) to a missing node or to another graph; ``first`` is the first index.
 
     Messages count edges, nodes and graphs as the source does.
     """
@@ -288,9 +288,9 @@ def _check_networkx(graph: Any, number: int) -> None:
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
         raise ValueError(f"graphs must be networkx graphs; entry {number} is {type(graph).__name__}")
     if graph.is_directed():
-        raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if its directions do not count")
+        raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if directions do not matter")
     if len(graph.nodes) == 0:
-        raise ValueError(f"graph {number} has no node; drop it, a distribution needs at least one point")
+        raise ValueError(f"graph {number} has no nodes; drop it, a distribution needs at least one point")
 
 
 def _label_of(graph: Any, node: Any, label: str, number: int) -> Any:

@@ -12,7 +12,7 @@ from asot.validation import first_false, to_float_array
 
 
 def flatten_images(stack: Any, ids: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Positions (H W, 2) of all pixels, and which of them every image (H, W) has ink at."""
+    """Positions (H W, 2) of all pixels, and the pixels where each image (H, W) has ink."""
     images = to_float_array(stack, "stack", keep_float32=True)
     if images.ndim != 3 or 0 in images.shape:
         hint = "; turn colors into gray first, such as stack.mean(axis=-1)" if images.ndim == 4 else ""

@@ -1,6 +1,6 @@
-"""Tables as collections: pandas, polars, Arrow and whatever else narwhals reads, by the names of columns.
+"""Tables as collections: pandas, polars, Arrow and anything else that narwhals reads, by column name.
 
-Columns are gathered one at a time into the points, so that beside the result no more than one column is in memory.
+Columns are copied into the points one at a time, so that besides the result only one column is in memory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _as_frame(table: Any) -> Any:
         frame = narwhals.from_native(table)
     except TypeError as error:
         raise ValueError(
-            f"table must be a data frame of pandas, polars or Arrow; found {type(table).__name__}. For an AnnData use "
+            f"table must be a pandas, polars or Arrow table; found {type(table).__name__}. For an AnnData use "
             "from_anndata, for an array from_groups"
         ) from error
     if isinstance(frame, narwhals.LazyFrame):
@@ -60,7 +60,7 @@ def _as_frame(table: Any) -> Any:
 def _labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     missing = column.is_null().to_numpy()
     if missing.any():
-        raise ValueError(f"column {name!r} is missing in row {int(np.argmax(missing))}; every point needs a name")
+        raise ValueError(f"column {name!r} is missing in row {int(np.argmax(missing))}; every point needs one")
     native = column.to_native()
     return factorized(native if hasattr(native, "cat") and hasattr(native, "iloc") else column.to_numpy(), len(column))
 
@@ -107,7 +107,7 @@ def _flatten_nested(frame: Any, by: str, names: list[str], masses: str | None) -
         _check_lengths(offsets, others, names[0], name)
         coordinates.append(part)
     if any(part.ndim > 1 for part in coordinates) and len(names) > 1:
-        raise ValueError(f"column {names[0]!r} holds whole points; name it alone")
+        raise ValueError(f"column {names[0]!r} holds whole points; pass no other column")
     points = coordinates[0] if coordinates[0].ndim == 2 else np.column_stack(coordinates)
     given = None
     if masses is not None:
@@ -145,5 +145,5 @@ def _check_lengths(mine: NDArray[np.int64], others: NDArray[np.int64], first: st
         row = int(np.argmax(np.diff(mine) != np.diff(others)))
         raise ValueError(
             f"row {row} has {int(np.diff(mine)[row])} entries in column {first!r} and {int(np.diff(others)[row])} in "
-            f"{second!r}; they must be as many"
+            f"{second!r}; both must have the same number"
         )

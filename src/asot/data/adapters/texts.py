@@ -1,6 +1,6 @@
-"""Documents as distributions: a word is a point, where its vector lies, and its count is the mass.
+"""Documents as distributions: a word is a point at its vector, and its count is the mass.
 
-Only the vectors of words that occur are kept, and each of them once.
+Only the vectors of words that occur are stored, each of them once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Flat = tuple[FloatArray, NDArray[Any], NDArray[Any], NDArray[np.float64], Any]
 def flatten_texts(
     documents: Any, vectors: Any, words: Sequence[str] | None, idf: bool, norm: bool, unknown: str, ids: Any
 ) -> Flat:
-    """Vectors (V, d) of the words that occur, the place of every word of every document among them, and the rest."""
+    """Vectors (V, d) of the words that occur, the index of every word of every document among them, and the rest."""
     as_choice(unknown, "unknown", ("warn", "drop", "raise"))
     if hasattr(documents, "tocsr"):
         counts, names = _counts_of_matrix(documents, words, vectors)
@@ -39,7 +39,7 @@ def flatten_texts(
         i = int(np.argmax(empty))
         what = "has no words" if full[i] == 0 else "has no word with a vector"
         name = label_of(i, ids).replace("distribution", "document")
-        raise ValueError(f"{name} {what} ({int(empty.sum()):,} of {len(empty):,} documents are like it); drop it")
+        raise ValueError(f"{name} {what} ({int(empty.sum()):,} of {len(empty):,} documents have none); drop it")
     if idf:
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
         counts.data *= (np.log((1 + counts.shape[0]) / (1 + frequency)) + 1.0)[counts.indices]
