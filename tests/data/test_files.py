@@ -609,7 +609,7 @@ def distances_file(path, header=None, **arrays):
         ({}, {"values": np.array(["a", "b", "c"])}, "'values' must hold one number"),
         ({}, {"lower": np.ones((3, 1))}, "'lower' must hold one number"),
         ({}, {"status": np.full(3, 77, np.int8)}, "not a status"),
-        ({"pairs": None}, {}, "does not tell which pairs"),
+        ({"pairs": None}, {}, "does not say which pairs"),
         ({"pairs": {"which": "all", "n_rows": -3, "n_columns": 3}}, {}, "-3 for a number of distributions"),
         ({"pairs": {"which": "some", "n_rows": 3, "n_columns": 3}}, {}, "cannot be understood"),
         ({"pairs": {"which": "listed", "n_rows": 3, "n_columns": 3}}, {}, "cannot be understood"),
@@ -779,14 +779,14 @@ def test_distances_that_are_no_numbers_are_refused(tmp_path):
     r.save(tmp_path / "d.npz")
     with np.load(tmp_path / "d.npz") as stored:
         arrays = dict(stored)
-    for name, value, message in (("values", np.nan, "not a number"), ("n_iter", -1, "no count of iterations")):
+    for name, value, message in (("values", np.nan, "not a number"), ("n_iter", -1, "not a count of iterations")):
         changed = arrays[name].copy()
         changed[3] = value
         np.savez(tmp_path / "e.npz", **{**arrays, name: changed})
         with pytest.raises(ValueError, match=message):
             load_distances(tmp_path / "e.npz")
     np.savez(tmp_path / "e.npz", **{**arrays, "n_iter": np.full(6, 2**40)})
-    with pytest.raises(ValueError, match="no count of iterations"):
+    with pytest.raises(ValueError, match="not a count of iterations"):
         load_distances(tmp_path / "e.npz")
 
 

@@ -149,7 +149,7 @@ def test_a_worker_refuses_another_version_and_a_changed_file(tmp_path):
     file.write_bytes(pickle.dumps(fail_at_three))
     with pytest.raises(RuntimeError, match=r"a worker has asot .*, but the call was made with 99.0"):
         run_task((str(file), "0" * 64, "99.0", 1))
-    with pytest.raises(RuntimeError, match="is not what the caller wrote; nothing of it was used"):
+    with pytest.raises(RuntimeError, match="is not what the caller wrote, so it was not used"):
         run_task((str(file), "0" * 64, asot.__version__, 1))
     with pytest.raises(RuntimeError, match="set JOBLIB_TEMP_FOLDER to a folder that caller and workers share"):
         run_task((str(tmp_path / "gone"), "0" * 64, asot.__version__, 1))

@@ -200,8 +200,8 @@ def test_what_is_not_done_is_not_a_number(path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"A": A + 1.0}, "inputs.A is another one"),
-        ({"cost": 2 * COST}, "inputs.cost is another one"),
+        ({"A": A + 1.0}, "inputs.A has changed"),
+        ({"cost": 2 * COST}, "inputs.cost has changed"),
         ({"A": A[:99]}, "pairs.n_rows was 150 and is now 99"),
         ({"sink": TopK(3)}, "n_neighbors was None and is now 3"),
         ({"dtype": "float32"}, "fields"),
@@ -252,7 +252,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(path, matrix, monkeypatch):
             raise OSError(28, "No space left on device")
 
         patch.setattr(store_files.StoreFiles, "array", no_room)
-        with pytest.raises(OSError, match=r"No space left on device\); 3 of 6 blocks are done and stay"):
+        with pytest.raises(OSError, match=r"No space left on device\); 3 of 6 blocks are done and will be kept"):
             asot.emd_many(A, cost=COST, sink=Store(path))
     np.testing.assert_array_equal(np.asarray(asot.emd_many(A, cost=COST, sink=Store(path))), matrix)
 
@@ -296,10 +296,10 @@ def test_a_store_that_claims_much_allocates_little(path):
 
 
 def test_there_must_be_a_store(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is no store"):
+    with pytest.raises(FileNotFoundError, match="is not a store"):
         asot.open_store(tmp_path / "nothing.zarr")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="is no store"):
+    with pytest.raises(FileNotFoundError, match="is not a store"):
         asot.open_store(tmp_path / "empty")
 
 

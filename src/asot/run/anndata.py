@@ -16,15 +16,15 @@ def distances_to_anndata(result: Distances, obs: Any = None, n_neighbors: int = 
     """An AnnData of the distributions, ready for scanpy.
 
     ``obsp["wasserstein"]`` is the matrix of all distances. ``obsp["distances"]`` has those of the nearest neighbors,
-    ``obsp["connectivities"]`` exp(-d² / (σ_i σ_j)) with σ the distance of the last neighbor, and ``uns["neighbors"]``
-    tells scanpy so: ``scanpy.tl.umap`` and ``scanpy.tl.leiden`` work as they are. ``uns["asot"]`` is ``info``.
+    ``obsp["connectivities"]`` exp(-d² / (σ_i σ_j)) with σ the distance to the last neighbor, and ``uns["neighbors"]``
+    points scanpy to them, so ``scanpy.tl.umap`` and ``scanpy.tl.leiden`` just work. ``uns["asot"]`` is ``info``.
 
     Parameters
     ----------
     result : Distances
         All pairs of one collection.
     obs : DataFrame, optional
-        What is known of the distributions, with their ids as its index, in any order.
+        What is known about the distributions, with their ids as its index, in any order.
     n_neighbors : int
     """
     try:
@@ -37,9 +37,9 @@ def distances_to_anndata(result: Distances, obs: Any = None, n_neighbors: int = 
     matrix = result.matrix()
     if not result.pair_set.symmetric:
         raise ValueError("to_anndata needs the distances within one collection, not between two")
-    index = pandas.Index([str(name) for name in result.ids], dtype=object)  # anndata writes no other text to h5ad
+    index = pandas.Index([str(name) for name in result.ids], dtype=object)  # anndata writes no other strings to h5ad
     if not index.is_unique:
-        raise ValueError("two distributions share an id; an AnnData needs different names")
+        raise ValueError("two distributions have the same id; an AnnData needs unique names")
     about = pandas.DataFrame(index=index)
     if obs is not None:
         found = obs.set_axis(obs.index.map(str), axis=0)
@@ -79,7 +79,7 @@ def _add_neighbors(adata: Any, matrix: NDArray[np.float64], count: int) -> None:
 
 
 def writable(value: Any) -> Any:
-    """What an h5ad file can hold of a record: no None, no tuples, text for the unknown."""
+    """What an h5ad file can hold of a record: no None, no tuples, and strings for unknown objects."""
     if isinstance(value, Mapping):
         return {str(key): writable(entry) for key, entry in value.items() if entry is not None}
     if isinstance(value, (list, tuple)):

@@ -1,7 +1,7 @@
 """Setting up a strategy: its anchors are learned, its features prepared, and its fit is measured on exact pairs.
 
-What an attempt made is what the call goes on with if it is accepted; nothing is made twice. Attempts of one call share
-the pairs that were solved exactly.
+If an attempt is accepted, the call continues with what it has computed; nothing is computed twice. Attempts of one call
+share the pairs that were solved exactly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from asot.run.strategy import Strategy
 
 @dataclass(frozen=True)
 class Attempt:
-    """A strategy that is ready to solve pairs, and what was measured of it."""
+    """A strategy that is ready to solve pairs, and what was measured about it."""
 
     strategy: Strategy
     features: PairFeatures
@@ -40,7 +40,7 @@ class Attempt:
 
     @property
     def cautious(self) -> float:
-        """Half way from the measured error to the upper end of its interval."""
+        """Halfway from the measured error to the upper end of its interval."""
         return 0.5 * (self.rmse + float(self.calibration.report["held_out_rmse_interval"][1]))
 
     @property
@@ -51,7 +51,7 @@ class Attempt:
 class Attempts:
     """Makes attempts for the pairs of one call.
 
-    ``space`` is given by the user, or None. ``level`` says which bounds are wanted beside the values, or None.
+    ``space`` is given by the user, or None. ``level`` says which bounds are wanted in addition to the values, or None.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Attempts:
         return View(space, self._both, self._short, self._column_start, bounds)
 
     def _learned(self) -> ExactSharedCost | None:
-        """Distances of a space with soft codes, beside those of its nearest anchors."""
+        """Distances in a space with soft codes, in addition to those of its nearest anchors."""
         space = self._space
         if space is None or space.proven is space:
             return None
@@ -117,7 +117,7 @@ class Attempts:
 
 
 def learn_space(D: Distributions, k: int, seed: int) -> AnchorSpace:
-    """k anchors by k-means on a sample of a collection's points: as good as all of them, and sooner done."""
+    """k anchors by k-means on a sample of a collection's points: as good as with all of them, and faster."""
     from asot.anchors.kmeans import KMeansAnchors
 
     n = len(D.points)

@@ -1,4 +1,4 @@
-"""What a call of `asot.pairwise` asks for, once it is read: the part that every way to an answer needs."""
+"""What a call of `asot.pairwise` asks for, once it is read: the part that every method needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Call:
 
     @property
     def bounded_sink(self) -> Sink[Any] | None:
-        """The sink of a run with bounds: they are in the result even where there is no pair."""
+        """The sink of a run with bounds: they are in the result even if there are no pairs."""
         if self.sink is None and self.level is not None:
             return cast("Sink[Any]", Condensed(extras=("lower", "upper")))
         return self.sink

@@ -2,8 +2,8 @@
 
 What all items share is pickled once, into a file that the workers can read; a task is the file's name, its hash and the
 number of an item. A worker reads the file once and keeps it. The hash is checked before anything is unpickled, so that
-only what this caller wrote is ever loaded. A loky worker that dies takes its tasks with it, and these are given out
-again; Dask does so by itself (``distributed.scheduler.allowed-failures``).
+only what this caller wrote is ever loaded. If a loky worker dies, its tasks are handed out again; Dask does this by
+itself (``distributed.scheduler.allowed-failures``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from asot.run.executors import Answer, Item, Stop
 
 MOST_DEATHS = 5
-"""Times in a row that workers may die before one item is finished."""
+"""How many times in a row workers may die before an item is finished."""
 
 
 def active_cluster() -> Cluster | None:
@@ -45,7 +45,7 @@ class Cluster:
         self._n_jobs = -1 if n_jobs is None else n_jobs
         self.jobs = max(1, int(backend.effective_n_jobs(self._n_jobs)))
         self.folder: str | os.PathLike[str] | None = None
-        """Where the shared file goes; workers on other machines must see it."""
+        """Where the shared file goes; workers on other machines must be able to read it."""
 
     def map(self, function: Callable[[Item, Stop], Answer], items: Iterable[Item]) -> Iterator[Answer]:
         waiting = list(items)
@@ -94,7 +94,7 @@ class Cluster:
 
 
 class _Task(tuple[str, str, str, Any]):
-    """(file, hash, version of asot, item): all that travels."""
+    """(file, hash, version of asot, item): everything that is sent to a worker."""
 
     __slots__ = ()
 
@@ -126,7 +126,7 @@ def _load(file: str, digest: str) -> Callable[[Any, Stop], Any]:
             "workers share"
         ) from error
     if hashlib.sha256(contents).hexdigest() != digest:
-        raise RuntimeError(f"{file} is not what the caller wrote; nothing of it was used")
+        raise RuntimeError(f"{file} is not what the caller wrote, so it was not used")
     function: Callable[[Any, Stop], Any] = pickle.loads(contents)
     return function
 
@@ -138,5 +138,5 @@ def _version() -> str:
 
 
 def _is_death(error: Exception) -> bool:
-    """Whether a worker process died, rather than that the work failed."""
+    """Whether a worker process died, as opposed to the work failing."""
     return type(error).__name__ in ("TerminatedWorkerError", "BrokenProcessPool")

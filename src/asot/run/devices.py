@@ -1,7 +1,7 @@
-"""Which hardware solves: reading ``device``, deciding when a GPU pays, and saying why it is not used.
+"""Which hardware to use: reads ``device``, decides when a GPU pays off, and says why it is not used.
 
-A GPU that the user named must do the work or the call fails with a reason. Under ``device="auto"`` the same reason only
-sends the work to the CPU, and is kept in ``info``.
+If the user names a GPU, it does the work or the call fails with a reason. With ``device="auto"``, the work then goes to
+the CPU, and the reason is kept in ``info``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 FIRST_CALL_SECONDS = 2.0
-"""CPU work for which "auto" wakes a GPU that this process has not used yet: starting CUDA and loading kernels costs."""
+"""Seconds of CPU work from which "auto" uses a GPU for the first time: starting CUDA and loading kernels takes time."""
 
 LATER_CALL_SECONDS = 0.05
-"""CPU work for which "auto" uses a GPU that is awake."""
+"""Seconds of CPU work from which "auto" uses a GPU that has been used before."""
 
 OLDEST_CAPABILITY = 70
 """Volta (7.0): the first generation whose threads of a warp can wait for each other by name."""
@@ -41,7 +41,7 @@ class Choice:
     reason: str
     """Why, for `info`."""
     required: bool
-    """Whether the user named the GPU: then a failure is an error, and no reason to fall back."""
+    """Whether the user named the GPU: then a failure is an error, without a fallback."""
 
     @property
     def name(self) -> str:
@@ -54,10 +54,9 @@ def choose(device: Any, *, needs: Sequence[str], cpu_seconds: float, unfit: str 
     Parameters
     ----------
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        "cuda" takes every visible GPU, "cuda:N" one of them.
-    needs : packages that the GPU solver is made with
-    cpu_seconds : estimate of the work, in seconds of the CPU threads that would do it
-    unfit : why no GPU solver can take this problem, if so
+        "cuda" uses every visible GPU, "cuda:N" one of them.
+    needs : packages that the GPU solver needs cpu_seconds : estimate of the work, in seconds of the CPU threads that
+    would do it unfit : why no GPU solver can take this problem, if so
     """
     kind, number = parse(device)
     if kind == "cpu":
@@ -78,7 +77,7 @@ def choose(device: Any, *, needs: Sequence[str], cpu_seconds: float, unfit: str 
 
 
 def torch_device(device: Any, worth_it: bool) -> str | None:
-    """The torch device for ``device``, or None where NumPy on the CPU should do the work."""
+    """The torch device for ``device``, or None if NumPy on the CPU should do the work."""
     kind, number = parse(device)
     if kind == "cpu" or (kind == "auto" and not worth_it):
         return None
@@ -104,7 +103,7 @@ def parse(device: Any) -> tuple[str, int | None]:
 
 
 def gpu_count() -> int:
-    """GPUs that CUDA shows to this process; 0 without CuPy or without a working driver."""
+    """The number of GPUs that CUDA lists for this process; 0 without CuPy or without a working driver."""
     return 0 if _cupy_obstacle() is not None else _visible_gpus()
 
 
@@ -118,7 +117,7 @@ def _wake() -> None:
 
 
 def _obstacle(needs: tuple[str, ...]) -> str | None:
-    """What stands in the way of a GPU solver made with these packages, as a sentence with the remedy."""
+    """Why a GPU solver that needs these packages cannot run, as a sentence with the remedy; None if it can."""
     for package in needs:
         if importlib.util.find_spec(package) is None:
             return _INSTALL[package]
@@ -166,7 +165,7 @@ def _torch_obstacle() -> str | None:
 
 @contextlib.contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """PyTorch computes with so many threads while the block lasts: one, where tiles or batches are small."""
+    """Limits PyTorch to this many threads inside the block: one, if tiles or batches are small."""
     import torch
 
     before = torch.get_num_threads()

@@ -18,10 +18,10 @@ from asot.run.work import SolveRange, Work
 from asot.validation import as_bytes, as_n_jobs
 
 TASK_SECONDS = 10.0
-"""What a task of a cluster takes, where there is enough to do."""
+"""Seconds that a task on a cluster should take, if there is enough to do."""
 
 MOST_PAIRS_OF_A_TASK = 2**22
-"""Their answers travel: some tens of megabytes."""
+"""Their answers are sent back: tens of megabytes."""
 
 
 def solve(

@@ -37,14 +37,15 @@ def save_distances(
     ids_rows: Sequence[Any] | NDArray[Any] | None = None,
     ids_columns: Sequence[Any] | NDArray[Any] | None = None,
 ) -> None:
-    """Write distances, with the ids they have or these; the suffix tells the format. `load_distances` reads it back.
+    """Write distances, with their ids or the given ones; the file extension decides the format. `load_distances` reads
+    it back.
 
     ``.npz``
         Everything a `Distances` holds: values, status, bounds, plans, info, ids.
     ``.npy``
         The matrix (N, N) or (N, M).
     ``.csv``
-        One line per pair: id_i, id_j, distance, and lower, upper and error where they were asked for.
+        One line per pair: id_i, id_j, distance, and lower, upper and error if you asked for them.
 
     >>> import tempfile, pathlib, numpy as np, asot
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "distances.npz"
@@ -72,7 +73,7 @@ def save_distances(
 
 
 def check_distances_suffix(path: PathLike) -> None:
-    """Raise unless the name of an output tells a format that `save_distances` writes."""
+    """Raise unless the extension of an output names a format that `save_distances` writes."""
     if Path(path).suffix.lower() not in DISTANCE_SUFFIXES:
         raise ValueError(f"cannot write distances to {path}: its name must end in .npy, .npz or .csv")
 
@@ -80,8 +81,8 @@ def check_distances_suffix(path: PathLike) -> None:
 def load_distances(path: PathLike) -> Distances:
     """Read the file that `save_distances` wrote; safe on files from strangers.
 
-    Tables and matrices hold no status: it is ``Status.UNKNOWN`` then, and ``info`` is empty. In a table, ids are text,
-    and a list of pairs is taken to be within one collection where an id stands on both sides.
+    Tables and matrices hold no status: it is then ``Status.UNKNOWN``, and ``info`` is empty. In a table, ids are
+    strings, and a list of pairs is assumed to be within one collection if an id appears on both sides.
     """
     suffix = Path(path).suffix.lower()
     if suffix == ".csv":
@@ -101,7 +102,7 @@ def load_distances(path: PathLike) -> Distances:
         if not np.isin(arrays["status"], list(Status)).all():
             raise ValueError("the array 'status' holds a number that is not a status")
         if len(pair_set) and not 0 <= arrays["n_iter"].min() <= arrays["n_iter"].max() < 2**31:
-            raise ValueError("the array 'n_iter' holds a number that is no count of iterations")
+            raise ValueError("the array 'n_iter' holds a number that is not a count of iterations")
         names = _read_names(arrays, pair_set)
         plans = _read_plans(arrays, len(pair_set))
     more: dict[str, Any] = {name: arrays[name].astype(np.float64, copy=False) for name in _PER_PAIR if name in arrays}
@@ -169,7 +170,7 @@ def _describe_pair_set(pairs: PairSet) -> dict[str, Any]:
 
 def _read_pair_set(described: Any, listed: NDArray[Any] | None) -> PairSet:
     if not isinstance(described, dict):
-        raise ValueError("the header does not tell which pairs the distances are of")
+        raise ValueError("the header does not say which pairs the distances belong to")
     n_rows, n_columns = _count(described.get("n_rows")), _count(described.get("n_columns"))
     which = described.get("which")
     if which == "all" and n_rows == n_columns:
@@ -237,7 +238,7 @@ def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
 
 
 def _listed_or_computed(pairs: PairSet, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns as the caller wrote them, where the caller wrote them."""
+    """Rows and columns as the caller wrote them, if they were listed."""
     if isinstance(pairs, ListedPairs):
         return pairs.pairs[start:stop, 0], pairs.pairs[start:stop, 1]
     return pairs.indices(start, stop)
@@ -266,7 +267,7 @@ def _load_csv(path: PathLike) -> Distances:
 
 
 def _recognized(i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[PairSet, NDArray[np.int64], NDArray[np.int64]]:
-    """The pair set whose order the lines have, and for its rows and columns the places of their ids."""
+    """The pair set whose order the lines have, and the indices of the ids of its rows and columns."""
     count = len(i)
     n = (1 + int(np.sqrt(1 + 8 * count))) // 2
     if n * (n - 1) // 2 == count > 0:

@@ -1,4 +1,4 @@
-"""Tiles × solver × sink: the loop that every call of the package runs.
+"""Tiles × solver × sink: the loop behind every call of the package.
 
 Pairs are cut into tiles, an executor solves them, and the calling thread hands the answers to the sink in pair order.
 Parallel across pairs, never inside one. Results do not depend on the executor, on the number of its workers or on the
@@ -23,13 +23,13 @@ from asot.run.solver import Solver
 from asot.validation import as_bytes, as_n_jobs
 
 DEFAULT_MEMORY = 2**30
-"""Scratch memory of a call, all threads together, unless ``memory`` says otherwise."""
+"""Scratch memory of a call, for all threads together, unless ``memory`` says otherwise."""
 
 Info = dict[str, Any]
 
 
 SHORT_SECONDS = 0.05
-"""Work that one thread is expected to finish in this time does not start any other."""
+"""If one thread should finish within this time, no other is started."""
 
 
 def run(
@@ -55,7 +55,7 @@ def run(
 class Run:
     """What a run has in common on every kind of device: the open sink, the progress, and the record for ``info``.
 
-    ``info["started"]``, where it is given, is when the call began, so that its seconds are those of the whole call.
+    ``info["started"]``, if given, is when the call began, so that its seconds count the whole call.
     """
 
     def __init__(self, pairs: PairSet, sink: Sink[Any], info: Info) -> None:
@@ -114,6 +114,6 @@ def solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int, first: 
 
 
 def _is_short(solver: Solver, n_pairs: int, jobs: int) -> bool:
-    """Whether threads would cost more than they bring. Solvers that cannot tell how long they take get theirs."""
+    """Whether threads would cost more than they save. Solvers that cannot estimate their time always get threads."""
     expected = getattr(solver, "expected_seconds", None)
     return expected is not None and expected(n_pairs) * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS

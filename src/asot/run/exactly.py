@@ -1,4 +1,4 @@
-"""The original problems, exactly, by the solver that suits them: sorting on a line, the simplex elsewhere."""
+"""Solves the original problems exactly, with the solver that suits them: sorting on a line, the simplex elsewhere."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def solve_wanted(
     memory: int | str | None = None,
     progress: ProgressLike = None,
 ) -> Kept:
-    """As `solve_exactly`, for every order, ground cost and price of unmatched mass."""
+    """Like `solve_exactly`, for every order, ground cost and price of unmatched mass."""
     p, metric, parameters, unmatched = wanted.p, wanted.metric, wanted.metric_params, wanted.unmatched
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     if is_plain(pooled, p, metric, unmatched, device):

@@ -1,9 +1,9 @@
-"""Where a loop runs: an executor takes a function and small descriptions of work, and gives the answers in order.
+"""Where a loop runs: an executor takes a function and small descriptions of work, and returns the answers in order.
 
-Every loop of the package that can take longer than a moment goes through one: tiles of pairs, rows of a bound, columns
-of a projection. The calling thread only waits, so that it can always hear Ctrl-C. It then raises ``stop``, which the
-compiled loops look at, and the workers leave. `Threads` shares memory with its caller; `asot.run.cluster` has the
-executor for other processes and machines.
+Every loop in the package that can take a while goes through one: tiles of pairs, rows of a bound, columns of a
+projection. The calling thread only waits, so that it can always react to Ctrl-C. It then raises ``stop``, which the
+compiled loops check, and the workers stop. `Threads` shares memory with its caller; `asot.run.cluster` has the executor
+for other processes and machines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from asot.run.progress import Progress, ProgressLike
 
 Stop = NDArray[np.int64]
-"""(1,) int64: 0 while work is wanted. Compiled loops look at it and return early, with anything, when it is not."""
+"""(1,) int64: 0 while work should continue. When it is not 0, compiled loops return early, with any result."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -63,9 +63,9 @@ class Threads:
 
 
 class CallingThread:
-    """No thread at all, for work that is over before anybody could press a key.
+    """No threads at all, for work that is over before anyone could press a key.
 
-    To start a worker takes longer than many a pair, far longer on a busy machine.
+    Starting a worker takes longer than solving many pairs, and far longer on a busy machine.
     """
 
     jobs = 1
@@ -99,5 +99,5 @@ def _wait(future: Future[Answer]) -> Answer:
         try:
             return future.result(timeout=0.2)
         except FutureTimeout:
-            if future.done():  # finished just now, or raised a TimeoutError of its own
+            if future.done():  # it just finished, or raised its own TimeoutError
                 return future.result()

@@ -1,7 +1,7 @@
-"""What a run is made from, as names and hashes: so that a store can tell whether the same call has come again.
+"""The inputs of a run as names and hashes, so that a store can tell whether it is the same call again.
 
-Arrays are hashed, small values are kept as they are, and records and objects are walked through. Nothing here depends
-on the machine, on the process or on the order of a dictionary.
+Arrays are hashed, small values are kept as they are, and records and objects are traversed. Nothing here depends on the
+machine, on the process or on the order of a dictionary.
 """
 
 from __future__ import annotations
@@ -75,5 +75,5 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
             found.append(f"{key} is gone")
         elif there[key] != here[key]:
             short = all(len(str(side)) < 40 for side in (there[key], here[key]))
-            found.append(f"{key} was {there[key]!r} and is now {here[key]!r}" if short else f"{key} is another one")
+            found.append(f"{key} was {there[key]!r} and is now {here[key]!r}" if short else f"{key} has changed")
     return found

@@ -1,9 +1,9 @@
 """Tiles × GPU solver × sink: the engine's loop where the solver runs on one or several GPUs.
 
-A GPU has a few tiles in flight, each on a stream of its own: while one is computed, the answers of the one before
-travel. What travels is what the sink needs (see `asot.run.sinks`). The calling thread takes the tiles in pair order, so
-results do not depend on the number of GPUs or on the tile size. A tile that does not fit in the GPU's memory is cut;
-where nothing fits, the CPU goes on from there, unless the user insisted on the GPU.
+A GPU has a few tiles in flight, each on its own stream: while one is computed, the answers of the previous one are
+copied. Only what the sink needs is copied (see `asot.run.sinks`). The calling thread takes the tiles in pair order, so
+results do not depend on the number of GPUs or on the tile size. A tile that does not fit in the GPU's memory is split;
+if nothing fits, the CPU continues from there, unless the user insisted on the GPU.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from asot.run.solver import DeviceSolver, OnDevice, Solver
 from asot.validation import as_bytes, as_n_jobs
 
 IN_FLIGHT = 3
-"""Tiles per GPU that are computed or on their way."""
+"""Tiles per GPU that are being computed or copied."""
 
 FEWEST_TILES = 4
-"""Per GPU, where there is enough work: the answers of the last tile travel while nothing is computed."""
+"""Per GPU, if there is enough work: while the answers of the last tile are copied, nothing is computed."""
 
 SMALLEST_TILE = 1024
-"""Pairs below which a tile is not cut any further."""
+"""Tiles are not split below this many pairs."""
 
 FILLS_A_GPU = 2**18
-"""Pairs below which a smaller tile would leave parts of a GPU idle."""
+"""With fewer pairs, a tile would leave parts of a GPU idle."""
 
 
 def run(
@@ -50,7 +50,7 @@ def run(
 ) -> Kept:
     """Solve every pair on the chosen GPUs and return what the sink makes of it.
 
-    ``cpu_solver`` makes the solver that takes over where the GPUs have too little memory.
+    ``cpu_solver`` makes the solver that takes over if the GPUs have too little memory.
     """
     jobs = as_n_jobs(n_jobs)
     device: dict[str, Any] = {"device": choice.name, "device_reason": choice.reason}
@@ -78,7 +78,7 @@ def run(
 
 
 class _OnGpus:
-    """How far the GPUs have come, and how large a tile may be."""
+    """How far the GPUs have gotten, and how large a tile may be."""
 
     def __init__(self, run: engine.Run, solver: DeviceSolver, choice: Choice, budget: int) -> None:
         self._run, self._pairs, self._solver, self._choice = run, run.pairs, solver, choice
@@ -107,7 +107,7 @@ class _OnGpus:
                     gpu.give_back_memory()
 
     def _pass(self, gpus: list[_Gpu]) -> None:
-        """Launch and take tiles in turn. After an error the tiles in flight are dropped: they are solved again."""
+        """Launch and collect tiles in turn. After an error, the tiles in flight are dropped and solved again."""
         flying: deque[Any] = deque()
         start, turn = self.done, 0
         try:
@@ -138,7 +138,7 @@ class _Gpu:
             self._data: OnDevice = solver.on(number)
             copied = cupy.cuda.get_current_stream().record()
             for stream in self._streams:
-                stream.wait_event(copied)  # the data are there before any stream reads them
+                stream.wait_event(copied)  # the data is there before any stream reads it
         self._make_fetch = fetch_for(sink, self._data)
         self._turn = 0
 

@@ -1,4 +1,4 @@
-"""How kernels know which pairs they work on, and how those that go over all pairs of a tile are launched."""
+"""How kernels know which pairs to work on, and how kernels over all pairs of a tile are launched."""
 
 from __future__ import annotations
 

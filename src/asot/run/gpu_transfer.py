@@ -1,7 +1,7 @@
-"""How the answers of a tile come from a GPU to a sink: all of them, the near ones, or only their counts.
+"""How the answers of a tile get from a GPU to a sink: all of them, only the near ones, or only counts.
 
 A `Fetch` is made when the tile's work has been enqueued, and enqueues what must happen to the answers on the device.
-Later the engine has it delivered, which waits for that tile alone.
+Later the engine delivers it, which only waits for that tile.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
 
 OPEN = 100
-"""Status of a pair that a GPU solver could not take; it is never seen outside (``common.cuh`` has the same)."""
+"""Status of a pair that a GPU solver could not solve; never visible outside (``common.cuh`` has the same)."""
 
 MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
 
 
 def fetch_for(sink: Any, data: Any) -> MakeFetch:
-    """The way answers go from the solver's ``data`` on a GPU to this sink."""
+    """How answers get from the solver's ``data`` on a GPU to this sink."""
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
         if hasattr(data, "solve_open"):
@@ -54,7 +54,7 @@ class Fetch:
         self._pairs, self._stream = pairs, stream
 
     def enqueue(self, solution: DeviceSolution) -> None:
-        """Say what shall happen to the answers on the device, as soon as they are there."""
+        """Enqueue what should happen to the answers on the device, once they are there."""
         import cupy
 
         self._solution = solution
@@ -79,7 +79,7 @@ class Fetch:
         launch_over_pairs(kernel, self._size, *arguments)
 
     def _soon(self, array: Any) -> NDArray[Any]:
-        """A copy on the host that is there when the stream is: to ask later would stop the line of the other tiles."""
+        """A copy on the host that is ready when the stream is. Asking later would stall the other tiles."""
         copy = pinned_empty(array.size, array.dtype)
         array.get(out=copy, stream=self._stream, blocking=False)
         return copy
@@ -90,7 +90,7 @@ class Fetch:
 
 
 class FetchAll(Fetch):
-    """Every answer, in pair order: straight into the sink's own memory where it has a place for them."""
+    """Every answer, in pair order: straight into the sink's own memory if it has room for them."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class FetchAll(Fetch):
         has_error = solution.marginal_error is not None
         self._room = None if self._make_room is None else self._make_room(self.start, self.stop, has_error)
         self._sent = self._room is not None and is_pinned(self._room.values)
-        if self._sent:  # into other memory a copy would wait for the tile here and now
+        if self._sent:  # a copy into other memory would wait for the tile right here
             self._copy(self._room, wait=False)
 
     def _copy(self, target: Any, *, wait: bool) -> None:
@@ -151,7 +151,7 @@ class FetchPlans(FetchAll):
 
 
 class FetchMended(FetchAll):
-    """Every answer, after ``solve_open`` has solved the pairs on the CPU that the GPU left open."""
+    """Every answer, after ``solve_open`` has solved on the CPU the pairs that the GPU could not solve."""
 
     def __init__(
         self, pairs: PairSet, start: int, stop: int, stream: Any, solve_open: Callable[[ListedPairs], Any]
@@ -170,13 +170,13 @@ class FetchMended(FetchAll):
 
 
 class FetchNear(Fetch):
-    """The pairs that are within the limits (n_rows,) which the sink had when the tile was launched."""
+    """The pairs within the limits (n_rows,) that the sink had when the tile was launched."""
 
     def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, limits: NDArray[np.float64]) -> None:
         import cupy
 
         super().__init__(pairs, start, stop, stream)
-        self._limits = cupy.asarray(limits)  # now, since behind the solver this copy would wait for it
+        self._limits = cupy.asarray(limits)  # now, because after the solver this copy would wait for it
 
     def enqueue(self, solution: DeviceSolution) -> None:
         import cupy

@@ -1,8 +1,8 @@
-"""A run cut into blocks that can be solved anywhere and in any order: the plan of a store and of a cluster.
+"""A run cut into blocks that can be solved anywhere and in any order, for stores and clusters.
 
 The table of rows × columns is cut into squares. All pairs of one set are the squares on and above its diagonal; a list
-of pairs is cut into ranges. A block is known by its number alone, so what travels to a worker is a few bytes, and a row
-of the table lies in few blocks. The plan depends on the pairs and on the price of one, not on who solves them.
+of pairs is cut into ranges. A block is identified by its number alone, so a worker only receives a few bytes, and a row
+of the table lies in few blocks. The blocks depend on the pairs and on the cost of one, not on who solves them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BlockPairs:
         return row + self.first_row, column + self.first_column
 
     def square(self, values: NDArray[Any], fill: Any, side: int) -> NDArray[Any]:
-        """Values (P,) of the block in their places of a (side, side) array."""
+        """Values (P,) of the block at their places in a (side, side) array."""
         placed = np.full((side, side), fill, dtype=values.dtype)
         height, width = self.last_row - self.first_row, self.last_column - self.first_column
         if self.on_diagonal:
@@ -117,7 +117,7 @@ class Grid:
 
 
 def make_grid(pairs: PairSet, seconds_per_pair: float, most_seconds: float, largest_side: int) -> Grid:
-    """Blocks of at most about ``most_seconds`` each, and more than a few of them where there is much to do."""
+    """Blocks of at most about ``most_seconds`` each, and more than a few of them if there is a lot to do."""
     affordable = most_seconds / max(seconds_per_pair, 1e-12)
     if isinstance(pairs, ListedPairs):
         side = min(affordable, largest_side**2, max(SMALLEST_SIDE**2, len(pairs) / 64))

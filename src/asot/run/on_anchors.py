@@ -1,4 +1,4 @@
-"""Distances on the anchors, as the paper defines them: plain, entropic, or with bounds on W_1 beside them."""
+"""Distances on the anchors, as the paper defines them: plain, entropic, or together with bounds on W_1."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from asot.validation import as_histograms
 
 
 def solve_on_anchors(call: Call, space: AnchorSpace, reg: Any, *, given: bool) -> Any:
-    """What the sink makes of the distances in a space; ``given`` tells that the space was not made for this call."""
+    """What the sink makes of the distances in a space; ``given`` says that the space was not made for this call."""
     info = {
         "metric": "euclidean" if space.is_euclidean else "given cost",
         "p": 1,

@@ -1,7 +1,7 @@
 """Which distances are wanted: all pairs of one set, every pair of two sets, or a list.
 
 All pairs of a quarter of a million graphs are 31 billion, so a pair set is a *description*: it has a size and an order,
-and can tell the indices of any range of that order. Tiles are such ranges.
+and can list the indices of any range of that order. Tiles are such ranges.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class AllPairs:
         return row * (2 * self.n_rows - row - 1) // 2
 
     def row_of(self, position: int) -> int:
-        """The row whose range holds a position: the root of a quadratic, then mended by whole steps."""
+        """The row whose range holds a position: the root of a quadratic, corrected by integer steps."""
         n = self.n_rows
         row = int(n - 0.5 - np.sqrt(max(0.0, (n - 0.5) ** 2 - 2.0 * position)))
         while self.row_start(row + 1) <= position:
@@ -122,7 +122,7 @@ class ListedPairs:
 
 
 def at_places(pairs: PairSet, places: NDArray[np.int64]) -> ListedPairs:
-    """The pairs at the given places of a pair set's order, as a list."""
+    """The pairs at the given positions of a pair set's order, as a list."""
     if isinstance(pairs, ListedPairs):
         listed = pairs.pairs[places]
     elif isinstance(pairs, AllPairs):

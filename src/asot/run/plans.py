@@ -32,7 +32,8 @@ class Plans:
     start : (P + 1,) int64
     f : (P, k), g : (P, l) float64
         Potentials: f_i + g_j ≤ cost_ij everywhere, and ⟨f, a⟩ + ⟨g, b⟩ is the value of the pair. By the envelope
-        theorem they are the gradients of the values in the histograms; the plans are those in the cost.
+        theorem, they are the gradients of the values with respect to the histograms; the plans are those with respect
+        to the cost.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""What each way to a distance costs, in counted load.
+"""What each method costs, estimated by counting operations.
 
-Prices are seconds of one reference core, from numbers that can be counted before anything is solved: points that are
-left when common mass is canceled, coordinates in use, anchors, pairs. The constants were measured once
-(``python -m benchmarks strategy`` measures them again and shows both). A choice made by these prices is the same on
-every run and every machine of a kind; a stopwatch's would not be.
+Prices are seconds on one reference core, computed from numbers that can be counted before anything is solved: points
+left after common mass is canceled, coordinates in use, anchors, pairs. The constants were measured once (``python -m
+benchmarks strategy`` measures them again and shows both). A choice based on these prices is the same on every run and
+on every machine of a kind; one based on measured time would not be.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ GPU_FACTOR = 150.0
 """How much faster one GPU solves the original problems than one core."""
 
 FEW_COORDINATES = 16
-"""Up to here it does not matter how many of the coordinates are in use."""
+"""Up to this many coordinates in use, their number does not matter."""
 
 SAMPLED_PAIRS = 48
 """Pairs whose points are counted."""
 
 LEARNED_FROM = 8192
-"""Points that anchors are learned from at least, in a collection that has more."""
+"""Anchors are learned from at least this many points, if the collection has them."""
 
 POINTS_PER_ANCHOR = 64
 
@@ -52,7 +52,7 @@ class Load:
 
 
 def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Load:
-    """Look at some pairs, evenly through their order."""
+    """Look at some pairs, spread evenly over their order."""
     both = D if E is None else D + E
     n_points, size = len(both.points), float(both.sizes.mean())
     if len(pairs) == 0:
@@ -87,14 +87,14 @@ def _left(histograms: SparseHistograms, i: int, j: int) -> tuple[int, int, int]:
 
 
 def anchor_pair(k: int, load: Load) -> float:
-    """Seconds of one pair with its cheap features in one space of k anchors."""
+    """Seconds for one pair with its cheap features in one space of k anchors."""
     nodes = min(k, 2 * load.size)
     width = min(load.dim, 16)
     return MICRO * (0.6 + 0.05 * nodes + 0.0015 * nodes**2 + 3e-5 * nodes**2 * (4 + width))
 
 
 def bounds_pair(k: int, level: str, load: Load) -> float:
-    """Seconds of the bounds of one pair; "auto" is what `asot.bounds.error_bars.make_bounds` takes it for."""
+    """Seconds for the bounds of one pair; "auto" means what it means in `asot.bounds.error_bars.make_bounds`."""
     if level == "points" or (level == "auto" and load.size <= LARGE * k):
         return load.points_pair
     return MICRO * (0.2 if level == "radius" else load.size * k * (0.002 + 2e-4 * min(load.dim, 32)))

@@ -1,4 +1,4 @@
-"""Progress with rate and time left, shown only when somebody is there to see it and it is worth showing."""
+"""Progress with rate and time left, shown only if someone is there to see it and it is worth showing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Progress:
             )
 
     def advance(self, count: int, note: str | None = None) -> None:
-        """Count further ones; the note is shown behind the bar."""
+        """Count more of them; the note is shown after the bar."""
         self._done += count
         if self._bar is not None:
             if note is not None:

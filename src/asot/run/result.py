@@ -1,4 +1,4 @@
-"""What comes out: distances in pair order, with a status for each and a record of how they were made."""
+"""Results: distances in pair order, with a status for each and a record of how they were computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asot.run.plans import Plans
 
 
 class Status(enum.IntEnum):
-    """How the solve of a pair ended. ``Status(r.status[t]).text`` is the sentence for people."""
+    """How the solve of a pair ended. ``Status(r.status[t]).text`` is a readable sentence."""
 
     OPTIMAL = 0
     CONVERGED = 1
@@ -34,11 +34,11 @@ class Status(enum.IntEnum):
 _STATUS_TEXTS = {
     Status.OPTIMAL: "exact: optimality was proven by the dual",
     Status.CONVERGED: "entropic: the marginals are met to the tolerance",
-    Status.FIXED_ITERATIONS: "entropic: ran the number of iterations asked for; convergence was not tested",
+    Status.FIXED_ITERATIONS: "entropic: ran the requested number of iterations; convergence was not tested",
     Status.MAX_ITER: "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol",
     Status.EXACT: "exact: solved on the original points",
-    Status.ON_ANCHORS: "on the anchors: optimal there, and as good an estimate of W_1 as the anchors are",
-    Status.ESTIMATED: "estimated: corrected by a fit to exact pairs; `error` is the error to be expected",
+    Status.ON_ANCHORS: "on the anchors: optimal there, but its error as an estimate of W_1 is not known",
+    Status.ESTIMATED: "estimated: corrected by a fit to exact pairs; `error` is the expected error",
     Status.UNKNOWN: "unknown: read from a file that does not say how the pair was solved",
 }
 
@@ -58,11 +58,11 @@ class Distances:
     marginal_error : (P,) float64 or None
         Entropic only: how far, in total mass, the plan's row sums are from the first histogram.
     lower, upper : (P,) float64 or None
-        Bounds on the distance between the original distributions, where they were asked for.
+        Bounds on the distance between the original distributions, if you asked for them.
     error : (P,) float64 or None
-        Calibrated estimates only: the error to be expected, as a standard deviation. Measured, not proven.
+        Calibrated estimates only: the expected error, as a standard deviation. Measured, not proven.
     plans : Plans or None
-        Optimal plans and potentials, where they were asked for.
+        Optimal plans and potentials, if you asked for them.
     info : dict
         What the numbers are: metric, solver, device, precision, reg, anchors, seconds, …
     ids, ids_columns : (N,), (M,)
@@ -133,18 +133,18 @@ class Distances:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of `matrix()`: (N, N) or (N, M). With it, scikit-learn counts distributions and not pairs."""
+        """The shape of `matrix()`: (N, N) or (N, M). With it, scikit-learn counts distributions and not pairs."""
         return self.pair_set.n_rows, self.pair_set.n_columns
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("the matrix of distances is made when it is asked for; it cannot be had without a copy")
+            raise ValueError("the matrix of distances is computed on request, so copy=False is not possible")
         return np.asarray(self.matrix(), dtype=dtype)
 
     def to_frame(self, form: str = "square") -> Any:
         """A pandas DataFrame with the ids: "square", the labeled matrix, or "long", one row per pair.
 
-        The long form has the columns id_i, id_j, distance, and lower, upper and error where they were asked for.
+        The long form has the columns id_i, id_j, distance, and lower, upper and error if you asked for them.
 
         >>> import asot
         >>> D = asot.Distributions.from_list([[[0.0]], [[3.0]]], ids=["eve", "adam"])
@@ -196,7 +196,7 @@ class Distances:
             off = 100 * report["held_out_relative"]
             low, high = (100 * end / (report["mean_distance"] or 1.0) for end in report["held_out_rmse_interval"])
             anchors = self.info.get("n_anchors", "?")
-            return f"{off:.2g} % off in the root mean square ({low:.2g} to {high:.2g} %), {anchors} anchors, calibrated"
+            return f"{off:.2g} % rms error ({low:.2g} to {high:.2g} %), {anchors} anchors, calibrated"
         if self.info.get("estimate") == "exact":
             return "exact"
         if self.info.get("estimate") == "anchor" and self.info.get("reg") is None:
@@ -213,9 +213,9 @@ class Neighbors:
     indices : (N, K) int64
     distances : (N, K) float64
     n_exact : int or None
-        How many pairs were solved to find them, where that was counted (`asot.kneighbors`).
+        How many pairs were solved to find them, if that was counted (`asot.kneighbors`).
     lower, upper, error : (N, K) float64 or None
-        What was asked for beside the distances, as in `Distances`.
+        Bounds and expected errors if you asked for them, as in `Distances`.
     info : dict, as in `Distances`
     """
 
@@ -256,7 +256,8 @@ class Neighbors:
     def graph(self, n_columns: int | None = None) -> Any:
         """The distances as scipy.sparse.csr_matrix (N, M), as scikit-learn's ``metric="precomputed"`` reads it.
 
-        Zero distances are stored, and the entries of a row ascend. ``n_columns`` is M, where the result does not know.
+        Zero distances are stored, and the entries of a row ascend. Pass M as ``n_columns`` if the result does not know
+        it.
         """
         columns = self.info.get("n_columns") if n_columns is None else n_columns
         if columns is None:
@@ -276,7 +277,7 @@ def neighbor_graph(
 
 
 def named(result: Any, rows: NDArray[Any] | None, columns: NDArray[Any] | None) -> Any:
-    """A result that knows the names of its rows and columns; what a sink of somebody else returned stays as it is."""
+    """A result that knows the names of its rows and columns; what a user's own sink returned stays as it is."""
     if isinstance(result, (Distances, Neighbors)):
         return replace(result, names=(rows, columns))
     return result

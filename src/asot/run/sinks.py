@@ -1,15 +1,15 @@
-"""Where the values of a tile go, so that N² numbers exist only when somebody wants N² numbers.
+"""Where the values of a tile go, so that N² numbers only exist if someone wants N² numbers.
 
-A sink is opened with the pair set and what is known of the run, accepts the solved tiles in pair order, and returns
-what it likes. The engine calls it from one thread, so a sink needs no locks. Bounds and errors come with the values, in
-the same tiles.
+A sink is opened with the pair set and what is known about the run, accepts the solved tiles in pair order, and returns
+anything. The engine calls it from one thread, so a sink needs no locks. Bounds and errors come with the values, in the
+same tiles.
 
-A sink can help a GPU to send less, by having one of these methods:
+A sink can reduce what a GPU sends by having one of these methods:
 
-* ``limits()``: values above the limit of their row (and, within one set, of their column) are of no use to it. Tiles
-  then hold only some of their pairs, in any order;
+* ``limits()``: values above the limit of their row (and, within one set, of their column) are useless to it. Tiles then
+  hold only some of their pairs, in any order;
 * ``edges`` and ``add(counts)``: it only counts values between edges;
-* ``room(start, stop, with_error)``: the place for the answers of these pairs, so that they arrive there and are not
+* ``room(start, stop, with_error)``: where the answers of these pairs belong, so that they arrive there and are not
   copied again.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Kept = TypeVarWithDefault("Kept", default=Distances)
 else:
     Kept = TypeVar("Kept")
-    """What a call returns: what its sink does, and `Distances` without one."""
+    """What a call returns: what its sink returns, or `Distances` without one."""
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -48,20 +48,20 @@ class Tile:
     solution: Solution
     pairs: PairSet
     chosen: Indices | None = None
-    """Rows and columns, where they are known already, or where the tile holds only some of its pairs."""
+    """Rows and columns, if they are already known or if the tile holds only some of its pairs."""
 
     def indices(self) -> Indices:
-        """Rows and columns of the pairs; made only for sinks that look at them."""
+        """Rows and columns of the pairs; only computed for sinks that use them."""
         if self.chosen is not None:
             return self.chosen
         return self.pairs.indices(self.start, self.start + len(self.solution.values))
 
 
 class Sink(Protocol[T_co]):
-    """Where tiles go. ``T_co`` is what `close` returns, and so what the call returns."""
+    """Where tiles go. ``T_co`` is what `close` returns, and therefore what the call returns."""
 
     def open(self, pairs: PairSet, info: dict[str, Any], /) -> None:
-        """Learn which pairs will come, and what is known of the run; refuse what cannot be kept."""
+        """Receive which pairs will come and what is known about the run; refuse what cannot be kept."""
         ...
 
     def accept(self, tile: Tile, /) -> None:
@@ -69,12 +69,12 @@ class Sink(Protocol[T_co]):
         ...
 
     def close(self, info: dict[str, Any], /) -> T_co:
-        """The result. ``info`` now also has what was counted on the way."""
+        """The result. ``info`` now also has what was counted during the run."""
         ...
 
 
 def open_sink(sink: Any, pairs: PairSet, info: dict[str, Any]) -> None:
-    """Open a sink, with the metadata if its ``open`` takes them."""
+    """Open a sink, with the metadata if its ``open`` takes it."""
     parameters = inspect.signature(sink.open).parameters.values()
     many = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
     sink.open(pairs, info) if many or len(parameters) > 1 else sink.open(pairs)
@@ -83,7 +83,7 @@ def open_sink(sink: Any, pairs: PairSet, info: dict[str, Any]) -> None:
 class Condensed:
     """Every value, in pair order: the default, returned as `Distances`.
 
-    ``extras`` names what is in the result even where there is no pair to tell it, such as "lower".
+    ``extras`` names fields that the result has even if there are no pairs, such as "lower".
     """
 
     def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty, extras: tuple[str, ...] = ()) -> None:
@@ -116,7 +116,7 @@ class Condensed:
         return Solution(self._values[own], self._status[own], self._n_iter[own], error)
 
     def _extra(self, name: str) -> NDArray[np.float64]:
-        """The array (P,) of something that only some solvers tell."""
+        """The array (P,) of something that only some solvers report."""
         if name not in self._more:
             self._more[name] = self._allocate(len(self._values), np.float64)
         array: NDArray[np.float64] = self._more[name]
@@ -195,7 +195,7 @@ class TopK:
             keep_nearest(columns, rows, tile.solution.values, beside, *kept)
 
     def limits(self) -> NDArray[np.float64]:
-        """Per row (N,): the distance of the last neighbor so far."""
+        """Per row (N,): the distance to the last neighbor so far."""
         return np.ascontiguousarray(self._distances[:, -1])
 
     def close(self, info: dict[str, Any]) -> Neighbors:
@@ -255,7 +255,7 @@ class Radius:
 
 
 class Counts:
-    """How many distances fall between edges: counts (B,), bins half open but for the last, as NumPy counts.
+    """How many distances fall between edges: counts (B,), with half-open bins except for the last, as in NumPy.
 
     >>> import numpy as np, asot
     >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
@@ -339,7 +339,7 @@ def _mirror(matrix: NDArray[np.float64]) -> None:
 def keep_nearest(rows, others, values, beside, distances, indices, more):  # type: ignore[no-untyped-def]
     """Insert each (value, other) into its row's list sorted by (distance, index); the largest falls off the end.
 
-    What is known beside the values (P, E) goes the same way, into ``more`` (N, K, E).
+    Whatever else is known about the pairs (P, E) goes the same way, into ``more`` (N, K, E).
     """
     last = distances.shape[1] - 1
     extras = beside.shape[1]

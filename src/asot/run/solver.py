@@ -1,4 +1,4 @@
-"""What every solver promises to the engine.
+"""What the engine expects of every solver.
 
 A solver is made from what all pairs share (the cost, the histograms) and prepares it once; then it is handed tiles of
 pairs, from several threads at a time, and answers each with a `Solution`. It knows nothing of pair sets, sinks or
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from asot.run.pairs import PairSet
 
 TILE_SECONDS = 0.03
-"""A tile should take about this long: long against Python's overhead, short against Ctrl-C and uneven threads."""
+"""A tile should take about this long: long compared with Python's overhead, short enough for Ctrl-C and even
+threads."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,18 @@ class DeviceSolution:
 
 
 class Solver(Protocol):
-    """A solver may also have ``expected_seconds(n_pairs)``, about how long one thread takes for so many pairs; the
-    engine then starts no threads for work that is over at once."""
+    """A solver may also have ``expected_seconds(n_pairs)``, about how long one thread takes for this many pairs; the
+    engine then starts no threads for very short work."""
 
     info: dict[str, Any]
     """What this solver is, for `Distances.info`."""
 
     def pairs_per_tile(self, memory: int) -> int:
-        """How many pairs make a good tile, when one thread may use ``memory`` bytes of scratch."""
+        """How many pairs make a good tile if one thread may use ``memory`` bytes of scratch."""
         ...
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        """Solve the pairs (rows[t], columns[t]). When ``stop[0]`` becomes non-zero, return early with anything."""
+        """Solve the pairs (rows[t], columns[t]). If ``stop[0]`` becomes non-zero, return early with any result."""
         ...
 
 
@@ -94,12 +95,12 @@ class OnDevice(Protocol):
 
 
 class DeviceSolver(Protocol):
-    """A solver for GPUs: made on the host, knows no device until `on` copies what all pairs share to one."""
+    """A solver for GPUs: made on the host, without a device until `on` copies what all pairs share to one."""
 
     info: dict[str, Any]
 
     def pairs_per_tile(self, memory: int) -> int:
-        """How many pairs make a good tile, when a tile may use ``memory`` bytes on the device."""
+        """How many pairs make a good tile if a tile may use ``memory`` bytes on the device."""
         ...
 
     def on(self, device: int) -> OnDevice:

@@ -1,8 +1,8 @@
-"""`Store`: a sink on disk. The same call again goes on where the last one ended.
+"""`Store`: a sink on disk. The same call again continues where the last one stopped.
 
-A run into a store is cut into blocks (`asot.run.grid`). Workers solve a block, write its chunk and hand back a receipt;
-nothing else travels, and no more than a block per worker is in memory. Which blocks are done is seen in the folder, so
-callers may be killed, come again, or work at the same time. Results are the same, bit for bit.
+A run into a store is cut into blocks (`asot.run.grid`). Workers solve a block, write its chunk and send back a receipt,
+nothing else, and each holds only one block in memory. The folder shows which blocks are done, so callers may be killed,
+start again, or work at the same time. Results are identical, bit for bit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LARGEST_SIDE = 1024
 """Rows and columns of a block of values, 8 MB as float64."""
 
 LARGEST_SIDE_OF_NEIGHBORS = 8192
-"""Of a block that keeps only the nearest."""
+"""Rows and columns of a block that keeps only the nearest."""
 
 VOLATILE = {"device", "device_reason", "n_jobs", "started", "seconds", "seconds_on_pairs", "n_pairs"}
 """What may differ between two runs of the same call."""
@@ -48,12 +48,13 @@ class Store:
     Parameters
     ----------
     path : str or PathLike
-        A folder of its own. Tiles that are there are not solved again. A store that another call has made is refused.
+        A folder for this store alone. Finished blocks are not solved again. A store that belongs to a different call is
+        refused.
     keep : TopK, optional
         Keep the nearest of every row instead of every value.
     fields : sequence of str, optional
-        What is stored: "values", "lower", "upper", "error", "status". Default: values, and bounds and errors where the
-        call makes them.
+        What is stored: "values", "lower", "upper", "error", "status". Default: values, and bounds and errors if the
+        call computes them.
     dtype : {"float64", "float32"}
     part : (int, int), optional
         ``(3, 20)``: the third of twenty parts. Parts may run in any order, at once, or twice.
@@ -91,7 +92,7 @@ class Store:
 
     @property
     def folder(self) -> Path:
-        """The folder that the store lies in, which every worker must see."""
+        """The folder that contains the store, which every worker must be able to reach."""
         return Path(self.path).absolute().parent
 
     def run(
@@ -135,7 +136,7 @@ class Store:
         }
 
     def _types(self, pairs: PairSet, solver: Solver) -> dict[str, str]:
-        """Names and types of what is stored; one pair is solved to see what there is."""
+        """Names and types of what is stored; one pair is solved to find out."""
         if self.keep is not None:
             candidates = pairs.n_columns - pairs.symmetric
             if isinstance(pairs, ListedPairs) or self.keep.n_neighbors > candidates:
@@ -148,12 +149,12 @@ class Store:
         chosen = there if self.fields is None else list(self.fields)
         lost = [name for name in chosen if name not in (*there, "status")]
         if lost:
-            raise ValueError(f"this call makes no {lost[0]!r} to be stored; ask for it, as by bounds=True")
+            raise ValueError(f"this call computes no {lost[0]!r} to store; ask for it, for example with bounds=True")
         return {name: "int8" if name == "status" else self.dtype for name in chosen}
 
     def open(self, pairs: PairSet, info: dict[str, Any]) -> NoReturn:
         """A store does not take tiles: it is handed whole runs (`run`), which it cuts into blocks."""
-        raise TypeError("a store takes whole runs; pass it as sink= to a call of asot")
+        raise TypeError("a store takes whole runs; pass it as sink= to one of asot's calls")
 
     def accept(self, tile: Tile) -> None:
         self.open(tile.pairs, {})
@@ -163,14 +164,14 @@ class Store:
 
 
 def _in_turn(numbers: NDArray[np.int64]) -> Iterator[int]:
-    """From a place of this process's own on, so that two callers on one store do not do the same work side by side."""
+    """Starts at a different block in every process, so that two callers of one store do not do the same work."""
     begin_at = os.getpid() * 2654435761 % max(1, len(numbers))
     yield from np.roll(numbers, -begin_at).tolist()
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What comes back of a block."""
+    """What a worker sends back about a block."""
 
     number: int
     n_pairs: int
@@ -180,7 +181,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class SolveBlock(SolveRange):
-    """Solve a block and write its chunk, unless somebody has done so meanwhile."""
+    """Solve a block and write its chunk, unless someone else has done so in the meantime."""
 
     files: StoreFiles
 
@@ -190,7 +191,7 @@ class SolveBlock(SolveRange):
         unfinished = 0
         if not self.files.is_done(number):
             solution = self._solution(pairs, stop)
-            if stop[0] != 0:  # then anything may be in it
+            if stop[0] != 0:  # then its content is meaningless
                 return Receipt(number, 0, 0.0, 0)
             unfinished = int(np.count_nonzero(solution.status == Status.MAX_ITER))
             self.files.write(number, self._chunks(pairs, solution))

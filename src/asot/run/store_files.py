@@ -1,9 +1,9 @@
 """The files of a store: a Zarr group with one chunk per block, and a manifest that says what it is the result of.
 
-Chunks are written whole or not at all (zarr's local store renames them into place) and end with a checksum. Their size
-is known, so that a look into the folder tells which blocks are done; one of another size is torn, and simply not done.
-The manifest is JSON in the attributes of the group. Nothing in a store is executed, and what is allocated follows from
-files that are there.
+Chunks are written completely or not at all (zarr's local store renames them into place) and end with a checksum. Their
+size is known, so a look at the folder shows which blocks are done; a chunk of another size is incomplete and counts as
+not done. The manifest is JSON in the attributes of the group. Nothing in a store is executed, and memory is only
+allocated for files that are there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class StoreFiles:
         self._arrays: dict[str, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_arrays": {}}  # open files do not travel
+        return {**vars(self), "_arrays": {}}  # open files are not pickled
 
     def array(self, name: str) -> Any:
         """The zarr.Array of a field."""
@@ -104,11 +104,11 @@ class StoreFiles:
             raise OSError(
                 error.errno,
                 f"the store {self.path} cannot be written ({error.strerror or error}); {done} of {len(self.grid)} "
-                "blocks are done and stay: make room or permission, and call again",
+                "blocks are done and will be kept: free some space or fix permissions, and call again",
             ) from error
 
     def read(self, name: str, number: int) -> NDArray[Any]:
-        """The chunk of a block that is done; a damaged one is named."""
+        """The chunk of a finished block; if it is damaged, the error names it."""
         try:
             return np.asarray(self.array(name)[self._place(number)])
         except ValueError as error:
@@ -123,7 +123,7 @@ class StoreFiles:
         return own if self.grid.is_list else (own, slice(column * self.grid.side, (column + 1) * self.grid.side))
 
     def _cut(self, number: int, chunk: NDArray[Any]) -> NDArray[Any]:
-        """At the rim of the table a block is smaller than its chunk."""
+        """At the edge of the table, a block is smaller than its chunk."""
         if self.n_neighbors is not None or self.grid.is_list:
             return chunk
         row, column = self.grid.place(number)
@@ -164,17 +164,17 @@ def _array_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
 
 
 def pairs_record(pairs: PairSet) -> dict[str, Any]:
-    """What the manifest says of the pairs."""
+    """What the manifest says about the pairs."""
     kind = "list" if isinstance(pairs, ListedPairs) else "all" if pairs.symmetric else "cross"
     return {"kind": kind, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
 
 
 def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet) -> StoreFiles:
-    """Make a store, or come back to one that the same call has made. Another call's store is refused."""
+    """Create a store, or reopen one that belongs to the same call. A store of a different call is refused."""
     folder = Path(path)
     if not (folder / "zarr.json").exists():
         if folder.exists() and any(folder.iterdir()):
-            raise ValueError(f"{folder} is a folder with other things in it; a store needs a folder of its own")
+            raise ValueError(f"{folder} is a folder with other things in it; a store needs its own folder")
         _make(folder, manifest, pairs)
     there = read_manifest(folder)
     wrong = differences(_told(there), _told(manifest))
@@ -182,20 +182,20 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
         more = f" (and {len(wrong) - 4} more)" if len(wrong) > 4 else ""
         raise ValueError(
             f"the store {folder} holds the result of another call: {'; '.join(wrong[:4])}{more}. Use another path, or "
-            "make the call that the store was begun with"
+            "make the same call that the store was created with"
         )
     return StoreFiles(folder, there, pairs)
 
 
 def _told(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """All that must agree. The size of blocks is a choice of the first call."""
+    """Everything that must agree. The first call chooses the size of blocks."""
     own = {"asot": manifest["asot"], "fields": str(sorted(manifest["fields"].items()))}
     own |= {f"pairs.{key}": value for key, value in manifest["pairs"].items()}
     return own | {"n_neighbors": manifest["n_neighbors"]} | manifest["settings"] | manifest["inputs"]
 
 
 def _make(folder: Path, manifest: dict[str, Any], pairs: PairSet) -> None:
-    """Under another name first: whoever is late takes what is there."""
+    """Under another name first: whoever comes second uses what is there."""
     zarr = import_zarr()
     from zarr.codecs import Crc32cCodec
 
@@ -213,24 +213,24 @@ def _make(folder: Path, manifest: dict[str, Any], pairs: PairSet) -> None:
         os.replace(new, folder)
     except OSError as error:
         if not (folder / "zarr.json").exists():
-            raise OSError(error.errno, f"the store {folder} cannot be made ({error.strerror or error})") from error
+            raise OSError(error.errno, f"the store {folder} cannot be created ({error.strerror or error})") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The manifest of a store, checked: a folder from a stranger is data, and nothing else."""
+    """The manifest of a store, checked: a folder from a stranger is just data."""
     file = Path(path) / "zarr.json"
     try:
         with open(file, encoding="utf-8") as text:
             manifest = json.loads(text.read(2**24))["attributes"]["asot"]
         ok = manifest["format"] == FORMAT and _is_sound(manifest)
     except OSError as error:
-        raise FileNotFoundError(f"{path} is no store: {error.strerror or error}") from error
+        raise FileNotFoundError(f"{path} is not a store: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no store of asot: its zarr.json has no manifest") from error
+        raise ValueError(f"{path} is not an asot store: its zarr.json has no manifest") from error
     if not ok:
-        raise ValueError(f"{path} is a store of another format of asot, or not sound; this version reads {FORMAT}")
+        raise ValueError(f"{path} is a store in another format of asot, or damaged; this version reads {FORMAT}")
     return dict(manifest)
 
 
@@ -248,7 +248,7 @@ def _is_sound(manifest: Any) -> bool:
 
 
 def open_files(path: str | os.PathLike[str]) -> StoreFiles:
-    """A store as it lies there."""
+    """A store as it is on disk."""
     manifest = read_manifest(path)
     told = manifest["pairs"]
     pairs: PairSet

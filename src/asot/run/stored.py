@@ -1,4 +1,4 @@
-"""What is in a store, read as it is asked for: values, rows, blocks, neighbors, or all of it."""
+"""The content of a store, read on demand: values, rows, blocks, neighbors, or all of it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Float = NDArray[np.float64]
 
 
 class Stored:
-    """The result of a run in a store. Nothing is read before it is asked for.
+    """The result of a run in a store. Nothing is read before it is needed.
 
     ``r[i, j]`` is one distance, ``r[i]`` a row, ``r[2:5, 7:9]`` a block, ``np.asarray(r)`` the whole matrix. Distances
-    that are not there yet are NaN.
+    that are not computed yet are NaN.
     """
 
     def __init__(self, files: StoreFiles) -> None:
@@ -54,7 +54,7 @@ class Stored:
         return self.n_done == self.n_blocks
 
     def seconds_left(self) -> float | None:
-        """What is left to do at the rate between the first block and the last; None where that says nothing."""
+        """The time left, at the rate between the first block and the last; None if that is unknown."""
         times = self._files.times()
         done = len(times)
         if done < 2 or done == self.n_blocks or times[-1] <= times[0]:
@@ -137,7 +137,7 @@ class Stored:
     def condensed(self, path: str | os.PathLike[str], field: str = "values") -> NDArray[Any]:
         """Every value in pair order as a memory-mapped .npy file (P,), for SciPy and others."""
         path = Path(path)
-        new = path.with_name(f".{path.name}.tmp")  # the name is there only when all of it is
+        new = path.with_name(f".{path.name}.tmp")  # renamed when it is complete
         mapped = np.lib.format.open_memmap(new, mode="w+", dtype=self._files.fields[field], shape=(len(self),))
         self._fill(mapped, field)
         mapped.flush()
@@ -229,7 +229,7 @@ class Stored:
 
     def _needs_values(self, what: str) -> None:
         if self._files.n_neighbors is not None:
-            raise ValueError(f"this store keeps the nearest only, and has no {what}; use .top_k()")
+            raise ValueError(f"this store only keeps the nearest, and has no {what}; use .top_k()")
 
     # ------------------------------------------------------------------------------------------------ other libraries
 

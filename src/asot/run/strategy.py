@@ -1,10 +1,11 @@
-"""Which way to take: exact solves, or anchors and a fit, and how many anchors, so that the error is met at least cost.
+"""Chooses the method: exact solves, or anchors and a fit, and how many anchors, so that the error is met at the least
+cost.
 
 A `Strategy` is a plain record that `info["strategy"]` shows and ``strategy=`` takes back. `Planner` finds one. It
-prices every candidate in counted work (`asot.run.prices`) and predicts its error from what trials have shown so far.
-The cheapest candidate that is predicted to meet the aim is tried: its anchors are learned, and its error is measured on
-exact pairs, the same ones for all trials. If it fails, the prediction is corrected and the next one is tried. As soon
-as exact solves are the cheapest way left, they are the answer.
+estimates the cost of every candidate (`asot.run.prices`) and predicts its error from the trials so far. The cheapest
+candidate that is predicted to meet the aim is tried: its anchors are learned, and its error is measured on exact pairs,
+the same ones for all trials. If it fails, the prediction is corrected and the next one is tried. As soon as exact
+solves are the cheapest method left, they are the answer.
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ DECAY = 0.6
 """The error falls with this power of the number of anchors."""
 
 GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.65, (True, 2): 0.53, (True, 4): 0.45}
-"""By (bounds as features, spaces): the error beside that of cheap features in one space (docs/method.md §13)."""
+"""By (bounds as features, spaces): the error relative to that of cheap features in one space (docs/method.md §13)."""
 
 SAFETY = 0.92
-"""A strategy is tried where its error is predicted to be below this share of the aim."""
+"""A strategy is tried if its error is predicted to be below this share of the aim."""
 
 TRIAL_SECONDS = 0.03
-"""What a trial costs beside counted work."""
+"""What a trial costs in addition to counted work."""
 
 WORTH_IT = 0.8
-"""Anchors are tried only where they are priced below this share of exact solves."""
+"""Anchors are only tried if they are estimated to cost less than this share of exact solves."""
 
 TRIALS = 4
 
 
 @dataclass(frozen=True)
 class Aim:
-    """The error that is asked for: a share of the mean distance, or an amount in its units."""
+    """The requested error: a share of the mean distance, or a number in distance units."""
 
     amount: float
     relative: bool
@@ -79,7 +80,7 @@ def as_aim(value: Any, name: str = "error") -> Aim | None:
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way to the distances of a collection.
+    """One method to compute the distances of a collection.
 
     ``kind`` is "exact" or "calibrated". For the latter: ``n_anchors`` in each of ``n_spaces`` spaces, whether proven
     ``bounds`` are features of the fit, ``n_exact`` pairs to fit it, and the ``seed`` of anchors and pairs.
@@ -108,7 +109,7 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
     names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space")
     if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
         raise ValueError(
-            "strategy must be what r.info['strategy'] of another call holds, a dict whose 'kind' is 'exact' or "
+            "strategy must be r.info['strategy'] of another call, a dict whose 'kind' is 'exact' or "
             f"'calibrated'; found {record!r}"
         )
     found = Strategy(**{name: record[name] for name in names if name in record})
@@ -117,7 +118,7 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
             if not isinstance(getattr(found, name), int) or getattr(found, name) < 1:
                 raise ValueError(f"strategy[{name!r}] must be a whole number ≥ 1; found {getattr(found, name)!r}")
         if found.given_space and not has_space:
-            raise ValueError("this strategy was made with a space of your own; pass the same space= again")
+            raise ValueError("this strategy was made with your own space; pass the same space= again")
         if not found.given_space and (not isinstance(found.n_anchors, int) or found.n_anchors < 1):
             raise ValueError(f"strategy['n_anchors'] must be a whole number ≥ 1; found {found.n_anchors!r}")
     return found
@@ -125,7 +126,7 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
 
 @dataclass
 class Choice:
-    """What was chosen, and the story of it."""
+    """What was chosen, and why."""
 
     strategy: Strategy
     why: str
@@ -133,12 +134,12 @@ class Choice:
     predicted_seconds: float
     tried: list[dict[str, Any]] = field(default_factory=list)
     trial: Any = None
-    """What the accepted trial made, to go on with."""
+    """What the accepted trial has computed, to continue with."""
     trial_seconds: float = 0.0
     """How long that took: it is part of the work, not of the choice."""
 
     def record(self) -> dict[str, Any]:
-        """For `info["strategy"]`: numbers, texts and lists only."""
+        """For `info["strategy"]`: only numbers, strings and lists."""
         return {
             **asdict(self.strategy),
             "why": self.why,
@@ -153,8 +154,8 @@ class Planner:
 
     ``attempt(strategy, earlier)`` carries out the set-up of a strategy, with the exact pairs of an ``earlier`` attempt
     or None, and returns it; its ``rmse``, ``cautious``, ``mean`` and ``exact_share`` are looked at here. ``cautious``
-    is an error that allows for the sample it was measured on; ``exact_share`` is the share of pairs that must be
-    solved exactly all the same.
+    is an error that allows for the sample it was measured on; ``exact_share`` is the share of pairs that must still be
+    solved exactly.
     """
 
     def __init__(
@@ -251,7 +252,7 @@ class Planner:
 
     def _praise(self, s: Strategy, price: float) -> str:
         share = price / self._exact if self._exact > 0 else 1.0
-        aim = "no error was asked for" if self._aim is None else f"the measured error meets {self._aim}"
+        aim = "no error was requested" if self._aim is None else f"the measured error meets {self._aim}"
         return f"{s}: {aim}, at about {share:.2g} of the price of exact solves"
 
     def _blame(self, tried: list[dict[str, Any]]) -> str:
@@ -260,7 +261,7 @@ class Planner:
         best = min(tried, key=lambda entry: entry["relative_error"])
         return (
             f"exact solves: of {len(tried)} tried, the best estimate was {100 * best['relative_error']:.2g} percent "
-            "off, and what would be better is not cheaper than exact solves"
+            "off, and anything better would cost as much as exact solves"
         )
 
 

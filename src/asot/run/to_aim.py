@@ -1,4 +1,4 @@
-"""Distances as right as they were asked for: a strategy is chosen, or taken over, and carried out."""
+"""Distances with the requested accuracy: a strategy is chosen, or taken from an earlier call, and carried out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def solve_to_aim(
     strategy: Strategy | None = None,
     asked_by: str = "error",
 ) -> Any:
-    """What the sink makes of distances that meet the aim; ``info["strategy"]`` tells how."""
+    """What the sink makes of distances that meet the aim; ``info["strategy"]`` says how."""
     if space is not None:
         check_proven(space, asked_by if call.level is None else "bounds=True" if call.accepted is None else "max_error")
     with one_thread_per_product():
@@ -58,7 +58,7 @@ def solve_to_aim(
 
 
 def calibrated(call: Call, space: AnchorSpace, seed: int) -> Any:
-    """Distances in one space, corrected by a fit to 64 exact pairs, whatever error that leaves."""
+    """Distances in one space, corrected by a fit to 64 exact pairs, whatever error remains."""
     with_bounds = call.level is not None
     way = Strategy(
         "calibrated", space.n_anchors, bounds=with_bounds, n_exact=EXACT_PAIRS, seed=seed, given_space=True

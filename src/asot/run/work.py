@@ -1,5 +1,5 @@
-"""What a run solves, as something that can travel: the pairs, and how the solver for a device is made from what all
-pairs share."""
+"""What a run solves, as something that can be sent to workers: the pairs, and how the solver for a device is made from
+what all pairs share."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Work:
     gpu: Callable[[], DeviceSolver] | None = None
     choice: Choice = field(default_factory=lambda: Choice((), "asked for", required=False))
     info: dict[str, Any] = field(default_factory=dict)
-    """What the call knows of the run."""
+    """What the call knows about the run."""
     stays: bool = False
-    """Answers that are too large to travel, such as plans: solved in this process."""
+    """Answers that are too large to send, such as plans: solved in this process."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A maker for a solver that is there already."""
+    """A maker for a solver that already exists."""
 
     solver: Solver
 
