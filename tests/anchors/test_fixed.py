@@ -39,7 +39,7 @@ def test_a_vocabulary_is_taken_as_it_is():
 
 
 def test_a_cost_without_its_anchors_is_refused():
-    with pytest.raises(ValueError, match="a cost needs the anchors it is for; pass anchors as well"):
+    with pytest.raises(ValueError, match="a cost needs its anchors; pass anchors as well"):
         FixedAnchors(cost=1 - np.eye(2)).fit([[[0.0]]])
 
 

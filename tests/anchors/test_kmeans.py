@@ -100,7 +100,7 @@ def test_clusters_are_found_at_any_scale(D, scale):
 
 def test_more_anchors_than_points_are_said_and_exact():
     D = Distributions.from_list([[[0.0], [1.0]], [[1.0], [5.0]], [[0.0], [0.0]]])
-    with pytest.warns(UserWarning, match="7 anchors were asked for, but the collection has only 3 distinct points"):
+    with pytest.warns(UserWarning, match="7 anchors were requested, but the collection has only 3 distinct points"):
         learner = KMeansAnchors(7).fit(D)
     np.testing.assert_array_equal(learner.space_.anchors, [[0.0], [1.0], [5.0]])
     assert learner.inertia_ == 0.0
@@ -117,7 +117,7 @@ def test_points_without_mass_attract_no_anchor():
     points = np.arange(10.0)[:, None]
     D = Distributions.from_list([points, points], [np.r_[1.0, 1.0, 1.0, np.zeros(7)]] * 2)
     np.testing.assert_allclose(np.sort(learned(D, 2).space_.anchors.ravel()), [0.5, 2.0], atol=0.51)
-    with pytest.warns(UserWarning, match="5 anchors were asked for, but the collection has only 3 distinct points"):
+    with pytest.warns(UserWarning, match="5 anchors were requested, but the collection has only 3 distinct points"):
         learner = learned(D, 5)
     np.testing.assert_array_equal(learner.space_.anchors, points[:3])
 
@@ -203,7 +203,7 @@ def test_fitting_forgets_the_batches(D):
 
 
 def test_a_first_batch_with_too_few_points_is_refused():
-    with pytest.raises(ValueError, match="the first batch has 2 distinct points for 3 anchors; begin with a larger"):
+    with pytest.raises(ValueError, match="the first batch has 2 distinct points for 3 anchors; start with a larger"):
         KMeansAnchors(3).partial_fit([[[0.0], [1.0]], [[1.0]]])
 
 

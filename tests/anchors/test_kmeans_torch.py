@@ -274,7 +274,7 @@ def test_auto_goes_to_the_cpu_when_the_device_has_no_memory(D, torch_on_cpu, mon
     found, expected = (KMeansAnchors(4, random_state=0, device=device).fit(D) for device in ("auto", "cpu"))
     np.testing.assert_array_equal(found.space_.anchors, expected.space_.anchors)
     assert found.device_ == "cpu"
-    with pytest.raises(MemoryError, match="end what else runs on it, or use device='cpu'"):
+    with pytest.raises(MemoryError, match="stop other programs on it, or use device='cpu'"):
         KMeansAnchors(4, device="cuda").fit(D)
 
 
@@ -291,7 +291,7 @@ def test_auto_leaves_small_pools_to_the_cpu(D, monkeypatch):
 def test_more_anchors_than_points_are_said_and_exact(torch_on_cpu):
     points = np.repeat(np.arange(30.0), 100)[:, None]
     few = Distributions.from_list([points, points], [np.r_[np.ones(2900), np.zeros(100)]] * 2)
-    with pytest.warns(UserWarning, match="40 anchors were asked for, but the collection has only 29 distinct points"):
+    with pytest.warns(UserWarning, match="40 anchors were requested, but the collection has only 29 distinct points"):
         learner = KMeansAnchors(40, device="cuda").fit(few)
     np.testing.assert_array_equal(learner.space_.anchors.ravel(), np.arange(29.0))
     assert (learner.inertia_, learner.device_) == (0.0, "cpu")

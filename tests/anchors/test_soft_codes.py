@@ -106,7 +106,7 @@ def test_unrolled_steps_rebuild_points_better_than_the_start():
 
 
 BROKEN = {
-    "an unknown kind": ("metrics", {}, "codes of the kind 'metrics' are not known"),
+    "an unknown kind": ("metrics", {}, "codes of the kind 'metrics' are unknown"),
     "NaN": ("metric", {"bias0": np.full(HIDDEN, np.nan)}, "'bias0' must hold finite numbers"),
     "text": ("metric", {"bias0": np.array(["a"] * HIDDEN)}, "'bias0' must hold finite numbers"),
     "a layer that does not fit": ("metric", {"weight1": np.zeros((HIDDEN + 1, K))}, "layer 1 of the codes' network"),

@@ -208,7 +208,7 @@ def rewritten(path, header_changes=None, array_changes=None, drop=()):
 FORGED = {
     "another version": ({"version": 99}, {}, (), "format version 99, newer than the 1 read here; upgrade asot"),
     "no parameters": ({"parameters": 7}, {}, (), "does not name the parameters of the codes"),
-    "an unknown map": ({"codes": "os.system"}, {}, (), "codes of the kind 'os.system' are not known"),
+    "an unknown map": ({"codes": "os.system"}, {}, (), "codes of the kind 'os.system' are unknown"),
     "a missing array": ({}, {}, ("codes_weight0",), "has no array 'codes_weight0'"),
     "a layer too wide": ({}, {"codes_weight1": np.zeros((7, 6))}, (), "layer 1 of the codes' network does not fit"),
     "no number": ({}, {"codes_unit": np.zeros(3)}, (), "'codes_unit' must hold one number"),

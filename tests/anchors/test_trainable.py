@@ -153,10 +153,10 @@ def test_warm_start_goes_on_where_the_last_fit_ended(learner, collection):
     fitted.set_params(learning_rate=1e-6).fit(collection)
     assert len(fitted.history_["error"]) == 8
     assert fitted.history_["error"][4] == pytest.approx(reached, rel=0.3)  # the held-out pairs are others
-    with pytest.raises(ValueError, match="warm_start=True goes on in 3 dimensions, but the collection is in 2"):
+    with pytest.raises(ValueError, match="warm_start=True continues in 3 dimensions, but the collection is in 2"):
         fitted.fit(clouds(20, d=2))
     for change in ({"n_anchors": 9}, {"objective": "paper"}):
-        with pytest.raises(ValueError, match="goes on with n_anchors=8 and objective='distance'; set it to False"):
+        with pytest.raises(ValueError, match="continues with n_anchors=8 and objective='distance'; set it to False"):
             fitted.set_params(**change).fit(collection)
         fitted.set_params(n_anchors=8, objective="distance")
 
@@ -291,7 +291,7 @@ def test_a_device_that_disappears_hands_over_to_the_cpu(learner, collection, mon
     monkeypatch.setattr(devices, "torch_device", lambda device, worth_it: "cuda" if device != "cpu" else None)
     monkeypatch.setattr(learned.KMeansAnchors, "_torch_device", lambda self, D, k: None)
     options = QUICK | {"device": "auto"}
-    with pytest.warns(UserWarning, match="device 'cuda' failed .* while training, which goes on with the CPU"):
+    with pytest.warns(UserWarning, match="device 'cuda' failed .* while training, which continues on the CPU"):
         fitted = learner(6, **options).fit(collection)
     assert fitted.n_epochs_ == 3
     assert fitted.transform(collection).shape == (80, 6)

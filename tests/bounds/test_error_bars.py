@@ -237,7 +237,9 @@ def test_entropic_distances_are_bounded_by_what_their_scalings_prove(reg):
 def test_a_given_cost_has_no_proven_bound(two_clouds):
     D, space = two_clouds
     given_cost = AnchorSpace(space.anchors, space.cost)
-    reason = " needs nearest anchors and Euclidean anchor costs: for a given cost no bound is proven, since it does not"
+    reason = (
+        " needs nearest anchors and Euclidean anchor costs: for a given cost no bound is proven, because it does not"
+    )
     for options in ({"bounds": True}, {"bounds": True, "reg": 0.1}):
         with pytest.raises(ValueError, match=re.escape("bounds=True" + reason)):
             asot.pairwise(D, space=given_cost, **options, estimate="anchor")

@@ -345,7 +345,7 @@ def test_objects_are_not_written(tmp_path):
         ({**HEADER, "version": 2}, "format version 2, newer than the 1 read here; upgrade asot"),
         ({**HEADER, "version": "1"}, "without a version"),
         ({**HEADER, "kind": "recipes"}, "holds 'recipes', which is unknown to this version of asot"),
-        ({**HEADER, "kind": ["x"]}, "does not know"),
+        ({**HEADER, "kind": ["x"]}, "unknown to this version"),
         ({**HEADER, "kind": "distances"}, "holds distances, not an anchor space"),
         ({"format": "other"}, "not one that asot writes"),
         ([1, 2], "not one that asot writes"),

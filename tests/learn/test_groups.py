@@ -77,5 +77,5 @@ def test_the_share_of_noise_is_told_where_it_is_known():
     assert 0.7 < found.noise_share < 1.3  # all of it is noise
     assert "of the mean distance is noise" in repr(found)
     assert asot.group_differences(r, np.arange(8) % 2, noise=0.5 * r.matrix()).noise_share == pytest.approx(0.5)
-    with pytest.raises(ValueError, match="noise is of 2 distributions, but the distances of 8"):
+    with pytest.raises(ValueError, match="noise is for 2 distributions, but the distances are between 8"):
         asot.group_differences(r, np.arange(8) % 2, noise=np.zeros((2, 2)))

@@ -45,7 +45,7 @@ def test_negative_eigenvalues_are_clipped_shifted_or_left_and_it_is_said():
     for K in (clipped, shifted):
         assert np.isclose(K.smallest_eigenvalue, smallest)
     assert np.allclose(plain.matrix, np.exp(-0.3 * W))
-    assert plain.done.startswith("nothing, as asked")
+    assert plain.done.startswith("nothing, as requested")
     assert np.linalg.eigvalsh(clipped.matrix)[0] > -1e-12
     assert clipped.done.startswith("clipped: 1 of 12 eigenvalues negative, down to -")
     assert np.allclose(shifted.matrix, np.exp(-0.3 * W) - smallest * np.eye(12))
@@ -94,7 +94,7 @@ def test_what_is_no_kernel_is_refused(distances, options, message):
 
 
 def test_distances_to_other_distributions_are_refused():
-    with pytest.raises(ValueError, match="distances are to 5 distributions, but the kernel is of 3"):
+    with pytest.raises(ValueError, match="distances are to 5 distributions, but the kernel has 3"):
         asot.kernel(np.zeros((3, 3))).between(np.zeros((2, 5)))
 
 

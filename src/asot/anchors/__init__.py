@@ -1,1 +1,1 @@
-"""Learning an anchor space: one estimator per file, all of them ending in an `AnchorSpace`."""
+"""Learning an anchor space: one estimator per file, all of them producing an `AnchorSpace`."""

@@ -18,8 +18,8 @@ class ReadsCollections:
     """What estimators accept as X, and their check of its dimension.
 
     Collections may be `Distributions`, a list of point arrays or of (points, masses) tuples (what scikit-learn's
-    splitters make of a collection), or a plain 2-D array, which is read as scikit-learn reads it: a sample per row,
-    here a distribution of one point.
+    splitters turn a collection into), or a plain 2-D array, which is read as in scikit-learn: one sample per row, here
+    a distribution of one point.
     """
 
     n_features_in_: int
@@ -39,7 +39,7 @@ class ReadsCollections:
 class AnchorLearner(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the estimators that learn an `AnchorSpace`.
 
-    A subclass implements `_learn`. One with a parameter ``device`` has its collections encoded there.
+    A subclass implements `_learn`. If it has a parameter ``device``, collections are encoded there.
     """
 
     device: str | None = None

@@ -21,57 +21,58 @@ if TYPE_CHECKING:
 class DictionaryAnchors(LearnedAnchors):
     """Learn anchors as a dictionary, with codes from unrolled sparse coding (ASOT-DL). Needs PyTorch.
 
-    A code is what ``n_layers`` proximal gradient steps make of the soft nearest anchor: weights ≥ 0 with which the
-    anchors rebuild the point. They are scaled to total 1, so that every point keeps its mass; a point whose code is all
-    zeros gives its mass to its (soft) nearest anchor. Costs are Euclidean distances of the anchors. Anchors may be
-    negative; they start at k-means.
+    A code is the result of ``n_layers`` proximal gradient steps from the soft nearest anchor: weights ≥ 0 that
+    reconstruct the point from the anchors. They are scaled to total 1, so that every point keeps its mass; a point
+    whose code is all zeros gives its mass to its (soft) nearest anchor. Costs are Euclidean distances between the
+    anchors. Anchors may be negative; they start from k-means.
 
     Parameters
     ----------
     n_anchors : int, optional
-        Number of anchors. Default: the mean size of the distributions. A collection with fewer distinct points gets
-        these as its anchors.
+        Number of anchors. Default: the mean size of the distributions. If a collection has fewer distinct points, they
+        become the anchors.
     n_layers : int
         Proximal steps. All of them share the anchors and one learned step, which starts at a safe value.
     objective : {"distance", "paper"}
-        "distance" makes the squared difference of W_AS and W_1 small, on pairs of distributions whose exact W_1 is
-        known. "paper" is the paper's: points are rebuilt by codes that are nearly one-hot.
+        "distance" minimizes the squared difference between W_AS and W_1 on pairs of distributions whose exact W_1 is
+        known. "paper" is the paper's objective: points are reconstructed by codes that are nearly one-hot.
     loss_weights : (α, β, γ)
-        Weights of the paper's three losses: rebuilding, length 1, total 1.
+        Weights of the paper's three losses: reconstruction, length 1, total 1.
     hidden : int or sequence of int
         Widths of the hidden layers of the network that chooses λ, the threshold of every point.
     n_pairs : int
-        Pairs of distributions to learn from. Their exact W_1 is solved first.
+        Pairs of distributions to learn from. Their exact W_1 is computed first.
     batch_size : int
         Distributions in a batch; a batch has twice as many pairs.
     learning_rate : float
-        Its height. It rises shortly, then falls to 0 along a cosine until ``max_epochs`` or ``max_time``.
+        The peak learning rate. The rate rises briefly, then falls to 0 along a cosine until ``max_epochs`` or
+        ``max_time``.
     max_epochs : int
         Passes over the pairs.
     max_time : float, optional
-        Seconds after which training ends, preparations included.
+        Seconds after which training ends, including preparation.
     patience : int
-        Epochs without a new best error on the held-out pairs after which training ends.
+        Training ends after this many epochs without a new best error on the held-out pairs.
     validation_fraction : float
-        Share of the distributions (of the pairs, in small collections) that is held out to judge by.
+        Share of the distributions (of the pairs, in small collections) that is held out for validation.
     warm_start : bool
-        Go on from what an earlier ``fit`` learned. The schedule begins anew.
+        Continue from what an earlier ``fit`` learned. The schedule starts over.
     progress : bool, None or callable
-        True shows a bar with loss and error; a function gets (epochs done, max_epochs).
+        True shows a bar with loss and error; a function is called with (epochs done, max_epochs).
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where to learn and to encode. "auto" is a GPU where there is one and the collection is large.
+        Where to learn and encode. "auto" uses a GPU if there is one and the collection is large.
     random_state : int, RandomState or None
-        Seed. With an int, the space is the same on every run on one device.
+        Seed. With an int, the space is the same on every run on the same device.
 
     Attributes
     ----------
     space_ : LearnedSpace
-        Soft codes and a cost that is a pseudo-metric. Bounds and calibration use the k-means anchors it began with.
+        Soft codes and a cost that is a pseudometric. Bounds and calibration use the k-means anchors it started from.
     history_ : dict of lists
-        ``epoch``, ``loss``, ``error`` (root mean square error on the held-out pairs, as a share of the mean distance),
-        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, fits follow each other.
+        ``epoch``, ``loss``, ``error`` (root-mean-square error on the held-out pairs, as a share of the mean distance),
+        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, later fits are appended.
     validation_error_ : float
-        The least error, which is that of ``space_``.
+        The smallest error, which is that of ``space_``.
     n_epochs_ : int
     n_features_in_ : int
 
@@ -146,7 +147,8 @@ class DictionaryAnchors(LearnedAnchors):
         return {"anchors": 1.0, "log_sharpness": 1.0, "log_step": 1.0}
 
     def _paper_loss(self, p: Tensors, u: Tensor, z: Tensor) -> Tensor:
-        """α L_rc + β L_l2 + γ L_sp: points are rebuilt, codes have length 1 and total 1, hence are near one-hot."""
+        """α L_rc + β L_l2 + γ L_sp: points are reconstructed, and codes have length 1 and total 1, so they are nearly
+        one-hot."""
         import torch
 
         code = unrolled_codes(p, u, z, torch)

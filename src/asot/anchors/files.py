@@ -1,4 +1,4 @@
-"""Anchor spaces in files: arrays and a JSON header, read without trust (`asot.data.npz`)."""
+"""Anchor spaces in files: arrays and a JSON header, read safely (`asot.data.npz`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def save_space(space: AnchorSpace, path: PathLike) -> None:
     arrays |= {f"codes_{name}": array for name, array in {**standard, **codes.parameters}.items()}
     if space.nearest is not None:
         arrays["nearest"] = space.nearest.anchors
-    # A kind of its own: a version of asot without soft codes must not take it for a space of nearest anchors.
+    # A separate kind: a version of asot without soft codes must not mistake it for a space of nearest anchors.
     save_arrays(path, {"kind": "learned-space", "codes": codes.kind, "parameters": sorted(codes.parameters)}, arrays)
 
 
@@ -59,5 +59,6 @@ def _load_learned_space(path: PathLike, header: dict[str, Any]) -> AnchorSpace:
 
 
 def _check_costs(path: PathLike, *anchors: NDArray[Any]) -> None:
-    """Few bytes of anchors may ask for many of costs between them: (k, k), and what it takes to make them."""
+    """A few bytes of anchors may need many bytes for the costs between them: (k, k), and scratch memory to compute
+    them."""
     check_expansion(sum(32 * len(array) ** 2 for array in anchors if array.ndim == 2), path)

@@ -1,4 +1,4 @@
-"""Anchors that are given: a vocabulary, a pixel grid, or simply the distinct points of the collection."""
+"""Given anchors: a vocabulary, a pixel grid, or simply the distinct points of the collection."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class FixedAnchors(AnchorLearner):
     Parameters
     ----------
     anchors : array-like (k, d), optional
-        Default: the distinct points of the collection that is fitted. Points that *are* anchors lose nothing, so
-        distances are then exact.
+        Default: the distinct points of the fitted collection. Points that *are* anchors do not move, so distances are
+        then exact.
     cost : array-like (k, k), optional
         Default: Euclidean distances between the anchors.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where `transform` finds nearest anchors. "auto" is a GPU where there is one and much to do.
+        Where `transform` finds nearest anchors. "auto" uses a GPU if there is one and the job is large enough.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class FixedAnchors(AnchorLearner):
     def _learn(self, D: Distributions) -> AnchorSpace:
         if self.anchors is None:
             if self.cost is not None:
-                raise ValueError("a cost needs the anchors it is for; pass anchors as well")
+                raise ValueError("a cost needs its anchors; pass anchors as well")
             points, _ = distinct_points(D)
             refuse_what_cannot_fit(
                 24 * len(points) ** 2,

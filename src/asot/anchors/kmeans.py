@@ -17,17 +17,17 @@ from asot.run import devices
 from asot.validation import FloatArray, as_positive_int
 
 LARGE_POOL = 500_000
-"""Distinct points beyond which ``batch_size="auto"`` turns to mini-batches."""
+"""Beyond this many distinct points, ``batch_size="auto"`` uses mini-batches."""
 
 AUTO_BATCH = 8192
 
 MOST_BY_DEFAULT = 64
-"""Anchors at most where no number is given. The price of a pair grows with their square: twice as many cost four times
-as much and take away a third of the error, which calibration does nearly for nothing."""
+"""The most anchors if no number is given. The cost of a pair grows with their square: twice as many cost four times as
+much and remove a third of the error, which calibration does almost for free."""
 
 WORTH_A_DEVICE = 10**9
-"""Points × anchors × dimensions from which ``device="auto"`` learns on a GPU: with the tens of iterations that k-means
-takes, a CPU needs several seconds for them, and a GPU fewer to start."""
+"""Points × anchors × dimensions from which ``device="auto"`` learns on a GPU: with the tens of iterations of k-means, a
+CPU needs several seconds for them, and a GPU needs less to start."""
 
 
 class KMeansAnchors(AnchorLearner):
@@ -36,22 +36,21 @@ class KMeansAnchors(AnchorLearner):
     Parameters
     ----------
     n_anchors : int, optional
-        Number of anchors. Default: the mean size of the distributions, but at most 64, since the price of a distance
-        grows with the square. A collection with fewer distinct points gets these as its anchors, with a warning; its
+        Number of anchors. Default: the mean size of the distributions, but at most 64, because the cost of a distance
+        grows with the square. If a collection has fewer distinct points, they become the anchors, with a warning; its
         distances are then exact.
     batch_size : int, None or "auto"
-        Full k-means (None), mini-batches of this many points, or the choice between them by the size of the pool
-        ("auto": mini-batches beyond 500,000 distinct points). Mini-batches are for the CPU: on a GPU, "auto" is always
-        full k-means.
+        Full k-means (None), mini-batches of this many points, or a choice by the number of points ("auto": mini-batches
+        beyond 500,000 distinct points). Mini-batches only run on the CPU: on a GPU, "auto" is always full k-means.
     n_init : int
         Number of k-means++ starts, of which the best is kept.
     random_state : int, RandomState or None
-        Seed. With an int the anchors are the same on every run, whatever the number of threads of the machine: the
-        fit uses one, since sums in another order would round differently. A GPU gives other anchors than a CPU, of
-        the same quality, and the same ones on every run.
+        Seed. With an int, the anchors are the same on every run, regardless of the number of threads: the fit uses one,
+        because sums in another order would round differently. A GPU gives different anchors than a CPU, of the same
+        quality, and the same ones on every run.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where to learn and to encode: on the CPU, or on a GPU through PyTorch. "auto" is a GPU where there is one and
-        much to do.
+        Where to learn and to encode: on the CPU, or on a GPU through PyTorch. "auto" uses a GPU if there is one and the
+        job is large enough.
 
     Attributes
     ----------
@@ -91,7 +90,7 @@ class KMeansAnchors(AnchorLearner):
 
     @classmethod
     def quietly(cls, k: int, D: Distributions, seed: int) -> AnchorSpace:
-        """A space of at most k anchors, learned on the CPU; fewer distinct points are no reason to warn."""
+        """A space of at most k anchors, learned on the CPU; no warning if there are fewer distinct points."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return cls(k, random_state=seed % 2**32, device="cpu").fit(D).space_
@@ -109,7 +108,7 @@ class KMeansAnchors(AnchorLearner):
         return self._learn_on_cpu(D, k)
 
     def _learn_on_device(self, D: Distributions, k: int, device: str) -> AnchorSpace:
-        """Equal points stay apart here: to merge them on the CPU would take longer than the k-means."""
+        """Equal points are not merged here: merging them on the CPU would take longer than k-means."""
         from asot.anchors.kmeans_torch import kmeans
 
         n_init = as_positive_int(self.n_init, "n_init")
@@ -127,8 +126,8 @@ class KMeansAnchors(AnchorLearner):
         if k >= len(pool.points):
             if k > len(pool.points) and self.n_anchors is not None:
                 warnings.warn(
-                    f"{k} anchors were asked for, but the collection has only {len(pool.points)} distinct points: "
-                    "these are the anchors now, and distances on them are exact",
+                    f"{k} anchors were requested, but the collection has only {len(pool.points)} distinct points: "
+                    "these become the anchors, and distances on them are exact",
                     stacklevel=4,
                 )
             self.inertia_ = 0.0
@@ -146,7 +145,7 @@ class KMeansAnchors(AnchorLearner):
     def partial_fit(self, X: Any, y: Any = None) -> KMeansAnchors:
         """Update the anchors with one more batch of distributions, by a mini-batch step; ``y`` is not used.
 
-        The first batch fixes the number of anchors and must hold at least that many distinct points. This is for the
+        The first batch fixes the number of anchors and must hold at least that many distinct points. This runs on the
         CPU.
         """
         from sklearn.cluster import MiniBatchKMeans
@@ -162,7 +161,7 @@ class KMeansAnchors(AnchorLearner):
             if len(points) < k:
                 raise ValueError(
                     f"the first batch has {len(points)} distinct points for {k} anchors; "
-                    "begin with a larger batch or ask for fewer anchors"
+                    "start with a larger batch or ask for fewer anchors"
                 )
             n_init = as_positive_int(self.n_init, "n_init")
             self._batches = MiniBatchKMeans(k, n_init=n_init, random_state=self.random_state)
@@ -179,7 +178,7 @@ class KMeansAnchors(AnchorLearner):
     ) -> AnchorSpace:
         space = AnchorSpace(np.ldexp(np.asarray(centers, dtype=np.float64), exponent))
         _, distance = AnchorSpace(centers).assign(points)
-        with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 is told as inf or 0
+        with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 becomes inf or 0
             self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
         return space
 
@@ -210,7 +209,7 @@ class KMeansAnchors(AnchorLearner):
 
 
 def _has_more_points_than(k: int, D: Distributions) -> bool:
-    """Whether more than k distinct points carry mass. Mostly the first few thousand points show it."""
+    """Whether more than k distinct points carry mass. Usually the first few thousand points show it."""
     size = 4 * k + 1024
     while True:
         has_mass = D.masses[:size] > 0
@@ -222,6 +221,6 @@ def _has_more_points_than(k: int, D: Distributions) -> bool:
 
 
 def _safe_exponent(points: FloatArray) -> int:
-    """The power of two to divide by where squares of points would leave the range of their type; 0 elsewhere."""
+    """The power of two to divide by if squares of points would leave the range of their type; otherwise 0."""
     exponent = int(np.frexp(np.abs(points).max())[1])
     return exponent if abs(exponent) > (40 if points.dtype == np.float32 else 400) else 0

@@ -1,8 +1,8 @@
 """k-means of millions of points, in torch: on a GPU, or on torch's CPU device.
 
 The algorithm is that of scikit-learn's ``KMeans``: greedy k-means++, then Lloyd's iteration, both from matrix products
-in float64. Points keep their type, and are on the device once where it has room, or are uploaded in every pass. Chunks
-have a fixed size and nothing is added by atomics, so that sums are taken in the same order on every run.
+in float64. Points keep their type, and stay on the device if it has room, or are uploaded in every pass. Chunks have a
+fixed size and nothing is added by atomics, so sums are taken in the same order on every run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 START_POINTS = 20_000_000
-"""A larger pool starts from the k-means of a sample of this size, since k-means++ goes over its points k times."""
+"""A larger pool starts from the k-means of a sample of this size, because k-means++ makes k passes over its points."""
 
 START_BYTES = 2**32
-"""The same for pools of many dimensions, which may have to be uploaded anew in each of those passes."""
+"""The same for pools of many dimensions, which may have to be uploaded again in each of those passes."""
 
 START_PER_CENTER = 64
 """A sample has at least this many points for each center."""
@@ -61,7 +61,7 @@ def kmeans(
     points : (n, d) float32 or float64
     weights : (n,) ≥ 0, not all 0
     k : int
-        Number of centers. Some coincide where there are fewer distinct points.
+        Number of centers. Some coincide if there are fewer distinct points.
     device : str
         A torch device.
     n_init : int
@@ -70,7 +70,7 @@ def kmeans(
     max_iter : int
         Limit on the iterations of every start.
     tol : float
-        Centers rest when the sum of their squared steps is at most this share of the mean variance of a coordinate.
+        Converged when the sum of the centers' squared steps is at most this share of the mean variance of a coordinate.
     """
     from sklearn.utils import check_random_state
 
@@ -87,12 +87,12 @@ def kmeans(
         if start is not pool:
             centers, inertia, n_iter = _lloyd(pool, centers + (start.mean - pool.mean), max_iter, tol)
         found = (centers + pool.mean).cpu().numpy()
-    with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 is told as inf or 0
+    with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 becomes inf or 0
         return Clustering(np.ldexp(found, exponent), float(np.ldexp(inertia, 2 * exponent)), n_iter)
 
 
 def _wild_exponent(points: FloatArray) -> int:
-    """The power of two to divide by where squares of points would leave the range of float64; 0 elsewhere."""
+    """The power of two to divide by if squares of points would leave the range of float64; otherwise 0."""
     if points.dtype == np.float32:  # its squares stay within it
         return 0
     exponent = int(np.frexp(max(points.max(), -points.min()))[1])
@@ -112,7 +112,7 @@ def _sample(
 
 
 class _Pool:
-    """Weighted points in chunks on a device, in float64 and seen from their mean, which spares digits."""
+    """Weighted points in chunks on a device, in float64 and relative to their mean, which saves digits."""
 
     def __init__(self, points: FloatArray, weights: NDArray[np.float64], k: int, exponent: int, device: str) -> None:
         import torch
@@ -147,7 +147,7 @@ class _Pool:
 
 
 def _resident(host: Tensor, device: str) -> Tensor:
-    """The points on the device where they take at most half of its free memory, else where they are."""
+    """The points on the device if they take at most half of its free memory, otherwise where they are."""
     import torch
 
     target = torch.device(device)
@@ -163,7 +163,7 @@ def _resident(host: Tensor, device: str) -> Tensor:
 
 
 def _plus_plus(pool: _Pool, k: int, random: Any) -> Tensor:
-    """Centers (k, d), each the best of a few points that are drawn by what they cost with the centers so far."""
+    """Centers (k, d), each the best of a few points that are drawn by their cost with the centers so far."""
     import torch
 
     n_trials = 2 + int(np.log(k))
@@ -200,7 +200,7 @@ def _remaining(pool: _Pool, norms: Tensor, candidates: Tensor, closest: Tensor, 
 
 
 def _draw(cost: Tensor, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Places drawn in proportion to cost (whole blocks): first a block, then a place in it.
+    """Indices drawn in proportion to cost (whole blocks): first a block, then an index in it.
 
     One cumulative sum over all would need no blocks, but on a GPU it is not the same on every run.
     """
@@ -212,7 +212,7 @@ def _draw(cost: Tensor, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _locate(weights: NDArray[np.float64], places: Any) -> tuple[Any, Any]:
-    """Which weight each place along the line of all weights falls into, never one of 0, and how far into it."""
+    """Which weight each position along the cumulative weights falls into, never one of 0, and how far into it."""
     ends = np.cumsum(weights)
     which = np.minimum(np.searchsorted(ends, places, side="right"), np.flatnonzero(weights)[-1])
     return which, places - (ends[which] - weights[which])
@@ -222,7 +222,7 @@ def _locate(weights: NDArray[np.float64], places: Any) -> tuple[Any, Any]:
 
 
 def _lloyd(pool: _Pool, centers: Tensor, max_iter: int, tol: float) -> tuple[Tensor, float, int]:
-    """Move centers (k, d) to the means of their points until they rest; centers, inertia, iterations."""
+    """Move centers (k, d) to the means of their points until they stop moving; centers, inertia, iterations."""
     import torch
 
     n_iter, step = 0, np.inf
@@ -255,7 +255,7 @@ def _cluster_sums(pool: _Pool, centers: Tensor, own: slice) -> tuple[Tensor, Ten
 
 
 def _relocate(pool: _Pool, centers: Tensor, empty: Tensor) -> None:
-    """Put the centers that have no points where points cost most, in place. Points that cost nothing attract none."""
+    """Move empty centers to the points that cost most, in place. Points that cost nothing attract none."""
     import torch
 
     def costliest(own: slice) -> tuple[Tensor, Tensor]:

@@ -24,52 +24,53 @@ class MetricAnchors(LearnedAnchors):
     """Learn soft codes and a cost between anchors (ASOT-ML). Needs PyTorch.
 
     Codes are those of soft nearest anchors, corrected by a network. Costs are the Euclidean distances of an embedding
-    of the anchors. Both start at k-means, and are trained for what they are used for: on pairs of distributions whose
-    exact W_1 is known, the squared difference of W_AS and W_1 is made small.
+    of the anchors. Both start from k-means, and are trained for their purpose: to minimize the squared difference
+    between W_AS and W_1 on pairs of distributions whose exact W_1 is known.
 
     Parameters
     ----------
     n_anchors : int, optional
-        Number of anchors. Default: the mean size of the distributions. A collection with fewer distinct points gets
-        these as its anchors.
+        Number of anchors. Default: the mean size of the distributions. If a collection has fewer distinct points, they
+        become the anchors.
     objective : {"distance", "paper"}
         "distance" is the above. "paper" is what the paper defines: codes are normalized non-negative outputs of a
         network, the cost is ‖M w_u - M w_v‖ with a learned matrix M, and the loss compares pairs of *points*. It is
-        mostly worse than k-means, and here to compare with.
+        usually worse than k-means, and is only there for comparison.
     hidden : int or sequence of int
         Widths of the hidden layers of the network that corrects the codes.
     n_pairs : int
-        Pairs of distributions to learn from. Their exact W_1 is solved first.
+        Pairs of distributions to learn from. Their exact W_1 is computed first.
     batch_size : int
         Distributions in a batch; a batch has twice as many pairs.
     learning_rate : float
-        Its height. It rises shortly, then falls to 0 along a cosine until ``max_epochs`` or ``max_time``.
+        The peak learning rate. The rate rises briefly, then falls to 0 along a cosine until ``max_epochs`` or
+        ``max_time``.
     max_epochs : int
         Passes over the pairs.
     max_time : float, optional
-        Seconds after which training ends, preparations included.
+        Seconds after which training ends, including preparation.
     patience : int
-        Epochs without a new best error on the held-out pairs after which training ends.
+        Training ends after this many epochs without a new best error on the held-out pairs.
     validation_fraction : float
-        Share of the distributions (of the pairs, in small collections) that is held out to judge by.
+        Share of the distributions (of the pairs, in small collections) that is held out for validation.
     warm_start : bool
-        Go on from what an earlier ``fit`` learned. The schedule begins anew.
+        Continue from what an earlier ``fit`` learned. The schedule starts over.
     progress : bool, None or callable
-        True shows a bar with loss and error; a function gets (epochs done, max_epochs).
+        True shows a bar with loss and error; a function is called with (epochs done, max_epochs).
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where to learn and to encode. "auto" is a GPU where there is one and the collection is large.
+        Where to learn and encode. "auto" uses a GPU if there is one and the collection is large.
     random_state : int, RandomState or None
-        Seed. With an int, the space is the same on every run on one device.
+        Seed. With an int, the space is the same on every run on the same device.
 
     Attributes
     ----------
     space_ : LearnedSpace
-        Soft codes and a cost that is a pseudo-metric. Bounds and calibration use the k-means anchors it began with.
+        Soft codes and a cost that is a pseudometric. Bounds and calibration use the k-means anchors it started from.
     history_ : dict of lists
-        ``epoch``, ``loss``, ``error`` (root mean square error on the held-out pairs, as a share of the mean distance),
-        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, fits follow each other.
+        ``epoch``, ``loss``, ``error`` (root-mean-square error on the held-out pairs, as a share of the mean distance),
+        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, later fits are appended.
     validation_error_ : float
-        The least error, which is that of ``space_``.
+        The smallest error, which is that of ``space_``.
     n_epochs_ : int
     n_features_in_ : int
 

@@ -1,11 +1,11 @@
 """Nearest anchors of millions of points, in torch: on a GPU, or on torch's CPU device.
 
-A matrix product in float64 tells the distances of a chunk of points to all anchors, up to rounding. It only rules
-anchors out. What it leaves is decided by distances from differences, summed in a fixed order, so that an answer depends
+A matrix product in float64 gives the distances of a chunk of points to all anchors, up to rounding. It is only used to
+rule out anchors. The rest is decided by distances from differences, summed in a fixed order, so that an answer depends
 neither on the chunk nor on how a product was rounded.
 
-Points are uploaded in chunks, and chunks are halved when the device has no room for them. Devices are torch's, and
-exist (`asot.run.devices` finds them); arrays are finite.
+Points are uploaded in chunks, and chunks are halved if the device has no room for them. Devices are torch's, and must
+exist (`asot.run.devices` finds them); arrays must be finite.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def nearest(
         On the host. There may be more of them than the device can hold.
     anchors : (k, d) float64
     exponent : int
-        Points are multiplied by 2^-exponent first. Anchors are taken, and distances given, in that unit, in which no
-        coordinate exceeds 1.
+        Points are first multiplied by 2^-exponent. Anchors and distances are in that unit, in which no coordinate
+        exceeds 1.
     device : str
     """
     import torch
@@ -81,10 +81,11 @@ def nearest(
 
 
 def _about_squared(x: Tensor, anchors: Tensor, norms: Tensor, reach: Tensor) -> tuple[Tensor, Tensor]:
-    """|x - a|² - |x|² by a product (m, k), and how far two of them may err against distances from differences (m, 1).
+    """|x - a|² - |x|² by a product (m, k), and how much two of them may differ from distances computed from differences
+    (m, 1).
 
-    A product errs by at most d roundings of |x| |a|, a distance by d roundings of itself. Two of each meet in a
-    comparison. What is smaller than float64 can hold in full digits counts as equal.
+    A product errs by at most d roundings of |x| |a|, a distance by d roundings of itself. A comparison involves two of
+    each. Anything smaller than float64 can hold with full precision counts as equal.
     """
     span = (squares(x).sqrt() + reach).square()[:, None]
     return norms.addmm(x, anchors.T, alpha=-2), 4 * (x.shape[1] + 8) * ROUNDING * span + 1e-290
@@ -104,7 +105,7 @@ def _lengths(differences: Tensor) -> Tensor:
 
 
 class Chunks:
-    """Passes over n rows in chunks of a fixed size, which is halved for good when the device runs out of memory."""
+    """Passes over n rows in chunks of a fixed size, which is halved permanently if the device runs out of memory."""
 
     def __init__(self, n: int, row_bytes: int) -> None:
         self._n = n
@@ -124,7 +125,7 @@ class Chunks:
             except torch.cuda.OutOfMemoryError:
                 if self._rows == self._fewest:
                     raise
-            if result is None:  # only here has the exception let go of what the function had allocated
+            if result is None:  # only here has the exception released what the function had allocated
                 torch.cuda.empty_cache()
                 self._rows = max(self._rows // 2, self._fewest)
             else:
@@ -142,7 +143,7 @@ def memory_advice(device: str) -> Iterator[None]:
     except torch.cuda.OutOfMemoryError as error:
         raise MemoryError(
             f"device {device!r} has too little free memory, even for small chunks of the points; "
-            "end what else runs on it, or use device='cpu'"
+            "stop other programs on it, or use device='cpu'"
         ) from error
 
 
@@ -155,7 +156,7 @@ def slices(n: int, rows: int) -> Iterator[slice]:
 
 
 def shared(array: NDArray[Any]) -> Tensor:
-    """A tensor on the array's own memory, only to be read."""
+    """A read-only tensor that shares the array's memory."""
     import torch
 
     with warnings.catch_warnings():  # collections are read-only, which tensors cannot be: torch warns
@@ -164,7 +165,7 @@ def shared(array: NDArray[Any]) -> Tensor:
 
 
 def upload(part: Tensor, device: str) -> Tensor:
-    """A tensor on the device: itself where it is there, else copied through pinned memory."""
+    """A tensor on the device: the tensor itself if it is already there, otherwise copied through pinned memory."""
     import torch
 
     target = torch.device(device)
@@ -172,7 +173,7 @@ def upload(part: Tensor, device: str) -> Tensor:
 
 
 def scaled(x: Tensor, exponent: int) -> Tensor:
-    """x times 2^-exponent, in float64; x itself where the exponent is 0."""
+    """x times 2^-exponent, in float64; x itself if the exponent is 0."""
     half = -exponent // 2  # 2^-exponent itself may be out of range
     return x if exponent == 0 else x.double() * 2.0**half * 2.0 ** (-exponent - half)
 

@@ -1,4 +1,4 @@
-"""What a caller means by ``space=``: a space, a learner that is fitted, or one that is yet to learn."""
+"""What a caller means by ``space=``: a space, a fitted learner, or one that is not fitted yet."""
 
 from __future__ import annotations
 

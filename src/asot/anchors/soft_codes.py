@@ -1,8 +1,8 @@
-"""Soft codes: maps from points to the probability simplex that are learned, and kept as plain arrays.
+"""Soft codes: learned maps from points to the probability simplex, stored as plain arrays.
 
-Each map is written once, in operations that NumPy and torch spell alike. torch runs it to learn, and on a GPU; NumPy
-runs it afterwards. A learned space therefore works without torch, and its file is arrays that cannot execute anything
-(docs/method.md §4, §5).
+Each map is written once, with operations that have the same names in NumPy and torch. torch runs it for learning and on
+a GPU; NumPy runs it afterwards. So a learned space works without torch, and its file is arrays that cannot execute
+anything (docs/method.md §4, §5).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Array = Any
 """A NumPy array or a torch tensor."""
 
 FLOOR = 1e-6
-"""What every output of the paper's network is raised by, so that codes are defined where all of them are 0."""
+"""Added to every output of the paper's network, so that codes are defined if all of them are 0."""
 
 FAR = 1e6
-"""Coordinates beyond this many times the collection's spread are taken as lying there: no code overflows."""
+"""Coordinates are clipped at this many times the collection's spread, so that no code overflows."""
 
 WORTH_A_DEVICE = 10**10
 """Multiplications from which ``device="auto"`` encodes on a GPU: a CPU needs some seconds for them."""
@@ -80,7 +80,7 @@ def perceptron(p: Mapping[str, Array], z: Array) -> Array:
 
 
 def _closeness(p: Mapping[str, Array], u: Array, xp: Any) -> Array:
-    """-sharpness ‖u - w‖² (n, k) but for what a point has in common with all anchors, which no softmax sees."""
+    """-sharpness ‖u - w‖² (n, k), except for a term that is the same for all anchors and cancels in a softmax."""
     anchors = p["anchors"]
     return (2.0 * (u @ anchors.T) - (anchors * anchors).sum(axis=1)) * xp.exp(p["log_sharpness"])
 
@@ -141,7 +141,7 @@ class SoftCodes:
         return codes
 
     def histograms(self, D: Distributions, device: str | None = None) -> NDArray[np.float64]:
-        """Mass-weighted sums (N, k) of codes. The codes of a chunk of points are there at a time, never all."""
+        """Mass-weighted sums (N, k) of codes. Only the codes of one chunk of points are in memory at a time."""
         sums = np.zeros((len(D), self.n_anchors))
         for own, part in self._chunks(D.points, device):
             first, last = np.searchsorted(D.offsets, [own.start, own.stop - 1], side="right") - 1
@@ -182,9 +182,9 @@ class SoftCodes:
         return depth
 
     def _check(self) -> None:
-        """Refuse what the map could not be computed with: these arrays may come from a stranger's file."""
+        """Refuse arrays that the map cannot be computed with: they may come from an untrusted file."""
         if self.kind not in MAPS:
-            raise ValueError(f"codes of the kind {self.kind!r} are not known; known are {', '.join(map(repr, MAPS))}")
+            raise ValueError(f"codes of the kind {self.kind!r} are unknown; known are {', '.join(map(repr, MAPS))}")
         p = self.parameters
         for name, array in {"center": self.center, "spread": self.spread, "unit": np.asarray(self.unit), **p}.items():
             if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
@@ -214,11 +214,12 @@ class SoftCodes:
         if anchors.ndim != 2 or anchors.shape[1] != self.dim or width != (outputs or len(anchors)):
             raise ValueError("the codes' anchors do not fit their network or their dimension")
         if "n_layers" in scalars and not 1 <= p["n_layers"] <= 10_000:
-            raise ValueError(f"the codes ask for {p['n_layers']} layers; between 1 and 10,000 can be")
+            raise ValueError(f"the codes ask for {p['n_layers']} layers; it must be between 1 and 10,000")
 
 
 def _on_device(codes: SoftCodes, device: str, required: bool) -> Callable[[FloatArray], NDArray[np.float64]]:
-    """A function that encodes a chunk on a GPU, in float64. One that nobody named gives the work back to the CPU."""
+    """A function that encodes a chunk on a GPU, in float64. If the user did not name the GPU, a failure sends the work
+    back to the CPU."""
     import torch
 
     def encode(points: FloatArray) -> NDArray[np.float64]:

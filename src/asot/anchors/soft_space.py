@@ -1,8 +1,8 @@
 """The space of a learner with soft codes: each point spreads its mass over several anchors.
 
-The rest of the package uses it as any other space. What soft codes cannot have is an error bound: two different points
-may have equal codes, and then no inequality ties the anchor distance to W_1 (docs/method.md §1). Bounds and calibration
-stand on the nearest anchors where learning began, which the space keeps beside what it learned.
+The rest of the package uses it like any other space. But soft codes have no error bound: two different points may have
+equal codes, and then no inequality relates the anchor distance to W_1 (docs/method.md §1). Bounds and calibration use
+the nearest anchors that learning started from, which the space keeps along with what it learned.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LearnedSpace(AnchorSpace):
     cost : array-like (k, k)
     codes : SoftCodes
     nearest : AnchorSpace, optional
-        Where learning began: nearest anchors with Euclidean costs, for bounds and calibration.
+        Where learning started: nearest anchors with Euclidean costs, for bounds and calibration.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class LearnedSpace(AnchorSpace):
 
     @property
     def proven(self) -> AnchorSpace:
-        """The nearest anchors where learning began: what holds for them holds for W_1."""
+        """The nearest anchors that learning started from: their bounds hold for W_1."""
         return self if self.nearest is None else self.nearest
 
     def encode(self, points: ArrayLike) -> NDArray[np.float64]:
@@ -91,16 +91,16 @@ class LearnedSpace(AnchorSpace):
         return self.codes.histograms(D, device)
 
     def assign(self, points: ArrayLike, *, device: str | None = None) -> NoReturn:
-        """Not there: a point of this space belongs to no single anchor."""
+        """Not available: a point in this space does not belong to a single anchor."""
         raise ValueError(f"this space has no nearest anchors: {WHY_NO_BOUNDS}")
 
     def radii(self, D: Distributions, *, device: str | None = None) -> NoReturn:
-        """Not there: the radius of §6 needs nearest anchors."""
+        """Not available: the radius of §6 needs nearest anchors."""
         raise ValueError(f"this space has no radii: {WHY_NO_BOUNDS}")
 
 
 def _check_nearest(nearest: AnchorSpace, dim: int) -> None:
-    """Refuse a space on which no bound stands."""
+    """Refuse a space without proven bounds."""
     if not isinstance(nearest, AnchorSpace) or isinstance(nearest, LearnedSpace) or nearest.why_no_bounds is not None:
         raise ValueError(f"nearest must be a space of nearest anchors with Euclidean costs; found {nearest!r}")
     if nearest.dim != dim:

@@ -1,7 +1,7 @@
-"""The anchor space: k anchors, the cost between them, and the map that takes any distribution to a histogram on them.
+"""The anchor space: k anchors, the cost between them, and the map from any distribution to a histogram on them.
 
-Whatever learned the anchors, this is what the rest of the package sees. It owns the shared cost, which is computed once
-(docs/method.md §1).
+However the anchors were learned, this is what the rest of the package sees. It owns the shared cost, which is computed
+once (docs/method.md §1).
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ WORTH_A_DEVICE = 10**10
 """Points × anchors × dimensions from which ``device="auto"`` encodes on a GPU: a CPU needs one to six seconds for them,
 and a GPU about as long to start."""
 
-_CHUNK = 256  # points whose distances to all anchors are held at a time
+_CHUNK = 256  # points whose distances to all anchors are in memory at a time
 
 
 class Cells(NamedTuple):
-    """What every distribution has near each anchor: the cells of distribution i are ``offsets[i]:offsets[i + 1]``."""
+    """Summaries of every distribution near each anchor: the cells of distribution i are ``offsets[i]:offsets[i +
+    1]``."""
 
     offsets: NDArray[np.int64]  # (N + 1,)
     anchor: NDArray[np.int32]  # (cells,) ascending within a distribution
@@ -52,7 +53,7 @@ class AnchorSpace:
     is_euclidean : bool
         Whether the cost is the Euclidean one, for which error bounds are proven.
     why_no_bounds : str or None
-        What keeps error bounds from being proven here, if anything.
+        Why there are no proven error bounds here, or None.
 
     Examples
     --------
@@ -83,8 +84,8 @@ class AnchorSpace:
         self.why_no_bounds: str | None = None
         if cost is not None:
             self.why_no_bounds = (
-                "for a given cost no bound is proven, since it does not say how far a point is from its anchor; use "
-                "pairwise_exact, or a space without a cost of its own"
+                "for a given cost no bound is proven, because it does not say how far a point is from its anchor; use "
+                "pairwise_exact, or a space with Euclidean costs"
             )
         self.cost = euclidean_cost(array) if cost is None else np.array(as_cost(cost, square=True))
         if len(self.cost) != len(array):
@@ -109,7 +110,7 @@ class AnchorSpace:
 
     @property
     def proven(self) -> AnchorSpace:
-        """The space that bounds and calibration stand on: this one, unless codes are soft."""
+        """The space that bounds and calibration use: this one, unless codes are soft."""
         return self
 
     def __repr__(self) -> str:
@@ -124,14 +125,14 @@ class AnchorSpace:
         """Nearest anchor of every point (n,), the first of equals, and the Euclidean distance to it (n,).
 
         ``device`` is where they are found: None or "cpu", "cuda" or "cuda:N" for a GPU through PyTorch, or "auto" for a
-        GPU where there is one with room and much to do. Answers are the same, up to rounding.
+        GPU if there is one with enough memory and the job is large enough. Answers are the same, up to rounding.
         """
         array = to_float_array(points, "points", keep_float32=True)
         if array.ndim != 2 or array.shape[1] != self.dim:
             raise ValueError(f"points must be (n, {self.dim}) in this anchor space; found shape {array.shape}")
         if len(array) == 0:
             return np.empty(0, dtype=np.int64), np.empty(0)
-        largest = float(max(array.max(), -array.min()))  # NaN and inf come through
+        largest = float(max(array.max(), -array.min()))  # NaN and inf propagate
         if not np.isfinite(largest):
             i, c = first_false(np.isfinite(array))
             raise ValueError(f"point {i} is {array[i, c]} in coordinate {c}; points must be finite")
@@ -183,8 +184,8 @@ class AnchorSpace:
     ) -> Cells:
         """Mass, mean and spread of each distribution's own points in the cell of every anchor it has mass at.
 
-        ``coordinates`` (n, w) may stand for the n points of the collection; means and spreads are then theirs.
-        ``nearest`` (n,) are their anchors, where these are known already.
+        ``coordinates`` (n, w) may replace the n points of the collection; means and spreads are then computed from
+        them. ``nearest`` (n,) are their anchors, if they are already known.
         """
         index = self._assign_all(D, None)[0] if nearest is None else nearest
         x = np.asarray(D.points if coordinates is None else coordinates, dtype=np.float64)
@@ -208,13 +209,14 @@ class AnchorSpace:
             return self.assign(D.points, device=device)
         support, index = D.vocabulary
         used, place = np.unique(index, return_inverse=True)
-        nearest, distance = self.assign(support[used], device=device)  # a word is looked at once, not in every document
+        nearest, distance = self.assign(support[used], device=device)  # every word once, not in every document
         return nearest[place], distance[place]
 
     def _nearest_on_device(
         self, points: FloatArray, unit_anchors: NDArray[np.float64], exponent: int, device: str | None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """None where the CPU should do it: on request, or because a GPU would not pay or, under "auto", has no room."""
+        """None if the CPU should do it: on request, or because a GPU would not pay off or, with "auto", has too little
+        memory."""
         worth_it = len(points) * self.anchors.size >= WORTH_A_DEVICE
         torch_device = None if device is None else devices.torch_device(device, worth_it=worth_it)
         if torch_device is None:
@@ -231,7 +233,7 @@ class AnchorSpace:
     # ------------------------------------------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file (arrays and a JSON header); an existing one is replaced only by a complete one."""
+        """Write to a file (arrays and a JSON header); an existing file is only replaced by a complete one."""
         from asot.anchors.files import save_space
 
         save_space(self, path)
@@ -258,7 +260,7 @@ def euclidean_cost(anchors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _transposed(anchors: NDArray[np.float64]) -> NDArray[Any]:
-    """Anchors as (width, stride), flat, padded with zeros as the distance kernel wants them."""
+    """Anchors as (width, stride), flat, padded with zeros as the distance kernel expects."""
     k, d = anchors.shape
     padded = np.zeros(((d + 3) & ~3, stride_of(k)))
     padded[:d, :k] = anchors.T

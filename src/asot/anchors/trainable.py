@@ -1,9 +1,9 @@
 """What learners with soft codes share: from a collection to a trained space.
 
 Both of the paper's learned spaces are a map from points to codes and a set of k points whose Euclidean distances are
-the cost, so that the cost is a pseudo-metric whatever is learned. They differ in the map and in what the paper trains
-them for. Everything else is here: the start from k-means, standardized inputs, the pairs to judge by, and the objective
-of our own, which trains W_AS ≈ W_1 itself (docs/method.md §5).
+the cost, so the cost is always a pseudometric. They differ in the map and in the paper's training objective. Everything
+else is here: the start from k-means, standardized inputs, the pairs for validation, and our own objective, which trains
+W_AS ≈ W_1 itself (docs/method.md §5).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ NETWORK_RATE = {"distance": 0.05, "paper": 0.3}
 the anchors: with 0.3 the error on unseen graphs of PTC_MR was 14 percent in place of 9."""
 
 START_POINTS = 500_000
-"""Points that the k-means of the start looks at, at most: those of distributions drawn at random."""
+"""The initial k-means uses at most this many points: those of distributions drawn at random."""
 
 POINTS_PER_BATCH = 512
-"""Points of a batch that the paper's losses look at; its pairs loss is quadratic in them."""
+"""How many points of a batch the paper's losses use; its pairs loss is quadratic in them."""
 
 
 class LearnedAnchors(AnchorLearner):
@@ -123,7 +123,8 @@ class LearnedAnchors(AnchorLearner):
     ) -> Outcome:
         if len(D) < 2:
             warnings.warn(
-                "a single distribution has no distances to learn from: the anchors are those of k-means", stacklevel=5
+                "a single distribution has no distances to learn from: the anchors are those of k-means",
+                stacklevel=5,
             )
             return Outcome(state, 0.0)
         examples = draw_examples(
@@ -150,9 +151,9 @@ class LearnedAnchors(AnchorLearner):
                 self.history_ = error.outcome.history
                 raise RuntimeError(
                     f"{error} while training. What was learned is kept: fit again with device='cpu' and "
-                    "warm_start=True to go on from there"
+                    "warm_start=True to continue from there"
                 ) from error
-            warnings.warn(f"{error} while training, which goes on with the CPU", stacklevel=5)
+            warnings.warn(f"{error} while training, which continues on the CPU", stacklevel=5)
             return train(error.outcome.state, rates, lesson.loss, lesson.error, device="cpu", **options)
 
     def _start(self, D: Distributions, rng: np.random.RandomState) -> tuple[SoftCodes, State]:
@@ -170,10 +171,10 @@ class LearnedAnchors(AnchorLearner):
     def _resume(self, D: Distributions) -> tuple[SoftCodes, State]:
         center, spread, unit = self._standard
         if len(center) != D.dim:
-            raise ValueError(f"warm_start=True goes on in {len(center)} dimensions, but the collection is in {D.dim}")
+            raise ValueError(f"warm_start=True continues in {len(center)} dimensions, but the collection is in {D.dim}")
         if self._asked != (self.n_anchors, self.objective):
             raise ValueError(
-                "warm_start=True goes on with n_anchors={!r} and objective={!r}; ".format(*self._asked)
+                "warm_start=True continues with n_anchors={!r} and objective={!r}; ".format(*self._asked)
                 + "set it to False to change them"
             )
         return SoftCodes(self.kind, center, spread, unit, _for_codes(self._state)), self._state
@@ -202,7 +203,7 @@ class LearnedAnchors(AnchorLearner):
         return Schedule(float(rate), epochs, patience, max_time, time.monotonic())
 
     def _network(self, d: int, outputs: int, rng: np.random.RandomState) -> State:
-        """Weights of a perceptron whose last layer is 0: it starts by saying nothing."""
+        """Weights of a perceptron whose last layer is 0, so its output starts at 0."""
         sizes = [self.hidden] if hasattr(self.hidden, "__index__") else list(self.hidden)
         widths = [d, *(as_positive_int(size, "hidden") for size in sizes), outputs]
         state: State = {}
@@ -262,7 +263,7 @@ class _Lesson:
         return torch.segment_reduce(codes, "sum", lengths=torch.as_tensor(D.sizes, device=u.device))
 
     def _some_points(self, batch: Batch, p: Tensors) -> tuple[Tensor, Tensor]:
-        """Points of a batch, evenly taken from all of its distributions; torch's generator chooses."""
+        """Points of a batch, taken evenly from all of its distributions; torch's generator chooses."""
         import torch
 
         points = self._D[batch.members].points
@@ -288,7 +289,7 @@ def _distances(points: Tensor) -> Tensor:
 
 
 def _jobs(cost: Any) -> int:
-    """Threads for the pairs of a batch: small problems are solved before a second thread has begun."""
+    """Threads for the pairs of a batch: small problems are solved before a second thread would start."""
     return 1 if len(cost) < 64 else -1
 
 
@@ -299,7 +300,8 @@ def _for_codes(state: State) -> State:
 
 
 def _standard(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Mean (d,), standard deviations (d,) and their root of summed squares. What does not vary has the deviation 1."""
+    """Mean (d,), standard deviations (d,) and the root of their summed squares. Constant coordinates get the deviation
+    1."""
     points = D.points
     center = np.asarray(points.mean(axis=0, dtype=np.float64))
     variance = np.zeros(D.dim)
@@ -315,7 +317,7 @@ def _standard(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def _sample(D: Distributions, n_points: int, rng: np.random.RandomState) -> Distributions:
-    """The collection, or as many of its distributions, at random, as have about so many points."""
+    """The collection, or a random part of its distributions with about this many points."""
     if len(D.points) <= n_points:
         return D
     count = max(1, int(len(D) * n_points / len(D.points)))
@@ -323,10 +325,10 @@ def _sample(D: Distributions, n_points: int, rng: np.random.RandomState) -> Dist
 
 
 def _sharpness(anchors: NDArray[np.float64], nearest: float) -> float:
-    """How sharp codes are at the start: near one-hot, but soft enough for gradients to find their way.
+    """How sharp codes are at the start: nearly one-hot, but soft enough for useful gradients.
 
-    ``nearest`` is the mean squared distance of points to their anchors. Where points are anchors it is 0; codes are
-    then as good as one-hot.
+    ``nearest`` is the mean squared distance of points to their anchors. If all points are anchors it is 0, and codes
+    are practically one-hot.
     """
     if len(anchors) == 1:
         return 1.0

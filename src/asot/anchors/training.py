@@ -1,9 +1,9 @@
-"""Gradient descent that ends well: the loop behind every learned space.
+"""Robust gradient descent: the loop behind every learned space.
 
-It knows nothing of anchors. It gets arrays to start from, a loss for each batch and an error to be judged by, and gives
-back the arrays that had the least error. The start is one of the candidates, so training never makes things worse than
-what it began with. A loss that is not finite restores the best arrays and lowers the rate. Whatever is needed to go on
-is kept on the host, so a GPU that disappears takes nothing with it.
+It knows nothing about anchors. It gets arrays to start from, a loss for each batch and a validation error, and returns
+the arrays with the smallest error. The start is one of the candidates, so training never makes things worse. If a loss
+is not finite, the best arrays are restored and the rate is lowered. Everything needed to continue is kept on the host,
+so nothing is lost if a GPU disappears.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ State = dict[str, NDArray[Any]]
 Tensors = Mapping[str, "Tensor"]
 
 WARM_UP = 0.05
-"""Share of the training in which the rate rises to its full height."""
+"""Share of the training during which the rate rises to its peak."""
 
 AFTER_A_FAILURE = 0.2
 """What the rate is multiplied by when a loss was not finite."""
 
 MOST_FAILURES = 5
 NOTHING_TO_LEARN = 1e-6
-"""An error, as a share of the mean distance, at which training has nothing to add."""
+"""An error, as a share of the mean distance, below which further training is pointless."""
 
 LONGEST_GRADIENT = 1.0
 
@@ -47,7 +47,7 @@ class Schedule:
     patience: int
     max_time: float | None
     started: float
-    """`time.monotonic()` when the learner began; its preparations count."""
+    """`time.monotonic()` when the learner started; preparation counts."""
 
     def elapsed(self) -> float:
         return time.monotonic() - self.started
@@ -56,7 +56,7 @@ class Schedule:
         return self.max_time is not None and self.elapsed() >= self.max_time
 
     def rate(self, epochs: float) -> float:
-        """The rate after so many epochs: a short rise, then half a cosine toward 0, over epochs or time."""
+        """The rate after this many epochs: a short rise, then half a cosine toward 0, over epochs or time."""
         progress = epochs / self.max_epochs
         if self.max_time is not None:
             progress = max(progress, self.elapsed() / self.max_time)
@@ -98,7 +98,8 @@ def train(
     device: str = "cpu",
     progress: ProgressLike = False,
 ) -> Outcome:
-    """Minimize the mean of ``loss_of(tensors, batch)`` with Adam; keep the arrays with the least ``error_of(tensors)``.
+    """Minimize the mean of ``loss_of(tensors, batch)`` with Adam; keep the arrays with the smallest
+    ``error_of(tensors)``.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ def _step(
     loss_of: Callable[[Tensors, int], Tensor],
     batch: int,
 ) -> float:
-    """One step of descent; its loss, or NaN where the loss or a gradient is not finite. Nothing has moved then."""
+    """One step of descent; its loss, or NaN if the loss or a gradient is not finite. Then nothing has moved."""
     import torch
 
     optimizer.zero_grad()

@@ -1,8 +1,8 @@
-"""Pairs of distributions with their exact W_1: what a learned space is judged by, and learned from.
+"""Pairs of distributions with their exact W_1, for training and validating a learned space.
 
-Exact distances are cheap here, so some thousand of them are solved before the training begins. A batch is a set of
-distributions with pairs among them: its points are encoded once, however many pairs they are in. Pairs for judging are
-of distributions that no batch holds, wherever the collection is large enough to set some aside.
+Exact distances are cheap here, so a few thousand of them are computed before training begins. A batch is a set of
+distributions with pairs among them: its points are encoded once, no matter how many pairs they are in. Validation pairs
+come from distributions that are in no batch, if the collection is large enough to set some aside.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from asot.jit.metrics import prepare_metric
 from asot.run.pairs import AllPairs, make_pairs
 
 MOST_HELD_OUT = 256
-"""Distributions that are set aside at most; their pairs tell the error well enough."""
+"""At most this many distributions are set aside; their pairs measure the error well enough."""
 
 FEWEST_HELD_OUT = 32
-"""Below this many, pairs are held out rather than distributions: a dozen distributions would judge by luck."""
+"""Below this many, pairs are held out rather than distributions: a dozen distributions would be too noisy."""
 
 HELD_OUT_PAIRS = 1000
 
@@ -41,7 +41,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class PairExamples:
-    """Batches to learn from, one to judge by, and the mean distance of the former."""
+    """Batches for training, one for validation, and the mean distance of the former."""
 
     batches: list[Batch]
     held_out: Batch

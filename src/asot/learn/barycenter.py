@@ -1,9 +1,9 @@
 """The histogram nearest to many: min over b of Σ_i w_i W(h_i, b), on shared anchors.
 
 Exact, it is one linear program, solved by HiGHS, for small problems. With an entropic term it is iterative Bregman
-projections (Benamou, Carlier, Cuturi, Nenna, Peyré 2015), for any size: alternately meet every histogram, and let the
-other marginals of all plans agree on their weighted geometric mean. The iterations run on logarithms, so no ε is too
-small for float64.
+projections (Benamou, Carlier, Cuturi, Nenna, Peyré 2015), for any size: alternately match every histogram, and set the
+other marginals of all plans to their weighted geometric mean. The iterations run on logarithms, so no ε is too small
+for float64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from asot.run.result import Status
 from asot.validation import as_cost, as_histograms, as_positive_int, as_reg, as_tol, to_float_array
 
 LARGEST_PROGRAM = 300_000
-"""Variables of the exact linear program beyond which it is refused; it would take minutes."""
+"""Exact linear programs with more variables are refused; they would take minutes."""
 
 Float = NDArray[np.float64]
 
@@ -30,9 +30,10 @@ class Barycenter(NamedTuple):
     masses: Float
     """The barycenter (k,), of total 1."""
     value: float
-    """Σ_i w_i W(h_i, masses), by exact solves, however the masses were found."""
+    """Σ_i w_i W(h_i, masses), always computed by exact solves."""
     info: dict[str, Any]
-    """How they were found: method and reg; if entropic, iterations, status, and on how much mass the plans disagree."""
+    """How the masses were found: method and reg; if entropic, iterations, status, and how much mass the plans disagree
+    on."""
 
     def __repr__(self) -> str:
         held = int((self.masses > 0).sum())
@@ -62,8 +63,8 @@ def barycenter(
         None solves the linear program exactly, up to 300,000 variables (the number of positive masses, times k). A
         number is the ε of the entropic problem, whose barycenter is smoother; "auto" is 5 percent of the median cost.
     max_iter, tol
-        Entropic: iterations end when the plans of all histograms agree on the barycenter up to ``tol`` in total mass. A
-        warning tells when ``max_iter`` comes first, and ``info["status"]`` is then "MAX_ITER".
+        Entropic: iterations end when the plans of all histograms agree on the barycenter up to ``tol`` in total mass.
+        If ``max_iter`` comes first, a warning says so, and ``info["status"]`` is "MAX_ITER".
 
     Examples
     --------
@@ -87,7 +88,7 @@ def barycenter(
 def find_barycenter(
     histograms: ArrayLike, cost: ArrayLike, weights: ArrayLike | None, *, reg: Any, max_iter: int, tol: float
 ) -> Barycenter:
-    """`barycenter` for callers that are content with an unfinished one."""
+    """`barycenter` for callers that accept an unfinished one."""
     price = as_cost(cost, square=True)
     table = as_histograms(histograms, "histograms", len(price))
     shares = _as_weights(weights, len(table))
@@ -135,7 +136,7 @@ def _by_linear_program(table: Float, cost: Float, weights: Float) -> tuple[Float
     same = sparse.kron(np.ones((len(used), 1)), sparse.eye_array(k), format="csr")
     equations = sparse.block_array([[leave, None], [arrive, -same]], format="csc")
     totals = np.concatenate([table[used][owner, anchor], np.zeros(len(used) * k)])
-    solve: Any = linprog  # (its types know dense matrices only)
+    solve: Any = linprog  # (its type stubs only know dense matrices)
     program = solve(np.concatenate([prices, np.zeros(k)]), A_eq=equations, b_eq=totals, method="highs")
     if program.status != 0:
         raise RuntimeError(f"HiGHS could not solve the barycenter's linear program: {program.message}")
@@ -159,7 +160,7 @@ def _by_projections(
         g = log_table - _soft(score, f)
         reached = _soft(score, g)  # log of K v, for every histogram (N, k)
         common = weights @ reached
-        # How far the plans are from agreeing on one barycenter. Small steps alone would prove nothing.
+        # How far the plans are from agreeing on one barycenter. Small steps alone prove nothing.
         spread = float(weights @ np.abs(np.exp(f + reached) - np.exp(common)).sum(axis=1))
         f = common - reached
         masses = np.exp(common - common.max())

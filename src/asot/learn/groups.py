@@ -1,7 +1,8 @@
-"""Do groups of distributions differ? What people ask after the distances: patients and controls, classes of graphs.
+"""Do groups of distributions differ? The usual question once you have distances: patients and controls, classes of
+graphs.
 
-One permutation test (PERMANOVA: Anderson 2001) says whether groups lie farther apart than chance would put them. Two
-plain numbers say how well: the silhouette, and how often the nearest neighbors have the right label.
+A permutation test (PERMANOVA: Anderson 2001) says whether groups are farther apart than expected by chance. Two simple
+numbers say how well they are separated: the silhouette, and how often the nearest neighbors have the right label.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from asot.learn.kernel import as_matrix
 from asot.validation import as_positive_int
 
 _BLOCK = 64
-"""Permutations that are looked at together."""
+"""How many permutations are processed together."""
 
 
 @dataclass(frozen=True)
 class GroupDifferences:
-    """How far groups of distributions are apart.
+    """How far apart groups of distributions are.
 
     Attributes
     ----------
     pseudo_f : float
-        Variation between groups over variation within them, each by its degrees of freedom; about 1 by chance.
+        Variation between groups over variation within them, each divided by its degrees of freedom; about 1 by chance.
     p_value : float
-        The share of permutations, this one included, whose pseudo-F is at least as large.
+        The share of permutations, including the observed one, whose pseudo-F is at least as large.
     explained : float
         R²: the share of all squared distances that is between groups.
     silhouette : float
@@ -41,7 +42,7 @@ class GroupDifferences:
         What always guessing the largest group would get right.
     n_permutations : int
     noise_share : float or None
-        What finite samples alone would be apart, as a share of the mean distance; None where no noise floor was given.
+        How far apart finite samples alone would be, as a share of the mean distance; None without a noise floor.
     """
 
     pseudo_f: float
@@ -71,7 +72,7 @@ def group_differences(
     noise: Any = None,
     random_state: Any = None,
 ) -> GroupDifferences:
-    """Whether, and how well, groups of distributions are apart.
+    """Whether groups of distributions differ, and how well they are separated.
 
     Parameters
     ----------
@@ -82,9 +83,9 @@ def group_differences(
     n_permutations : int
         Of the permutation test; the smallest p-value it can give is 1 / (n_permutations + 1).
     n_neighbors : int
-        Neighbors that vote; of equal counts the group of the nearest wins.
+        Neighbors that vote; in a tie, the group of the nearest wins.
     noise : NoiseFloor or array-like (N, N), optional
-        What two samples of one distribution are apart: ``asot.noise_floor(D)``.
+        How far apart two samples of one distribution are: ``asot.noise_floor(D)``.
     random_state : int, RandomState or None
         Seed of the permutations.
 
@@ -101,11 +102,11 @@ def group_differences(
     matrix = as_matrix(distances)
     n = len(matrix)
     if matrix.shape != (n, n) or np.abs(matrix - matrix.T).max() > 1e-9 * matrix.max():
-        raise ValueError("groups are compared by the distances of all pairs of one collection, which are symmetric")
+        raise ValueError("groups are compared by the distances of all pairs of one collection, which must be symmetric")
     names, label = factorized(groups, n)
     sizes = np.bincount(label)
     if len(names) < 2:
-        raise ValueError(f"there is only one group, {str(names[0])!r}; two or more are compared")
+        raise ValueError(f"there is only one group, {str(names[0])!r}; comparing takes two or more")
     if sizes.max() == 1:
         raise ValueError("every group has one member; there is nothing to compare within them")
     votes = as_positive_int(n_neighbors, "n_neighbors")
@@ -135,13 +136,14 @@ def group_differences(
 def _share_of_noise(matrix: NDArray[np.float64], noise: Any) -> float:
     floor = as_matrix(noise.matrix() if hasattr(noise, "matrix") else noise)
     if floor.shape != matrix.shape:
-        raise ValueError(f"noise is of {floor.shape[0]} distributions, but the distances of {len(matrix)}")
+        raise ValueError(f"noise is for {floor.shape[0]} distributions, but the distances are between {len(matrix)}")
     pairs = np.triu_indices(len(matrix), 1)
     return float(floor[pairs].mean() / max(matrix[pairs].mean(), np.finfo(float).tiny))
 
 
 def _within(squares: NDArray[np.float64], labels: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Sum over groups of the squared distances within them by their size, for every row of labels (B, n): (B,)."""
+    """Sum over groups of the squared distances within them divided by their size, for every row of labels (B, n):
+    (B,)."""
     found = np.zeros(len(labels))
     for group, size in enumerate(sizes):
         member = (labels == group).astype(np.float64)  # (B, n)

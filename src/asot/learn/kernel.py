@@ -1,8 +1,8 @@
-"""Distances to a kernel: exp(-γ W), and what to do when it is not positive semidefinite.
+"""From distances to a kernel: exp(-γ W), and what to do if it is not positive semidefinite.
 
 W_1 on a line makes the Laplacian kernel positive semidefinite; in more dimensions, and for estimates, it may have
-negative eigenvalues. Support vector machines want none. `kernel` looks, repairs in the way asked for, and says what it
-did.
+negative eigenvalues. Support vector machines want none. `kernel` checks, repairs the kernel in the way you choose, and
+says what it did.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Kernel:
     matrix : (N, N) float64
     gamma : float
     smallest_eigenvalue : float or None
-        Of exp(-γ W), before anything was done about it; None where nobody looked (``psd=None``).
+        The smallest eigenvalue of exp(-γ W), before any repair; None if it was not checked (``psd=None``).
     done : str
         What was done, as a sentence.
     """
@@ -40,14 +40,14 @@ class Kernel:
     def between(self, distances: Any) -> NDArray[np.float64]:
         """The kernel (M, N) of new distributions with those of this kernel, from their distances (M, N).
 
-        Where eigenvalues were clipped, the new rows are projected in the same way, so that a model that was trained on
-        `matrix` may read them.
+        If eigenvalues were clipped, the new rows are projected in the same way, so that they fit a model that was
+        trained on `matrix`.
         """
         values = as_matrix(distances)
         if values.shape[1] != len(self.matrix):
             raise ValueError(
-                f"distances are to {values.shape[1]} distributions, but the kernel is of {len(self.matrix)}; pass "
-                "those of the new distributions (rows) to the ones of the kernel (columns)"
+                f"distances are to {values.shape[1]} distributions, but the kernel has {len(self.matrix)}; pass "
+                "the distances from the new distributions (rows) to those of the kernel (columns)"
             )
         rows = np.exp(-self.gamma * values)
         return rows if self._keep is None else np.asarray(rows @ self._keep, dtype=np.float64)
@@ -84,8 +84,8 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
     gamma : float, optional
         Default: 1 / (median of the positive distances).
     psd : {"clip", "shift", None}
-        What to do about negative eigenvalues: set them to 0, add the most negative one to the diagonal, or not to look
-        for any, which spares an eigenvalue problem of size N.
+        What to do about negative eigenvalues: set them to 0, add the size of the most negative one to the diagonal, or
+        do not check for them, which saves an eigenvalue problem of size N.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
     matrix = np.exp(-rate * values)
     matrix = 0.5 * (matrix + matrix.T)
     if psd is None:
-        return Kernel(matrix, rate, None, "nothing, as asked: whether the kernel is positive semidefinite is not known")
+        return Kernel(matrix, rate, None, "nothing, as requested: the kernel was not checked for negative eigenvalues")
     eigenvalues, vectors = np.linalg.eigh(matrix)
     smallest = float(eigenvalues[0])
     negative = eigenvalues < -len(matrix) * np.finfo(float).eps * eigenvalues[-1]

@@ -1,7 +1,7 @@
-"""Distances, kernel and all as a scikit-learn transformer, so that γ can be searched: `asot.WassersteinKernel`.
+"""Distances and kernel as a scikit-learn transformer, so that γ can be grid-searched: `asot.WassersteinKernel`.
 
-The distances do not depend on γ. They are remembered by the content of the collections (`asot.learn.recall`), so a
-search over γ solves the pairs of every fold once.
+The distances do not depend on γ. They are cached by the content of the collections (`asot.learn.recall`), so a search
+over γ solves the pairs of every fold once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from asot.run.sinks import Dense
 
 
 class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The kernel exp(-γ W_1) with the fitted collection, for ``SVC(kernel="precomputed")`` and its kin.
+    """The kernel exp(-γ W_1) with the fitted collection, for ``SVC(kernel="precomputed")`` and similar estimators.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
     ----------
     collection_ : Distributions
     kernel_ : Kernel
-        Of the fitted collection; ``kernel_.done`` says what was done about negative eigenvalues.
+        The kernel of the fitted collection; ``kernel_.done`` says what was done about negative eigenvalues.
     n_features_in_ : int
 
     Examples
@@ -75,7 +75,7 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         self.progress = progress
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKernel:
-        """Take a collection as the one that kernels are with; ``y`` is not used."""
+        """Use a collection as the reference for all kernels; ``y`` is not used."""
         D = self._read(X, reset=True)
         self.kernel_: Kernel = kernel(self._distances(D, None), self.gamma, psd=self.psd)
         self.collection_: Distributions = D

@@ -1,9 +1,9 @@
 """Clustering of distributions on anchors: `asot.WassersteinKMeans`, with medoids or barycenters as centers.
 
-A medoid is a member that stands for its cluster: always a real distribution, and any metric will do. Medoids are
-swapped for other members while that makes the sum of distances smaller. A barycenter is a histogram on the anchors that
-need not be a member; distributions join the nearest one and each moves to the middle of those that joined, in turns.
-Distances are W_1 on the anchors, and the sum that is made small is that of the distances, not of their squares.
+A medoid is a member that represents its cluster: always a real distribution, and any metric will do. Medoids are
+swapped for other members as long as that reduces the sum of distances. A barycenter is a histogram on the anchors that
+need not be a member; in turns, distributions join the nearest barycenter, and each barycenter moves to the middle of
+its members. Distances are W_1 on the anchors, and what is minimized is the sum of the distances, not of their squares.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from asot.validation import as_choice, as_positive_int
 Float = NDArray[np.float64]
 
 SHARPNESS = 100.0
-"""Barycenters are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and quick."""
+"""Barycenters are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and fast."""
 
 
 class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,11 +48,11 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
     space : AnchorSpace or anchor learner, optional
         Default: ``KMeansAnchors(n_anchors, random_state=random_state)``, fitted on the collection.
     n_anchors : int, optional
-        Number of anchors where `space` is None. Default: the mean number of points of a distribution.
+        Number of anchors if `space` is None. Default: the mean number of points of a distribution.
     n_init : int
         Random starts, of which the one with the smallest inertia is kept.
     max_iter : int
-        Steps of a start: swaps of a medoid, or rounds of barycenters.
+        Most steps per start: swaps of a medoid, or rounds of barycenters.
     n_jobs : int, optional
     progress : bool, None or callable
         As in `asot.pairwise`: first the distances, then the starts.
@@ -150,11 +150,11 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         if self.n_anchors is None:
             return fitted_space(self.space, D, seed)
         if self.space is not None:
-            raise ValueError("n_anchors is for a space that is learned here; pass either space or n_anchors")
+            raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
         return fitted_space(KMeansAnchors(as_positive_int(self.n_anchors, "n_anchors"), random_state=seed), D, seed)
 
     def _started(self, starts: int, run: Callable[[], Any]) -> list[Any]:
-        """The results of all starts, one after the other, with a bar that tells how many are done."""
+        """The results of all starts, one after the other, with a progress bar."""
         found = []
         with Progress(self.progress, starts, "starts", unit="start") as shown:
             for _ in range(starts):
@@ -169,7 +169,7 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         return np.asarray(emd_many(H, centers, cost=self.space_.cost, n_jobs=self.n_jobs).matrix(), dtype=np.float64)
 
     def _by_medoids(self, matrix: Float, count: int, rng: Any) -> tuple[float, int, NDArray[np.int64]]:
-        """Swap a medoid for another member while that makes the sum of distances smaller, the best swap each time."""
+        """Swap a medoid for another member as long as that reduces the sum of distances, the best swap each time."""
         medoids = _spread_start(lambda i: matrix[i], len(matrix), count, rng)
         steps = 0
         while steps < as_positive_int(self.max_iter, "max_iter"):
@@ -211,16 +211,17 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
 
 @compiled
 def _best_swap(matrix, medoids):  # type: ignore[no-untyped-def]
-    """The swap that lowers the sum of the distances to the nearest medoid most: which medoid, for whom, by how much.
+    """The swap that most reduces the sum of the distances to the nearest medoid: which medoid, for which member, by how
+    much.
 
     One pass over the matrix for all swaps (FastPAM, Schubert and Rousseeuw 2019): a point near a medoid that stays
-    gains the same whichever other medoid goes.
+    gains the same no matter which other medoid is removed.
     """
     n, count = len(matrix), len(medoids)
     nearest = np.zeros(n, np.int64)
     first = np.empty(n)
     second = np.empty(n)
-    loss = np.zeros(count)  # if a medoid went and nobody came
+    loss = np.zeros(count)  # if a medoid is removed without a replacement
     for i in range(n):
         first[i] = second[i] = np.inf
         for c in range(count):
@@ -253,7 +254,8 @@ def _best_swap(matrix, medoids):  # type: ignore[no-untyped-def]
 
 
 def _spread_start(distances_to: Any, n: int, count: int, rng: Any) -> NDArray[np.int64]:
-    """Distributions far from each other: each next one is drawn with probability as its distance to those before."""
+    """Distributions far from each other: each one is drawn with a probability proportional to its distance to those
+    before."""
     chosen = [int(rng.randint(n))]
     nearest = np.array(distances_to(chosen[0]))
     while len(chosen) < count:

@@ -1,7 +1,8 @@
-"""Distances as places on a plane and as an order on a line: what pictures of a collection stand on.
+"""Distances as positions in the plane and as an order on a line, for pictures of a collection.
 
-A map starts from classical scaling, whose signs are fixed, so that it is the same every time; t-SNE or UMAP go on from
-there. The order of a matrix comes from the leaves of a hierarchical clustering, turned so that neighbors are near.
+A map starts from classical scaling, whose signs are fixed, so that it is the same every time; t-SNE or UMAP continue
+from there. The order of a matrix comes from the leaves of a hierarchical clustering, flipped so that neighbors are
+close.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ Float = NDArray[np.float64]
 METHODS = ("auto", "mds", "tsne", "umap")
 FEWEST_FOR_TSNE = 30
 MOST_TO_TURN = 600
-"""Leaves of larger trees are not turned: that takes time with the square of their number, and more."""
+"""Larger trees are not flipped: that takes more than quadratic time."""
 
 
 def embed(distances: ArrayLike, method: str = "auto") -> Float:
-    """Places (N, 2) for a matrix of distances (N, N).
+    """Positions (N, 2) for a matrix of distances (N, N).
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def classical_scaling(matrix: Float) -> Float:
 
 
 def leaf_order(matrix: Float) -> NDArray[np.int64]:
-    """An order (N,) in which near distributions stand side by side: the leaves of average linkage."""
+    """An order (N,) in which similar distributions are next to each other: the leaves of average linkage."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
@@ -75,7 +76,7 @@ def leaf_order(matrix: Float) -> NDArray[np.int64]:
 
 
 def as_square(distances: Any) -> Float:
-    """A matrix of distances (N, N) from an array or a `Distances`; anything else gets a sentence."""
+    """A matrix of distances (N, N) from an array or a `Distances`; anything else raises an error."""
     matrix = np.asarray(distances.matrix() if hasattr(distances, "matrix") else distances, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Certain neighbors as a scikit-learn estimator, so that they fit into pipelines: `asot.WassersteinNeighbors`."""
+"""Exact nearest neighbors as a scikit-learn estimator for pipelines: `asot.WassersteinNeighbors`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from asot.validation import as_choice, as_positive_int
 class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nearest neighbors under the exact W_p (`asot.kneighbors`), with scikit-learn's conventions.
 
-    Methods without a collection look within the fitted one, where no distribution is its own neighbor. As a
-    transformer it makes the graph that scikit-learn's estimators read with ``metric="precomputed"``.
+    Without a collection, methods search within the fitted one, where a distribution is not its own neighbor. As a
+    transformer, it returns the graph that scikit-learn's estimators read with ``metric="precomputed"``.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     radius : float
         For `radius_neighbors_graph`.
     space, p, metric, metric_params, unmatched, bounds, n_jobs, memory, random_state
-        As in `asot.kneighbors`; prices of single points (an array as `unmatched`) are for searches within the fitted
-        collection.
+        As in `asot.kneighbors`; prices of single points (an array as `unmatched`) only work for searches within the
+        fitted collection.
 
     Attributes
     ----------
@@ -107,16 +107,16 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     def transform(self, X: Any) -> Any:
         """Sparse graph of distances (N, M), for ``metric="precomputed"``.
 
-        It has one neighbor more than ``n_neighbors``, as in scikit-learn's transformers: a query that was fitted finds
-        itself first.
+        As in scikit-learn's transformers, it has one more neighbor than ``n_neighbors``, because a query that was
+        fitted finds itself first.
         """
         check_is_fitted(self, "collection_")
         return self._search(X, min(as_positive_int(self.n_neighbors, "n_neighbors") + 1, len(self.collection_))).graph()
 
     def _search(self, X: Any, n_neighbors: int) -> Neighbors:
-        """The nearest ones, from an earlier search of the same collections where one has found enough of them.
+        """The nearest ones, from an earlier search of the same collections if it has found enough of them.
 
-        A second search looks for twice as many as it is asked for: whoever tries several numbers will try more.
+        A second search looks for twice as many as requested: whoever tries several numbers will try more.
         """
         queries, collection = self._sides(X)
         count = as_positive_int(n_neighbors, "n_neighbors")
@@ -134,7 +134,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         return len(self.collection_)
 
     def _sides(self, X: Any) -> tuple[Distributions, Distributions | None]:
-        """Queries and collection, None for the second where no queries are given: a search within the fitted ones."""
+        """Queries and collection; None for the second if no queries are given, for a search within the fitted ones."""
         check_is_fitted(self, "collection_")
         if X is None:
             return self.collection_, None

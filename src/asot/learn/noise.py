@@ -1,9 +1,9 @@
-"""How much of a distance is noise: what two samples of the same distribution are apart.
+"""How much of a distance is noise: how far apart two samples of the same distribution are.
 
-A bag of cells is a sample of a patient, not the patient. Two samples of one patient are at a positive W_1, the more so
-the fewer cells they have and the more dimensions there are. Split halves show it: cut every distribution in two at
-random, and the distance of its halves is pure noise, at half the size. Halves of halves show how noise falls with size,
-about as size^-α, and so what to expect at full size, for every pair of sizes.
+A bag of cells is a sample of a patient, not the patient. Two samples of one patient have a positive W_1, which is
+larger the fewer cells they have and the more dimensions there are. Split halves show it: split every distribution in
+two at random, and the distance between its halves is pure noise, at half the size. Halves of halves show how noise
+falls with size, about as size^-α, and therefore what to expect at full size, for every pair of sizes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from asot.validation import as_positive_int, as_seed
 Float = NDArray[np.float64]
 
 LEAST, MOST = 0.05, 1.0
-"""Exponents between which noise is taken to fall: 1/2 in one dimension, 1/d in many."""
+"""Range of exponents for the decay of noise: 1/2 in one dimension, 1/d in many."""
 
 LARGEST = 1024
-"""Points of a half at most. Larger distributions are judged by samples of this size."""
+"""Halves have at most this many points. Larger distributions are represented by samples of this size."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseFloor:
-    """What samples of the same distribution are apart.
+    """How far apart samples of the same distribution are.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class NoiseFloor:
     exponent : float
         α: noise falls with size as size^-α, measured on the whole collection.
     values : (N,) float64
-        W_1 to be expected between two samples of a distribution, each of its own size.
+        Expected W_1 between two samples of a distribution, each of its own size.
     """
 
     halves: Float
@@ -54,14 +54,14 @@ class NoiseFloor:
         return self.at(self.sizes, self.sizes)
 
     def at(self, n: Any, m: Any) -> Float:
-        """(N,): what samples of n and of m points of each distribution are apart in the mean."""
+        """(N,): how far apart samples of n and m points of each distribution are on average."""
         both = 0.5 * (1.0 / np.asarray(n, dtype=np.float64) + 1.0 / np.asarray(m, dtype=np.float64))
         return np.asarray(self.halves * (self.half_sizes * both) ** self.exponent, dtype=np.float64)
 
     def matrix(self) -> Float:
         """(N, N): the part of every distance that is noise, if the two were samples of one distribution.
 
-        It is the mean of what either says at the sizes of the two; 0 on the diagonal.
+        It is the mean of the two estimates at the sizes of the pair; 0 on the diagonal.
         """
         both = 0.5 * (1.0 / self.sizes[:, None] + 1.0 / self.sizes)
         own = self.halves[:, None] * (self.half_sizes[:, None] * both) ** self.exponent
@@ -85,7 +85,7 @@ def noise_floor(
     progress: ProgressLike = None,
     random_state: Any = None,
 ) -> NoiseFloor:
-    """What two samples of the same distribution are apart, for every distribution and every pair of sizes.
+    """How far apart two samples of the same distribution are, for every distribution and every pair of sizes.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _mean_apart(
 
 
 def _with_mass(a: Float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """2 · size different points in random order, each half with some mass on it."""
+    """2 · size different points in random order, so that each half has some mass."""
     order = rng.permutation(len(a))[: 2 * size]
     heavy = int(np.argmax(a))
     for half in (slice(0, size), slice(size, 2 * size)):
@@ -156,7 +156,7 @@ def _with_mass(a: Float, size: int, rng: np.random.Generator) -> NDArray[np.int6
 
 
 def _exponent(halves: Float, quarters: Float, ratio: Float) -> float:
-    """α of size^-α that leads from quarters to halves, over the whole collection."""
+    """The α in size^-α that relates quarters to halves, over the whole collection."""
     apart = (halves > 0) & (quarters > 0)
     if not apart.any():
         return 0.5

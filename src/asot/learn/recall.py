@@ -1,8 +1,8 @@
-"""What was solved a moment ago need not be solved again: results remembered by the content of their collections.
+"""A small cache of recent results, keyed by the content of their collections.
 
-scikit-learn's searches clone estimators and cut collections anew for every candidate, so no object lives from one
-candidate to the next; the numbers do. A key is a digest of points, offsets, masses and totals. What is remembered is
-small in number and in bytes, and the oldest goes first.
+scikit-learn's searches clone estimators and split collections again for every candidate, so no object survives from one
+candidate to the next, but the numbers stay the same. A key is a digest of points, offsets, masses and totals. The cache
+is limited in number and in bytes, and the oldest entries go first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from asot.data.distributions import Distributions
 
 MOST_BYTES = 2**28
-"""Of results that are remembered: 256 MB, all together."""
+"""Total size of the cached results: 256 MB."""
 
 _lock = threading.Lock()
 _known: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
@@ -53,7 +53,7 @@ def recalled(key: bytes) -> Any:
 
 
 def remember(key: bytes, value: Any, n_bytes: int) -> None:
-    """Keep a value; of too many the oldest are forgotten."""
+    """Keep a value; if there are too many, the oldest are forgotten."""
     if n_bytes > MOST_BYTES:
         return
     with _lock:

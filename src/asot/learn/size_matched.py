@@ -1,8 +1,8 @@
 """Distances that do not depend on how many points a distribution has.
 
-W_1 between samples is too large, by noise that falls with their sizes (`asot.noise_floor`). Where sizes differ, so does
-the noise, and small distributions look far from everybody. So compare everybody at one size, by drawing that many
-points of each: noise is then the same for all, and changes no order. Repeated draws are averaged.
+W_1 between samples is too large because of noise, which falls with their sizes (`asot.noise_floor`). If sizes differ,
+so does the noise, and small distributions look far from everything else. So compare all distributions at one size, by
+drawing that many points from each: the noise is then similar for all. Repeated draws are averaged.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def size_matched(
     ----------
     D : Distributions (N)
     size : int, optional
-        Points drawn of each distribution, by their masses, without repetition. Default: those of the smallest one.
+        Points drawn from each distribution, by mass, without repetition. Default: the size of the smallest one.
     n_draws : int
-        Draws that are averaged.
+        Number of draws to average over.
     error, pairs, n_jobs, progress
         As in `pairwise`, for each draw.
     random_state : int, RandomState or None
@@ -82,7 +82,7 @@ def size_matched(
 
 
 def _drawn(D: Distributions, size: int, rng: np.random.Generator) -> Distributions:
-    """``size`` points of every distribution, drawn by mass, with equal masses."""
+    """``size`` points from every distribution, drawn by mass, with equal masses."""
     points = []
     for i in range(len(D)):
         x, a = D[i]
