@@ -265,7 +265,7 @@ def test_neighbors_of_diagrams_equal_brute_force(p):
     assert np.array_equal(found.indices, indices)
     assert np.array_equal(found.distances, distances)
     assert found.n_exact < 60 * 59 / 2
-    with pytest.raises(ValueError, match="is for metrics with a kernel of their own and total mass 1"):
+    with pytest.raises(ValueError, match="needs a metric with its own kernel and total mass 1"):
         asot.kneighbors(D, None, 5, bounds="projections", **distance)
 
 

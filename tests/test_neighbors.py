@@ -249,7 +249,7 @@ def test_a_space_with_a_cost_of_its_own_still_gives_certain_answers():
 def test_a_space_of_another_collection_is_warned_about_with_the_number():
     D = clouds(30)
     space = asot.AnchorSpace(1000.0 + np.arange(8.0).reshape(4, 2) @ np.ones((2, 3)))
-    with pytest.warns(UserWarning, match=r"points are 1\.\d+e\+03 away from their anchors in the mean, \d+"):
+    with pytest.warns(UserWarning, match=r"points are 1\.\d+e\+03 away from their anchors on average, \d+"):
         found = asot.kneighbors(D, None, 2, space=space)
     assert_same_neighbors(found, by_brute_force(D, None, 2))
 

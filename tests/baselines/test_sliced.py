@@ -1,4 +1,4 @@
-"""Sliced Wasserstein: W_1 on lines, in the mean over directions that are shared or a pair's own."""
+"""Sliced Wasserstein: W_1 on lines, averaged over directions that are shared or a pair's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.strategies import extent, ragged_lists
 
 
 def mean_over(directions, x, a, y, b):
-    """scipy's W_1 of the projections, in the mean."""
+    """scipy's W_1 of the projections, averaged."""
     columns = range(directions.shape[1])
     along = [stats.wasserstein_distance(x @ directions[:, c], y @ directions[:, c], a, b) for c in columns]
     return np.mean(along)

@@ -118,7 +118,7 @@ def test_names_that_could_lead_elsewhere_are_refused(name, tmp_path):
 
 
 def test_a_known_name_in_small_letters_is_put_right(tmp_path):
-    with pytest.raises(ValueError, match="do you mean 'MUTAG'"):
+    with pytest.raises(ValueError, match="did you mean 'MUTAG'"):
         load_tu("mutag", folder=tmp_path)
 
 

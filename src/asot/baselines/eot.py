@@ -1,7 +1,7 @@
 """eOT: entropic transport between the original distributions, pair by pair.
 
-Each pair has a cost and a kernel of its own. Nothing is shared, so a pair is one compiled call that keeps its kernel in
-the cache for all of its iterations (`asot.entropic.own_kernel`). Threads work on different pairs.
+Each pair has its own cost and kernel. Nothing is shared, so a pair is one compiled call that keeps its kernel in the
+cache for all of its iterations (`asot.entropic.own_kernel`). Threads work on different pairs.
 
 **Merged points.** Points that occur more than once in a distribution are merged before the iteration, which then does
 the same on fewer points. Let columns j and j' be the same point. Their columns of K are equal, so KV depends on V only
@@ -45,7 +45,7 @@ def entropic(
     """Entropic transport (eOT) of every pair, by Sinkhorn's iteration on its own points, Euclidean cost.
 
     The value is ⟨T, C⟩ of the plan T that the iteration ends with. For every ε it is a number: where exp(-C/ε) or the
-    scalings would leave the range of float64, a pair goes on in logarithms, with the same number of iterations. An ε
+    scalings would leave the range of float64, a pair continues in logarithms, with the same number of iterations. An ε
     that float64 cannot resolve beside the distances, below 1e-8 of the largest, is refused.
 
     Parameters

@@ -1,6 +1,6 @@
 """Distributions with their repeated points merged, packed so that a compiled loop gets at the distances of a pair.
 
-A point that occurs twice in a distribution is one point with the mass of both. Points without mass are no part of a
+A point that occurs twice in a distribution is one point with the mass of both. Points without mass are not part of a
 distribution and are left out. How often a point occurs is kept: an iteration that starts at V = 1 has to know.
 """
 

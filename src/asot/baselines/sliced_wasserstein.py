@@ -43,7 +43,7 @@ def sliced(
     memory: int | str | None = None,
     progress: ProgressLike = None,
 ) -> Distances:
-    """Sliced Wasserstein distances: W_1 along random directions, in the mean.
+    """Sliced Wasserstein distances: the mean of W_1 along random directions.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class SharedDirections:
 
 
 class FreshDirections:
-    """Prepared once from merged points; then solves tiles of pairs, each along directions of its own."""
+    """Prepared once from merged points; then solves tiles of pairs, each along its own directions."""
 
     def __init__(self, points: MergedPoints, n_projections: int, seed: int, column_start: int = 0) -> None:
         self._points, self._count, self._seed, self._column_start = points, n_projections, seed, column_start

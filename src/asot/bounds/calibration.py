@@ -1,11 +1,11 @@
 """A corrected estimate of W_1, and how far to trust it (docs/method.md §7).
 
-The distance on the anchors is biased low, and the bias is predictable from what else is known of a pair
+The distance on the anchors is biased low, and the bias is predictable from what else is known about a pair
 (`asot.bounds.pair_features`). The best linear combination is fitted once per collection on a few pairs that are solved
 exactly (`asot.bounds.exact_sample` chooses them, `asot.bounds.fit` fits). These pairs keep their exact values.
 
-The fit is judged on pairs it did not see, in turns. Where it does not help there, it is not used. What is reported as
-its error is that held-out error. It is an estimate, not a bound.
+The fit is cross-validated. If it does not help on held-out pairs, it is not used. The reported error is the held-out
+error. It is an estimate, not a bound.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 EXACT_PAIRS = 64
-"""Pairs that are solved exactly to fit and to judge the estimate."""
+"""How many pairs are solved exactly to fit and validate the estimate."""
 
 EXACT_ERROR = 2.0**-40
 """Relative error of a pair that was solved exactly: what the integer costs of the simplex leave open."""
@@ -71,7 +71,7 @@ class Running:
 
 @dataclass(frozen=True)
 class ExactSample:
-    """Pairs of a set that were solved exactly, and how many pairs each stands for."""
+    """Pairs of a set that were solved exactly, and how many pairs each represents."""
 
     pairs: ListedPairs
     exact: Float  # (S,)
@@ -81,7 +81,7 @@ class ExactSample:
 def draw_exact(
     features: PairFeatures, both: Distributions, pairs: PairSet, n_exact: int, seed: int, running: Running
 ) -> ExactSample:
-    """Choose pairs by what ``features`` leave open about them, and solve them."""
+    """Choose pairs by how uncertain ``features`` leave them, and solve them."""
     rng = np.random.default_rng(seed)
     candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
     listed = at_places(pairs, candidates.places)

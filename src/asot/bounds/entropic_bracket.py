@@ -1,9 +1,9 @@
 """What an unfinished or blurred entropic solve still proves about the exact anchor problem (docs/method.md §6).
 
 *Lower*: potentials ε·log u are made feasible by c-transforms; the dual value of feasible potentials is at most the
-optimum, however far the iteration came. *Upper*: the plan diag(u) K diag(v) is rounded to one whose marginals are exact
-(Altschuler, Weed, Rigollet 2017): rows and columns that are too full are scaled down, and what is then missing is added
-as a product. A plan with the right marginals costs at least the optimum.
+optimum, no matter how far the iteration got. *Upper*: the plan diag(u) K diag(v) is rounded to one whose marginals are
+exact (Altschuler, Weed, Rigollet 2017): rows and columns that are too full are scaled down, and what is then missing is
+added as a product. A plan with the right marginals costs at least the optimum.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Float = NDArray[np.float64]
 
 
 def anchor_bounds(s: Scalings, stop: NDArray[np.int64]) -> tuple[Float, Float]:
-    """Lower and upper bounds (P,) on the exact anchor distance, rounded outwards."""
+    """Lower and upper bounds (P,) on the exact anchor distance, rounded outward."""
     lower, upper = np.zeros(len(s.a)), np.zeros(len(s.a))
     _bound_tile(s.a, s.b, s.phi, s.psi, s.M, lower, upper, stop)
     slack = 1e-13 * float(s.M.max()) * len(s.M)

@@ -1,8 +1,8 @@
-"""Error bars that hold: lower ≤ W_1 ≤ upper for every pair, proven for the space at hand (docs/method.md §6).
+"""Proven error bars: lower ≤ W_1 ≤ upper for every pair (docs/method.md §6).
 
-Every bound here needs nearest-anchor codes and anchors that are compared by the points' own Euclidean metric. For
-other spaces no bound is proven, and none is given: `check_proven` says why. Bounds are combined (the largest lower one
-and the smallest upper one are as true as each) and rounded outwards.
+Every bound here needs nearest-anchor codes and anchors that are compared by the points' own Euclidean metric. For other
+spaces no bound is proven, and none is given: `check_proven` says why. Bounds are combined (the largest lower and the
+smallest upper one also hold) and rounded outward.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def check_proven(space: AnchorSpace, asked_by: str) -> None:
 
 
 def warn_far_from_anchors(space: AnchorSpace, radii: Float) -> None:
-    """Tell when a space was made for other points: then bounds are wide and anchor distances mean little."""
+    """Warn if a space was made for other points: then bounds are wide and anchor distances mean little."""
     spacing = float(space.cost.max())
     far = int(np.count_nonzero(radii > spacing))
     if far > 0 and space.n_anchors > 1:
         warnings.warn(
-            f"{far:,} of {len(radii):,} distributions are farther from their anchors (up to {radii.max():.3g} in the "
-            f"mean) than the anchors are from each other (at most {spacing:.3g}): error bars are at least this wide. "
+            f"{far:,} of {len(radii):,} distributions are farther from their anchors (up to {radii.max():.3g} on "
+            f"average) than the anchors are from each other (at most {spacing:.3g}): error bars are at least as wide. "
             "Was the space learned on another collection, or at another scale?",
             stacklevel=3,
         )
@@ -70,7 +70,7 @@ def warn_far_from_anchors(space: AnchorSpace, radii: Float) -> None:
 class Bounds:
     """Bounds on the pairs of one or two collections in a space: radii and centroids, O(1) per pair.
 
-    Subclasses add what an anchor plan tells. All are safe to call from several threads.
+    Subclasses add what an anchor plan proves. All are safe to call from several threads.
 
     Parameters
     ----------
@@ -112,12 +112,12 @@ class Bounds:
     def _refined(
         self, own: tuple[Float, Float], more: tuple[Float, Float], rows: Indices, columns: Indices, stop: Any
     ) -> tuple[Float, Float]:
-        """Both intervals in one, rounded outwards; pairs that this blurs are looked at by themselves."""
+        """Both intervals combined, rounded outward; pairs that lose precision this way are computed separately."""
         slack = self._short.slack
         lower, upper = combine(own, (more[0] - slack, more[1] + slack))
         blurred = np.flatnonzero((slack + self._open > BLURRED * upper) & (upper > lower))
         if len(blurred):
-            if self._small is None:  # should two threads come here at once, they make the same
+            if self._small is None:  # if two threads get here at once, they make the same
                 self._small = SmallPairs(self._D)
             sharp = self._small.bracket(rows[blurred], columns[blurred] + self._column_start, stop)
             lower[blurred], upper[blurred] = combine((lower[blurred], upper[blurred]), sharp)
@@ -162,7 +162,7 @@ class CellBounds(Bounds):
 
 
 def combine(first: tuple[Float, Float], second: tuple[Float, Float]) -> tuple[Float, Float]:
-    """The tighter of two intervals at each end; both hold, so that one does."""
+    """The tighter of two intervals at each end; both hold, so their intersection does."""
     lower, upper = np.maximum(first[0], second[0]), np.minimum(first[1], second[1])
     return np.minimum(lower, upper), upper
 

@@ -1,8 +1,8 @@
-"""Which pairs to solve exactly, so that their errors speak for all pairs.
+"""Which pairs to solve exactly, so that their errors represent all pairs.
 
-A few distributions may hold nearly all of the error: the large ones among many small ones, or a cluster far away. Pairs
-drawn evenly then miss them, and an error measured on such pairs is many times too small. So pairs are drawn where much
-can go wrong, and each stands for as many others as it was unlikely to be drawn (importance sampling):
+A few distributions may cause nearly all of the error: the large ones among many small ones, or a cluster far away.
+Pairs drawn uniformly then miss them, and an error measured on such pairs is many times too small. So pairs are drawn
+where the uncertainty is large, and each is weighted by the inverse of its probability (importance sampling):
 
 1. *candidates*: half of them evenly, half with ends chosen in proportion to r², the squared mean distance of a
    distribution to its anchors, which bounds what the anchors can lose of it;
@@ -26,7 +26,7 @@ Indices = NDArray[np.int64]
 
 
 class Drawn(NamedTuple):
-    """Places in a list of pairs, and how many pairs each of them stands for, up to a common factor."""
+    """Places in a list of pairs, and how many pairs each of them represents, up to a common factor."""
 
     places: Indices  # (M,) ascending in candidates, in order of distance in a sample
     weights: Float  # (M,)
@@ -59,7 +59,7 @@ def _of_a_table(pairs: PairSet, p: Float, q: Float, size: int, rng: np.random.Ge
     """Without a number per pair: ends are drawn one by one. Within one set, a pair of equal ends is drawn again."""
     n, m, symmetric = pairs.n_rows, pairs.n_columns, isinstance(pairs, AllPairs)
     meet = float(p @ q) if symmetric else 0.0
-    both_share = 0.25 if meet < 0.99 else 0.0  # one distribution alone has nobody to be paired with
+    both_share = 0.25 if meet < 0.99 else 0.0  # a single distribution has no partner
     kind = rng.choice(4, size, p=[0.75 - both_share, 0.125, 0.125, both_share])
     i, j = rng.integers(n, size=size), rng.integers(m, size=size)
     todo = np.arange(size)

@@ -1,9 +1,9 @@
-"""A linear fit to a few exact distances, judged on pairs it did not see, with errors that hold for all pairs.
+"""A linear fit to a few exact distances, cross-validated, with errors that hold for all pairs.
 
-The sample carries weights: a pair that was drawn on purpose stands for few others, a pair that was drawn by chance for
-many (`asot.bounds.exact_sample`). They enter everywhere: the fit makes the weighted squares small, the error is their
-weighted mean, and the interval around it comes from drawing the sample again (bootstrap-t of its logarithm, which keeps
-its promise where a few errors dominate).
+The sample has weights: a pair that was drawn on purpose represents few others, and a pair that was drawn by chance
+represents many (`asot.bounds.exact_sample`). The weights are used everywhere: the fit minimizes the weighted squares,
+the error is their weighted mean, and its interval comes from resampling (bootstrap-t of its logarithm, which stays
+valid when a few errors dominate).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 Float = NDArray[np.float64]
 
 FOLDS = 8
-"""The fit is judged in this many turns, each on an eighth of the pairs."""
+"""Folds of the cross-validation."""
 
 RIDGE = 1e-4
-"""Weight of the prior against one exact pair. Keeps fits defined where features coincide or pairs are few."""
+"""Weight of the prior relative to one exact pair. Keeps fits defined if features coincide or there are few pairs."""
 
 DRAWS = 1000
 
@@ -49,7 +49,7 @@ def error_model(squares: Float, residual: Float, weights: Float) -> Float:
     The errors of a mixed collection differ by orders of magnitude. So each squared residual is compared with what is
     expected of it, not with the largest one: the expectation is found in a few turns.
     """
-    from scipy.optimize import nnls  # only here: loading it takes longer than many a call
+    from scipy.optimize import nnls  # only here: loading it takes longer than many calls
 
     scale = squares.mean(axis=0)
     scale[scale == 0] = 1.0

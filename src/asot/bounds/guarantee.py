@@ -1,4 +1,4 @@
-"""`max_error`: the user says what error they can live with, and every pair is brought below it.
+"""`max_error`: the user says which error they can live with, and every pair stays below it.
 
 Most pairs have bounds that are close enough. The others are solved exactly on the original points. How many anchors
 make the whole cheapest is a question of strategy (`asot.run.strategy`).
@@ -64,7 +64,7 @@ def as_max_error(value: Any) -> MaxError:
 class Guaranteed:
     """A solver with bounds that also solves, on the original points, those of its pairs that are bounded too loosely.
 
-    The other values are moved to where their error is certain.
+    The other values are moved to where their error is proven.
     """
 
     def __init__(self, bounded: Solver, D: Distributions, E: Distributions | None, accepted: MaxError) -> None:

@@ -31,7 +31,7 @@ class LocalMeans(NamedTuple):
     mass: NDArray[np.float32]  # flat: (stride,) for each distribution, zeros behind its cells
     variance: NDArray[np.float32]  # like mass: how far, squared, the points of a cell are from their mean
     mass_offsets: NDArray[np.int64]  # (N + 1,)
-    place: NDArray[np.int32]  # (N, k) where the cell of an anchor stands among those of its distribution, or -1
+    place: NDArray[np.int32]  # (N, k) index of an anchor's cell among those of its distribution, or -1
     rows: NDArray[np.float32]  # flat: (cells + 3, w), the last three are padding
     column_offsets: NDArray[np.int64]  # (N + 1,)
     columns: NDArray[np.float32]  # flat: (w, stride) for each distribution, stride a multiple of 16

@@ -1,10 +1,10 @@
-"""What is known of a pair once its anchor problems are solved: the numbers that a calibrated estimate is made of.
+"""What is known about a pair once its anchor problems are solved: the numbers behind a calibrated estimate.
 
-Eight of them cost less than the anchor plan itself (docs/method.md §7): the distance on the anchors; the two radii;
-the price of the plan between local means, apart for mass that stays in its cell and mass that moves; the dual of the
+Eight of them cost less than the anchor plan itself (docs/method.md §7): the distance on the anchors; the two radii; the
+price of the plan between local means, apart for mass that stays in its cell and mass that moves; the dual of the
 transport between local means; the distance between the means of the distributions; and the price of the plan if the
 points of a cell are spread around their mean. Proven bounds are the best features of all (§13), but look at the points.
-Several spaces see a pair from several sides: their numbers are averaged, and of their bounds the tightest count.
+With several spaces, their numbers are averaged, and the tightest bounds are used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST = 1e100
 """Features are at most this, in units of the collection's size."""
 
 MOST_PAIRS = 2**14
-"""Pairs of a tile at most. What a tile costs beside its pairs is then not felt; their plans take some megabytes."""
+"""Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class PairFeatures:
         return np.minimum(lowest, highest), highest
 
     def width(self, features: Float) -> Float:
-        """How much is left open about a distance (P,): between the price of the spread plan and what is certain."""
+        """How uncertain a distance is (P,): between the cost of the spread plan and what is proven."""
         lowest, highest = self.limits(features)
         return np.maximum(np.minimum(highest, features[:, 6]) - lowest, 0.0)
 

@@ -9,10 +9,10 @@ from which cell to which. Two things are made of it:
 * *a lower bound*: every point takes the potential of its anchor, and c-transforms with the distances between the points
   make these potentials feasible. Feasible potentials are worth at most W_1. Both sides begin once; the better one wins.
 
-Distances are those of `asot.bounds.short_vectors`: never too long in the lower bound, never too short in the upper
-one. They are computed in float32, around a point of the pair, and the bounds are moved outwards by what that can cost.
-Points are numbered cell by cell and by their first coordinate, so that the points of a distribution in a
-cell are neighbors.
+Distances are those of `asot.bounds.short_vectors`: never too long in the lower bound, never too short in the upper one.
+They are computed in float32, around a point of the pair, and the bounds are widened by the error that this can cause.
+Points are numbered cell by cell and by their first coordinate, so that the points of a distribution in a cell are
+neighbors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from asot.jit.compiled import at, compiled, inlined
 def bracket(
     table: PointTable, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int, stop: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds (P,) on W_1 of the pairs of a tile, rounded outwards."""
+    """Lower and upper bounds (P,) on W_1 of the pairs of a tile, rounded outward."""
     lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
     half = -exponent // 2  # 2^-exponent itself may be out of range
     _bracket_tile(

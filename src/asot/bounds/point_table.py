@@ -33,7 +33,7 @@ class PointTable(NamedTuple):
 
 
 def point_table(histograms: SparseHistograms, cell: NDArray[np.int64], coordinates: Coordinates, k: int) -> PointTable:
-    """Number the distinct points anew, cell by cell. ``cell`` (V,) is the anchor of each, of ``k``."""
+    """Renumber the distinct points, cell by cell. ``cell`` (V,) is the anchor of each, of ``k``."""
     first = coordinates.points[:, 0]
     order = np.lexsort((first, cell))
     number = np.empty_like(order)

@@ -1,4 +1,4 @@
-"""The solver behind `pairwise` when more than the anchor distance is asked for: bounds, a calibrated value, or both.
+"""The solver behind `pairwise` when it needs more than the anchor distance: bounds, a calibrated value, or both.
 
 The anchor problem of a pair is solved once; its plan and potentials then serve the bounds and the correction. To the
 engine this is a solver like any other, so that calibrated values go to any sink.
@@ -21,7 +21,7 @@ from asot.run.result import Status
 from asot.run.solver import Solution
 
 MOST_PAIRS = 2**14
-"""Pairs of a tile at most. What a tile costs beside its pairs is then not felt; their plans take some megabytes."""
+"""Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
 
 
 class BoundedAnchors:

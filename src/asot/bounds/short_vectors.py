@@ -31,7 +31,7 @@ LOOKED_AT = 8192
 """Points from which the directions of an estimate are taken."""
 
 ROUNDING = 2e-13
-"""How far, as a share of the extent, sums of distances may be off. Bounds are moved outwards by this much."""
+"""How far, as a share of the extent, sums of distances may be off. Bounds are widened by this much."""
 
 
 class Coordinates(NamedTuple):
@@ -63,7 +63,7 @@ def short_coordinates(points: FloatArray, weights: Float, widths: tuple[int, ...
 
 
 def leading_coordinates(points: FloatArray, weights: Float, width: int = 16) -> Coordinates:
-    """Points (n, d) in at most ``width`` coordinates, however much that leaves out: enough for an estimate."""
+    """Points (n, d) in at most ``width`` coordinates, no matter how much that leaves out: enough for an estimate."""
     nothing = np.zeros(len(points))
     d = points.shape[1]
     if d > width:

@@ -1,4 +1,4 @@
-"""Bounds for pairs that are tiny beside the extent of their collection.
+"""Bounds for pairs that are tiny compared with the extent of their collection.
 
 One point at 1e12 beside distributions of width 1e-3 leaves three digits of them in coordinates that all share, and none
 in the anchor plan, whose costs are rounded to a share of the largest one. Rounding is then wider than any bound is
@@ -43,7 +43,7 @@ class SmallPairs:
         self._reach = np.maximum.reduceat(apart, histograms.offsets[:-1])  # (N,) from the first point to the farthest
 
     def bracket(self, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
-        """Bounds (P,) on W_1: the exact value, moved outwards by what rounding may have cost."""
+        """Bounds (P,) on W_1: the exact value, widened by the possible rounding error."""
         values = self._solver.solve(rows, columns, stop).values
         widest = _lengths(self._first[rows] - self._first[columns]) + self._reach[rows] + self._reach[columns]
         slack = np.where(values > 0, self._open * np.ldexp(widest, self._exponent), 0.0)

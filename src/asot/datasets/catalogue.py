@@ -1,4 +1,4 @@
-"""The files we know: where each lies in the data folder, where it can be had, and what it must be.
+"""The known files: where each belongs in the data folder, where it can be downloaded, and its checksum.
 
 A checksum makes sure that a result is about the data that it names. Six TU archives are known by the bytes of one
 public copy. The same graphs, packed differently, are known by a checksum of the graphs themselves.

@@ -1,4 +1,5 @@
-"""What every loader that reads files returns: the collection, what is known of its members, and where it came from."""
+"""What every loader that reads files returns: the collection, what is known about its members, and where it came
+from."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from asot.data.distributions import Distributions
 
 
 class Dataset(NamedTuple):
-    """A collection with what is known of it.
+    """A collection with what is known about it.
 
     Attributes
     ----------

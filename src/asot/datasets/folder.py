@@ -1,4 +1,4 @@
-"""Where data lie: in the folder that is given, else in that of ``ASOT_DATA``, else in the user's cache."""
+"""Where data is stored: in the given folder, or the one that ``ASOT_DATA`` names, or the user's cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""MNIST's handwritten digits as distributions: an image is the bag of its inked pixels, with place and ink as point.
+"""MNIST's handwritten digits as distributions: an image is the bag of its inked pixels, and a point is the position and
+ink of a pixel.
 
 All pixels have the same mass; how dark a pixel is, is its third coordinate.
 """
@@ -33,7 +34,7 @@ def load_mnist(split: str = "test", *, folder: PathLike | None = None, download:
         The data folder; the four original files are in ``mnist/`` of it. By default the folder that the environment
         variable ``ASOT_DATA`` names, or else the user's cache.
     download : bool
-        Whether files that are not there are downloaded. What is downloaded is said on stderr.
+        Whether to download missing files. A line on stderr says what is downloaded.
 
     Returns
     -------

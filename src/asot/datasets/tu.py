@@ -1,8 +1,8 @@
 """TU collections of graphs (Morris et al. 2020), read from their archives: every graph is the bag of its nodes.
 
 An archive holds a few text tables. Nodes are numbered from 1 through the whole collection, labels are any integers,
-nodes may have no neighbor, and most tables may be missing. Each of these is read as what it means, and what cannot be
-meant is an error that names the table and the line.
+nodes may have no neighbor, and most tables may be missing. All of this is handled, and anything invalid raises an error
+that names the table and the line.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ def load_tu(
         "MUTAG", "PTC_MR", "ENZYMES", "BZR", "COX2", "NCI1", whose checksums are known, or any other name of the
         TUDataset collection.
     rounds, eps : int, float
-        How node features are made of what nodes start with, see `graph_features`.
+        How node features are computed from what nodes start with, see `graph_features`.
     attributes : bool
         Start from the real-valued attributes of the nodes in place of their labels. Few collections have them.
     folder : path, optional
         The data folder; the archive is ``tu/NAME.zip`` in it. By default the folder that the environment variable
         ``ASOT_DATA`` names, or else the user's cache.
     download : bool
-        Whether an archive that is not there is downloaded. What is downloaded is said on stderr.
+        Whether to download a missing archive. A line on stderr says what is downloaded.
 
     Returns
     -------
     Dataset
         With the class of every graph as labels (None if the collection has none). Nodes start with their one-hot
-        labels, with a column for each label that occurs. In a collection without node labels all nodes start alike,
-        with the number 1; ``about["features"]`` tells.
+        labels, with a column for each label that occurs. In a collection without node labels, all nodes start with the
+        number 1; ``about["features"]`` says so.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def read_tu(path: Path, name: str, *, attributes: bool = False) -> TUGraphs:
 
 
 def graphs_digest(graphs: TUGraphs) -> str:
-    """sha256 of graphs, labels and classes, however they are packed and written."""
+    """sha256 of graphs, labels and classes, no matter how they are packed and written."""
     digest = hashlib.sha256()
     for table in (graphs.graph, graphs.edges, graphs.node_labels, graphs.classes):
         if table is None:
@@ -169,11 +169,11 @@ def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"name must be the name of a TU set, such as 'MUTAG' (see {_LIST_OF_NAMES}); found {name!r}")
     if name not in catalogue.TU_GRAPHS and name.upper() in catalogue.TU_GRAPHS:
-        raise ValueError(f"there is no TU set {name!r}; do you mean {name.upper()!r}?")
+        raise ValueError(f"there is no TU set {name!r}; did you mean {name.upper()!r}?")
 
 
 def _archive(name: str, folder: PathLike | None, download: bool) -> Found:
-    """The archive of a set, verified by what is known of it."""
+    """The archive of a set, verified by what is known about it."""
     known = catalogue.TU_GRAPHS.get(name)
     try:
         return obtain(

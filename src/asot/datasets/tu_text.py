@@ -1,6 +1,6 @@
 """Tables of numbers as TU archives write them: a row per line, commas between columns, and nothing else.
 
-They are read fast. Only when that fails, the lines are gone through one by one to find and name the first bad one.
+They are read quickly. Only if that fails, the lines are checked one by one to find and name the first bad one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ZINC-250k, a quarter of a million small molecules, as distributions: a molecule is the bag of its atoms.
 
-The molecules are published as SMILES strings, and reading these takes RDKit. For machines without it, the same graphs
-can lie in the data folder as arrays, with the elements of the atoms but without hydrogens and charges.
+The molecules are published as SMILES strings, and reading these takes RDKit. For machines without it, the data folder
+can hold the same graphs as arrays, with the elements of the atoms but without hydrogens and charges.
 """
 
 from __future__ import annotations
@@ -45,19 +45,18 @@ def load_zinc(
     ----------
     split : "train" (220,011 molecules), "val" (24,445), "test" (5,000) or "all" (in this order)
     rounds, eps : int, float
-        How features are made of what atoms start with, see `graph_features`.
+        How features are computed from what atoms start with, see `graph_features`.
     atoms : "types", "elements" or "auto"
-        Atoms start with their one-hot type (element, written hydrogens and charge: 28 types; needs RDKit, which
-        ``pip install 'asot[chem]'`` brings) or with their one-hot element (9). "auto" takes types where it can, and
-        elements where RDKit is missing, or where only the derived file ``zinc_graphs.npz`` is in the folder;
-        ``about["atoms"]`` says which.
+        Atoms start with their one-hot type (element, written hydrogens and charge: 28 types; needs RDKit, which ``pip
+        install 'asot[chem]'`` brings) or with their one-hot element (9). "auto" uses types if it can, and elements if
+        RDKit is missing or only the derived file ``zinc_graphs.npz`` is in the folder; ``about["atoms"]`` says which.
     graphs : (n,) int, optional
         Which molecules of the split, in which order. Only these become graphs; by default all.
     folder : path, optional
         The data folder; files are in ``zinc/`` of it. By default the folder that the environment variable ``ASOT_DATA``
         names, or else the user's cache.
     download : bool
-        Whether files that are not there are downloaded. What is downloaded is said on stderr.
+        Whether to download missing files. A line on stderr says what is downloaded.
 
     Examples
     --------

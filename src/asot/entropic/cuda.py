@@ -28,7 +28,7 @@ Float = NDArray[np.float64]
 
 
 def choose_precision(precision: str, tol: float | None) -> str:
-    """float32 (three TF32 products) where that gives the accuracy asked for, else float64."""
+    """float32 (three TF32 products) if that gives the requested accuracy, otherwise float64."""
     if precision == "auto":
         return "float32" if tol is None or tol >= SMALLEST_TOL["float32"] else "float64"
     if tol is not None and tol < SMALLEST_TOL[precision]:

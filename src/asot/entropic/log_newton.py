@@ -8,9 +8,9 @@ Everything is in units of ε: potentials φ, ψ and costs M = C/ε, with the pla
   is a - T1 and its Hessian -(diag(T1) - T diag(1/b) Tᵀ). Where Sinkhorn needs 10⁵ sweeps (small ε), it needs a few;
 * *annealing* starts at a large ε and lowers it, each level from the last one's potentials.
 
-With loose marginals (σ = ε/ρ, see `asot.entropic.options`) column sums become b e^(-σ d) and row sums should be
-a e^(-σ c), where φ = log a + c and ψ = log b + d; in the Hessian (1 + σ) Tᵀ1 stands in place of b, and its diagonal
-gains σ times the row sums that are wanted. σ = 0 is the problem with exact marginals.
+With loose marginals (σ = ε/ρ, see `asot.entropic.options`) column sums become b e^(-σ d) and row sums should be a e^(-σ
+c), where φ = log a + c and ψ = log b + d; in the Hessian (1 + σ) Tᵀ1 takes the place of b, and its diagonal gains σ
+times the row sums that are wanted. σ = 0 is the problem with exact marginals.
 
 Only the anchors that carry mass take part. A Newton step counts as one iteration. The pairs of a tile are solved one
 after the other inside compiled code, so that threads do not wait for each other.

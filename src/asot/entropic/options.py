@@ -1,4 +1,4 @@
-"""What every entropic solver is asked for, and what its words mean, in one place for all devices.
+"""The options of every entropic solver and their meaning, in one place for all devices.
 
 The problem: T minimizes ⟨T, C⟩ - ε H(T) over plans with marginals a and b, H(T) = -Σ T (log T - 1). Its solution is
 T = diag(u) K diag(v) with K = exp(-C/ε).
@@ -16,7 +16,7 @@ mass of T. With σ = 0 all of it is the balanced problem.
 when its marginal error is at most its *goal*, and when what is still missing, extrapolated from the measured rate, is
 so as well. The goal is ``tol`` times value / max C (at least 1e-4, at most 1), because that is how far a value can be
 off; no goal is below what rounding leaves. Errors are looked at in iterations 5, 10, 20, 30, … One look alone decides
-nothing: it takes two to know a rate. Pairs that would need many more updates go on with Newton steps.
+nothing: it takes two to know a rate. Pairs that would need many more updates continue with Newton steps.
 
 *Status.* FIXED_ITERATIONS without a tolerance, CONVERGED at the goal, MAX_ITER where ``max_iter`` came first. Inside a
 device, OPEN marks pairs that another solver has to finish: their updates are too slow, or left the range of floats.
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from asot.validation import as_choice, as_positive_int, as_reg, as_tol
 
 FIRST_LOOK, LOOK_EVERY = 5, 10
-"""Iterations in which marginal errors are looked at: the first one, and then every so many."""
+"""Iterations in which marginal errors are checked: the first one, and then at regular intervals."""
 
 PATIENCE = 500
 """On a GPU, a pair that would need more updates than this in all is finished by Newton steps."""
@@ -139,7 +139,7 @@ class Stopping(NamedTuple):
         return 4.5 * self.eps * (1.0 + self.largest)
 
     def goal(self, values: Any) -> Any:
-        """The marginal error at which pairs of these values have the accuracy asked for."""
+        """The marginal error at which pairs with these values have the requested accuracy."""
         return (self.tol * (values / max(self.largest, 1e-30)).clip(1e-4, 1.0)).clip(self.rounding)
 
     def remaining(self, error: Any, rate: Any) -> Any:

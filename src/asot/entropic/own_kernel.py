@@ -1,11 +1,11 @@
-"""Sinkhorn's iteration for one pair with a cost of its own, compiled: u ← a / (K v), v ← b / (Kᵀ u), K = exp(-C/ε).
+"""Sinkhorn's iteration for one pair with its own cost, compiled: u ← a / (K v), v ← b / (Kᵀ u), K = exp(-C/ε).
 
 The iteration is one walk over the rows of K: a row gives its entry of u, and that at once its share of Kᵀu, so K is
 read once per iteration. Four rows go together.
 
 **Range.** Nothing is trusted that may have lost digits to the range of float64: all entries of Kv and Kᵀu must lie in
 [1e-100, 1e100]. An iteration that breaks this is taken back and done with logarithms (log-sum-exp). What it found, φ
-and ψ, goes into the kernel, K ← exp(φ_i + ψ_j - C_ij/ε), which is the plan as it is now; v starts anew at 1. In exact
+and ψ, goes into the kernel, K ← exp(φ_i + ψ_j - C_ij/ε), which is the plan as it is now; v starts again at 1. In exact
 arithmetic this changes nothing: the state of the iteration is v alone, and v is the product of the two. In float64 the
 entries of K that vanish are below 1e-307, and the scalings that could make up for it are at most 1e100.
 

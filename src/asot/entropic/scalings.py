@@ -1,4 +1,4 @@
-"""What an entropic solver knows of a tile beside its values: enough to prove bounds from."""
+"""What an entropic solver knows about a tile besides its values: enough to prove bounds."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Sinkhorn's iteration for many pairs that share the kernel K = exp(-C/ε), in NumPy or in torch: one loop for both.
 
 A pair is a row, so an update of a whole tile is two matrix products: U ← A ⊘ (V Kᵀ), V ← B ⊘ (U K). Pairs leave the
-tile one by one as they finish (see `asot.entropic.options` for when). The slow ones go on together by Newton steps from
-where they are. A Newton step climbs the semi-dual J(φ) = ⟨a, φ⟩ + ⟨b, ψ(φ)⟩, φ = log u, where ψ(φ) makes column sums
-exact: its gradient is a - T1, its Hessian -(diag(T1) - T diag(1/b) Tᵀ). The linear system is solved by conjugate
+tile one by one as they finish (see `asot.entropic.options` for when). The slow ones continue together by Newton steps
+from where they are. A Newton step climbs the semi-dual J(φ) = ⟨a, φ⟩ + ⟨b, ψ(φ)⟩, φ = log u, where ψ(φ) makes column
+sums exact: its gradient is a - T1, its Hessian -(diag(T1) - T diag(1/b) Tᵀ). The linear system is solved by conjugate
 gradients, whose steps are again two products with K: no plan is formed, and the number of anchors enters as in an
 update. Where λ is the rate of plain updates, their number goes like 1/(1 - λ), that of conjugate gradients like its
 root.
@@ -22,10 +22,10 @@ from asot.entropic.options import FIRST_LOOK, LOOK_EVERY, SinkhornOptions, Stopp
 from asot.run.result import Status
 
 SLOW = 60
-"""A pair that would need more plain updates than this goes on by Newton steps."""
+"""A pair that would need more plain updates than this continues with Newton steps."""
 
 FAST_FROM = 20
-"""Updates in a row for which it pays to lay out a tile anew."""
+"""From this many updates in a row, it pays off to compact a tile."""
 
 LARGEST_MOVE = 4.0
 """A Newton step changes no potential by more than this many ε, as long as mass is misplaced."""
@@ -73,7 +73,7 @@ class Answers:
 
 
 class _Iterate(NamedTuple):
-    """Where some pairs of a tile stand: U = a ⊘ R, V = b ⊘ S, KV = V Kᵀ, not damped yet."""
+    """The current state of some pairs of a tile: U = a ⊘ R, V = b ⊘ S, KV = V Kᵀ, not damped yet."""
 
     which: Any
     a: Any
@@ -321,7 +321,7 @@ def _semidual(kernel: SharedKernel, at: _Iterate) -> Any:
 def _direction(kernel: SharedKernel, at: _Iterate, error: Any, stop: Any) -> Any:
     """x (P, k) with (diag(T1 + σt + |r| / LARGEST_MOVE) - T diag(1/b) Tᵀ) x = r, r = t - T1, by conjugate gradients.
 
-    t are the row sums that are wanted; with loose marginals, (1 + σ) Tᵀ1 stands in place of b.
+    t are the desired row sums; with loose marginals, (1 + σ) Tᵀ1 takes the place of b.
 
     The system is a graph's Laplacian with every node tied to the ground, which keeps x within LARGEST_MOVE and vanishes
     with r. It is solved to a quarter of r, and better as r gets small, so that the last steps are quadratic.

@@ -1,7 +1,7 @@
 """Sinkhorn's iterations as autograd records them: what a short, fixed number of them computes, differentiated exactly.
 
-Nothing is done in place here, and every step is finite where there is no mass, so that gradients are, too. All else is
-as `asot.entropic.options` says.
+Nothing is done in place here, and every step is finite where there is no mass, so that gradients are finite as well.
+Everything else is as `asot.entropic.options` says.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Entropic transport between many histograms under one shared cost, in plain torch, on any device torch knows.
 
-This is the solver behind the gradients of `asot.gradients`, and the plain twin that the fused GPU kernels are compared
-with. It takes the roads of `asot.entropic.cpu`, a whole tile at a time: the loop of `asot.entropic.shared_kernel` where
-float32 or float64 can hold the kernel, and for small ε the log domain, with ε lowered in stages, sweeps and Newton
-steps (`asot.entropic.log_newton`).
+This is the solver behind the gradients of `asot.gradients`, and the plain counterpart that the fused GPU kernels are
+compared with. It takes the roads of `asot.entropic.cpu`, a whole tile at a time: the loop of
+`asot.entropic.shared_kernel` where float32 or float64 can hold the kernel, and for small ε the log domain, with ε
+lowered in stages, sweeps and Newton steps (`asot.entropic.log_newton`).
 
 Potentials are relative to the masses: T_ij = a_i b_j exp(c_i + d_j - C_ij/ε). Then c_i = -log Σ_j b_j exp(d_j - C_ij/ε)
 is defined and finite also where a_i = 0, and nothing here needs log 0 more than as a weight.

@@ -289,7 +289,7 @@ def streamed_tiling(precision: str, chip: Chip) -> Tiling:
 
 
 def resident_bytes(tiling: Tiling, K: int, L: int, symmetric: bool, judged: bool) -> int:
-    """Shared memory of the resident kernel: the matrix, one part of the costs beside it, and what warps exchange."""
+    """Shared memory of the resident kernel: the matrix, one part of the costs, and what warps exchange."""
     matrix = PART_BYTES[tiling.mode] * K * L * (1 if symmetric else 2)
     if tiling.mode == "float64":
         return matrix + 8 * tiling.pairs * max(K, L) + (8 * K * L if judged else 0)

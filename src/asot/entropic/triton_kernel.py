@@ -45,7 +45,7 @@ def _pair_at(start, t, n_rows, n_columns, listed, kind):
         row = position // n_columns
         column = position - row * n_columns
     if kind == 0:
-        # Row i begins at i (2n - i - 1) / 2. The root is exact to 1e-8 for n ≤ 2^25, so one step mends it.
+        # Row i begins at i (2n - i - 1) / 2. The root is exact to 1e-8 for n ≤ 2^25, so one step corrects it.
         middle = n_rows.to(tl.float64) - 0.5
         row = (middle - tl.sqrt(tl.maximum(middle * middle - 2.0 * position.to(tl.float64), 0.0))).to(tl.int64)
         row += (((row + 1) * (2 * n_rows - row - 2)) // 2 <= position).to(tl.int64)

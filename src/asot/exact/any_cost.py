@@ -1,7 +1,7 @@
 """W_p for every p ≥ 1 and every ground cost, with or without mass that stays unmatched (docs/method.md §14, §15).
 
 The same simplex as in `asot.exact.points`, on other costs: d^p, a function of a Euclidean distance, or an entry of a
-table. d^p is no metric for p > 1, so mass that both distributions have on a point is left out only for p = 1 and a
+table. d^p is not a metric for p > 1, so mass that both distributions have on a point is left out only for p = 1 and a
 proven metric.
 
 With a price ρ(x) for mass that stays unmatched, each side gets one point more, the reservoir. It holds as much as the

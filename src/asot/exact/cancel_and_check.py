@@ -49,7 +49,8 @@ def looks_like_metric(cost: NDArray[np.float64]) -> bool:
 class CancelAndCheck:
     """As `ExactSharedCost`, for a symmetric cost that looks like a metric: every pair proves its own answer.
 
-    A cost between A and another set B that is not symmetric after all fails the proof and is solved as it stands.
+    If a cost between A and another set B turns out not to be symmetric, the proof fails, and the pair is solved without
+    canceling.
     """
 
     def __init__(self, A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64]) -> None:

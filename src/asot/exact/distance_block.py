@@ -19,7 +19,7 @@ OFFSET_WEIGHT = 1.05
 
 
 class Scratch(NamedTuple):
-    """Memory of one thread for the distances of a pair, beside the simplex's own `Workspace`."""
+    """Memory of one thread for the distances of a pair, in addition to the simplex's `Workspace`."""
 
     x: NDArray[np.float64]  # (p, width) sources, flat
     y: NDArray[np.float64]  # (width, stride) sinks, transposed, flat

@@ -15,7 +15,7 @@ from asot.jit.metrics import EUCLIDEAN, Ground
 from asot.jit.products import one_thread_per_product
 
 LONG = 64
-"""Coordinates from which a product pays."""
+"""From this many coordinates on, a product pays off."""
 
 LARGEST = 4000
 """Points up to which there is a table: 128 MB, whatever ``memory`` says, because no bit may depend on that."""

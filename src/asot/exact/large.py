@@ -21,7 +21,7 @@ LARGE = 1000
 """Nodes from which a problem is large."""
 
 NARROW = 48
-"""A problem with fewer sources or sinks than this is left to the small solver, however many nodes it has."""
+"""Problems with fewer sources or sinks than this go to the small solver, regardless of their total size."""
 
 ARCS_PER_NODE = 10
 """Arcs that the first list holds, over the mean of sources and sinks."""
@@ -30,10 +30,11 @@ ADDED_PER_ROW = 12
 """Arcs of one source that a round of pricing adds at most."""
 
 RANKS = 2048
-"""Reduced costs are sorted by so many steps."""
+"""Reduced costs are sorted into this many steps."""
 
 PATIENCE = 1
-"""Pivots between two rounds of pricing, over the number of nodes: to finish on a list that lacks arcs is no use."""
+"""Pivots between two rounds of pricing, over the number of nodes: there is no point in finishing on a list that lacks
+arcs."""
 
 
 def may_be_large(p: int, q: int) -> bool:

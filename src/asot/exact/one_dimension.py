@@ -133,7 +133,7 @@ def _padded(vectors: Float) -> Float:
 def _short_list(positions: Float, most: float) -> Float | None:
     """The distinct positions of all distributions, ascending, where there are no more than ``most``."""
     few = positions[: int(4 * most) + 2]
-    if len(few) < len(positions) and len(np.unique(few)) > most:  # a look at some of them mostly decides
+    if len(few) < len(positions) and len(np.unique(few)) > most:  # a look at some of them usually decides
         return None
     grid = np.unique(positions)
     return grid if len(grid) <= most else None

@@ -29,7 +29,7 @@ class ExactPoints:
     """Prepared once from sparse histograms and a ground metric; then solves tiles of pairs.
 
     ``column_start`` is added to column indices: the second collection of a rectangle follows the first one. ``table``
-    (V, V) holds the distances of all distinct points, where somebody has computed them (`distance_table`).
+    (V, V) holds the distances between all distinct points, if they were computed (`distance_table`).
     """
 
     def __init__(

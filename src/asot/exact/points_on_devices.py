@@ -54,7 +54,7 @@ def solve_points(
 
 
 def with_table(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> ExactPoints:
-    """The CPU solver, with all distances between distinct points in a table where that pays."""
+    """The CPU solver, with all distances between distinct points in a table if that pays off."""
     mean = len(histograms.index) / (len(histograms.offsets) - 1)
     table = distance_table(ground) if table_pays(ground, n_pairs * mean**2) else None
     return ExactPoints(histograms, ground, column_start, table)

@@ -21,7 +21,7 @@ from asot.run.solver import Solver
 
 
 def is_plain(pooled: Distributions, p: Any, metric: Any, unmatched: Any, device: str) -> bool:
-    """Whether a call is W_1 of total masses 1 under a metric with a kernel of its own, which GPUs solve, too."""
+    """Whether a call is W_1 with total mass 1 under a metric with its own kernel, which GPUs also solve."""
     on_line = pooled.dim == 1 and metric in NORMS and devices.parse(device)[0] != "cuda"
     return as_order(p) == 1 and unmatched is None and not callable(metric) and metric in KERNELS and not on_line
 
@@ -64,7 +64,7 @@ def read_prices(unmatched: Any, pooled: Distributions, cost: GroundCost) -> Unma
 
 
 def on_cpu(p: Any, dim: int, metric: Any, unmatched: Any, device: str) -> dict[str, Any]:
-    """For ``info``: what the numbers are, and why a GPU has no part in it. Refuses a GPU that was asked for by name."""
+    """For ``info``: what the numbers are, and why no GPU was used. Refuses if the user named a GPU."""
     if devices.parse(device)[0] == "cuda":
         raise ValueError(
             f"device={str(device)!r} solves p=1 under {', '.join(KERNELS)}, without unmatched mass; "

@@ -19,7 +19,7 @@ class Unmatched:
     """Prices of the V distinct points, and the masses that distributions have before they are scaled."""
 
     name: Any
-    """As it stands in ``info``."""
+    """As shown in ``info``."""
     prices: NDArray[np.float64]  # (V,) ≥ 0, in the units of the ground distance
     totals: NDArray[np.float64]  # (N,)
     constant: float | None

@@ -19,7 +19,7 @@ from asot.jit.lanes import LANES
 MASS_BITS = 60
 """Every quantized histogram sums to exactly ``2**MASS_BITS``."""
 
-GROUP = 64 * LANES  # how many nodes the bits of one `Lanes` value stand for
+GROUP = 64 * LANES  # how many nodes the bits of one `Lanes` value represent
 
 TOP = np.int64(0x7FFFFFFFFFFFFFFF)  # larger than any key
 BOTTOM = np.int64(-0x8000000000000000)  # smaller than any key
@@ -58,7 +58,7 @@ def stride_of(q):
 
 @inlined
 def first_sink(p):
-    """The node of the first sink beside p sources.
+    """The node of the first sink after p sources.
 
     Aligned, so that pricing reads the potentials of the sinks in the groups in which a pivot has just written them: a
     processor forwards a write to a read of the same place, but a read across two writes waits for the cache.

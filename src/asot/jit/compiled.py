@@ -56,7 +56,7 @@ def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     with _compiling_enabled():
         try:
             return build(cache=True)
-        except (RuntimeError, OSError):  # no folder can be written to: compile anew in every process
+        except (RuntimeError, OSError):  # no folder can be written to: compile again in every process
             return build(cache=False)
 
 
@@ -94,7 +94,7 @@ def _do_without_cache_if_need_be(dispatcher: Any) -> None:
 def _expire_with_kernels(dispatcher: Any) -> None:
     """Let cached code die when any file with kernels changes.
 
-    numba compares only the file that a function stands in. Code that inlines a function of another file would live on
+    numba only checks the file that defines a function. Code that inlines a function from another file would live on
     after that file has changed, and mix with its new code. numba has no public way to say so; where its inside differs
     from what is used here, its own rule stays.
     """
@@ -120,5 +120,5 @@ def _digest_of_kernels() -> str:
 
 @inlined
 def at(base, offset):  # type: ignore[no-untyped-def]
-    """``base + offset`` as an unsigned index, which spares the negative-index check that stops vectorization."""
+    """``base + offset`` as an unsigned index, which avoids the negative-index check that prevents vectorization."""
     return np.uint64(base) + np.uint64(offset)

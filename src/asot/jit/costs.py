@@ -1,4 +1,4 @@
-"""Every ground cost that people have: metrics with kernels of their own, functions of those, and tables.
+"""All ground costs: metrics with their own kernels, functions of those, and tables.
 
 The kernels of `asot.jit.metrics` cover norms and metrics that count coordinates. Three more costs are functions of the
 Euclidean distance of prepared points (the squared one, cosine, angles). All others (any name of SciPy or scikit-learn,
@@ -153,7 +153,7 @@ def _tabulated(points: FloatArray, metric: Metric, given: dict[str, Any], memory
     n = len(points)
     if 8 * n * n > memory:
         raise ValueError(
-            f"metric {metric!r} has no kernel of its own and is kept as a table over the {n:,} distinct points, which "
+            f"metric {metric!r} has no compiled kernel and is kept as a table over the {n:,} distinct points, which "
             f"takes {8 * n * n / 2**30:.1f} GiB: raise memory=, or use one of {', '.join(KERNELS)}"
         )
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "function")

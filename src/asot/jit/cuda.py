@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 
 FOLDERS = ("jit", "exact/cuda", "entropic", "run")
-"""Where sources lie: each beside the solver that launches it."""
+"""Where the sources are: each next to the solver that launches it."""
 
 
 def source(name: str) -> str:

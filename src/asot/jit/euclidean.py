@@ -1,4 +1,4 @@
-"""Euclidean distances of a block, the ground metric of nearly everybody: sums of squares that never leave registers."""
+"""Euclidean distances of a block, the most common ground metric: sums of squares that never leave registers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A word when compiling takes long: the first call after an installation may compile for half a minute.
 
-numba tells when it begins and ends to compile. If that has taken more than a second and somebody is watching, one line
-on stderr says what is going on; once in a process is enough.
+numba reports when it starts and stops compiling. If that takes more than a second and someone is watching, one line on
+stderr says what is going on; once in a process is enough.
 """
 
 from __future__ import annotations

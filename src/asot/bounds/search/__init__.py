@@ -1,1 +1,1 @@
-"""Lower bounds that spare a search most of its solves."""
+"""Lower bounds that save a search most of its solves."""

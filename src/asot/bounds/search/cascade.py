@@ -1,8 +1,8 @@
-"""The cascade: bounds from cheap to dear, each looked at only while the ones before leave a pair in question.
+"""The cascade: bounds from cheap to expensive, each computed only if the ones before have not ruled out the pair.
 
-Two questions are asked of it. Which columns look nearest to a row (`nearest_by_bound`)? And which pairs can still be
-within a limit (`pairs_within`)? Both are compiled loops over all pairs of some rows, in threads, and neither keeps a
-number per pair.
+It answers two questions. Which columns look nearest to a row (`nearest_by_bound`)? And which pairs can still be within
+a limit (`pairs_within`)? Both are compiled loops over all pairs of some rows, in threads, and neither keeps a number
+per pair.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROWS = 16  # of a piece of work of one thread
 class Shape(NamedTuple):
     """Which pairs of a collection are searched: rows are its first distributions, columns those from ``column_start``.
 
-    ``within``: rows and columns are one set, in which nobody is his own neighbor and (i, j) is (j, i).
+    ``within``: rows and columns are one set, so a row is not its own neighbor, and (i, j) is the same pair as (j, i).
     """
 
     n_rows: int
@@ -59,7 +59,7 @@ class Look(Protocol):
 class Cascade:
     """Everything that bounds the pairs of a collection from below; rows are the first, columns from ``column_start``.
 
-    ``within``: rows and columns are one set, in which nobody is his own neighbor and (i, j) is (j, i).
+    ``within``: rows and columns are one set, so a row is not its own neighbor, and (i, j) is the same pair as (j, i).
     """
 
     ground: Ground

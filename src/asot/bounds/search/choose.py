@@ -1,4 +1,4 @@
-"""Which lower bounds a search uses: what ``bounds=`` and ``space=`` mean, and where a bound is not proven."""
+"""Which lower bounds a search uses: what ``bounds=`` and ``space=`` mean, and when a bound is not proven."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Offer:
     """None if a block of its costs does not fit into memory."""
     cascade: Callable[[], Cascade]
     cascade_work: float
-    """Seconds that ``cascade()`` takes, roughly; 0 if it was asked for."""
+    """Seconds that ``cascade()`` takes, roughly; 0 if the user asked for it."""
     fixed: Look | None
     """The bounds that ``bounds=`` named; None: what a rehearsal finds to be the cheapest."""
     made: dict[str, Any]
@@ -70,12 +70,12 @@ def offer_bounds(
     norm = plain and has_norm(ground)
     if (bounds in ("projections", "potentials") or space is not None) and not plain:
         raise ValueError(
-            f"{'a space' if space is not None else f'bounds={bounds!r}'} is for metrics with a kernel of their own and "
-            "total masses 1; use bounds='relaxed' (or 'auto')"
+            f"{'a space' if space is not None else f'bounds={bounds!r}'} needs a metric with its own kernel and "
+            "total mass 1; use bounds='relaxed' (or 'auto')"
         )
     if bounds == "projections" and not norm:
         raise ValueError(
-            f"bounds='projections' are proven for metrics that are norms, and {ground.name!r} is none; "
+            f"bounds='projections' are only proven for metrics that are norms, and {ground.name!r} is not; "
             "use bounds='relaxed' (or 'auto')"
         )
     anchors = None if space is None else _read_space(space, pooled, ground, random_state)
@@ -160,9 +160,9 @@ def _read_space(space: Any, pooled: Distributions, ground: Ground, random_state:
     spread = float(anchors.cost.mean()) if anchors.is_euclidean else 0.0
     if radius > spread > 0:
         warnings.warn(
-            f"points are {radius:.3g} away from their anchors in the mean, {radius / spread:.1f} times the mean "
-            f"distance between anchors ({spread:.3g}): this space tells little about this collection, and its bounds "
-            "will exclude few pairs; fit it on this collection",
+            f"points are {radius:.3g} away from their anchors on average, {radius / spread:.1f} times the mean "
+            f"distance between anchors ({spread:.3g}): this space does not suit this collection, and its bounds "
+            "will rule out few pairs; fit it on this collection",
             stacklevel=4,
         )
     return anchors

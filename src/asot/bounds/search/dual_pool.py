@@ -1,10 +1,10 @@
 """A lower bound on W_1 from a pool of dual potentials, for every ground metric (docs/method.md §8, §9).
 
-Feasible potentials do not depend on the pair: any 1-Lipschitz f gives W_1(x, y) ≥ |E f(x) - E f(y)| for *all* pairs.
-So solve some pairs, keep their optimal potentials, and extend each to all points by f(z) = min_j g_j + d(z, y_j), after
-McShane, which is 1-Lipschitz whatever the heights g are. Every distribution becomes M numbers, its means of M
-potentials, and a bound on any pair is the largest difference. Nothing is lost to the radii of anchors, since the
-potentials are evaluated at the original points.
+Feasible potentials do not depend on the pair: any 1-Lipschitz f gives W_1(x, y) ≥ |E f(x) - E f(y)| for *all* pairs. So
+solve some pairs, keep their optimal potentials, and extend each to all points by f(z) = min_j g_j + d(z, y_j), after
+McShane, which is 1-Lipschitz for any heights g. Every distribution becomes M numbers, its means of M potentials, and a
+bound on any pair is the largest difference. Nothing is lost to the radii of anchors, since the potentials are evaluated
+at the original points.
 """
 
 from __future__ import annotations

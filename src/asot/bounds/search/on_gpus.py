@@ -1,10 +1,10 @@
 """A search for neighbors on GPUs: cheap lower bounds and exact solves in the same kernels (docs/method.md §9).
 
-A pair is out of question when a lower bound exceeds the distance of the last neighbor so far, of both its ends. Two
-bounds are so cheap on a GPU that all pairs are looked at: mean points or sorted projections, where the metric is a
-norm, and, with the distances of the pair on chip, potentials from its least costs. What they leave is solved, and only
-what is near enough comes back. The distances known become smaller as the search goes on; a search among other
-distributions begins with a few columns, so that every row soon has some.
+A pair is ruled out when a lower bound exceeds the distance to the last neighbor so far, of both its ends. Two bounds
+are so cheap on a GPU that all pairs are checked: mean points or sorted projections, where the metric is a norm, and,
+with the distances of the pair on chip, potentials from its least costs. What they leave is solved, and only what is
+near enough comes back. The known distances become smaller as the search continues; a search among other distributions
+begins with a few columns, so that every row soon has some.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from asot.run.progress import Progress
 from asot.run.sinks import Tile
 
 MANY_COLUMNS, MOST_MEANS = 10_000, 256
-"""Columns from which on sorted projections pay; and coordinates of which means are kept, at most."""
+"""Sorted projections pay off from this many columns on; and the most coordinates whose means are kept."""
 
 FIRST_COLUMNS, GROWTH = 256, 16
 """Columns of a first look at two collections, and how many times more each further look has."""

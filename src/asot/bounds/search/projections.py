@@ -39,7 +39,7 @@ MIXED = 4
 """Leading coordinates that the rotations mix: with more, each rotation costs more and adds less."""
 
 GROUPS = 3
-"""Groups of rotations beside the principal axes; each group fills the 16 places side by side."""
+"""Groups of rotations besides the principal axes; each group fills the 16 lanes."""
 
 TAIL = 112
 """Most coordinates of which only the mean is kept."""

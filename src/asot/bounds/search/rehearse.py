@@ -1,11 +1,11 @@
-"""Which bounds pay: a rehearsal on a few rows, before the whole search runs.
+"""Which bounds pay off: a rehearsal on a few rows, before the whole search runs.
 
-Projections are cheap and strong in few dimensions, relaxed bounds dear and strong in many, and there are collections
-whose pairs no bound excludes. None of this can be told from sizes. So a few rows are searched by each candidate: what
-a look at a pair costs, and what share of the pairs it leaves to solve, are measured, and the plan with the least work
-is taken. If that is brute force, the search has lost the rehearsal only, a percent of the work.
+Projections are cheap and strong in low dimensions, relaxed bounds are expensive and strong in high dimensions, and in
+some collections no bound rules out anything. Sizes alone do not tell which case it is. So a few rows are searched with
+each candidate: the cost per pair and the share of pairs left to solve are measured, and the plan with the least work
+wins. If that is brute force, only the rehearsal is wasted, a percent of the work.
 
-The answer does not depend on the plan. How many pairs are solved does, and near a draw the clock decides.
+The answer does not depend on the plan. The number of solves does, and in a close race the clock decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from asot.bounds.search.sweep import Best, Edges, Search
 
 _GROUPS = 4  # of neighboring rows, spread over the collection
 _MOST_ROWS = 32  # in all groups together
-_SOLVES = 48  # that tell what a solve costs
+_SOLVES = 48  # to measure what a solve costs
 _SHORT = 0.02  # seconds; brute force that takes no longer is not worth a plan
 _TABLES = 0.03  # the part of brute force that tables for the cascade may take before they are looked at
 _GAIN = 0.9  # the part of brute force's work that a plan has to beat
@@ -80,7 +80,7 @@ def _rehearsed(search: Search, offer: Offer, sink: Best | Edges) -> Look | None:
         for plan, work in zip(plans, works, strict=True)
     ]
     if not works or min(works) > _GAIN * brute:
-        record["chosen"] = "brute force: no bound pays"
+        record["chosen"] = "brute force: no bound pays off"
         return None
     best = plans[int(np.argmin(works))]
     record["chosen"] = " and ".join(best.names)
@@ -110,7 +110,7 @@ def _groups(n_rows: int) -> list[tuple[int, int]]:
 
 
 def _timed(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the processor, the second time: the first one may compile."""
+    """CPU seconds of the second run: the first one may compile."""
     function()
     started = time.process_time()
     answer = function()

@@ -4,11 +4,11 @@ If every point ships to the nearest one of the other side, no matter how much ar
 
     W(x, y) ≥ max( Σ_i a_i min_j c_ij ,  Σ_j b_j min_i c_ij ).
 
-Text people know it as the relaxed word mover's distance. It needs no triangle inequality, it does not fade in high
+It is known as the relaxed word mover's distance. It needs no triangle inequality, it does not get weak in high
 dimensions as projections do, and with a shared vocabulary the minima serve many pairs. Where the cost is a metric, mass
-that both have on a point is left out first, which makes it larger. And the first minima leave room for second ones:
-f_i = min_j c_ij, g_j = min_i c_ij - f_i are dual potentials, so that W ≥ Σ a f + Σ b g. On documents of ten words
-the relaxed bound leaves a quarter of the pairs in question, and the reduced one a fifteenth.
+that both have on a point is left out first, which makes it larger. And the first minima leave room for second ones: f_i
+= min_j c_ij, g_j = min_i c_ij - f_i are dual potentials, so that W ≥ Σ a f + Σ b g. On documents of ten words the
+relaxed bound leaves a quarter of the pairs to solve, and the reduced one a fifteenth.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Relaxed:
     """Relaxed and reduced bounds of the pairs of a collection; rows, columns and ``within`` as in `Cascade`."""
 
     scale: float
-    """Distances are so many times those of the kernels."""
+    """Distances are this many times those of the kernels."""
     histograms: Histograms
     cost: Cost
     mass: float

@@ -20,7 +20,7 @@ from asot.jit.compiled import at, compiled, inlined
 from asot.jit.float_lanes import WIDTH, least, lesser, load, minus, spread, store
 
 KEEP = 1.0 - 2.0**-20
-"""What is left of a bound when no rounding can have made it too large."""
+"""A bound minus all possible rounding, so that it is certainly not too large."""
 
 
 @inlined

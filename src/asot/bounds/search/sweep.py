@@ -71,7 +71,7 @@ class Search:
         self.made["n_promising"] = len(self.solved)
 
     def sweep(self, look: Look, limits: Callable[[], Limits], sink: Any, shown: Progress) -> None:
-        """Solve every pair that the bounds do not exclude; ``limits`` tells those of all rows as of now."""
+        """Solve every pair that the bounds do not rule out; ``limits`` returns the current limits of all rows."""
         s = self.shape
         start = 0
         while start < s.n_rows:
@@ -88,7 +88,7 @@ class Search:
             start = stop
 
     def solve_all(self, sink: Any, shown: Progress) -> None:
-        """Brute force, for collections whose bounds exclude too little to pay for themselves."""
+        """Brute force, for collections whose bounds rule out too little to pay off."""
         s = self.shape
         pairs: PairSet = AllPairs(s.n_rows) if s.within else CrossPairs(s.n_rows, s.n_columns)
         for tile in engine.solved_tiles(pairs, self.solver, self.jobs, self.memory):

@@ -34,7 +34,7 @@ MANY_TILES, FIRST_TILE_SECONDS = 64, 0.005
 
 
 TABLE_SHARE = 3
-"""One part in so many of the GPU's free memory may go to a table of distances, unless the caller bounds memory."""
+"""A table of distances may take one over this of the GPU's free memory, unless the caller limits memory."""
 
 PROFILE_SHARES = 8
 """Shares of the mass along a sorted axis (`Limits.profiles`)."""

@@ -28,7 +28,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True)
 class SizeClass:
-    """Pairs with at most so many points left on one side (rows, the fewer) and on the other."""
+    """Pairs with at most this many points left on one side (rows, the fewer) and on the other."""
 
     kernel: str
     most_rows: int

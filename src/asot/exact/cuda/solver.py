@@ -94,7 +94,7 @@ class ExactCuda:
         return self.plan.geometry(shared_memory)
 
     def _follow(self, plan: KernelPlan) -> None:
-        """Lay the masses out as a kernel wants them."""
+        """Lay out the masses as a kernel expects."""
         self.plan = plan
         self.row_masses = self.column_masses = node_masses(self._A, plan, first=0)
         if self._B is not self._A or not self._cancel:
@@ -155,7 +155,7 @@ class ExactOnDevice:
         same = host.column_masses is host.row_masses
         self._column_masses = self._row_masses if same else cupy.asarray(host.column_masses)
         self._tables = [cupy.asarray(table) for table in (*host.plan.tables, host.unit)]
-        self._no_trees = _room_for_trees(1, 1)  # stands where the kernel writes nothing
+        self._no_trees = _room_for_trees(1, 1)  # a placeholder if the kernel writes nothing
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         return self._solve(pairs, start, stop, self._no_trees)
