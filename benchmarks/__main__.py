@@ -18,6 +18,8 @@ NAMES = (
     "entropic",
     "memory",
     "startup",
+    "store",
+    "faults",
     "edges",
     "neighbors",
     "documents",

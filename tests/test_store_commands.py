@@ -41,6 +41,16 @@ def test_parts_in_any_order_then_files(here):
     assert np.load("near.npz")["indices"].shape == (80, 3)
 
 
+def test_neighbors_in_parts(here):
+    run("neighbors", "in.npz", "--n-neighbors", 3, "--store", "near.zarr", "--part", "2/2")
+    assert "complete" in run("neighbors", "in.npz", "--n-neighbors", 3, "--store", "near.zarr")
+    assert "distances, indices; complete" in run("store", "near.zarr")
+    run("gather", "near.zarr", "-o", "near.npz")
+    run("neighbors", "in.npz", "--n-neighbors", 3, "-o", "plain.npz")
+    for name in ("indices", "distances"):
+        np.testing.assert_array_equal(np.load("near.npz")[name], np.load("plain.npz")[name])
+
+
 def test_edges_as_parquet(here):
     table = pytest.importorskip("pyarrow.parquet")
     run("exact", "in.npz", "--store", "run.zarr")
@@ -56,6 +66,8 @@ def test_edges_as_parquet(here):
         ("exact", "in.npz"),
         ("exact", "in.npz", "-o", "a.npz", "--store", "s"),
         ("exact", "in.npz", "--store", "s", "--part", "4/3"),
+        ("neighbors", "in.npz"),
+        ("neighbors", "in.npz", "-o", "a.npz", "--part", "1/3"),
     ],
     ids=" ".join,
 )

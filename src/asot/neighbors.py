@@ -9,9 +9,10 @@ few rows decides which bounds to use; if none pays off, brute force is used.
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from asot.bounds.search.cascade import Shape
 from asot.bounds.search.choose import Offer, offer_bounds
 from asot.bounds.search.rehearse import choose_look
+from asot.bounds.search.strips import StripSearch
 from asot.bounds.search.sweep import Best, Edges, Search
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
@@ -28,10 +30,23 @@ from asot.exact.unmatched import Unmatched
 from asot.exact.wanted import as_order
 from asot.jit.costs import GroundCost, Metric, prepare_cost
 from asot.run import devices, engine
+from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
 from asot.run.result import Neighbors, neighbor_graph
+from asot.run.sinks import Sink
 from asot.run.solver import Solver
+from asot.run.store import Store
+from asot.run.store_strips import Question, search_into
+from asot.run.stored import Stored
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Found = TypeVarWithDefault("Found", default=Neighbors)
+else:
+    Found = TypeVar("Found")
+    """What a search returns: `Neighbors`, or what its store is read with."""
 
 SHARE_SOLVED = 0.1
 """Roughly the share of brute force's time that a search on the CPU takes when bounds are as good as they are for
@@ -54,7 +69,8 @@ def kneighbors(
     memory: int | str | None = None,
     progress: ProgressLike = None,
     random_state: Any = None,
-) -> Neighbors:
+    sink: Sink[Found] | None = None,
+) -> Found:
     """The nearest distributions of each query under the exact W_p: what brute force over `pairwise_exact` would find.
 
     Parameters
@@ -83,6 +99,9 @@ def kneighbors(
         As in `pairwise_exact`.
     random_state : int, RandomState or None
         Decides which pairs the pool of potentials comes from. The answer does not depend on it.
+    sink : asot.sinks.Store, optional
+        Where the neighbors go on disk, a strip of rows at a time, on the CPU. The same call again resumes. Returns what
+        `asot.open_store` does; its ``top_k()`` is the result without a store.
 
     Returns
     -------
@@ -111,13 +130,17 @@ def kneighbors(
     candidates = shape.n_columns - shape.within
     if candidates < K:
         raise ValueError(f"n_neighbors={K}, but there are only {candidates} candidates for each query")
+    choice = _choose(device, problem, bounds, space, sink)
+    if sink is not None:
+        return cast(
+            "Found", _into_store(sink, problem, K, metric, metric_params, (space, bounds, random_state), progress)
+        )
     best = Best(shape.n_rows, K, shape.within)
-    choice = _choose(device, problem, bounds, space)
     shown = Progress(progress, shape.n_pairs, "pairs")
     try:
         if choice.gpus:
             info = _search_on_gpus(problem, best, choice, shown, started)
-            return Neighbors(best.indices, best.distances, info, n_exact=info["n_exact"], names=_names(Q, D))
+            return cast("Found", Neighbors(best.indices, best.distances, info, info["n_exact"], _names(Q, D)))
         search, offer = _prepare(problem, space, bounds, random_state)
         look = choose_look(search, offer, best)
         if look is None:
@@ -129,7 +152,7 @@ def kneighbors(
     finally:
         shown.close()
     info = search.info(started) | {"device_reason": choice.reason}
-    return Neighbors(best.indices, best.distances, info, n_exact=search.n_exact, names=_names(Q, D))
+    return cast("Found", Neighbors(best.indices, best.distances, info, search.n_exact, _names(Q, D)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +298,7 @@ def _read(
     return _Problem(pooled, histograms, cost, order, prices, shape, solver, as_n_jobs(n_jobs), budget)
 
 
-def _choose(device: str, problem: _Problem, bounds: Any, space: Any) -> devices.Choice:
+def _choose(device: str, problem: _Problem, bounds: Any, space: Any, sink: Any = None) -> devices.Choice:
     work = ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
     seconds = SHARE_SOLVED * problem.shape.n_pairs * work
     unfit = None
@@ -283,6 +306,8 @@ def _choose(device: str, problem: _Problem, bounds: Any, space: Any) -> devices.
         unfit = "GPUs only solve p=1, under metrics with a compiled kernel, without unmatched mass"
     if space is not None or bounds not in (True, False, "auto"):
         unfit = "the search on GPUs has its own bounds and takes neither bounds= nor space="
+    if sink is not None:
+        unfit = "a search into a store runs on CPUs"
     return devices.choose(device, needs=("cupy",), cpu_seconds=seconds / problem.jobs, unfit=unfit)
 
 
@@ -303,3 +328,34 @@ def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any) -> t
         pooled, histograms, cost, shape, bounds, space, jobs, memory // 2, random_state, p, unmatched
     )  # fmt: skip
     return Search(shape, solver, jobs, memory // 2, offer.made, p), offer
+
+
+# ---------------------------------------------------------------------------------------------------------- on disk
+
+
+def _into_store(
+    sink: Any, problem: _Problem, K: int, metric: Metric, parameters: Any, lookers: tuple[Any, ...], progress: Any
+) -> Stored:
+    """The search in strips of rows; ``lookers`` (space, bounds, random_state) say how to look, not what is found."""
+    if not isinstance(sink, Store):
+        raise ValueError(f"a search keeps the nearest by itself; sink= is for asot.sinks.Store(path); found {sink!r}")
+    shape = problem.shape
+    names = {"metric": metric if isinstance(metric, str) else getattr(metric, "__qualname__", "callable")}
+    settings = {"estimate": "exact", "p": problem.p, **names, "metric_params": parameters}
+    share = 2 * SHARE_SOLVED * ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
+    question = Question(
+        make_pairs(shape.n_rows, None if shape.within else shape.n_columns),
+        K,
+        settings,
+        {"collection": problem.histograms, "unmatched": problem.unmatched, "table": problem.cost.table},
+        functools.partial(_strips, problem, K, *lookers),
+        share * shape.n_columns,
+    )
+    return search_into(sink, question, problem.jobs, progress)
+
+
+def _strips(problem: _Problem, K: int, space: Any, bounds: Any, random_state: Any, jobs: int) -> StripSearch:
+    """The search of single strips, made ready: bounds are chosen by a rehearsal in every process anew."""
+    search, offer = _prepare(problem._replace(jobs=jobs), space, bounds, random_state)
+    look = choose_look(search, offer, Best(problem.shape.n_rows, K, problem.shape.within))
+    return StripSearch(search, look, K)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import threading
 
@@ -15,7 +16,15 @@ import asot
 from asot.run import cluster as clusters
 from asot.run.cluster import Cluster, active_cluster, run_task
 from asot.sinks import Store, TopK
-from tests.run.cluster_faults import kill_callers, problem
+from tests.run.cluster_faults import (
+    flipped_bits,
+    jumping_clock,
+    kill_callers,
+    kill_workers,
+    problem,
+    read_only,
+    torn_chunks,
+)
 
 A, COST = problem(200)
 
@@ -160,9 +169,35 @@ def test_a_worker_refuses_another_version_and_a_changed_file(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL on Windows")
 def test_a_caller_that_is_killed_loses_nothing():
-    hits, _, equal = kill_callers(2, n=400)
-    assert hits == 2
-    assert equal
+    record = kill_callers(2, n=400)
+    assert (record.times, record.equal) == (2, True)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL on Windows")
+def test_dask_workers_that_are_killed_lose_nothing():
+    pytest.importorskip("distributed")
+    record = kill_workers(2, n=600)
+    assert record.times >= 2
+    assert record.equal
+
+
+@pytest.mark.skipif(os.name == "nt", reason="another user is for Unix")
+def test_a_store_of_another_user_is_told():
+    record = read_only(n=400)
+    assert record.equal
+    assert re.search(r"cannot be written \(Permission denied\); \d+ of 28 blocks are done and stay", record.said)
+
+
+def test_chunks_that_end_too_soon_are_done_again_and_wrong_ones_are_named():
+    assert torn_chunks(1, n=400).equal
+    record = flipped_bits(2, n=400)
+    assert record.equal
+    assert "is damaged" in record.said
+
+
+def test_a_clock_that_jumps_changes_nothing():
+    assert jumping_clock(1, n=400).equal
 
 
 def test_two_callers_on_one_store_share_the_work(expected, tmp_path):

@@ -44,6 +44,9 @@ class KMeansAnchors(AnchorLearner):
         beyond 500,000 distinct points). Mini-batches only run on the CPU: on a GPU, "auto" is always full k-means.
     n_init : int
         Number of k-means++ starts, of which the best is kept.
+    max_points : int, optional
+        Learn from this many points at most, drawn at random, as for a collection larger than memory. They keep their
+        masses. ``inertia_`` is then theirs. Default: all points.
     random_state : int, RandomState or None
         Seed. With an int, the anchors are the same on every run, regardless of the number of threads: the fit uses one,
         because sums in another order would round differently. A GPU gives different anchors than a CPU, of the same
@@ -79,12 +82,14 @@ class KMeansAnchors(AnchorLearner):
         *,
         batch_size: int | str | None = "auto",
         n_init: int = 1,
+        max_points: int | None = None,
         random_state: Any = None,
         device: str = "auto",
     ) -> None:
         self.n_anchors = n_anchors
         self.batch_size = batch_size
         self.n_init = n_init
+        self.max_points = max_points
         self.random_state = random_state
         self.device = device
 
@@ -98,6 +103,7 @@ class KMeansAnchors(AnchorLearner):
     def _learn(self, D: Distributions) -> AnchorSpace:
         self._forget_batches()
         k = self._count(D)
+        D = self._sampled(D)
         device = self._torch_device(D, k)
         if device is not None and _has_more_points_than(k, D):
             try:
@@ -106,6 +112,22 @@ class KMeansAnchors(AnchorLearner):
                 if self.device != "auto":
                     raise
         return self._learn_on_cpu(D, k)
+
+    def _sampled(self, D: Distributions) -> Distributions:
+        """The collection, or one distribution of ``max_points`` of its points."""
+        from sklearn.utils import check_random_state
+
+        n = int(D.offsets[-1])
+        if self.max_points is None or as_positive_int(self.max_points, "max_points") >= n:
+            return D
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        drawn = np.sort(np.random.default_rng(seed).choice(n, self.max_points, replace=False, shuffle=False))
+        if D.vocabulary is None:
+            points = D.points[drawn]
+        else:
+            support, index = D.vocabulary
+            points = support[index[drawn]]
+        return Distributions(points, [0, len(drawn)], D.masses[drawn])
 
     def _learn_on_device(self, D: Distributions, k: int, device: str) -> AnchorSpace:
         """Equal points are not merged here: merging them on the CPU would take longer than k-means."""

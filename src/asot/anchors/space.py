@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.data.distributions import Distributions
+from asot.data.stretches import stretches
 from asot.exact.workspace import stride_of
 from asot.jit.compiled import compiled
 from asot.jit.metrics import EUCLIDEAN, fill_distances
@@ -22,6 +23,9 @@ from asot.validation import FloatArray, as_cost, first_false, to_float_array
 WORTH_A_DEVICE = 10**10
 """Points × anchors × dimensions from which ``device="auto"`` encodes on a GPU: a CPU needs one to six seconds for them,
 and a GPU about as long to start."""
+
+POINTS_AT_A_TIME = 2**22
+"""Points of which anchors are held at a time, where only histograms are wanted."""
 
 _CHUNK = 256  # points whose distances to all anchors are in memory at a time
 
@@ -159,7 +163,13 @@ class AnchorSpace:
 
         ``device`` is where nearest anchors are found, as in `assign`.
         """
-        return self.histograms_of(D, self._assign_all(D, device)[0])
+        if D.vocabulary is not None or D.offsets[-1] <= POINTS_AT_A_TIME:
+            return self.histograms_of(D, self._assign_all(D, device)[0])
+        histograms = np.empty((len(D), self.n_anchors))
+        for low, high in stretches(D.offsets, POINTS_AT_A_TIME):
+            part = D[low:high]
+            histograms[low:high] = self.histograms_of(part, self._assign_all(part, device)[0])
+        return histograms
 
     def histograms_of(self, D: Distributions, nearest: NDArray[np.int64]) -> NDArray[np.float64]:
         """Histograms (N, k) of a collection whose points have the ``nearest`` anchors (n,)."""

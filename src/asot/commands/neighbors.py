@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from asot.commands import options
+from asot.commands import options, store
 
 SUFFIXES = (".csv", ".npz")
 
@@ -17,8 +17,10 @@ SUFFIXES = (".csv", ".npz")
 @options.collection
 @options.other
 @click.option(
-    "-o", "--output", type=click.Path(), required=True, help="Where to write: .csv (one line per neighbor) or .npz."
+    "-o", "--output", type=click.Path(), help="Where to write: .csv (one line per neighbor) or .npz; or use --store."
 )
+@store.store_path
+@store.part
 @click.option("--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each.")
 @options.order
 @options.metric
@@ -28,7 +30,9 @@ SUFFIXES = (".csv", ".npz")
 def neighbors(
     collection: str,
     other: str | None,
-    output: str,
+    output: str | None,
+    store_path: str | None,
+    part: tuple[int, int] | None,
     n_neighbors: int,
     p: float,
     metric: str,
@@ -42,6 +46,21 @@ def neighbors(
 
     Example: asot neighbors patients.csv --n-neighbors 3 -o nearest.csv
     """
+    import asot
+
+    sink = store.sink_of(store_path, part, output)
+    if sink is not None:
+        first, second = options.load_both(collection, other)
+        found = asot.kneighbors(first, second, n_neighbors, metric=metric, n_jobs=n_jobs, memory=memory, sink=sink)
+        click.echo(repr(found))
+        return
+    assert output is not None
+    _write(output, collection, other, n_neighbors, metric, n_jobs, memory)
+
+
+def _write(
+    output: str, collection: str, other: str | None, n_neighbors: int, metric: str, n_jobs: int, memory: str | None
+) -> None:
     import asot
     from asot.data.npz import atomic_write, save_arrays
 

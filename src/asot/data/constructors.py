@@ -6,7 +6,7 @@ in `asot.data.adapters`, which is imported only when it is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from asot.data.flatten import flatten_groups, flatten_list, flatten_weights
@@ -35,6 +35,37 @@ class Constructors:
         array([2, 1])
         """
         return cls._taken(*flatten_list(arrays, masses, ids))
+
+    @classmethod
+    def blocks(
+        cls,
+        points: Any,
+        offsets: Any,
+        masses: Any = None,
+        ids: Sequence[Any] | None = None,
+        *,
+        max_points: int = 1_000_000,
+    ) -> Iterator[tuple[slice, Distributions]]:
+        """A collection that is larger than memory, some distributions at a time, each with its place in the whole.
+
+        Parameters
+        ----------
+        points : array (n, d) that can be sliced: a Zarr array, an HDF5 data set, a NumPy memory map
+        offsets, masses, ids
+            As in `Distributions`; masses may be such an array, too. Ids are the places in the whole by default.
+        max_points : int
+            Points of a block at most, unless a single distribution has more.
+
+        >>> import numpy as np, asot
+        >>> points = np.arange(12.0).reshape(6, 2)
+        >>> for place, D in asot.Distributions.blocks(points, [0, 2, 3, 6], max_points=3):
+        ...     print(place, D.sizes)
+        slice(0, 2, None) [2 1]
+        slice(2, 3, None) [3]
+        """
+        from asot.data.stretches import read_blocks
+
+        return read_blocks(cls, points, offsets, masses, ids, max_points)
 
     @classmethod
     def from_groups(cls, points: Any, labels: Any, masses: Any = None) -> Distributions:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from asot.run.pairs import AllPairs, Indices, ListedPairs, PairSet
 
 SMALLEST_SIDE = 64
+MOST_ROWS_OF_A_STRIP = 4096
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,14 @@ class BlockPairs:
 
 @dataclass(frozen=True)
 class Grid:
-    """The blocks of a pair set; ``side`` rows and columns each, or ``side`` pairs of a list."""
+    """The blocks of a pair set; ``side`` rows and columns each, or ``side`` pairs of a list.
+
+    ``strips``: ``side`` rows with all columns, each pair of one set from both of its ends.
+    """
 
     pairs: PairSet
     side: int
+    strips: bool = False
 
     @property
     def is_list(self) -> bool:
@@ -75,26 +80,34 @@ class Grid:
 
     @property
     def n_across(self) -> int:
-        return 1 if self.is_list else -(-self.pairs.n_columns // self.side)
+        return 1 if self.is_list or self.strips else -(-self.pairs.n_columns // self.side)
+
+    @property
+    def is_triangle(self) -> bool:
+        """Whether only blocks on and above the diagonal are there."""
+        return self.pairs.symmetric and not self.is_list and not self.strips
+
+    @property
+    def n_pairs(self) -> int:
+        """Of all blocks together."""
+        return self.pairs.n_rows * self.pairs.n_columns if self.strips else len(self.pairs)
 
     def __len__(self) -> int:
-        if self.is_list or not self.pairs.symmetric:
-            return self.n_down * self.n_across
-        return self.n_down * (self.n_down + 1) // 2
+        return self.n_down * (self.n_down + 1) // 2 if self.is_triangle else self.n_down * self.n_across
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self)))
 
     def place(self, number: int) -> tuple[int, int]:
         """Row and column of a block in the grid."""
-        if self.is_list or not self.pairs.symmetric:
+        if not self.is_triangle:
             return divmod(number, self.n_across)
         row, column = AllPairs(self.n_down + 1).indices(number, number + 1)
         return int(row[0]), int(column[0]) - 1
 
     def number(self, row: int, column: int) -> int:
         """The block at a place on or above the diagonal of one set, or anywhere in the grid of two."""
-        if self.is_list or not self.pairs.symmetric:
+        if not self.is_triangle:
             return row * self.n_across + column
         return int(AllPairs(self.n_down + 1).row_start(row)) + column - row
 
@@ -105,15 +118,11 @@ class Grid:
         if isinstance(p, ListedPairs):
             own = p.pairs[row * self.side : (row + 1) * self.side]
             return ListedPairs(own, p.n_rows, p.n_columns, p.symmetric)
-        return BlockPairs(
-            p.n_rows,
-            p.n_columns,
-            p.symmetric,
-            row * self.side,
-            min(p.n_rows, (row + 1) * self.side),
-            column * self.side,
-            min(p.n_columns, (column + 1) * self.side),
-        )
+        rows = row * self.side, min(p.n_rows, (row + 1) * self.side)
+        if self.strips:
+            return BlockPairs(p.n_rows, p.n_columns, False, *rows, 0, p.n_columns)
+        columns = column * self.side, min(p.n_columns, (column + 1) * self.side)
+        return BlockPairs(p.n_rows, p.n_columns, p.symmetric, *rows, *columns)
 
 
 def make_grid(pairs: PairSet, seconds_per_pair: float, most_seconds: float, largest_side: int) -> Grid:
@@ -124,3 +133,11 @@ def make_grid(pairs: PairSet, seconds_per_pair: float, most_seconds: float, larg
         return Grid(pairs, max(1, int(side)))
     wanted = min(np.sqrt(affordable), largest_side, max(pairs.n_rows, pairs.n_columns) / 16)
     return Grid(pairs, max(SMALLEST_SIDE, 2 ** int(np.log2(max(1.0, wanted)))))
+
+
+def make_strips(pairs: PairSet, seconds_per_row: float, most_seconds: float) -> Grid:
+    """Blocks of rows with all columns, of at most about ``most_seconds`` each, for a search of neighbors."""
+    wanted = min(
+        most_seconds / max(seconds_per_row, 1e-12), MOST_ROWS_OF_A_STRIP, max(SMALLEST_SIDE, pairs.n_rows / 16)
+    )
+    return Grid(pairs, 2 ** int(np.log2(max(1.0, wanted))), strips=True)

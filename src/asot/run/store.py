@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -101,15 +101,20 @@ class Store:
         """Solve the blocks that are not done. This is what the engine calls."""
         files = begin(Path(self.path).absolute(), self._manifest(work), work.pairs)
         executor = Threads(1 if work.choice.gpus else n_jobs) if executor is None else executor
-        solve = SolveBlock(work, memory // max(1, executor.jobs), files)
+        self.fill(files, SolveBlock(work, memory // max(1, executor.jobs), files), executor, progress)
+        return Stored(files)
+
+    def fill(
+        self, files: StoreFiles, solve: Callable[[int, Stop], Receipt], executor: Executor, progress: ProgressLike
+    ) -> None:
+        """Have the blocks of this part solved that are not done."""
         missing = np.setdiff1d(np.arange(len(files.grid)), np.fromiter(files.done(), np.int64))
         mine = missing[self._is_mine(missing, len(files.grid))]
-        total = len(work.pairs) if self.part is None else len(work.pairs) // self.part[1]
+        total = files.grid.n_pairs if self.part is None else files.grid.n_pairs // self.part[1]
         with Progress(progress, total, "pairs (stored)") as shown:
             shown.advance(max(0, total - sum(len(files.grid.block(b)) for b in mine.tolist())))
             for receipt in executor.map(solve, _in_turn(mine)):
                 shown.advance(receipt.n_pairs)
-        return Stored(files)
 
     def _is_mine(self, numbers: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
         if self.part is None:

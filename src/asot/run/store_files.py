@@ -44,7 +44,7 @@ class StoreFiles:
 
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet) -> None:
         self.path, self.manifest = Path(path), manifest
-        self.grid = Grid(pairs, manifest["side"])
+        self.grid = Grid(pairs, manifest["side"], manifest.get("plan") == "strips")
         self.fields: dict[str, str] = manifest["fields"]
         self.n_neighbors: int | None = manifest["n_neighbors"]
         self._arrays: dict[str, Any] = {}
@@ -87,10 +87,10 @@ class StoreFiles:
         return sorted(self._chunk_file(main, number).stat().st_mtime for number in self.done())
 
     def _number(self, place: tuple[int, ...]) -> int:
-        if self.n_neighbors is not None or self.grid.is_list:
+        if self._is_row_of_blocks:
             return place[0]
         row, column = place
-        below = self.grid.pairs.symmetric and row > column
+        below = self.grid.is_triangle and row > column
         outside = row >= self.grid.n_down or column >= self.grid.n_across
         return -1 if below or outside else self.grid.number(row, column)
 
@@ -115,25 +115,29 @@ class StoreFiles:
             file = self._chunk_file(name, number)
             raise ValueError(f"{file} is damaged ({error}); delete it and run the same call again") from error
 
+    @property
+    def _is_row_of_blocks(self) -> bool:
+        """Whether a chunk is known by its first index alone."""
+        return self.n_neighbors is not None or self.grid.is_list
+
     def _place(self, number: int) -> Any:
-        if self.n_neighbors is not None:
+        if self.n_neighbors is not None and not self.grid.strips:
             return slice(number, number + 1)
         row, column = self.grid.place(number)
         own = slice(row * self.grid.side, (row + 1) * self.grid.side)
-        return own if self.grid.is_list else (own, slice(column * self.grid.side, (column + 1) * self.grid.side))
+        return own if self._is_row_of_blocks else (own, slice(column * self.grid.side, (column + 1) * self.grid.side))
 
     def _cut(self, number: int, chunk: NDArray[Any]) -> NDArray[Any]:
         """At the edge of the table, a block is smaller than its chunk."""
-        if self.n_neighbors is not None or self.grid.is_list:
+        if self._is_row_of_blocks:
             return chunk
         row, column = self.grid.place(number)
         pairs, side = self.grid.pairs, self.grid.side
         return chunk[: pairs.n_rows - row * side, : pairs.n_columns - column * side]
 
     def _chunk_file(self, name: str, number: int) -> Path:
-        places: tuple[int, ...] = (number, 0, 0) if self.n_neighbors is not None else self.grid.place(number)
-        if self.grid.is_list and self.n_neighbors is None:
-            places = places[:1]
+        depth = len(_chunk_shape(self.grid, self.n_neighbors))
+        places = (number, 0, 0)[:depth] if self._is_row_of_blocks else self.grid.place(number)
         return self.path.joinpath(name, "c", *map(str, places))
 
     def _chunk_bytes(self, name: str) -> int:
@@ -150,13 +154,13 @@ def _size(file: Path) -> int:
 
 def _chunk_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
     if n_neighbors is not None:
-        return (1, 2 * grid.side, n_neighbors)
+        return (grid.side, n_neighbors) if grid.strips else (1, 2 * grid.side, n_neighbors)
     return (grid.side,) if grid.is_list else (grid.side, grid.side)
 
 
 def _array_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
     if n_neighbors is not None:
-        return (len(grid), 2 * grid.side, n_neighbors)
+        return (grid.pairs.n_rows, n_neighbors) if grid.strips else (len(grid), 2 * grid.side, n_neighbors)
     return (len(grid.pairs),) if grid.is_list else (grid.pairs.n_rows, grid.pairs.n_columns)
 
 
@@ -190,6 +194,7 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
 def _told(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that must agree. The first call chooses the size of blocks."""
     own = {"asot": manifest["asot"], "fields": str(sorted(manifest["fields"].items()))}
+    own |= {"plan": manifest.get("plan", "squares")}
     own |= {f"pairs.{key}": value for key, value in manifest["pairs"].items()}
     return own | {"n_neighbors": manifest["n_neighbors"]} | manifest["settings"] | manifest["inputs"]
 
@@ -199,7 +204,7 @@ def _make(folder: Path, manifest: dict[str, Any], pairs: PairSet) -> None:
     zarr = import_zarr()
     from zarr.codecs import Crc32cCodec
 
-    grid, k = Grid(pairs, manifest["side"]), manifest["n_neighbors"]
+    grid, k = Grid(pairs, manifest["side"], manifest.get("plan") == "strips"), manifest["n_neighbors"]
     new = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
     try:
         group = zarr.open_group(str(new), mode="w", attributes={"asot": manifest})
@@ -244,6 +249,7 @@ def _is_sound(manifest: Any) -> bool:
         and set(fields) <= known
         and set(fields.values()) <= {"float64", "float32", "int8", "int64"}
         and pairs["kind"] in ("all", "cross", "list")
+        and manifest.get("plan", "squares") in (("squares",) if k is None else ("squares", "strips"))
     )
 
 

@@ -198,9 +198,12 @@ class Stored:
     def _nearest_of_strip(self, strip: int, k: int) -> tuple[NDArray[np.int64], Float]:
         """The K nearest of the rows of one row of blocks, merged from the blocks that know them."""
         grid = self._files.grid
+        if grid.strips:
+            indices, distances = (self._files.read(name, strip)[:, :k] for name in ("indices", "distances"))
+            return indices, distances.astype(np.float64)
         first = strip * grid.side
         n = min(grid.side, self.shape[0] - first)
-        distances, indices = np.full((n, k), np.inf), np.full((n, k), np.iinfo(np.int64).max)
+        distances, indices = np.full((n, k), np.inf), np.full((n, k), np.iinfo(np.int64).max, dtype=np.int64)
         kept = distances, indices, np.empty((n, k, 0))
         for rows, columns, values in self._candidates(strip, n):
             keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *kept)

@@ -45,7 +45,7 @@ class Look(Protocol):
     def nearest_by_bound(
         self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The ``count`` columns with the smallest bounds of every row, ascending, and their bounds."""
+        """The ``count`` columns with the smallest bounds of every row, or of some, ascending, and their bounds."""
         ...
 
     def pairs_within(
@@ -88,16 +88,16 @@ class Cascade:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds.
 
-        ``rows`` (start, stop): only of these; the others stay empty.
+        ``rows`` (start, stop): only of these (stop - start, count).
         """
-        columns = np.full((self.n_rows, count), -1)
-        bounds = np.full((self.n_rows, count), np.inf)
+        low, high = (0, self.n_rows) if rows is None else rows
+        columns = np.full((high - low, count), -1)
+        bounds = np.full((high - low, count), np.inf)
         shape = self.n_columns, self.column_start, self.within
 
         def piece(part: tuple[int, int], _: Stop) -> None:
-            nearest(*self._arrays(), *shape, *part, columns, bounds)
+            nearest(*self._arrays(), *shape, *part, low, columns, bounds)
 
-        low, high = (0, self.n_rows) if rows is None else rows
         in_threads(piece, tiles(high, _ROWS, low), n_jobs)
         return columns, self.unit * bounds
 

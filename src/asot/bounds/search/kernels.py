@@ -122,9 +122,10 @@ def _second_look(fine, mixed, tail, pool, sizes, norm, slack, lanes, i, j, limit
 
 @compiled
 def nearest(
-    coarse, fine, mixed, tail, pool, sizes, norm, slack, n_columns, column_start, within, start, stop, columns, bounds
-):
-    """Keep, for the rows start..stop-1, the columns with the smallest bounds, ascending."""
+    coarse, fine, mixed, tail, pool, sizes, norm, slack, n_columns, column_start, within, start, stop, top, columns,
+    bounds,
+):  # fmt: skip
+    """Keep, for the rows start..stop-1, the columns with the smallest bounds, ascending, in line ``row - top``."""
     lanes = np.empty(WIDTH, np.float32)
     last = columns.shape[1] - 1
     for block in range(0, n_columns, _COLUMNS):
@@ -132,7 +133,8 @@ def nearest(
             for j in range(block, min(block + _COLUMNS, n_columns)):
                 if within and i == j:
                     continue
-                limit = bounds[i, last]
+                line = i - top
+                limit = bounds[line, last]
                 bound = _first_look(coarse, tail, sizes, norm, slack, lanes, i, column_start + j) if sizes[1] else 0.0
                 if bound < limit:
                     more = _second_look(
@@ -142,12 +144,12 @@ def nearest(
                 if bound >= limit:
                     continue
                 place = last
-                while place > 0 and bounds[i, place - 1] > bound:
-                    bounds[i, place] = bounds[i, place - 1]
-                    columns[i, place] = columns[i, place - 1]
+                while place > 0 and bounds[line, place - 1] > bound:
+                    bounds[line, place] = bounds[line, place - 1]
+                    columns[line, place] = columns[line, place - 1]
                     place -= 1
-                bounds[i, place] = bound
-                columns[i, place] = j
+                bounds[line, place] = bound
+                columns[line, place] = j
 
 
 @inlined

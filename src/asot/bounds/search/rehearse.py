@@ -138,7 +138,7 @@ def _find_promising(search: Search, plan: _Plan, groups: list[tuple[int, int]], 
         taken, (columns, _) = _timed(lambda rows=(low, high): plan.look.nearest_by_bound(K, 1, rows))  # type: ignore[misc]
         seconds += taken
         rows = np.broadcast_to(np.arange(low, high)[:, None], (high - low, K))
-        search.solve_new(rows.ravel(), columns[low:high].ravel(), best)
+        search.solve_new(rows.ravel(), columns.ravel(), best)
     plan.first = seconds / (sum(high - low for low, high in groups) * search.shape.n_columns)
 
 
@@ -150,7 +150,7 @@ def _look(
     settled: NDArray[np.int64],
 ) -> None:
     """What a look at every pair of the rows costs, and what it leaves to solve."""
-    look = _from_one_end(plan.look)
+    look = from_one_end(plan.look)
     seconds, left = 0.0, 0
     for low, high in groups:
         taken, (rows, columns) = _timed(
@@ -162,8 +162,8 @@ def _look(
     plan.second, plan.left = seconds / pairs, left / pairs
 
 
-def _from_one_end(look: Look) -> Look:
-    """The same bounds for rows against all columns: the limits of columns that were not rehearsed are not known."""
+def from_one_end(look: Look) -> Look:
+    """The same bounds for rows against all columns: for a search of some rows, which knows no limits of the others."""
     if isinstance(look, Chain):
         return Chain(replace(look.cascade, within=False), replace(look.relaxed, within=False))
     assert isinstance(look, (Cascade, Relaxed))

@@ -63,11 +63,12 @@ class Relaxed:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The ``count`` columns with the smallest relaxed bounds of every row (n_rows, count), ascending, with bounds.
 
-        ``rows`` (start, stop): only of these; the others stay empty.
+        ``rows`` (start, stop): only of these (stop - start, count).
         """
-        columns = np.full((self.n_rows, count), -1)
-        smallest = np.full((self.n_rows, count), np.inf)
-        blocks = self.row_blocks if rows is None else [rows]
+        top, end = (0, self.n_rows) if rows is None else rows
+        columns = np.full((end - top, count), -1)
+        smallest = np.full((end - top, count), np.inf)
+        blocks = self._row_blocks(top, end)
 
         def piece(block: tuple[int, int], _: Stop) -> None:
             low, high = block
@@ -75,7 +76,7 @@ class Relaxed:
                 bounds = np.empty((high - low, last - first))
                 start = self.column_start
                 relaxed_bounds(self.histograms, self.cost, low, high, start + first, start + last, bounds)
-                keep_smallest(bounds, low, first, self.within, columns, smallest)
+                keep_smallest(bounds, low, first, self.within, top, columns, smallest)
 
         in_threads(piece, blocks, n_jobs)
         return columns, self.scale * (smallest * self.mass) ** (1.0 / self.cost.power)
@@ -89,8 +90,12 @@ class Relaxed:
         """
         scaled = self.scaled(limits)
         shape = self.column_start, self.within
-        blocks = [(max(low, start), min(high, stop)) for low, high in self.row_blocks if low < stop and high > start]
-        work = [(*b, *c) for b in blocks for c in self.column_blocks if not self.within or c[1] > b[0] + 1]
+        work = [
+            (*b, *c)
+            for b in self._row_blocks(start, stop)
+            for c in self.column_blocks
+            if not self.within or c[1] > b[0] + 1
+        ]
 
         def piece(part: tuple[int, int, int, int], _: Stop) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             low, high, first, last = part
@@ -105,6 +110,10 @@ class Relaxed:
         found = Threads(n_jobs).map(piece, work)
         rows, columns = (np.concatenate(part) for part in zip((_NONE, _NONE), *found, strict=True))
         return rows, columns
+
+    def _row_blocks(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Pieces of work that are the rows start..stop-1."""
+        return [(max(low, start), min(high, stop)) for low, high in self.row_blocks if low < stop and high > start]
 
     def keep(
         self,

@@ -193,21 +193,25 @@ def relaxed_bounds(h, cost, low, high, first, last, bounds):
 
 
 @compiled
-def keep_smallest(bounds, low, first, within, columns, smallest):
-    """Merge bounds (rows, columns) of rows from ``low`` and columns from ``first`` into each row's smallest ones."""
+def keep_smallest(bounds, low, first, within, top, columns, smallest):
+    """Merge bounds (rows, columns) of rows from ``low`` and columns from ``first`` into each row's smallest ones.
+
+    Those of a row are in line ``row - top``.
+    """
     last = columns.shape[1] - 1
     for i in range(low, low + bounds.shape[0]):
+        line = i - top
         for j in range(first, first + bounds.shape[1]):
             bound = bounds[i - low, j - first]
-            if bound >= smallest[i, last] or (within and i == j):
+            if bound >= smallest[line, last] or (within and i == j):
                 continue
             place = last
-            while place > 0 and smallest[i, place - 1] > bound:
-                smallest[i, place] = smallest[i, place - 1]
-                columns[i, place] = columns[i, place - 1]
+            while place > 0 and smallest[line, place - 1] > bound:
+                smallest[line, place] = smallest[line, place - 1]
+                columns[line, place] = columns[line, place - 1]
                 place -= 1
-            smallest[i, place] = bound
-            columns[i, place] = j
+            smallest[line, place] = bound
+            columns[line, place] = j
 
 
 @compiled

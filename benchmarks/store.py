@@ -1,0 +1,167 @@
+"""What a store, a cluster and a resumed run cost, and how much memory a part of a very large run takes.
+
+Values in memory and in a store come from the same call, once each, since they take minutes. Answers are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import asot
+from asot.sinks import Store, TopK
+from benchmarks.common import (
+    Options,
+    Report,
+    Table,
+    below,
+    in_fresh_process,
+    largest_difference,
+    ratio,
+    require,
+    with_peak_memory,
+)
+from benchmarks.data import trial_histograms
+
+K = 30
+N_JOBS = 2
+
+
+def run(options: Options) -> Report:
+    """Every measurement, in folders that are gone afterwards."""
+    with tempfile.TemporaryDirectory() as name, threadpool_limits(1):
+        folder = Path(name)
+        tables = [
+            _on_disk(folder, 1_500 if options.quick else 20_000),
+            _on_dask(folder, 1_500 if options.quick else 6_000),
+            _neighbors(folder, 600 if options.quick else 6_000),
+            _memory(folder, *((6_000, 20) if options.quick else (100_000, 200))),
+        ]
+    return Report(
+        "store",
+        "Stores, Dask, and collections of a hundred thousand",
+        f"All pairs of N histograms on k = {K} anchors, solved exactly, unless something else is said.",
+        tables,
+        NOTES,
+    )
+
+
+NOTES = (
+    f"In memory: `emd_many(A, cost=C, n_jobs={N_JOBS})`. In a store: the same with `sink=Store(path)`, float64, on a "
+    "local disk. Resumed: the same call again, with nothing left to do. The values are equal, bit for bit.",
+    "Dask: `LocalCluster(n_workers=2, threads_per_worker=1)`, already started, against one thread of this process. "
+    "Overhead of a tile: worker time (two workers × wall time) beyond the time of one thread, for each block; it holds "
+    "the writing of the block.",
+    "Neighbors: `kneighbors(D, 10)` of clouds of 8 to 24 points in 3 dimensions, 2 threads. A store looks at each pair "
+    "from both of its ends. The answers are equal, bit for bit.",
+    "Memory: largest resident memory of a fresh process during the call, less what was resident before it: imports, "
+    "input, and a call on 100 histograms. All parts are alike; the time of the whole is extrapolated from this one.",
+)
+
+
+def _timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.perf_counter()
+    answer = function()
+    return time.perf_counter() - started, answer
+
+
+def _on_disk(folder: Path, n: int) -> Table:
+    h = trial_histograms(K, n)
+    call = partial(asot.emd_many, cost=h.cost, n_jobs=N_JOBS)
+    call(h.masses[:100], sink=Store(folder / "first.zarr"))  # loads compiled code and zarr
+    memory, kept = _timed(lambda: call(h.masses))
+    disk, stored = _timed(lambda: call(h.masses, sink=Store(folder / "run.zarr")))
+    again, resumed = _timed(lambda: call(h.masses, sink=Store(folder / "run.zarr")))
+    assert resumed.is_complete
+    require("stored values", largest_difference(stored.values(), kept.values, 1.0), 0.0)
+    more = 100 * (disk / memory - 1)
+    row = [
+        f"{n:,}",
+        f"{len(kept) / 1e6:,.1f} million",
+        f"{memory:.1f} s",
+        f"{disk:.1f} s",
+        f"{more:+.1f} % ({'met' if more <= 10 else 'missed'}: ≤ 10 %)",
+        below(again, 2.0, "s"),
+        f"{stored.n_blocks}",
+    ]
+    return Table(
+        f"A store on disk, {N_JOBS} threads:",
+        ["N", "pairs", "in memory", "in a store", "a store costs", "resumed, complete", "blocks"],
+        [row],
+    )
+
+
+def _on_dask(folder: Path, n: int) -> Table:
+    import joblib
+    from distributed import Client, LocalCluster
+
+    h = trial_histograms(K, n)
+    call = partial(asot.emd_many, cost=h.cost)
+    one, kept = _timed(lambda: call(h.masses, n_jobs=1))
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with LocalCluster(host="127.0.0.1", **workers) as cluster, Client(cluster), joblib.parallel_config(backend="dask"):
+        call(h.masses[:200], sink=Store(folder / "warm.zarr"))
+        wall, stored = _timed(lambda: call(h.masses, sink=Store(folder / "dask.zarr")))
+    require("values by Dask", largest_difference(stored.values(), kept.values, 1.0), 0.0)
+    overhead = 1e3 * (2 * wall - one) / stored.n_blocks
+    row = [
+        f"{n:,}",
+        f"{len(kept) / 1e6:,.1f} million",
+        f"{one:.1f} s",
+        f"{wall:.1f} s",
+        ratio(one / wall, 1.8),
+        f"{stored.n_blocks}",
+        below(max(0.0, overhead), 20.0, "ms"),
+    ]
+    columns = ["N", "pairs", "one thread, in memory", "Dask, into a store", "speed-up", "blocks", "overhead of a tile"]
+    return Table("Dask with two local workers of one thread:", columns, [row])
+
+
+def _neighbors(folder: Path, n: int) -> Table:
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(8, 25, n)
+    D = asot.Distributions.from_list([rng.normal(rng.normal(scale=2.0, size=3), 1.0, size=(s, 3)) for s in sizes])
+    asot.kneighbors(D[:200], 10, n_jobs=N_JOBS)
+    memory, kept = _timed(lambda: asot.kneighbors(D, 10, n_jobs=N_JOBS))
+    disk, stored = _timed(lambda: asot.kneighbors(D, 10, n_jobs=N_JOBS, sink=Store(folder / "near.zarr")))
+    found = stored.top_k()
+    require("indices", float(np.abs(found.indices - kept.indices).max()), 0.0)
+    require("distances", largest_difference(found.distances, kept.distances, 1.0), 0.0)
+    again, _ = _timed(lambda: asot.kneighbors(D, 10, n_jobs=N_JOBS, sink=Store(folder / "near.zarr")))
+    row = [f"{n:,}", f"{memory:.1f} s", f"{disk:.1f} s", ratio(disk / memory), f"{again:.2f} s", f"{stored.n_blocks}"]
+    columns = ["N", "in memory", "in a store", "a store costs", "resumed, complete", "strips"]
+    return Table("The 10 nearest under the exact W₁, certain:", columns, [row])
+
+
+def _memory(folder: Path, n: int, parts: int) -> Table:
+    peak, seconds, done, blocks = in_fresh_process(_part, str(folder / "large.zarr"), n, parts)
+    pairs = n * (n - 1) // 2
+    share = done / blocks
+    row = [
+        f"{n:,}",
+        f"{pairs * share / 1e6:,.1f} of {pairs / 1e6:,.0f} million",
+        f"{done} of {blocks:,}",
+        below(peak / 1e6, 1000.0, "MB"),
+        f"{seconds:.1f} s",
+        f"{seconds / share / 3600:.1f} h",
+    ]
+    columns = ["N", "pairs solved", "blocks", "peak above inputs", "time", "the whole would take"]
+    return Table(f"The 10 nearest of each into a store, a part of the blocks, {N_JOBS} threads:", columns, [row])
+
+
+def _part(path: str, n: int, parts: int) -> tuple[int, float, int, int]:
+    h = trial_histograms(K, n)
+    call = partial(asot.emd_many, cost=h.cost, n_jobs=min(N_JOBS, os.cpu_count() or 1))
+    with threadpool_limits(1):
+        call(h.masses[:100], sink=Store(path + ".first", TopK(10)))
+        started = time.perf_counter()
+        stored, peak = with_peak_memory(partial(call, h.masses, sink=Store(path, TopK(10), part=(1, parts))))
+    return peak, time.perf_counter() - started, stored.n_done, stored.n_blocks

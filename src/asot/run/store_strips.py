@@ -1,0 +1,107 @@
+"""Neighbors into a store: strips of rows, each searched by itself, so that a search of weeks can be resumed and shared.
+
+The arrays of such a store are the answer itself: indices and distances (N, K), one chunk per strip.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.cluster import active_cluster
+from asot.run.executors import CallingThread, Executor, Stop
+from asot.run.fingerprint import fingerprint
+from asot.run.grid import make_strips
+from asot.run.pairs import PairSet
+from asot.run.progress import ProgressLike
+from asot.run.store import BLOCK_SECONDS, Receipt, Store
+from asot.run.store_files import FORMAT, StoreFiles, begin, pairs_record
+from asot.run.stored import Stored
+
+
+class RowSearch(Protocol):
+    """Whatever finds the neighbors of a range of rows."""
+
+    def nearest(self, low: int, high: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Indices and distances (high - low, K)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whose neighbors are looked for."""
+
+    pairs: PairSet
+    n_neighbors: int
+    settings: dict[str, Any]
+    """What the answer depends on, beside the inputs."""
+    inputs: Any
+    prepare: Callable[[int], RowSearch]
+    """Makes the search, for a number of threads; something that can be pickled."""
+    seconds_per_row: float
+
+
+@dataclass(frozen=True)
+class SolveStrip:
+    """Search a strip and write its chunk, unless somebody has done so meanwhile."""
+
+    prepare: Callable[[], RowSearch]
+    files: StoreFiles
+
+    @functools.cached_property
+    def search(self) -> RowSearch:
+        """Made once in every process."""
+        return self.prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "search"}
+
+    def __call__(self, number: int, stop: Stop) -> Receipt:
+        started = time.perf_counter()
+        grid = self.files.grid
+        low, high = number * grid.side, min((number + 1) * grid.side, grid.pairs.n_rows)
+        if not self.files.is_done(number):
+            indices, distances = self.search.nearest(low, high)
+            self.files.write(number, {"indices": indices, "distances": distances})
+        return Receipt(number, (high - low) * grid.pairs.n_columns, time.perf_counter() - started, 0)
+
+
+def search_into(store: Store, question: Question, n_jobs: int, progress: ProgressLike) -> Stored:
+    """Search the strips that are not done: by the threads of one strip after the other, or by workers of a cluster."""
+    files = begin(Path(store.path).absolute(), _manifest(store, question), question.pairs)
+    cluster = active_cluster()
+    executor: Executor = CallingThread() if cluster is None else cluster
+    if cluster is not None:
+        cluster.folder = store.folder
+    jobs = n_jobs if cluster is None else 1
+    store.fill(files, SolveStrip(functools.partial(question.prepare, jobs), files), executor, progress)
+    return Stored(files)
+
+
+def _manifest(store: Store, question: Question) -> dict[str, Any]:
+    from asot import __version__
+
+    kept = None if store.keep is None else store.keep.n_neighbors
+    if store.fields is not None or kept not in (None, question.n_neighbors):
+        raise ValueError(
+            f"a stored search keeps the distances and indices of {question.n_neighbors} neighbors; give the store no "
+            "fields, and no other number in keep=TopK(...)"
+        )
+    return {
+        "format": FORMAT,
+        "asot": __version__,
+        "plan": "strips",
+        "pairs": pairs_record(question.pairs),
+        "side": make_strips(question.pairs, question.seconds_per_row, BLOCK_SECONDS).side,
+        "n_neighbors": question.n_neighbors,
+        "fields": {"distances": store.dtype, "indices": "int64"},
+        "settings": fingerprint(question.settings),
+        "inputs": fingerprint({"inputs": question.inputs}),
+    }
