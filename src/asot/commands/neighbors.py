@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -49,28 +50,23 @@ def neighbors(
     import asot
 
     sink = store.sink_of(store_path, part, output)
-    if sink is not None:
-        first, second = options.load_both(collection, other)
-        found = asot.kneighbors(first, second, n_neighbors, metric=metric, n_jobs=n_jobs, memory=memory, sink=sink)
-        click.echo(repr(found))
-        return
-    assert output is not None
-    _write(output, collection, other, n_neighbors, metric, n_jobs, memory)
-
-
-def _write(
-    output: str, collection: str, other: str | None, n_neighbors: int, metric: str, n_jobs: int, memory: str | None
-) -> None:
-    import asot
-    from asot.data.npz import atomic_write, save_arrays
-
-    if Path(output).suffix.lower() not in SUFFIXES:
+    if output is not None and Path(output).suffix.lower() not in SUFFIXES:
         raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
-    options.check_target(output, collection, other)
+    if output is not None:
+        options.check_target(output, collection, other)
     first, second = options.load_both(collection, other)
     found = asot.kneighbors(
-        first, second, n_neighbors, p=p, metric=metric, unmatched=unmatched, n_jobs=n_jobs, memory=memory
+        first, second, n_neighbors, p=p, metric=metric, unmatched=unmatched, n_jobs=n_jobs, memory=memory, sink=sink
     )
+    if output is None:
+        click.echo(repr(found))
+    else:
+        _write(output, found, first, second)
+
+
+def _write(output: str, found: Any, first: Any, second: Any) -> None:
+    from asot.data.npz import atomic_write, save_arrays
+
     there = first if second is None else second
     if Path(output).suffix.lower() == ".npz":
         ids = {"ids_rows": options.plain_ids(first), "ids_columns": options.plain_ids(there)}
