@@ -91,8 +91,8 @@ def test_histograms_in_stretches_are_the_same_to_the_last_bit(monkeypatch):
 def test_histograms_of_a_mapped_file_take_little_memory(mapped, monkeypatch):
     space = asot.KMeansAnchors(6, random_state=0).fit(WHOLE[:50]).space_
     D = asot.Distributions(mapped, OFFSETS, MASSES)
-    space.histograms(D)
     monkeypatch.setattr("asot.anchors.space.POINTS_AT_A_TIME", 200)
+    space.histograms(D)  # loads compiled code
     tracemalloc.start()
     histograms = space.histograms(D)
     peak = tracemalloc.get_traced_memory()[1]

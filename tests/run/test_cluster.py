@@ -191,7 +191,7 @@ def test_a_store_of_another_user_is_told():
 
 def test_chunks_that_end_too_soon_are_done_again_and_wrong_ones_are_named():
     assert torn_chunks(1, n=400).equal
-    record = flipped_bits(2, n=400)
+    record = flipped_bits(1, n=400)
     assert record.equal
     assert "is damaged" in record.said
 

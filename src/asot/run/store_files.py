@@ -107,6 +107,15 @@ class StoreFiles:
                 "blocks are done and will be kept: free some space or fix permissions, and call again",
             ) from error
 
+    def part(self, name: str, index: Any) -> NDArray[Any]:
+        """A part of the array of a field, such as some rows; a damaged chunk is named."""
+        try:
+            return np.asarray(self.array(name)[index])
+        except ValueError:  # zarr tells that a checksum is wrong, but not where
+            for number in sorted(self.done()):
+                self.read(name, number)
+            raise
+
     def read(self, name: str, number: int) -> NDArray[Any]:
         """The chunk of a finished block; if it is damaged, the error names it."""
         try:
@@ -181,7 +190,7 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
             raise ValueError(f"{folder} is a folder with other things in it; a store needs its own folder")
         _make(folder, manifest, pairs)
     there = read_manifest(folder)
-    wrong = differences(_told(there), _told(manifest))
+    wrong = differences(_plan(there), _plan(manifest)) or differences(_told(there), _told(manifest))
     if wrong:
         more = f" (and {len(wrong) - 4} more)" if len(wrong) > 4 else ""
         raise ValueError(
@@ -191,10 +200,14 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
     return StoreFiles(folder, there, pairs)
 
 
+def _plan(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What kind of run it is, without which nothing else can be compared."""
+    return {"plan": manifest.get("plan", "squares")}
+
+
 def _told(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that must agree. The first call chooses the size of blocks."""
     own = {"asot": manifest["asot"], "fields": str(sorted(manifest["fields"].items()))}
-    own |= {"plan": manifest.get("plan", "squares")}
     own |= {f"pairs.{key}": value for key, value in manifest["pairs"].items()}
     return own | {"n_neighbors": manifest["n_neighbors"]} | manifest["settings"] | manifest["inputs"]
 

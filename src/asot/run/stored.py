@@ -96,28 +96,29 @@ class Stored:
         self._needs_values("blocks")
         if field not in self._files.fields:
             raise ValueError(f"the store has no {field!r}; it has {', '.join(self.fields)}")
-        array, pairs = self._files.array(field), self.pair_set
+        pairs = self.pair_set
         if isinstance(pairs, ListedPairs):
             raise ValueError("a list of pairs has no rows; use .values() with .pair_set")
         (r0, r1), (c0, c1) = _bounds(rows, pairs.n_rows), _bounds(columns, pairs.n_columns)
         if not pairs.symmetric:
-            return np.asarray(array[r0:r1, c0:c1])
+            return self._files.part(field, (slice(r0, r1), slice(c0, c1)))
         # Only what is above the diagonal is stored: the rest is its mirror.
-        upper = self._upper(array, r0, r1, c0, c1)
-        lower = self._upper(array, c0, c1, r0, r1).T
+        upper = self._upper(field, r0, r1, c0, c1)
+        lower = self._upper(field, c0, c1, r0, r1).T
         i, j = np.arange(r0, r1)[:, None], np.arange(c0, c1)[None, :]
         found = np.where(i < j, upper, lower)
         found[np.broadcast_to(i == j, found.shape)] = 0
         return found
 
-    def _upper(self, array: Any, r0: int, r1: int, c0: int, c1: int) -> NDArray[Any]:
+    def _upper(self, field: str, r0: int, r1: int, c0: int, c1: int) -> NDArray[Any]:
         """The part of the array, without reading blocks that lie below the diagonal altogether."""
+        array = self._files.array(field)
         found = np.full((r1 - r0, c1 - c0), array.fill_value, dtype=array.dtype)
         side = self._files.grid.side
         for top in range(r0 // side * side, r1, side):
             a, b, left = max(top, r0), min(top + side, r1), max(c0, top)
             if left < c1 and a < b:
-                found[a - r0 : b - r0, left - c0 :] = array[a:b, left:c1]
+                found[a - r0 : b - r0, left - c0 :] = self._files.part(field, (slice(a, b), slice(left, c1)))
         return found
 
     def matrix(self) -> NDArray[Any]:
@@ -148,7 +149,7 @@ class Stored:
         self._needs_values("values")
         pairs, side, position = self.pair_set, self._files.grid.side, 0
         if isinstance(pairs, ListedPairs):
-            out[:] = self._files.array(field)[:]
+            out[:] = self._files.part(field, slice(None))
             return out
         for top in range(0, pairs.n_rows, side):
             bottom = min(top + side, pairs.n_rows)
@@ -161,7 +162,7 @@ class Stored:
 
     def _strip(self, field: str, top: int, bottom: int) -> NDArray[Any]:
         first = top if self.pair_set.symmetric else 0
-        return np.asarray(self._files.array(field)[top:bottom, first:])
+        return self._files.part(field, (slice(top, bottom), slice(first, None)))
 
     def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64], field: str = "values") -> NDArray[Any]:
         """The values of some pairs (P,) that lie in few rows, such as a stretch of the pair order."""
