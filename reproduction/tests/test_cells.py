@@ -50,7 +50,10 @@ def test_the_key_knows_what_a_method_does_not_use():
     assert cell(condition=DESCRIBED, row_zero=False).key == cell(condition=DESCRIBED).key
     assert cell(scale=replace(FULL, digits=3)).key == cell().key
     assert cell(name="MNIST", scale=replace(FULL, digits=3)).key != cell(name="MNIST").key
-    assert cell(name="ZINC", scale=replace(FULL, zinc_graphs=300)).key != cell(name="ZINC").key
+    described = cell(name="ZINC", condition=DESCRIBED)
+    assert cell(name="ZINC", condition=DESCRIBED, scale=replace(FULL, zinc_graphs=300)).key != described.key
+    assert cell(name="ZINC", scale=replace(FULL, zinc_graphs=300)).key == cell(name="ZINC").key
+    assert cell(name="ZINC", scale=replace(FULL, published_zinc_graphs=300)).key != cell(name="ZINC").key
 
 
 def test_a_record_keeps_all_that_produced_it():

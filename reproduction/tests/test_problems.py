@@ -47,6 +47,23 @@ def test_molecules_are_learned_on_a_sample_of_the_training_split(tiny_sets):
     assert {entry[1] for entry in tiny_sets} == {"test", "train"}
 
 
+def test_the_authors_models_learn_from_all_molecules_as_in_the_paper(tiny_sets):
+    everything = Problems(TINY)
+    folds = [everything.problem(PUBLISHED, "ZINC", fold, 0, authors=True) for fold in range(4)]
+    others = [everything.problem(PUBLISHED, "ZINC", fold, 0) for fold in range(4)]
+    assert all(len(one.train) == 30 for one in folds)
+    assert all(len(one.train) == TINY.zinc_graphs for one in others)
+    whole = [entry for entry in tiny_sets if entry[1] == "train"]
+    assert len(whole) == 1 + len(others)  # all of them once, and a sample for each fold
+
+
+def test_what_was_used_last_is_kept(tiny_sets):
+    everything = Problems(TINY)
+    for fold in range(6):
+        everything.problem(PUBLISHED, "ZINC", fold, 0)
+    assert [entry[1] for entry in tiny_sets].count("test") == 1
+
+
 def test_a_set_that_is_not_at_hand_is_asked_for_once(monkeypatch):
     asked = []
 

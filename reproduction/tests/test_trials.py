@@ -17,7 +17,7 @@ def plan(sets=SETS, methods=METHODS, scale=FULL):
 
 def test_every_trial_is_planned_for_its_sets_methods_and_runs():
     cells = plan()
-    assert len(cells) == sum(len(one.sets) * len(one.methods) * one.runs for one in trials.TRIALS)
+    assert len(cells) == sum(len(one.sets) * len(one.methods) * one.runs * len(one.seeds) for one in trials.TRIALS)
     assert len({cell.key for cell in cells}) == len(cells)
     assert {cell.kind for cell in cells} == {"trial"}
     assert {cell.condition for cell in cells} == {PUBLISHED}

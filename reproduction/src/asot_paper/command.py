@@ -88,6 +88,8 @@ def _scale(options: dict[str, Any]) -> Scale:
     scale = QUICK if options["quick"] else FULL
     names = ("folds", "zinc_graphs", "zinc_runs")
     changes = {name: options[name] for name in names if options.get(name) is not None}
+    if options.get("zinc_graphs") is not None:
+        changes["published_zinc_graphs"] = options["zinc_graphs"]
     if options.get("epochs") is not None:
         changes |= dict.fromkeys(("published_epochs", "zinc_epochs"), options["epochs"])
     return replace(scale, **changes)
@@ -120,7 +122,9 @@ _FOLDS = click.option(
 _SEEDS = click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds 0, 1, … to run.")
 _EPOCHS = click.option("--epochs", type=click.IntRange(min=1), help="Of the authors' models.  [default: 500; ZINC: 50]")
 _ZINC_GRAPHS = click.option(
-    "--zinc-graphs", type=click.IntRange(min=100), help="Molecules to learn from.  [default: 10000]"
+    "--zinc-graphs",
+    type=click.IntRange(min=100),
+    help="Molecules to learn from.  [default: 10000; the authors' models: all 220011]",
 )
 _ZINC_RUNS = click.option(
     "--zinc-runs", type=click.IntRange(1, 10), help="How often ZINC is learned, up to --folds.  [default: 1]"

@@ -30,7 +30,7 @@ from asot_paper.as_published import COPIES, DISTRIBUTIONS_PER_BATCH, one_pass_km
 from asot_paper.conditions import regularization_rule
 from asot_paper.names import CALIBRATED, OURS, PUBLISHED
 from asot_paper.published_models import PublishedSpace
-from asot_paper.scale import Scale
+from asot_paper.scale import ZINC_TRAINING, Scale
 
 Float = NDArray[np.float64]
 
@@ -137,17 +137,25 @@ def method_settings(method: str, condition: str, name: str, scale: Scale, max_it
             settings["n_pairs"] = scale.n_pairs
         if learner.endswith("as published") and "ASOT" in learner:
             settings["training"] = "over distinct points, weighted by how often each occurs; the last epoch counts"
-        settings["learned_on"] = _learned_on(name, scale)
+        settings["learned_on"] = _learned_on(name, scale, is_authors(learner))
     if name == "MNIST":
         settings["digits"] = f"{scale.digits} of MNIST's test images, drawn by fold"
     return settings
 
 
-def _learned_on(name: str, scale: Scale) -> str:
+def is_authors(learner: str) -> bool:
+    """Whether a learner is one of the paper's program: its k-means, or one of its models."""
+    return learner == "one-pass k-means" or learner.endswith("as published")
+
+
+def _learned_on(name: str, scale: Scale, authors: bool) -> str:
     if name == "MNIST":
         return "the digits that are evaluated"
     if name == "ZINC":
-        return f"{scale.zinc_graphs} molecules of the training split, drawn by seed and fold"
+        count = scale.molecules(authors)
+        if count >= ZINC_TRAINING:
+            return "all molecules of the training split"
+        return f"{count} molecules of the training split, drawn by seed and fold"
     return "nine of ten stratified folds, drawn by seed"
 
 

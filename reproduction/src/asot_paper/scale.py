@@ -9,6 +9,9 @@ from asot_paper.names import LARGE_SETS, SETS
 MAX_ITER = 50
 """Sinkhorn iterations of the tables."""
 
+ZINC_TRAINING = 220_011
+"""Molecules of ZINC's training split."""
+
 ABLATION_ITERATIONS = {"MUTAG": 200, "MNIST": 500}
 """Sinkhorn iterations of the ablation over k, by set."""
 
@@ -26,6 +29,7 @@ class Scale:
     n_pairs: int = 5000
     digits: int = 500
     zinc_graphs: int = 10_000
+    published_zinc_graphs: int = ZINC_TRAINING
     zinc_runs: int = 1
     curve_points: int = 50
     ablation_sizes: tuple[int, ...] = (5, 10, 20, 50, 100, 150, 200)
@@ -39,6 +43,10 @@ class Scale:
         if not authors:
             return self.described_epochs
         return min(self.published_epochs, self.zinc_epochs) if name == "ZINC" else self.published_epochs
+
+    def molecules(self, authors: bool) -> int:
+        """Molecules of ZINC that a space is learned from: all for the authors' models, as in the paper."""
+        return self.published_zinc_graphs if authors else self.zinc_graphs
 
 
 FULL = Scale()

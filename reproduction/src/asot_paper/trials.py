@@ -34,6 +34,8 @@ class Trial:
     sets: tuple[str, ...]
     methods: tuple[str, ...]
     runs: int = 5
+    seeds: tuple[int, ...] = (0,)
+    """Each gives other folds and other starts; the tables have seed 0."""
     k: int | None = None
     """Number of anchors; by default the mean size, as in the tables."""
     per_batch: int | None = None
@@ -42,8 +44,6 @@ class Trial:
     learner: str | None = None
     n_train: int | None = None
     """How many distributions to learn from, the first ones; by default all that the tables learn from."""
-    all_molecules: bool = False
-    """Whether to learn from the whole training split of ZINC."""
     n_evaluated: int | None = None
     """How many distributions to compare with exact distances, drawn at random; by default all. Not for entropic
     methods: their row 0 weighs more in a smaller matrix."""
@@ -51,6 +51,23 @@ class Trial:
 
 _ML_DL = ("ASOT-ML", "ASOT-DL", "eASOT-ML", "eASOT-DL")
 TRIALS = (
+    Trial(
+        "other-starts",
+        "other folds and other random starts, five times ten",
+        ("PTC_MR",),
+        ("ASOT-DL", "eASOT-DL"),
+        runs=10,
+        seeds=(1, 2, 3, 4, 5),
+    ),
+    Trial(
+        "other-starts-large",
+        "other folds and other random starts, twice ten (error over 1,000 graphs)",
+        ("NCI1",),
+        ("ASOT-ML",),
+        runs=10,
+        seeds=(1, 2),
+        n_evaluated=1000,
+    ),
     Trial(
         "whole-batch",
         "one batch of the whole training set, the program's default, in place of batches of 500",
@@ -68,6 +85,14 @@ TRIALS = (
         n_evaluated=1000,
     ),
     Trial(
+        "whole-batch-all",
+        "one batch of the whole training set, in place of batches of 500",
+        ("NCI1",),
+        ("eASOT-DL",),
+        runs=3,
+        per_batch=EVERYTHING,
+    ),
+    Trial(
         "best-epoch",
         "the epoch with the least loss in place of the last, as the program does for ten folds",
         ("PTC_MR", "ENZYMES"),
@@ -81,22 +106,6 @@ TRIALS = (
         ("PTC_MR", "ENZYMES"),
         ("ASOT-DL", "eASOT-DL"),
         epochs=2000,
-    ),
-    Trial(
-        "zinc-steps",
-        "as many steps as 50 epochs over all 220,011 molecules, in place of 10,000 (error over 1,000 molecules)",
-        ("ZINC",),
-        ("ASOT-ML", "ASOT-DL"),
-        epochs=1100,
-        n_evaluated=1000,
-    ),
-    Trial(
-        "zinc-all",
-        "one pass over all 220,011 training molecules, in place of 10,000 of them (error over 1,000 molecules)",
-        ("ZINC",),
-        ("ASOT-k",),
-        all_molecules=True,
-        n_evaluated=1000,
     ),
     Trial("digits-128", "128 anchors in place of the mean number of pixels", ("MNIST",), ("ASOT-k", "eASOT-k"), k=128),
     Trial(
@@ -117,12 +126,11 @@ BY_NAME = {trial.name: trial for trial in TRIALS}
 def plan(sets: Sequence[str], methods: Sequence[str], scale: Scale, hardware: Hardware) -> list[Cell]:
     """The cells of all trials, of the sets and methods asked for."""
     return [
-        make_cell(
-            "trial", PUBLISHED, name, method, scale, hardware, fold=fold, more={"trial": trial.name, **_changes(trial)}
-        )
+        make_cell("trial", PUBLISHED, name, method, scale, hardware, fold=fold, seed=seed, more=_changes(trial))
         for trial in TRIALS
         for name in trial.sets
         if name in sets
+        for seed in trial.seeds
         for fold in range(min(trial.runs, scale.folds))
         for method in trial.methods
         if method in methods
@@ -130,9 +138,9 @@ def plan(sets: Sequence[str], methods: Sequence[str], scale: Scale, hardware: Ha
 
 
 def _changes(trial: Trial) -> dict[str, Any]:
-    """What a trial changes, as settings of its cells."""
-    names = ("k", "per_batch", "epochs", "n_train", "n_evaluated", "all_molecules")
-    found = {name: getattr(trial, name) for name in names if getattr(trial, name) not in (None, False)}
+    """A trial's name and what it changes, as settings of its cells."""
+    names = ("k", "per_batch", "epochs", "n_train", "n_evaluated")
+    found = {"trial": trial.name, **{name: at for name in names if (at := getattr(trial, name)) is not None}}
     return found if trial.keep == "last" else {**found, "keep": trial.keep}
 
 
@@ -144,9 +152,8 @@ def run(workshop: Workshop, cell: Cell) -> dict[str, Any]:
     if count is not None and count < len(problem.D):
         chosen = np.random.default_rng(0).choice(len(problem.D), count, replace=False)
         problem = Problem(problem.D[np.sort(chosen)], problem.train)
-    learned = workshop.once(("trial", cell.settings["trial"], cell.set, cell.fold, _learner(cell)), lambda: _learn(
-        workshop, cell, problem, k
-    ))  # fmt: skip
+    place = ("trial", cell.settings["trial"], cell.set, cell.fold, cell.seed, _learner(cell))
+    learned = workshop.once(place, lambda: _learn(workshop, cell, problem, k))
     return measured(workshop, cell, problem, learned, k)
 
 
@@ -159,8 +166,6 @@ def _learner(cell: Cell) -> str:
 def _learn(workshop: Workshop, cell: Cell, problem: Problem, k: int) -> Learned:
     trial = BY_NAME[str(cell.settings["trial"])]
     train = problem.train if trial.n_train is None else problem.train[: trial.n_train]
-    if trial.all_molecules:
-        train = workshop.problems.all_molecules(cell.condition)
     return learn(
         _learner(cell), train, k, seed=model_seed(cell), epochs=int(cell.settings.get("epochs", 1)),
         keep=trial.keep, per_batch=trial.per_batch, hardware=workshop.hardware_of(cell),

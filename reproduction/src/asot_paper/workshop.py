@@ -16,7 +16,7 @@ from typing import Any
 from asot.data.distributions import Distributions
 from asot_paper.cells import Cell
 from asot_paper.conditions import regularization, root_mean_square_error
-from asot_paper.methods import METHODS, Found, Hardware, Learned, OnEpoch, diagonal, distances, learn
+from asot_paper.methods import METHODS, Found, Hardware, Learned, OnEpoch, diagonal, distances, is_authors, learn
 from asot_paper.names import PUBLISHED
 from asot_paper.problems import Problem, Problems
 from asot_paper.reference import References
@@ -51,7 +51,8 @@ class Workshop:
         return replace(self.hardware, device=cell.device)
 
     def problem(self, cell: Cell, *, whole: bool = False) -> Problem:
-        return self.problems.problem(cell.condition, cell.set, cell.fold, cell.seed, whole=whole)
+        authors = is_authors(str(cell.settings.get("learner")))
+        return self.problems.problem(cell.condition, cell.set, cell.fold, cell.seed, whole=whole, authors=authors)
 
     # -------------------------------------------------------------------------------------------------------- learning
 

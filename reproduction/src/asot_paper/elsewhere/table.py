@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import platform
+import importlib.metadata
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-import asot
+from asot_paper.machine import machine, versions
+
+T = TypeVar("T")
 
 
 def arguments(what: str, data: bool = True) -> argparse.ArgumentParser:
@@ -24,23 +28,61 @@ def arguments(what: str, data: bool = True) -> argparse.ArgumentParser:
     return parser
 
 
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """What a function returns, and its seconds."""
+    started = time.perf_counter()
+    return work(), time.perf_counter() - started
+
+
 def finish(
-    given: argparse.Namespace, name: str, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: str
+    given: argparse.Namespace,
+    name: str,
+    title: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str],
+    rivals: Sequence[str] = (),
 ) -> None:
-    """Print the table, or write it to the output."""
-    lines = [f"# {title}", "", notes, "", _line(head), _line(["---"] * len(head)), *map(_line, rows), ""]
-    command = f"python -m asot_paper.elsewhere.{name}"
-    machine = (
-        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, asot {asot.__version__}"
-    )
-    lines += [f"`{command}`, seed {given.random_state}, {machine}, {datetime.date.today()}.", ""]
-    text = "\n".join(lines)
+    """Print the table, or write it to the output: title, table, notes, and how it was made.
+
+    ``notes`` are paragraphs, ``rivals`` the packages that others' times here were measured with.
+    """
+    table = [_line(head), _line(["---", *["--:"] * (len(head) - 1)]), *map(_line, rows)]
+    text = "\n".join([f"# {title}", "", *table, "", *(f"{note}\n" for note in notes), _made(given, name, rivals), ""])
     if given.output is None:
         sys.stdout.write(text)
         return
     temporary = given.output.with_name(f".{given.output.name}.tmp")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(given.output)
+
+
+def _made(given: argparse.Namespace, name: str, rivals: Sequence[str]) -> str:
+    """Command, seed, machine, versions and date."""
+    own = ("data", "output", "random_state")
+    options = [f"--{key.replace('_', '-')} {_words(value)}" for key, value in vars(given).items() if key not in own]
+    command = " ".join([f"python -m asot_paper.elsewhere.{name}", *["--data DATA"] * hasattr(given, "data"), *options])
+    here = machine(1)
+    found = {**{key: value for key, value in versions().items() if key not in rivals}, **_versions(rivals)}
+    listed = ", ".join(f"{package} {version}" for package, version in found.items() if version)
+    return (
+        f"Made by `{command}`, seed {given.random_state}, on {here['cpu']}, {here['cores']} cores, {here['system']}, "
+        f"{datetime.date.today()}. Versions: {listed}."
+    )
+
+
+def _words(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
 
 
 def _line(cells: Sequence[str]) -> str:
