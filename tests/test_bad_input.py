@@ -180,7 +180,7 @@ def test_weights_of_another_vocabulary():
 
 
 @pytest.mark.parametrize("values", [3, [], "points", None])
-def test_something_that_is_no_collection(values):
+def test_something_that_is_not_a_collection(values):
     with raises_saying("expected asot.Distributions or a list of point arrays (n_i, d)", TypeError):
         as_distributions(values)
 
@@ -202,7 +202,7 @@ def test_something_that_is_no_collection(values):
         ([["a"]], "cost must hold numbers"),
     ],
 )
-def test_a_cost_that_is_no_cost(cost, message):
+def test_a_cost_that_is_not_a_cost(cost, message):
     with raises_saying(message):
         solve(cost=cost)
 
@@ -246,7 +246,7 @@ def test_histograms_that_are_not_on_the_anchors_of_the_cost():
         ([["a", "b", "c"]], "A must hold numbers"),
     ],
 )
-def test_histograms_that_are_no_histograms(A, message):
+def test_histograms_that_are_not_histograms(A, message):
     with raises_saying(message):
         solve(A)
     with raises_saying(message.replace("of A", "of B").replace("A ", "B ")):
@@ -293,7 +293,7 @@ def test_pairs_out_of_the_range_of_the_second_set():
         (np.ones((2, 2), dtype=bool), "pairs must hold integers, not bool"),
     ],
 )
-def test_pairs_that_are_no_pairs(pairs, message):
+def test_pairs_that_are_not_pairs(pairs, message):
     with raises_saying(message):
         solve(pairs=pairs)
 

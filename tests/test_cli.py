@@ -110,7 +110,7 @@ def test_pairwise_takes_every_option(tmp_path, collection, other):
     assert "Distances: 15 pairs" in succeed("pairwise", collection, "-o", tmp_path / "e.npz", "--reg", "0.1")
 
 
-def test_info_tells_what_every_kind_of_file_holds(tmp_path, collection, other):
+def test_info_shows_what_every_kind_of_file_holds(tmp_path, collection, other):
     assert "Distributions: 6 distributions of 10 points" in succeed("info", collection)
     assert "Distributions: 2 distributions of 4 to 5 points" in succeed("info", other)
     succeed("fit", collection, "-o", tmp_path / "s.npz", "--n-anchors", 5)
@@ -122,7 +122,7 @@ def test_info_tells_what_every_kind_of_file_holds(tmp_path, collection, other):
 
 def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
     pytest.importorskip("matplotlib")
-    said = succeed("demo", "--out", tmp_path / "x.png", "--n", 40, "--n-anchors", 8, "--n-jobs", 1)
+    said = succeed("demo", "--output", tmp_path / "x.png", "--n", 40, "--n-anchors", 8, "--n-jobs", 1)
     assert "780" in said
     assert "pairs per second" in said
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
@@ -130,7 +130,7 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
 
 def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr("asot.commands.demo._has_matplotlib", lambda: False)
-    said = succeed("demo", "--out", tmp_path / "x.png", "--n", 20, "--n-anchors", 5, "--n-jobs", 1)
+    said = succeed("demo", "--output", tmp_path / "x.png", "--n", 20, "--n-anchors", 5, "--n-jobs", 1)
     assert "pip install asot[plots]" in said
     assert os.listdir(tmp_path) == []
 
@@ -163,8 +163,8 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, co
     (tmp_path / "folder.npy").mkdir()
     assert "it is a folder" in fail("exact", collection, "-o", tmp_path / "folder.npy")
     monkeypatch.setattr("asot.demo.run_demo", lambda *a, **k: pytest.fail("began to work"))
-    assert "gone does not exist" in fail("demo", "--out", gone / "x.png")
-    assert "must end in .png, .pdf or .svg" in fail("demo", "--out", tmp_path / "x.gif")
+    assert "gone does not exist" in fail("demo", "--output", gone / "x.png")
+    assert "must end in .png, .pdf or .svg" in fail("demo", "--output", tmp_path / "x.gif")
 
 
 def test_a_failure_in_the_middle_keeps_the_old_output(tmp_path, collection, monkeypatch):
@@ -247,7 +247,7 @@ def test_pairwise_within_a_stated_error(collection, tmp_path):
             assert (wrong <= 1e-3 + 1e-12).all()
 
 
-def test_an_error_that_is_no_number(collection, tmp_path):
+def test_an_error_that_is_not_a_number(collection, tmp_path):
     asked = ("--max-error", "small")
     assert "--max-error is a number or a share such as 5%" in fail(
         "pairwise", collection, "-o", tmp_path / "d.npz", *asked, code=2

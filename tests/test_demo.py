@@ -27,7 +27,7 @@ def test_the_demo_solves_all_pairs_and_measures_the_error_it_reports(demo):
     assert demo.error < 0.022
 
 
-def test_the_table_tells_pairs_seconds_rate_and_error(demo):
+def test_the_table_shows_pairs_seconds_rate_and_error(demo):
     table = demo.table()
     assert "1,770" in table
     for word in ("pairs per second", "seconds", "error asked for", "how", "% of the mean distance"):

@@ -120,7 +120,7 @@ def test_two_thousand_anchors_agree_with_pot():
 
 @pytest.mark.parametrize("k", [2, 3, 17, 63, 64, 65])
 @pytest.mark.parametrize("kind", ["random symmetric", "squared distance"])
-def test_costs_that_are_no_metric_agree_with_pot(kind, k):
+def test_costs_that_are_not_metric_agree_with_pot(kind, k):
     rng = np.random.default_rng(k)
     histograms = histograms_of_every_kind(k, rng)
     cost = euclidean(rng, k) ** 2 if kind == "squared distance" else np.triu(rng.random((k, k)), 1)

@@ -107,7 +107,7 @@ def test_a_periodic_box_a_function_and_a_matrix_are_the_same_metric():
     assert by_matrix.info["metric_proven"]
 
 
-def test_a_table_that_is_no_metric_is_solved_without_canceling():
+def test_a_table_that_is_not_a_metric_is_solved_without_canceling():
     matrix = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 1.0], [9.0, 1.0, 0.0]])  # 9 > 1 + 1
     D = asot.Distributions.from_weights(np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.arange(3.0)[:, None])
     found = asot.pairwise_exact(D, metric="precomputed", metric_params={"distances": matrix})

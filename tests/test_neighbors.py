@@ -75,7 +75,7 @@ def test_queries_that_are_part_of_the_collection_find_themselves():
     assert (found.distances[:, 0] == 0).all()
 
 
-def test_within_one_collection_nobody_is_his_own_neighbor():
+def test_within_one_collection_no_distribution_is_its_own_neighbor():
     D = clouds(30)
     once, twice = asot.kneighbors(D, None, 3), asot.kneighbors(D, D, 3)
     assert not (once.indices == np.arange(30)[:, None]).any()

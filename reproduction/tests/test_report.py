@@ -225,7 +225,7 @@ def test_methods_that_were_not_run_are_named():
     assert row(tables(section(markdown, "as-described"))[0], "SW")[SETS.index("BZR")] == "not run"
 
 
-def test_failures_are_told(tmp_path):
+def test_failures_are_reported(tmp_path):
     failed = {**Maker().cell("run", DESCRIBED, "MUTAG", OURS), "error": "no | torch <b>"}
     markdown, page = written(tmp_path, [Maker().run(DESCRIBED, "MUTAG", "SW"), failed])
     assert "no \\| torch \\<b\\>" in markdown

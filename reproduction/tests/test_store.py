@@ -114,7 +114,7 @@ def test_cells_with_a_wrong_field_are_named(tmp_path, name, value):
         read_cells(path)
 
 
-def test_a_missing_file_and_a_missing_folder_are_told(tmp_path):
+def test_a_missing_file_and_a_missing_folder_are_reported(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         read_cells(tmp_path / "none.json")
     with pytest.raises(FileNotFoundError, match="does not exist"), open_results(tmp_path / "none" / "r.json"):

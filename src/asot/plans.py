@@ -214,7 +214,7 @@ def _groups(groups: Any, n: int, side: str) -> tuple[NDArray[Any], NDArray[np.in
 def _lifted(space: AnchorSpace, pair: Distributions) -> Any:
     """The lifted plan (n_0, n_1) of a collection of two."""
     histograms = sparse_histograms(pair)
-    cell, _ = space.assign(histograms.points)
+    cell, _ = space.assign(histograms.points, device="cpu")
     short = short_coordinates(histograms.points, histograms.pooled_masses())
     table = point_table(histograms, cell, short, space.n_anchors)
     source, sink, mass = lift(table, _anchor_plan(space, pair), 0, 1)
@@ -245,7 +245,7 @@ def _shares(index: NDArray[np.int64], masses: Float, n: int) -> Any:
 
 
 def _anchor_plan(space: AnchorSpace, pair: Distributions) -> Trees:
-    a, b = as_histograms(space.histograms(pair), "A", space.n_anchors)[:, None]
+    a, b = as_histograms(space.histograms(pair, device="cpu"), "A", space.n_anchors)[:, None]
     if is_metric(space.cost):
         solver = ExactSharedCost(a, b, space.cost, cancel=True)
         return solver.solve_trees(np.array([0]), np.array([0]), np.zeros(1, dtype=np.int64))

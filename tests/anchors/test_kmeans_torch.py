@@ -259,7 +259,7 @@ def test_inertia_is_as_good_as_on_the_cpu(D, torch_on_cpu):
     assert np.mean(learners["cuda"]) <= 1.01 * np.mean(learners["cpu"])
 
 
-def test_a_fitted_learner_tells_where_it_learned(D, monkeypatch):
+def test_a_fitted_learner_says_where_it_learned(D, monkeypatch):
     assert KMeansAnchors(4, random_state=0).fit(D).device_ == "cpu"
     assert KMeansAnchors(4, random_state=0).partial_fit(D).device_ == "cpu"
     monkeypatch.setattr(devices, "torch_device", lambda device, worth_it: "cpu:0")

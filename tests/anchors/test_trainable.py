@@ -97,7 +97,7 @@ def test_histograms_keep_all_mass(learner, objective, collection):
     np.testing.assert_allclose(histograms.sum(axis=1), 1.0, rtol=1e-12)
 
 
-def test_the_loss_falls_with_the_slope_that_the_envelope_theorem_tells(collection):
+def test_the_loss_falls_with_the_slope_that_the_envelope_theorem_gives(collection):
     """The gradient of the loss in anchors, embedding and sharpness, against differences of the loss itself."""
     fitted = MetricAnchors(5, hidden=4, **QUICK).fit(collection[:20])
     seen = {}
@@ -173,7 +173,7 @@ def test_training_ends_in_time(collection):
     assert fitted.history_["seconds"][-1] < 4.0
 
 
-def test_progress_is_told(collection, capsys):
+def test_progress_is_reported(collection, capsys):
     told = []
     MetricAnchors(8, progress=lambda done, total: told.append((done, total)), **QUICK).fit(collection)
     assert told == [(1, 3), (2, 3), (3, 3)]

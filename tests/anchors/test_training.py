@@ -111,7 +111,7 @@ def test_training_is_the_same_on_every_run():
     assert first.history["error"] == second.history["error"]
 
 
-def test_a_device_that_fails_is_told_with_what_was_learned():
+def test_a_device_that_fails_is_reported_with_what_was_learned():
     """A CPU build of torch fails on "cuda" as a GPU that disappeared does: with an error of no common type."""
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")

@@ -94,7 +94,7 @@ def test_a_tolerance_is_met(reg):
         assert_allclose(r.values[t], entropic_values(a[None], b[None], cdist(x, y), reg)[0], rtol=1e-8)
 
 
-def test_a_tolerance_that_is_not_met_is_told():
+def test_a_tolerance_that_is_not_met_is_reported():
     r = entropic(clouds(sizes=(20, 30)), reg=0.01, tol=1e-12, max_iter=25)
     assert asot.Status(r.status[0]) is asot.Status.MAX_ITER
     assert r.n_iter[0] == 25

@@ -131,7 +131,7 @@ def test_equal_distances_do_not_make_the_fit_fail():
     assert rmse(r.values, np.sqrt(2)) <= rmse(plain.values, np.sqrt(2)) + 1e-12
 
 
-def test_all_distances_zero_is_told():
+def test_all_distances_zero_is_reported():
     D = Distributions.from_list([[[1.0, 2.0], [3.0, 4.0]]] * 5)
     r = asot.pairwise(D, estimate="calibrated", random_state=0)
     np.testing.assert_array_equal(r.values, 0.0)

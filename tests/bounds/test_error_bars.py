@@ -255,7 +255,7 @@ def test_bounds_need_a_sink_that_keeps_them(two_clouds):
         asot.pairwise(D, space=space, bounds=True, sink=asot.sinks.Dense(), estimate="anchor")
 
 
-def test_a_space_of_another_collection_is_told_with_numbers(two_clouds):
+def test_a_space_of_another_collection_is_reported_with_numbers(two_clouds):
     D, space = two_clouds
     far = Distributions(D.points + 1e4, D.offsets)
     with pytest.warns(UserWarning, match=r"2 of 2 distributions are farther from their anchors \(up to 1.41e\+04"):

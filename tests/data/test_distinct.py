@@ -60,7 +60,7 @@ def test_the_smallest_difference_counts():
 
 @pytest.mark.usefixtures("collisions")
 @given(st.lists(st.tuples(*[st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-300, 1e300])] * 2), min_size=1, max_size=30))
-def test_any_rows_are_told_apart(rows):
+def test_any_rows_are_reported_apart(rows):
     assert_distinct(np.array(rows))
 
 

@@ -460,7 +460,7 @@ def test_csv_dialects_read_the_same(tmp_path, text):
         ("id,x\n" + "a" * 200_000 + ",1\n", r"c\.csv, line 2: not CSV"),
     ],
 )
-def test_problems_of_a_csv_are_told_with_the_line(tmp_path, text, message):
+def test_problems_of_a_csv_are_reported_with_the_line(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         load_collection(csv_file(tmp_path, text))
 
@@ -510,7 +510,7 @@ def test_a_parquet_table_from_pandas_may_carry_its_index(tmp_path):
         ({}, "has no columns"),
     ],
 )
-def test_problems_of_a_parquet_table_are_told_with_the_column(tmp_path, columns, message):
+def test_problems_of_a_parquet_table_are_reported_with_the_column(tmp_path, columns, message):
     path = write_parquet(tmp_path / "c.parquet", **columns)
     with pytest.raises(ValueError, match=message) as caught:
         load_collection(path)
@@ -774,7 +774,7 @@ def test_ids_may_be_a_list_and_come_back(tmp_path):
     assert load_distances(tmp_path / "d.npz").ids_columns.tolist() == ["x", "y"]
 
 
-def test_distances_that_are_no_numbers_are_refused(tmp_path):
+def test_distances_that_are_not_numbers_are_refused(tmp_path):
     r = line_distances()
     r.save(tmp_path / "d.npz")
     with np.load(tmp_path / "d.npz") as stored:
@@ -790,7 +790,7 @@ def test_distances_that_are_no_numbers_are_refused(tmp_path):
         load_distances(tmp_path / "e.npz")
 
 
-def test_results_and_paths_in_the_old_order_are_told(tmp_path):
+def test_results_and_paths_in_the_old_order_are_reported(tmp_path):
     with pytest.raises(TypeError, match=r"save_distances\(result, path\) writes Distances; found PosixPath"):
         save_distances(tmp_path / "d.npz", line_distances())
 

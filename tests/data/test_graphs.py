@@ -90,7 +90,7 @@ def test_lists_of_integers_and_no_edges_are_fine():
         ({"x": [[1e308], [1e308]], "rounds": 2}, "overflow float64 in round 1 of 2"),
     ],
 )
-def test_wrong_arguments_are_told(change, message):
+def test_wrong_arguments_are_reported(change, message):
     with pytest.raises(ValueError, match=message):
         graph_features(**({"x": [[1.0], [2.0]], "edges": [[0, 1]]} | change))
 
@@ -153,7 +153,7 @@ def test_tensors_are_read_like_arrays():
         ({"x": None}, "x"),
     ],
 )
-def test_wrong_batches_are_told(change, message):
+def test_wrong_batches_are_reported(change, message):
     with pytest.raises(ValueError, match=message):
         from_pyg(**({"x": X, "edge_index": EDGES, "batch": BATCH} | change))
 
@@ -224,7 +224,7 @@ def test_more_labels_than_fit_are_refused(nx, monkeypatch):
         from_networkx([graph], "kind")
 
 
-def test_wrong_networkx_graphs_are_told(nx):
+def test_wrong_networkx_graphs_are_reported(nx):
     labeled = nx.Graph()
     labeled.add_nodes_from([(0, {"kind": "a"}), ("b", {"sort": 1})])
     vectors, arrays, tensors = nx.Graph(), nx.Graph(), nx.Graph()

@@ -54,7 +54,7 @@ def test_small_floats_may_stay_small(given, dtype):
     assert to_float_array(np.ones(3, dtype=given), "x").dtype == np.float64
 
 
-def test_the_machine_tells_its_memory_or_nothing(monkeypatch):
+def test_the_machine_reports_its_memory_or_nothing(monkeypatch):
     def refuse(name):
         raise ValueError(name)
 

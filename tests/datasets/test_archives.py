@@ -31,7 +31,7 @@ def test_members_are_found_by_base_name_and_nothing_is_written(tmp_path, name):
     assert list(tmp_path.rglob("*")) == [path]
 
 
-def test_a_missing_member_is_told_with_those_that_are_there(tmp_path):
+def test_a_missing_member_is_reported_with_those_that_are_there(tmp_path):
     path = zipped(tmp_path, *((f"folder/{i}.txt", b"") for i in range(10)), ("empty/", b""))
     with open_zip(path) as members, pytest.raises(ValueError, match=r"no member b.txt; it holds 0.txt, .* and 2 more"):
         members.read("b.txt")
@@ -60,7 +60,7 @@ def test_a_member_that_lies_about_its_size_is_refused(tmp_path):
         members.read("a.txt")
 
 
-def test_encrypted_members_are_told(tmp_path):
+def test_encrypted_members_are_reported(tmp_path):
     path = zipped(tmp_path, ("a.txt", b"content"))
     content = bytearray(path.read_bytes())
     for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
@@ -70,7 +70,7 @@ def test_encrypted_members_are_told(tmp_path):
         members.read("a.txt")
 
 
-def test_unknown_ways_of_packing_are_told(tmp_path):
+def test_unknown_ways_of_packing_are_reported(tmp_path):
     path = zipped(tmp_path, ("a.txt", b"content"))
     content = bytearray(path.read_bytes())
     for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
@@ -81,7 +81,7 @@ def test_unknown_ways_of_packing_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>not found</html>", b"PK\x03\x04 and then nothing"])
-def test_what_is_not_a_zip_archive_is_told(tmp_path, content):
+def test_what_is_not_a_zip_archive_is_reported(tmp_path, content):
     path = tmp_path / "some.zip"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"some\.zip is not a zip archive"), open_zip(path):
@@ -115,7 +115,7 @@ def test_packed_files_are_unpacked_within_bounds(tmp_path, suffix, pack):
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
-def test_damaged_packed_files_are_told(tmp_path, suffix, pack):
+def test_damaged_packed_files_are_reported(tmp_path, suffix, pack):
     path = tmp_path / f"some{suffix}"
     whole = pack(bytes(range(256)) * 100)
     for content in (whole[:-4], whole[: len(whole) // 2], b"", b"plain text", b"\x00" * 100):

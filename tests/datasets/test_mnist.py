@@ -57,18 +57,18 @@ def test_an_image_is_the_set_of_its_inked_pixels(place):
     ],
     ids=["labels", "nothing", "fewer", "short", "small", "negative", "magic"],
 )
-def test_files_that_are_not_what_they_should_be_are_told(place, images, labels, message):
+def test_files_that_are_not_what_they_should_be_are_reported(place, images, labels, message):
     folder = place(gzip.compress(images), idx_labels(labels))
     with pytest.raises(ValueError, match=message):
         load_mnist("test", folder=folder, download=False)
 
 
-def test_a_file_that_is_not_packed_is_told(place):
+def test_a_file_that_is_not_packed_is_reported(place):
     with pytest.raises(ValueError, match=r"images\.gz cannot be unpacked"):
         load_mnist("test", folder=place(b"not packed", idx_labels([5])), download=False)
 
 
-def test_a_split_that_is_not_there_is_told(tmp_path):
+def test_a_split_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(ValueError, match="split must be one of 'train', 'test'; found 'val'"):
         load_mnist("val", folder=tmp_path)
     with pytest.raises(FileNotFoundError, match=r"mnist/train-images-idx3-ubyte\.gz is not there.*440fcabf"):

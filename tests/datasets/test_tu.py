@@ -100,13 +100,13 @@ def test_nodes_of_a_graph_need_not_be_listed_together(load):
         ({"graph_labels": "1, 0\n0, 1\n1, 1\n"}, r"TINY_graph_labels\.txt must have 1 number on every line; found 2"),
     ],
 )
-def test_what_an_archive_cannot_mean_is_told_with_table_and_line(load, changes, message):
+def test_what_an_archive_cannot_mean_is_reported_with_table_and_line(load, changes, message):
     with pytest.raises(ValueError, match=message):
         load(**changes)
 
 
 @pytest.mark.parametrize("archive", [b"", b"<html>", tu_zip()[:-30], tu_zip()[:300]], ids=range(4))
-def test_a_broken_archive_is_told(load, archive):
+def test_a_broken_archive_is_reported(load, archive):
     with pytest.raises(ValueError, match=r"TINY\.zip is not a zip archive"):
         load(archive=archive)
 

@@ -107,7 +107,7 @@ def test_types_need_rdkit_even_if_the_arrays_are_there(folder, without_rdkit):
         load_zinc("test", atoms="types", folder=folder)
 
 
-def test_wrong_choices_are_told(folder):
+def test_wrong_choices_are_reported(folder):
     with pytest.raises(ValueError, match="split must be one of"):
         load_zinc("valid", folder=folder)
     with pytest.raises(ValueError, match="atoms must be one of"):
@@ -172,7 +172,7 @@ def test_hydrogens_and_charges_are_those_of_the_kekule_form(rdkit):
     assert "N H1 +" in [ATOM_TYPES[column] for column in molecules.atoms[molecules.offsets[2] : molecules.offsets[3]]]
 
 
-def test_what_is_not_a_molecule_of_zinc_is_told(rdkit):
+def test_what_is_not_a_molecule_of_zinc_is_reported(rdkit):
     with pytest.raises(ValueError, match="here: molecule 1 is 'C1CC', which RDKit cannot read"):
         smiles.parse_smiles(["C", "C1CC"], "here", types=True)
     with pytest.raises(ValueError, match="an atom has element 14, 0 hydrogens and charge 0"):
@@ -181,7 +181,7 @@ def test_what_is_not_a_molecule_of_zinc_is_told(rdkit):
         smiles.parse_smiles(["[C-2]"], "here", types=True)
 
 
-def test_a_file_with_another_number_of_molecules_is_told(folder, rdkit, monkeypatch):
+def test_a_file_with_another_number_of_molecules_is_reported(folder, rdkit, monkeypatch):
     put_smiles(folder, "test")
     monkeypatch.setitem(zinc.SPLITS, "test", 7)
     with pytest.raises(ValueError, match=r"test\.txt has 3 molecules, expected 7"):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from asot.exact.cuda.solver import MAX_NODES, ExactCuda, Trees
+from asot.exact.cuda.solver import MAX_NODES, DeviceTrees, ExactCuda
 from asot.exact.cuda.tables import lanes_plan, node_cost, warp_plan
 from asot.exact.shared_cost import ExactSharedCost
 from asot.jit import cuda as module
@@ -62,7 +62,7 @@ def solve_and_prove(solver, A, B, cost, pairs):
     """Values of all pairs, after their plans and potentials have proven them optimal."""
     solution, trees = solver.on(numpy_as_cupy.DEVICE).solve_with_trees(pairs, 0, len(pairs))
     rows, columns = pairs.indices(0, len(pairs))
-    plans = solver.plans_and_potentials(rows, columns, Trees(*(array.get() for array in trees)))
+    plans = solver.plans_and_potentials(rows, columns, DeviceTrees(*(array.get() for array in trees)))
     top = cost.max() or 1.0
     a, b, values = A[rows], (A if B is None else B)[columns], solution.values.get() / top
     T = np.zeros((len(rows), *cost.shape))
@@ -130,7 +130,7 @@ def test_any_cost_between_any_two_sets(gpu, k, l, ties):
     assert_close(values, cpu_values(A, B, cost, pairs, cancel=False), cost)
 
 
-def test_pairs_within_one_set_under_a_cost_that_is_no_metric(gpu):
+def test_pairs_within_one_set_under_a_cost_that_is_not_a_metric(gpu):
     gpu()
     rng = np.random.default_rng(0)
     A, cost = rng.dirichlet(np.ones(12), 6), rng.random((12, 12))

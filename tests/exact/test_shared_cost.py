@@ -70,5 +70,5 @@ def test_trees_are_plans_and_potentials_of_the_same_value(generated):
 
 def test_trees_need_a_metric_cost():
     solver = ExactSharedCost(np.eye(2), None, 1.0 - np.eye(2), cancel=False)
-    with pytest.raises(ValueError, match="trees are given for metric costs only"):
+    with pytest.raises(ValueError, match="trees only exist for metric costs"):
         solver.solve_trees(np.array([0]), np.array([1]), np.zeros(1, dtype=np.int64))

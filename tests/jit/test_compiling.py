@@ -24,7 +24,7 @@ def run(code, **environment):
     )
 
 
-def test_kernels_are_compiled_when_numba_is_told_not_to():
+def test_kernels_are_compiled_when_numba_is_reported_not_to():
     code = """
     import numba
     from asot.jit.compiled import compiled, inlined

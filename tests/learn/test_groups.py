@@ -52,7 +52,7 @@ def test_by_chance_p_values_are_even():
     assert 0.35 < np.mean(values) < 0.65
 
 
-def test_names_and_results_are_read_and_what_is_wrong_is_told():
+def test_names_and_results_are_read_and_what_is_wrong_is_reported():
     D = asot.Distributions.from_list([[[float(i)]] for i in (0, 1, 10, 11)])
     r = asot.pairwise_exact(D)
     found = asot.group_differences(r, ["a", "a", "b", "b"], n_neighbors=1, random_state=0)
@@ -69,7 +69,7 @@ def test_names_and_results_are_read_and_what_is_wrong_is_told():
         asot.group_differences(asot.pairwise_exact(D, D[:2]), ["a", "a", "b", "b"])
 
 
-def test_the_share_of_noise_is_told_where_it_is_known():
+def test_the_share_of_noise_is_reported_where_it_is_known():
     rng = np.random.default_rng(0)
     D = asot.Distributions.from_list([rng.normal(size=(40, 2)) for _ in range(8)])
     r = asot.pairwise_exact(D)

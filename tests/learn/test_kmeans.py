@@ -113,7 +113,7 @@ def test_one_cluster_has_the_middle_as_its_medoid():
     assert model.medoid_indices_.tolist() == [matrix.sum(axis=1).argmin()]
 
 
-def test_the_number_of_anchors_may_be_chosen_and_progress_is_told():
+def test_the_number_of_anchors_may_be_chosen_and_progress_is_reported():
     D, _ = three_kinds(12)
     calls = []
     model = asot.WassersteinKMeans(2, n_anchors=7, random_state=0, progress=lambda *c: calls.append(c)).fit(D)

@@ -88,7 +88,7 @@ def test_a_machine_without_gpus(monkeypatch):
         ("cudaErrorNoDevice: no CUDA-capable device is detected", "CUDA finds no GPU"),
     ],
 )
-def test_what_the_driver_says_is_told(monkeypatch, code, message):
+def test_what_the_driver_says_is_reported(monkeypatch, code, message):
     cupy = numpy_as_cupy.install(monkeypatch)
 
     def fail():

@@ -150,7 +150,7 @@ def test_several_gpus_take_tiles_in_turn():
     assert r.info["device"] == "cuda:0 + cuda:1"
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     seen = []
     solve(AllPairs(N), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (780, 780)

@@ -16,7 +16,7 @@ def solve(progress, n=30, **options):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_a_function_is_told_how_far_it_is_until_the_end(n_jobs):
+def test_a_function_is_reported_how_far_it_is_until_the_end(n_jobs):
     told = []
     solve(lambda done, total: told.append((done, total)), memory=2000, n_jobs=n_jobs)
     done, totals = zip(*told, strict=True)

@@ -132,7 +132,7 @@ def test_a_number_in_the_place_of_a_collection_is_the_number_of_neighbors():
     np.testing.assert_array_equal(asot.kneighbors(D, 3).indices, asot.kneighbors(D, n_neighbors=3).indices)
 
 
-def test_neighbors_are_told_in_a_line():
+def test_neighbors_are_reported_in_a_line():
     D = asot.Distributions.from_list([[[float(i)]] for i in range(6)])
     assert repr(asot.kneighbors(D, 3)).startswith("Neighbors: the 3 nearest of each of 6, 1 to 3; ")
     assert repr(asot.radius_neighbors(D, radius=1.0)).startswith("RadiusNeighbors: 10 neighbors of 6; ")

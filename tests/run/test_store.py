@@ -229,7 +229,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_store_is_told(path):
+def test_a_read_only_store_is_reported(path):
     asot.emd_many(A, cost=COST, sink=Store(path, part=(1, 2)))
     for folder, _, _ in os.walk(path):
         os.chmod(folder, 0o500)
@@ -241,7 +241,7 @@ def test_a_read_only_store_is_told(path):
             os.chmod(folder, 0o700)
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost(path, matrix, monkeypatch):
+def test_a_full_disk_is_reported_and_nothing_is_lost(path, matrix, monkeypatch):
     from asot.run import store_files
 
     asot.emd_many(A, cost=COST, sink=Store(path, part=(1, 2)))

@@ -87,7 +87,7 @@ def test_tolerances():
 
 
 def test_devices():
-    with raises_saying("entropic works on the CPU; found device='cuda'. block_diagonal makes the same iterations"):
+    with raises_saying("entropic runs on the CPU; found device='cuda'. block_diagonal runs the same iterations"):
         baselines.entropic(D, reg=1.0, device="cuda")
     with raises_saying("unknown device 'tpu'"):
         baselines.block_diagonal(D, reg=1.0, device="tpu")

@@ -58,7 +58,7 @@ class DictionaryAnchors(LearnedAnchors):
     warm_start : bool
         Continue from what an earlier ``fit`` learned. The schedule starts over.
     progress : bool, None or callable
-        True shows a bar with loss and error; a function is called with (epochs done, max_epochs).
+        As in `asot.pairwise`: a bar with loss and error; a function is called with (epochs done, max_epochs).
     device : {"auto", "cpu", "cuda", "cuda:N"}
         Where to learn and encode. "auto" uses a GPU if there is one and the collection is large.
     random_state : int, RandomState or None
@@ -106,7 +106,7 @@ class DictionaryAnchors(LearnedAnchors):
         patience: int = 25,
         validation_fraction: float = 0.15,
         warm_start: bool = False,
-        progress: ProgressLike = False,
+        progress: ProgressLike = None,
         device: str = "auto",
         random_state: Any = None,
     ) -> None:

@@ -199,7 +199,7 @@ class KMeansAnchors(AnchorLearner):
         self, centers: NDArray[Any], exponent: int, points: FloatArray, weights: NDArray[np.float64]
     ) -> AnchorSpace:
         space = AnchorSpace(np.ldexp(np.asarray(centers, dtype=np.float64), exponent))
-        _, distance = AnchorSpace(centers).assign(points)
+        _, distance = AnchorSpace(centers).assign(points, device="cpu")
         with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 becomes inf or 0
             self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
         return space

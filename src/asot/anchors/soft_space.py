@@ -84,17 +84,17 @@ class LearnedSpace(AnchorSpace):
             raise ValueError(f"point {i} is {array[i, c]} in coordinate {c}; points must be finite")
         return self.codes.encode(array)
 
-    def histograms(self, D: Distributions, *, device: str | None = None) -> NDArray[np.float64]:
+    def histograms(self, D: Distributions, *, device: str | None = "auto") -> NDArray[np.float64]:
         """Histograms (N, k) of a collection: each point spreads its mass by its code. Codes are not stored."""
         if D.dim != self.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
         return self.codes.histograms(D, device)
 
-    def assign(self, points: ArrayLike, *, device: str | None = None) -> NoReturn:
+    def assign(self, points: ArrayLike, *, device: str | None = "auto") -> NoReturn:
         """Not available: a point in this space does not belong to a single anchor."""
         raise ValueError(f"this space has no nearest anchors: {WHY_NO_BOUNDS}")
 
-    def radii(self, D: Distributions, *, device: str | None = None) -> NoReturn:
+    def radii(self, D: Distributions, *, device: str | None = "auto") -> NoReturn:
         """Not available: the radius of §6 needs nearest anchors."""
         raise ValueError(f"this space has no radii: {WHY_NO_BOUNDS}")
 

@@ -125,7 +125,9 @@ class AnchorSpace:
 
     # ------------------------------------------------------------------------------------------------ encoding
 
-    def assign(self, points: ArrayLike, *, device: str | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def assign(
+        self, points: ArrayLike, *, device: str | None = "auto"
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Nearest anchor of every point (n,), the first of equals, and the Euclidean distance to it (n,).
 
         ``device`` is where they are found: None or "cpu", "cuda" or "cuda:N" for a GPU through PyTorch, or "auto" for a
@@ -153,12 +155,12 @@ class AnchorSpace:
 
     def encode(self, points: ArrayLike) -> NDArray[np.float64]:
         """Codes (n, k) of points (n, d): 1 at the nearest anchor."""
-        index, _ = self.assign(points)
+        index, _ = self.assign(points, device="cpu")
         codes = np.zeros((len(index), self.n_anchors))
         codes[np.arange(len(index)), index] = 1.0
         return codes
 
-    def histograms(self, D: Distributions, *, device: str | None = None) -> NDArray[np.float64]:
+    def histograms(self, D: Distributions, *, device: str | None = "auto") -> NDArray[np.float64]:
         """Histograms (N, k) of a collection: each point gives its mass to its nearest anchor. Codes are not stored.
 
         ``device`` is where nearest anchors are found, as in `assign`.
@@ -178,7 +180,7 @@ class AnchorSpace:
         histograms = np.bincount(cell, weights=D.masses, minlength=len(D) * k).reshape(len(D), k)
         return np.asarray(histograms / histograms.sum(axis=1, keepdims=True), dtype=np.float64)
 
-    def radii(self, D: Distributions, *, device: str | None = None) -> NDArray[np.float64]:
+    def radii(self, D: Distributions, *, device: str | None = "auto") -> NDArray[np.float64]:
         """r_x (N,): mean distance of each distribution's points to their anchors; it is W_1 to its own histogram.
 
         ``device`` is where nearest anchors are found, as in `assign`.

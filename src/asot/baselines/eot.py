@@ -37,7 +37,7 @@ def entropic(
     max_iter: int = 50,
     tol: float | None = None,
     init: str = "ones",
-    device: str = "cpu",
+    device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
@@ -61,8 +61,8 @@ def entropic(
     init : {"ones", "target"}
         Scaling of the columns before the first iteration: 1, or the masses of the second distribution, as in the
         paper's code. Matters only where iterations are few.
-    device : {"cpu"}
-        `block_diagonal` makes the same iterations on a GPU.
+    device : {"auto", "cpu"}
+        Always the CPU; `block_diagonal` of asot-paper runs the same iterations on a GPU.
 
     Returns
     -------
@@ -76,9 +76,9 @@ def entropic(
     >>> r.values.round(6)
     array([1.5, 1.5, 1. ])
     """
-    if device != "cpu":
+    if device not in ("auto", "cpu"):
         raise ValueError(
-            f"entropic works on the CPU; found device={device!r}. block_diagonal makes the same iterations on a GPU"
+            f"entropic runs on the CPU; found device={device!r}. block_diagonal runs the same iterations on a GPU"
         )
     asked = read(D, E, pairs)
     points = merged_points(asked.both)

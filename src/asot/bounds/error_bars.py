@@ -27,7 +27,7 @@ from asot.exact.shared_cost import Trees
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-LARGE = 4
+MOST_POINTS_PER_ANCHOR = 4
 """Distributions of more than this many points per anchor are bounded by their cells, not by their points."""
 
 
@@ -84,7 +84,7 @@ class Bounds:
     level = "radius"
 
     def __init__(self, space: AnchorSpace, D: Distributions, column_start: int) -> None:
-        self.radii = space.radii(D)
+        self.radii = space.radii(D, device="cpu")
         self._column_start = column_start
         bits = cost_bits_for(index_bits_for(space.n_anchors, space.n_anchors))
         self._open = float(np.ldexp(space.cost.max(), 1 - bits))  # how far above the optimum an anchor plan may cost
@@ -131,7 +131,7 @@ class PointBounds(Bounds):
 
     def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
         histograms = sparse_histograms(D)
-        cell, _ = space.assign(histograms.points)
+        cell, _ = space.assign(histograms.points, device="cpu")
         self._short = short_coordinates(histograms.points, histograms.pooled_masses())
         self._means = means(self._short.points[histograms.index], histograms.masses, histograms.offsets)
         self._table = point_table(histograms, cell, self._short, space.n_anchors)
@@ -171,7 +171,7 @@ def make_bounds(space: AnchorSpace, D: Distributions, E: Distributions | None, l
     """The bounds for pairs within D, or between D and E; "auto" chooses by the size of the distributions."""
     both = D if E is None else D + E
     if level == "auto":
-        level = "points" if both.sizes.mean() <= LARGE * space.n_anchors else "cells"
+        level = "points" if both.sizes.mean() <= MOST_POINTS_PER_ANCHOR * space.n_anchors else "cells"
     kind = {"radius": Bounds, "points": PointBounds, "cells": CellBounds}[level]
     return kind(space, both, 0 if E is None else len(D))
 

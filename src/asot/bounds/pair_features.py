@@ -61,7 +61,7 @@ class View:
         column_start: int | None,
         bounds: Bounds | None = None,
     ) -> None:
-        nearest, distance = space.assign(both.points)
+        nearest, distance = space.assign(both.points, device="cpu")
         self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
         histograms = space.histograms_of(both, nearest)
         A, B = (histograms, None) if column_start is None else (histograms[:column_start], histograms[column_start:])

@@ -8,26 +8,28 @@ from asot.commands import options
 
 
 @click.command()
-@click.option("--out", type=click.Path(), default="asot-demo.png", show_default=True, help="The picture to draw.")
+@click.option(
+    "-o", "--output", type=click.Path(), default="asot-demo.png", show_default=True, help="The picture to draw."
+)
 @click.option("--n", type=click.IntRange(min=3), help="Number of digits.  [default: all 1,797]")
 @options.n_anchors
 @options.n_jobs
 @options.random_state
-def demo(out: str, n: int | None, n_anchors: int | None, n_jobs: int, random_state: int) -> None:
+def demo(output: str, n: int | None, n_anchors: int | None, n_jobs: int, random_state: int) -> None:
     """Distances between all of scikit-learn's digits: a table and a picture."""
     from asot.data.npz import check_writable
     from asot.demo import run_demo
     from asot.demo_picture import check_suffix, draw
 
-    check_suffix(out)
-    check_writable(out)
+    check_suffix(output)
+    check_writable(output)
     found = run_demo(n, n_anchors=n_anchors, n_jobs=n_jobs, random_state=random_state)
     click.echo(found.table())
     if not _has_matplotlib():
         click.echo(f"{'picture':<18}needs matplotlib: pip install asot[plots]")
         return
-    draw(found, out)
-    click.echo(f"{'picture':<18}{out}")
+    draw(found, output)
+    click.echo(f"{'picture':<18}{output}")
 
 
 def _has_matplotlib() -> bool:

@@ -15,7 +15,7 @@ from asot.data.distributions import Distributions
 from asot.jit.compiled import compiled
 from asot.validation import FloatArray
 
-FEW = 100
+DICTIONARY_ROWS = 100
 """Up to this many rows, a dictionary finds equal ones faster than sorting does."""
 
 
@@ -26,7 +26,7 @@ def distinct_rows(points: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
     different rows ever collide, a full lexicographic sort decides.
     """
     points = np.ascontiguousarray(points)
-    if len(points) <= FEW:
+    if len(points) <= DICTIONARY_ROWS:
         return _few_distinct_rows(points)
     words = points.view(np.uint32 if points.dtype == np.float32 else np.uint64)
     hashes = _row_hashes(words, np.uint64(1) << np.uint64(8 * points.dtype.itemsize - 1))

@@ -12,7 +12,7 @@ entries of K that vanish are below 1e-307, and the scalings that could make up f
 **Padding.** Blocks are padded with points that repeat the last one and have no mass, so their entries of Kv and Kᵀu
 are those of a real point, and their entries of u and v are 0.
 
-A caller makes a `Workspace`, fills ``distance``, ``a``, ``b``, ``v`` and the potentials, and calls `begin` and
+A caller makes a `PairScratch`, fills ``distance``, ``a``, ``b``, ``v`` and the potentials, and calls `begin` and
 `advance`.
 """
 
@@ -42,7 +42,7 @@ STOP_EVERY = 100
 """Iterations between looks at ``stop``."""
 
 
-class Workspace(NamedTuple):
+class PairScratch(NamedTuple):
     """Memory of one thread for a pair of at most n × m points."""
 
     distance: NDArray[np.float64]  # (rows, stride), flat
@@ -71,7 +71,7 @@ def make_workspace(n, m):  # type: ignore[no-untyped-def]
     stride = padded(m, LANES)
     K = np.empty(rows * stride)
     powers = np.empty(stride)
-    return Workspace(
+    return PairScratch(
         np.empty(rows * stride), K, K.view(np.int64), np.empty(rows), np.empty(stride), np.empty(rows),
         np.empty(stride), np.empty(stride), np.empty(rows), np.empty(stride), powers, powers.view(np.int64),
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Exact transport: the integer simplex, and all that feeds it."""
+"""Exact transport: the integer simplex, and everything that feeds it."""

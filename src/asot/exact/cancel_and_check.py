@@ -1,4 +1,4 @@
-"""Cancel common mass first, prove afterwards that it was right to: for few pairs under a cost.
+"""Cancel common mass first and prove afterwards that this was valid, for a few pairs under a cost.
 
 Mass that two histograms share may stay where it is when the cost is a metric, and to prove that takes k³ comparisons.
 For one pair less is enough. Solve what is left after canceling, carry its potential to every anchor that holds mass,
@@ -30,7 +30,8 @@ from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 
 SLACK = 1e-12
-"""Share of the largest cost by which a difference may exceed a cost through rounding; so much can a value be off."""
+"""Share of the largest cost by which a difference may exceed a cost through rounding; a value may be off by this
+much."""
 
 TRIANGLES = 4096
 """Triangles looked at before anything is solved: a cost that is far from a metric fails at one of these."""
@@ -47,7 +48,7 @@ def looks_like_metric(cost: NDArray[np.float64]) -> bool:
 
 
 class CancelAndCheck:
-    """As `ExactSharedCost`, for a symmetric cost that looks like a metric: every pair proves its own answer.
+    """Like `ExactSharedCost`, for a symmetric cost that looks like a metric: every pair proves its own answer.
 
     If a cost between A and another set B turns out not to be symmetric, the proof fails, and the pair is solved without
     canceling.

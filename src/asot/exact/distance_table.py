@@ -1,4 +1,4 @@
-"""All distances between the distinct points of a collection, where that costs less than to compute them pair by pair.
+"""All distances between the distinct points of a collection, if that is cheaper than computing them pair by pair.
 
 Words of documents and features in hundreds of dimensions meet again in many pairs, and one matrix product computes
 ‖x‖² + ‖y‖² - 2⟨x, y⟩ three times faster than differences of coordinates are summed. What the formula loses to

@@ -1,10 +1,10 @@
 """Large problems: guess which arcs matter, solve on those, price all arcs, repeat until none improves.
 
-From some hundred nodes on, what the small solver (`simplex`) spends is pricing: every pivot looks at thousands of arcs,
-nearly all of them hopeless. Rough potentials (`first_potentials`) name the ten arcs per node that are near them; a
+From a few hundred nodes on, the small solver (`simplex`) spends its time on pricing: every pivot looks at thousands of
+arcs, nearly all of them useless. Rough potentials (`first_potentials`) name the ten arcs per node that are near them; a
 network simplex (`sparse_tree`) starts from a greedy basis of these arcs and solves the problem on them alone; then all
-n² arcs are priced once, and those that would improve join the list. When there are none the tree is optimal for the
-whole problem, exactly as the small solver's is: the same integers, no tolerance.
+n² arcs are priced once, and those that would improve join the list. When there are none, the tree is optimal for the
+whole problem, just like the small solver's: the same integers, no tolerance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from asot.exact.sparse_tree import add_arc, hang, improve, make_arcs, make_tree,
 from asot.exact.workspace import first_sink, stride_of
 from asot.jit.compiled import at, compiled, inlined, reordered
 
-LARGE = 1000
+LARGE_NODES = 1000
 """Nodes from which a problem is large."""
 
 NARROW = 48
@@ -39,13 +39,13 @@ arcs."""
 
 def may_be_large(p: int, q: int) -> bool:
     """Whether a problem of up to p sources and q sinks may be solved here."""
-    return p + q >= LARGE and min(p, q) >= NARROW
+    return p + q >= LARGE_NODES and min(p, q) >= NARROW
 
 
 @compiled
 def solve_any(ws, p, q, index_bits, stop):
-    """As `simplex.solve_block`, whichever way is faster for the size."""
-    if p + q >= LARGE and p >= NARROW and q >= NARROW:
+    """Like `simplex.solve_block`, by whichever method is faster for the size."""
+    if p + q >= LARGE_NODES and p >= NARROW and q >= NARROW:
         return _solve_large(ws, p, q, index_bits, stop)
     return solve_block(ws, p, q, index_bits, stop)
 

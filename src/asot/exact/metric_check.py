@@ -22,7 +22,7 @@ TRIANGLES_PER_TILE = 2**25
 def worth_checking(n_anchors: int, n_pairs: int) -> bool:
     """Whether to spend the O(k³) check.
 
-    With fewer pairs than anchors it is cheaper that every pair proves its own answer: see `cancel_and_check`.
+    With fewer pairs than anchors, it is cheaper if every pair proves its own answer: see `cancel_and_check`.
     """
     return n_anchors <= ALWAYS_CHECKED or n_pairs >= n_anchors
 

@@ -1,4 +1,4 @@
-"""Where the original problems are solved: on the CPU, or on GPUs where there are any and the work is worth it."""
+"""Where the original problems are solved: on the CPU, or on GPUs if there are any and the job is large enough."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class ExactSharedCost:
     def solve_trees(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Trees:
         """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is canceled."""
         if not self._cancel:
-            raise ValueError("trees are given for metric costs only, where common mass is canceled")
+            raise ValueError("trees only exist for metric costs, where common mass is canceled")
         c, n, k = self._cost, len(rows), self._nodes
         values, pivots, start = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(n + 1, dtype=np.int64)
         source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
@@ -219,9 +219,9 @@ def _solve_tile_with_trees(  # type: ignore[no-untyped-def]
     A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, scale, size, more_size,
     values, pivots, start, source, sink, mass, potential, stop,
 ):  # fmt: skip
-    """As `_solve_tile`, for metric costs.
+    """Like `_solve_tile`, for metric costs.
 
-    The potential f_u = min over sinks v of C_uv - g_v is 1-Lipschitz whatever the integers made of g.
+    The potential f_u = min over sinks v of C_uv - g_v is 1-Lipschitz no matter how g was rounded.
     """
     k = integer.shape[0]
     ws = make_workspace(k, k, k)

@@ -186,8 +186,8 @@ def _pivot(ws, source, sink, reduced_cost, p, n, width):
 def solve_block(ws, p, q, index_bits, stop):
     """Solve the problem laid out in ``ws``: cost, supply, demand and offsets of p sources and q sinks.
 
-    On return the optimal basis is in ``ws.parent`` and ``ws.flow``. Returns the number of pivots, or -1 when
-    ``stop[0]`` was raised meanwhile.
+    On return the optimal basis is in ``ws.parent`` and ``ws.flow``. Returns the number of pivots, or -1 if ``stop[0]``
+    was raised in the meantime.
     """
     greedy_start(ws, p, q, index_bits)
     if first_sink(p) + q <= 64:

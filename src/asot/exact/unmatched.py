@@ -26,7 +26,8 @@ class Unmatched:
     """The price, where it is the same for all points."""
 
     def check_reach(self, reach: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
-        """Refuse a constant price below half of the largest distance of a pair: other programs mean another number."""
+        """Refuse a constant price below half of the largest distance of a pair: other libraries then compute a
+        different number."""
         if self.constant is None:
             return
         far = reach > 2.0 * self.constant * (1.0 + 1e-12)
@@ -34,9 +35,9 @@ class Unmatched:
             t = int(np.argmax(far))
             raise ValueError(
                 f"unmatched={self.constant:g} is less than half of the largest ground distance between distributions "
-                f"{rows[t]} and {columns[t]} ({reach[t]:.6g}). EnergyFlow and pyemd then match all mass that finds a "
-                "partner, however far, and this definition would leave some of it unmatched: use at least "
-                f"{reach[t] / 2:.6g}, or ask for this definition with the price of every point as an array"
+                f"{rows[t]} and {columns[t]} ({reach[t]:.6g}). EnergyFlow and pyemd then match as much mass as they "
+                "can, however far it has to go, while asot would leave some of it unmatched: use at least "
+                f"{reach[t] / 2:.6g}, or pass the price of every point as an array if that is what you want"
             )
 
 

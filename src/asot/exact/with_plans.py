@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.cuda.solver import ExactCuda, ExactOnDevice, Trees
+from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.shared_cost import ExactSharedCost, solve_with_tree
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import compiled
@@ -137,4 +137,4 @@ class _OnDeviceWithPlans(ExactOnDevice):
     def read_trees(self, pairs: PairSet, start: int, stop: int, trees: tuple[NDArray[Any], ...]) -> TilePlans:
         """Plans and potentials of a tile from its trees, which are on the host now."""
         rows, columns = pairs.indices(start, stop)
-        return self._host.plans_and_potentials(rows, columns, Trees(*trees))
+        return self._host.plans_and_potentials(rows, columns, DeviceTrees(*trees))

@@ -5,7 +5,7 @@ Euclidean distance of prepared points (the squared one, cosine, angles). All oth
 a function, a matrix) become a table over the distinct points of the collection.
 
 Each cost says whether it is *proven* to be a metric. Mass that two distributions have on the same point may stay there
-only if it is; everything else is solved without that short-cut.
+only if it is; everything else is solved without that shortcut.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _looked_up(points: FloatArray, given: dict[str, Any]) -> NDArray[np.float64]
     if matrix is None:
         raise ValueError(
             "metric='precomputed' needs the distances between the points of the vocabulary: pass "
-            "metric_params={'distances': matrix (V, V)}, and points (n, 1) that are places in it"
+            "metric_params={'distances': matrix (V, V)}, and points (n, 1) that are indices into it"
         )
     table = np.asarray(to_float_array(matrix, "distances"), dtype=np.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
@@ -186,7 +186,7 @@ def _looked_up(points: FloatArray, given: dict[str, Any]) -> NDArray[np.float64]
     place = np.asarray(points)[:, 0]
     if points.shape[1] != 1 or (place != np.rint(place)).any() or place.min() < 0 or place.max() >= len(table):
         raise ValueError(
-            "metric='precomputed' reads points (n, 1) that are places in the matrix of distances, whole numbers from "
+            "metric='precomputed' reads points (n, 1) that are indices into the matrix of distances, integers from "
             f"0 to {len(table) - 1}"
         )
     chosen = place.astype(np.int64)

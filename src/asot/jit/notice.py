@@ -1,4 +1,4 @@
-"""A word when compiling takes long: the first call after an installation may compile for half a minute.
+"""A message if compiling takes long: the first call after an installation may compile for half a minute.
 
 numba reports when it starts and stops compiling. If that takes more than a second and someone is watching, one line on
 stderr says what is going on; once in a process is enough.
@@ -16,7 +16,7 @@ from numba.core import event
 PATIENCE = 1.0
 """Seconds of compiling before a word is said."""
 
-WORD = "asot: compiling for this machine, up to half a minute; it is kept for the next time"
+WORD = "asot: compiling for this machine, which takes up to half a minute; the result is cached"
 
 
 class Notice(event.Listener):

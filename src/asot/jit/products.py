@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController
 
 @functools.cache
 def _matrix_products() -> ThreadpoolController:
-    """The thread pools behind NumPy's products; finding them takes longer than many a call."""
+    """The thread pools behind NumPy's products; finding them takes longer than many calls."""
     return ThreadpoolController()
 
 

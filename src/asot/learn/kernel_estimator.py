@@ -33,7 +33,7 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         What to do about negative eigenvalues, as in `asot.kernel`.
     metric, metric_params
         Ground metric, as in `asot.pairwise_exact`.
-    n_jobs, progress
+    device, n_jobs, memory, progress
         As in `asot.pairwise_exact`.
 
     Attributes
@@ -64,14 +64,18 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         psd: str | None = "clip",
         metric: str = "euclidean",
         metric_params: dict[str, Any] | None = None,
+        device: str = "auto",
         n_jobs: int | None = None,
+        memory: int | str | None = None,
         progress: ProgressLike = None,
     ) -> None:
         self.gamma = gamma
         self.psd = psd
         self.metric = metric
         self.metric_params = metric_params
+        self.device = device
         self.n_jobs = n_jobs
+        self.memory = memory
         self.progress = progress
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKernel:
@@ -93,8 +97,8 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         key = key_of("distances", D, E, self.metric, self.metric_params)
         found: NDArray[np.float64] | None = recalled(key)
         if found is None:
-            options: dict[str, Any] = {"metric": self.metric, "metric_params": self.metric_params}
-            found = pairwise_exact(D, E, sink=Dense(), n_jobs=self.n_jobs, progress=self.progress, **options)
+            names = ("metric", "metric_params", "device", "n_jobs", "memory", "progress")
+            found = pairwise_exact(D, E, sink=Dense(), **{name: getattr(self, name) for name in names})
             found.flags.writeable = False
             remember(key, found, found.nbytes)
         return found

@@ -53,7 +53,8 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         Random starts, of which the one with the smallest inertia is kept.
     max_iter : int
         Most steps per start: swaps of a medoid, or rounds of barycenters.
-    n_jobs : int, optional
+    device, n_jobs
+        As in `asot.emd_many`.
     progress : bool, None or callable
         As in `asot.pairwise`: first the distances, then the starts.
     random_state : int, RandomState or None
@@ -88,6 +89,7 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         n_anchors: int | None = None,
         n_init: int = 4,
         max_iter: int = 100,
+        device: str = "auto",
         n_jobs: int | None = None,
         progress: ProgressLike = None,
         random_state: Any = None,
@@ -98,6 +100,7 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         self.n_anchors = n_anchors
         self.n_init = n_init
         self.max_iter = max_iter
+        self.device = device
         self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
@@ -111,10 +114,10 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
             raise ValueError(f"n_samples={len(D)} should be >= n_clusters={count}")
         rng = check_random_state(self.random_state)
         self.space_: AnchorSpace = self._learned_space(D, rng.randint(2**31 - 1))
-        H = self.space_.histograms(D)
+        H = self.space_.histograms(D, device=self.device)
         starts = as_positive_int(self.n_init, "n_init")
         if self.method == "medoids":
-            matrix = emd_many(H, cost=self.space_.cost, n_jobs=self.n_jobs, progress=self.progress, sink=Dense())
+            matrix = self._emd(H, None, Dense(), self.progress)
             runs = self._started(starts, lambda: self._by_medoids(matrix, count, rng))
             _, self.n_iter_, self.medoid_indices_ = min(runs, key=lambda run: run[0])
             self.cluster_centers_ = H[self.medoid_indices_]
@@ -133,7 +136,7 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
     def transform(self, X: Any) -> Float:
         """Distances on the anchors to the centers (N, n_clusters)."""
         check_is_fitted(self, "cluster_centers_")
-        return self._to_centers(self.space_.histograms(self._read(X, reset=False)))
+        return self._to_centers(self.space_.histograms(self._read(X, reset=False), device=self.device))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of the distances to the nearest centers; ``y`` is not used."""
@@ -151,7 +154,9 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
             return fitted_space(self.space, D, seed)
         if self.space is not None:
             raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
-        return fitted_space(KMeansAnchors(as_positive_int(self.n_anchors, "n_anchors"), random_state=seed), D, seed)
+        return fitted_space(
+            KMeansAnchors(as_positive_int(self.n_anchors, "n_anchors"), random_state=seed, device=self.device), D, seed
+        )
 
     def _started(self, starts: int, run: Callable[[], Any]) -> list[Any]:
         """The results of all starts, one after the other, with a progress bar."""
@@ -166,7 +171,12 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
 
     def _to_centers(self, H: Float, centers: Float | None = None) -> Float:
         centers = self.cluster_centers_ if centers is None else centers
-        return np.asarray(emd_many(H, centers, cost=self.space_.cost, n_jobs=self.n_jobs).matrix(), dtype=np.float64)
+        return self._emd(H, centers, Dense(), False)
+
+    def _emd(self, H: Float, centers: Float | None, sink: Dense, progress: ProgressLike) -> Float:
+        return emd_many(
+            H, centers, cost=self.space_.cost, device=self.device, n_jobs=self.n_jobs, progress=progress, sink=sink
+        )
 
     def _by_medoids(self, matrix: Float, count: int, rng: Any) -> tuple[float, int, NDArray[np.int64]]:
         """Swap a medoid for another member as long as that reduces the sum of distances, the best swap each time."""

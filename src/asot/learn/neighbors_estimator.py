@@ -14,6 +14,7 @@ from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
 from asot.learn.recall import key_of, recalled, remember
 from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
+from asot.run.progress import ProgressLike
 from asot.run.result import Neighbors
 from asot.validation import as_choice, as_positive_int
 
@@ -30,7 +31,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         Neighbors of each query, unless a method says otherwise.
     radius : float
         For `radius_neighbors_graph`.
-    space, p, metric, metric_params, unmatched, bounds, n_jobs, memory, random_state
+    space, p, metric, metric_params, unmatched, bounds, device, n_jobs, memory, progress, random_state
         As in `asot.kneighbors`; prices of single points (an array as `unmatched`) only work for searches within the
         fitted collection.
 
@@ -63,8 +64,10 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         metric_params: dict[str, Any] | None = None,
         unmatched: Any = None,
         bounds: str = "auto",
+        device: str = "auto",
         n_jobs: int | None = None,
         memory: int | str | None = None,
+        progress: ProgressLike = None,
         random_state: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -75,8 +78,10 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         self.metric_params = metric_params
         self.unmatched = unmatched
         self.bounds = bounds
+        self.device = device
         self.n_jobs = n_jobs
         self.memory = memory
+        self.progress = progress
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
@@ -142,8 +147,9 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         return (queries[:] if queries is self.collection_ else queries), self.collection_  # two objects: two sets
 
     def _options(self) -> dict[str, Any]:
-        names = ("space", "p", "metric", "metric_params", "unmatched", "bounds", "n_jobs", "memory", "random_state")
-        return {name: getattr(self, name) for name in names}
+        which = ("space", "p", "metric", "metric_params", "unmatched", "bounds")
+        how = ("device", "n_jobs", "memory", "progress", "random_state")
+        return {name: getattr(self, name) for name in which + how}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "collection_")

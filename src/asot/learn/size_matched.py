@@ -29,7 +29,9 @@ def size_matched(
     n_draws: int = 4,
     error: float | str | None = "2%",
     pairs: ArrayLike | None = None,
+    device: str = "auto",
     n_jobs: int | None = None,
+    memory: int | str | None = None,
     progress: ProgressLike = None,
     random_state: Any = None,
 ) -> Distances:
@@ -42,7 +44,7 @@ def size_matched(
         Points drawn from each distribution, by mass, without repetition. Default: the size of the smallest one.
     n_draws : int
         Number of draws to average over.
-    error, pairs, n_jobs, progress
+    error, pairs, device, n_jobs, memory, progress
         As in `pairwise`, for each draw.
     random_state : int, RandomState or None
         Seed of the draws; None is a fixed one.
@@ -74,8 +76,11 @@ def size_matched(
             "ask for fewer, or leave it out"
         )
     rng = np.random.default_rng(as_seed(random_state))
-    options: dict[str, Any] = {"error": error, "pairs": pairs, "n_jobs": n_jobs, "progress": progress}
-    results = [pairwise(_drawn(D, size, rng), **options) for _ in range(n_draws)]
+    draws = (_drawn(D, size, rng) for _ in range(n_draws))
+    results = [
+        pairwise(C, error=error, pairs=pairs, device=device, n_jobs=n_jobs, memory=memory, progress=progress)
+        for C in draws
+    ]
     values, spread = _mean_of(results)
     info = {**results[0].info, "size": size, "n_draws": n_draws}
     return replace(results[0], values=values, error=spread, lower=None, upper=None, info=info, names=(D.ids, D.ids))

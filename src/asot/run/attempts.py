@@ -103,8 +103,8 @@ class Attempts:
         space = self._space
         if space is None or space.proven is space:
             return None
-        A = space.histograms(self._D)
-        B = None if self._E is None else space.histograms(self._E)
+        A = space.histograms(self._D, device="cpu")
+        B = None if self._E is None else space.histograms(self._E, device="cpu")
         return ExactSharedCost(A, B, space.cost, cancel=is_metric(space.cost))
 
     def _share_too_wide(self, calibration: Calibration, sample: ExactSample) -> float:

@@ -77,5 +77,5 @@ def _bounded(call: Call, space: AnchorSpace, reg: Any) -> tuple[Solver, NDArray[
 
 
 def _histograms(call: Call, space: AnchorSpace) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    A = as_histograms(space.histograms(call.D), "A", space.n_anchors)
-    return A, None if call.E is None else as_histograms(space.histograms(call.E), "B", space.n_anchors)
+    A = as_histograms(space.histograms(call.D, device="cpu"), "A", space.n_anchors)
+    return A, None if call.E is None else as_histograms(space.histograms(call.E, device="cpu"), "B", space.n_anchors)

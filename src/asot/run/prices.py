@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asot.bounds.error_bars import LARGE
+from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.run.pairs import PairSet, at_places
@@ -95,7 +95,7 @@ def anchor_pair(k: int, load: Load) -> float:
 
 def bounds_pair(k: int, level: str, load: Load) -> float:
     """Seconds for the bounds of one pair; "auto" means what it means in `asot.bounds.error_bars.make_bounds`."""
-    if level == "points" or (level == "auto" and load.size <= LARGE * k):
+    if level == "points" or (level == "auto" and load.size <= MOST_POINTS_PER_ANCHOR * k):
         return load.points_pair
     return MICRO * (0.2 if level == "radius" else load.size * k * (0.002 + 2e-4 * min(load.dim, 32)))
 

@@ -68,7 +68,7 @@ def test_views_and_files_give_the_same(adata, tmp_path, monkeypatch):
     backed.file.close()
 
 
-def test_what_is_wrong_is_told_at_once(adata):
+def test_what_is_wrong_is_reported_at_once(adata):
     made = Distributions.from_anndata
     for call, message in (
         (lambda: made(adata, "patient"), "obs has no column 'patient'; it has 'sample', 'w', 'type'"),

@@ -104,7 +104,7 @@ def test_features_may_be_a_function():
         Distributions.from_graphs(some_graphs(), features=lambda g: [1.0])
 
 
-def test_what_is_wrong_is_told():
+def test_what_is_wrong_is_reported():
     good, bad = as_data(nx.path_graph(3)), as_data(nx.path_graph(3))
     bad.edge_index = torch.tensor([[0], [7]])
     empty, made = nx.Graph(), Distributions.from_graphs

@@ -27,6 +27,6 @@ def test_ink_is_mass_at_its_pixel():
         (np.array([[[np.nan]]]), "image 0 has the ink nan"),
     ],
 )
-def test_what_is_wrong_is_told(stack, message):
+def test_what_is_wrong_is_reported(stack, message):
     with pytest.raises(ValueError, match=message):
         Distributions.from_images(stack)

@@ -69,7 +69,7 @@ def test_lists_in_columns_are_distributions(kind):
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
-def test_what_is_wrong_with_a_column_is_told(kind):
+def test_what_is_wrong_with_a_column_is_reported(kind):
     make = KINDS[kind]
     for arguments, message in (
         (("patent", ["x"]), "there is no column 'patent'; the columns are 'patient', 'x', 'y', 'w'"),
@@ -88,7 +88,7 @@ def test_what_is_wrong_with_a_column_is_told(kind):
         Distributions.from_table(make({"patient": [], "x": []}), "patient", ["x"])
 
 
-def test_what_is_no_table_is_told():
+def test_what_is_no_table_is_reported():
     with pytest.raises(ValueError, match="table must be a pandas, polars or Arrow table; found ndarray"):
         Distributions.from_table(np.zeros((3, 2)), "a", ["b"])
     with pytest.raises(ValueError, match="the table is lazy; collect it first"):

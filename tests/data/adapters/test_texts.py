@@ -83,7 +83,7 @@ def test_only_the_words_that_occur_are_held():
     assert np.isfinite(asot.pairwise_exact(D[:3]).values).all()
 
 
-def test_what_is_wrong_is_told():
+def test_what_is_wrong_is_reported():
     pandas = pytest.importorskip("pandas")
     from scipy import sparse
 

@@ -156,7 +156,7 @@ def _read_space(space: Any, pooled: Distributions, ground: Ground, random_state:
             "bound through them; leave out the space"
         )
     anchors = fitted_space(space, pooled, random_state).proven
-    radius = float(anchors.radii(pooled).mean())
+    radius = float(anchors.radii(pooled, device="cpu").mean())
     spread = float(anchors.cost.mean()) if anchors.is_euclidean else 0.0
     if radius > spread > 0:
         warnings.warn(
@@ -178,7 +178,9 @@ def _pool_on_anchors(
     memory: int,
 ) -> DualPool:
     """Potentials of transport between histograms on anchors, extended from the anchors to the points."""
-    on_anchors = sparse_histograms(Distributions.from_weights(anchors.histograms(pooled), anchors.anchors))
+    on_anchors = sparse_histograms(
+        Distributions.from_weights(anchors.histograms(pooled, device="cpu"), anchors.anchors)
+    )
     support: NDArray[np.float64] = np.ldexp(np.asarray(on_anchors.points, dtype=np.float64), -ground.exponent)
     source = ExactPoints(on_anchors, Ground(support, ground.code, ground.order, ground.exponent, ground.name))
     pool, _ = dual_pool(histograms, ground, source, support, seed, n_jobs, memory)

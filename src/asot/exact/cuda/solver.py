@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.cuda.tables import Geometry, KernelPlan, lanes_plan, node_cost, node_masses, warp_plan
+from asot.exact.cuda.tables import KernelPlan, Launch, lanes_plan, node_cost, node_masses, warp_plan
 from asot.jit.cuda import load
 from asot.run.gpu_pairs import pair_arguments
 from asot.run.pairs import PairSet
@@ -27,7 +27,7 @@ BYTES_PER_PAIR = 32  # value, status, pivots; and two indices where pairs are li
 MOST_PAIRS, LEAST_PAIRS = 2**24, 2**12
 
 
-class Trees(NamedTuple):
+class DeviceTrees(NamedTuple):
     """Optimal trees of the P pairs of a tile, one row per pair and one column per node; CuPy or NumPy arrays.
 
     For a metric cost a node is an anchor; otherwise the sources come first, and then the sinks.
@@ -84,7 +84,7 @@ class ExactCuda:
     def on(self, device: int) -> ExactOnDevice:
         return ExactOnDevice(self, device)
 
-    def geometry(self, shared_memory: int) -> Geometry:
+    def geometry(self, shared_memory: int) -> Launch:
         """How to launch the kernel, given the bytes of shared memory that a block may have on a GPU.
 
         Where they are too few for the kernel planned, the masses are laid out anew for the other one.
@@ -100,7 +100,9 @@ class ExactCuda:
         if self._B is not self._A or not self._cancel:
             self.column_masses = node_masses(self._B, plan, first=0 if self._cancel else self._shape[0])
 
-    def plans_and_potentials(self, rows: NDArray[np.int64], columns: NDArray[np.int64], trees: Trees) -> TilePlans:
+    def plans_and_potentials(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], trees: DeviceTrees
+    ) -> TilePlans:
         """Plans and potentials of the pairs (rows[t], columns[t]) from their trees (NumPy arrays).
 
         Potentials are known on the tree; a c-transform carries them to all nodes and keeps them feasible.
@@ -160,12 +162,12 @@ class ExactOnDevice:
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         return self._solve(pairs, start, stop, self._no_trees)
 
-    def solve_with_trees(self, pairs: PairSet, start: int, stop: int) -> tuple[DeviceSolution, Trees]:
+    def solve_with_trees(self, pairs: PairSet, start: int, stop: int) -> tuple[DeviceSolution, DeviceTrees]:
         """As `solve`, and the optimal trees, from which `ExactCuda.plans_and_potentials` reads what they say."""
         trees = _room_for_trees(stop - start, self._plan.n_nodes)
         return self._solve(pairs, start, stop, trees), trees
 
-    def _solve(self, pairs: PairSet, start: int, stop: int, trees: Trees) -> DeviceSolution:
+    def _solve(self, pairs: PairSet, start: int, stop: int, trees: DeviceTrees) -> DeviceSolution:
         import cupy
 
         count = stop - start
@@ -185,8 +187,8 @@ class ExactOnDevice:
         return solution
 
 
-def _room_for_trees(n_pairs: int, n_nodes: int) -> Trees:
+def _room_for_trees(n_pairs: int, n_nodes: int) -> DeviceTrees:
     import cupy
 
     shape = (n_pairs, n_nodes)
-    return Trees(cupy.empty(shape), cupy.empty(shape, dtype=np.int16), cupy.empty(shape))
+    return DeviceTrees(cupy.empty(shape), cupy.empty(shape, dtype=np.int16), cupy.empty(shape))

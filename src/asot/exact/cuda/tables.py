@@ -137,7 +137,7 @@ def arc_masks(cost: NodeCost, n_words: int) -> NDArray[np.uint32]:
     return masks.astype(np.uint32).reshape(cost.n_nodes, n_words)
 
 
-class Geometry(NamedTuple):
+class Launch(NamedTuple):
     """How a kernel is compiled and launched on a GPU: one block for each of its multiprocessors."""
 
     threads: int
@@ -174,13 +174,13 @@ class KernelPlan:
         """Whether a block can have a warp, given the bytes of shared memory that a block may have."""
         return (self.table_bytes if self.needs_table else 0) + self.warp_bytes <= shared_memory
 
-    def geometry(self, shared_memory: int) -> Geometry:
+    def geometry(self, shared_memory: int) -> Launch:
         """As many warps as fit."""
         near = self.needs_table or shared_memory - self.table_bytes >= ENOUGH_WARPS * self.warp_bytes
         table_bytes = self.table_bytes if near else 0
         warps = min(self.most_warps, (shared_memory - table_bytes) // self.warp_bytes)
         defines = self.defines | {"TABLE_BYTES": table_bytes, "WARP_BYTES": self.warp_bytes, "THREADS": 32 * warps}
-        return Geometry(32 * warps, table_bytes + warps * self.warp_bytes, defines)
+        return Launch(32 * warps, table_bytes + warps * self.warp_bytes, defines)
 
 
 def lanes_plan(cost: NodeCost) -> KernelPlan:
