@@ -206,7 +206,7 @@ def test_what_is_not_done_is_not_a_number(path):
         ({"sink": TopK(3)}, "n_neighbors was None and is now 3"),
         ({"dtype": "float32"}, "fields"),
     ],
-    ids=str,
+    ids=["other inputs", "another cost", "fewer rows", "another sink", "another precision"],
 )
 def test_another_call_is_refused_with_the_difference(path, change, says):
     asot.emd_many(A, cost=COST, sink=Store(path))
