@@ -36,6 +36,7 @@ def run(options: Options) -> Report:
         if not record.equal:
             raise DisagreementError(f"{record.harm}: the resumed result differs, or nothing was said: {record.said!r}")
         rows.append([record.harm, str(record.times), "equal", f"{time.perf_counter() - started:.0f} s", record.said])
+        print(" | ".join(rows[-1]), flush=True)
     return Report(
         "faults",
         "Harm done to stored runs",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import os
 import pickle
 import re
@@ -107,6 +109,20 @@ def fail_at_three(item, stop):
 def test_plans_stay_in_this_process(expected):
     with joblib.parallel_config(backend="loky", n_jobs=2):
         assert len(asot.emd_many(A[:5], cost=COST, plans=True).plans) == 10
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, concurrent.futures.CancelledError])
+def test_a_scheduler_that_is_lost_is_told(error, monkeypatch):
+    def lost(self, tasks):
+        yield 0
+        raise error
+
+    monkeypatch.setattr(Cluster, "_answers", lost)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        answers = active_cluster().map(fail_at_three, range(8))
+        assert next(answers) == 0
+        with pytest.raises(ConnectionError, match=r"scheduler \(loky\) is lost with 7 tasks to go"):
+            next(answers)
 
 
 class Dies:

@@ -62,7 +62,12 @@ class Cluster:
                         waiting.pop(0)
                         deaths = 0
                         yield answer
-                except Exception as error:
+                except BaseException as error:  # asyncio's CancelledError is no Exception
+                    if _is_loss(error):
+                        raise ConnectionError(
+                            f"the connection to the scheduler ({self.name}) is lost with {len(waiting)} tasks to go; "
+                            "start it again and make the same call: what is in a store stays there"
+                        ) from error
                     deaths += 1
                     if not _is_death(error) or deaths > MOST_DEATHS:
                         raise
@@ -137,6 +142,11 @@ def _version() -> str:
     return __version__
 
 
-def _is_death(error: Exception) -> bool:
+def _is_death(error: BaseException) -> bool:
     """Whether a worker process died, as opposed to the work failing."""
     return type(error).__name__ in ("TerminatedWorkerError", "BrokenProcessPool")
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether whoever gives out the tasks is gone: Dask then cancels what it was asked for."""
+    return type(error).__name__ in ("CancelledError", "FutureCancelledError", "CommClosedError")
