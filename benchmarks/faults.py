@@ -5,6 +5,7 @@ The tests run the same functions, shorter (`tests/run/cluster_faults.py`).
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,18 +16,18 @@ from tests.run import cluster_faults as faults
 
 def run(options: Options) -> Report:
     """Do harm of every kind, and report it; a result that is not equal is an error."""
-    many, some = (2, 1) if options.quick else (20, 10)
+    many, some, few = (2, 1, 1) if options.quick else (20, 10, 5)
     kinds: list[Callable[[], faults.Record]] = [
         partial(faults.kill_callers, many),
-        partial(faults.kill_callers, some, job="search"),
+        partial(faults.kill_callers, few, job="search"),
         partial(faults.kill_workers, some),
         faults.kill_scheduler,
-        partial(faults.two_callers, some // 2 or 1),
+        partial(faults.two_callers, few),
         faults.full_disk,
         faults.read_only,
-        partial(faults.torn_chunks, some),
-        partial(faults.flipped_bits, some),
-        partial(faults.jumping_clock, some // 2 or 1),
+        partial(faults.torn_chunks, few),
+        partial(faults.flipped_bits, few),
+        partial(faults.jumping_clock, few),
         faults.other_version,
     ]
     rows = []
@@ -35,7 +36,8 @@ def run(options: Options) -> Report:
         record = kind()
         if not record.equal:
             raise DisagreementError(f"{record.harm}: the resumed result differs, or nothing was said: {record.said!r}")
-        rows.append([record.harm, str(record.times), "equal", f"{time.perf_counter() - started:.0f} s", record.said])
+        said = re.sub(r"/\S*/run\.zarr", "run.zarr", record.said)  # without the folders of this machine
+        rows.append([record.harm, str(record.times), "equal", f"{time.perf_counter() - started:.0f} s", said])
         print(" | ".join(rows[-1]), flush=True)
     return Report(
         "faults",
