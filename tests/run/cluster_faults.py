@@ -103,6 +103,12 @@ def last_line(text):
     return (text.strip().splitlines() or [""])[-1]
 
 
+def error_line(text):
+    """The error of the caller itself; Dask may have more to say when the process ends."""
+    own = [line for line in text.splitlines() if line.startswith("ConnectionError: the connection to the scheduler")]
+    return (own or [last_line(text)])[-1]
+
+
 def environment():
     source = str(Path(__file__).parents[2] / "src")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
@@ -348,7 +354,7 @@ def kill_scheduler(n=3000):
                 time.sleep(0.005)
             before = len(chunks(path))
             os.kill(scheduler.pid, signal.SIGKILL)
-            said = last_line(caller.communicate(timeout=120)[1])
+            said = error_line(caller.communicate(timeout=120)[1])
         finally:
             for process in (caller, scheduler, *workers):
                 process.kill()

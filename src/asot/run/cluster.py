@@ -87,8 +87,9 @@ class Cluster:
             finally:
                 answers.close()
         else:
-            for start in range(0, len(tasks), 2 * self.jobs):
-                yield from Parallel(**common)(delayed(run_task)(task) for task in tasks[start : start + 2 * self.jobs])
+            with Parallel(**common) as parallel:  # one pool for all: Ray takes seconds to start one
+                for start in range(0, len(tasks), 4 * self.jobs):
+                    yield from parallel(delayed(run_task)(task) for task in tasks[start : start + 4 * self.jobs])
 
     def _write(self, contents: bytes) -> Path:
         folder = self.folder or os.environ.get("JOBLIB_TEMP_FOLDER") or tempfile.gettempdir()
