@@ -22,6 +22,7 @@ NAMES = (
     "faults",
     "edges",
     "neighbors",
+    "adapters",
     "documents",
     "every_distance",
     "errorbars",

@@ -101,7 +101,8 @@ def cli(debug: bool) -> None:
     """All Wasserstein distances within a collection of distributions.
 
     A COLLECTION is an .npz file with arrays points (n, d), offsets (N + 1) and optionally masses (n) and ids (N), or a
-    .csv or .parquet table with one row per point: id, coordinates, optionally mass.
+    .csv or .parquet table with one row per point: id, coordinates, optionally mass. Or an .h5ad file of cells, with
+    --groupby; or a folder of .csv, .npy or .graphml files, one per distribution.
     """
 
 

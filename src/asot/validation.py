@@ -65,6 +65,15 @@ def _has_buffer(values: Any) -> bool:
     return True
 
 
+def can_be_walked(values: Any) -> bool:
+    """Whether a value is something with entries."""
+    try:
+        iter(values)
+    except TypeError:
+        return False
+    return True
+
+
 def _refuse_masked(values: Any, name: str) -> None:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         count = int(np.ma.getmaskarray(values).sum())

@@ -13,7 +13,7 @@ from asot.commands import options
 def convert(collection: str, output: str) -> None:
     """Write a COLLECTION in another format.
 
-    Example: asot convert patients.csv -o patients.npz
+    Example: asot convert cells.h5ad --groupby patient -o patients.npz
     """
     from asot.data.files import save_collection
 

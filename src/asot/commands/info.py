@@ -24,6 +24,10 @@ def _describe(path: str) -> str:
     from asot.run.distance_files import load_distances
 
     suffix = Path(path).suffix.lower()
+    if suffix == ".h5ad":
+        from asot.data.foreign_files import describe_h5ad
+
+        return describe_h5ad(path)
     if suffix == ".npy":
         return _describe_matrix(path)
     if suffix == ".csv":

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from asot.data.distributions import Distributions
 
-collection = click.argument("collection", type=click.Path())
+Command = TypeVar("Command", bound=Callable[..., Any])
+_READING = "asot.reading"
+"""Where the context keeps how collections are read."""
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """A callback: how to read collections is for `load`, not for the commands."""
+    if value is not None:
+        ctx.meta.setdefault(_READING, {})[param.name] = value
+
+
+def how_to_read(command: Command) -> Command:
+    """The options of a command that reads collections."""
+    for flag, words in (
+        ("--attributes", "Of a folder of graphs: the node attribute to begin with.  [default: all nodes begin alike]"),
+        ("--use-rep", "Of an .h5ad file: where cells lie, a key of obsm or layers, or X.  [default: X_pca]"),
+        ("--groupby", "Of an .h5ad file: the column of obs that names the sample of a cell."),
+    ):
+        command = click.option(flag, help=words, callback=_remember, expose_value=False)(command)
+    return command
+
+
+def collection(command: Command) -> Command:
+    """The argument COLLECTION, and the options that say how to read it."""
+    return click.argument("collection", type=click.Path())(how_to_read(command))
+
+
 other = click.argument("other", type=click.Path(), required=False)
 optional_output = click.option(
     "-o",
@@ -113,15 +140,27 @@ def _same_file(first: str, second: str) -> bool:
 
 
 def load(path: str) -> Distributions:
-    """The collection that a file holds."""
+    """The collection that a file or a folder holds."""
     from asot.data.files import load_collection
 
-    return load_collection(path)
+    how: dict[str, str] = click.get_current_context().meta.get(_READING, {})
+    return load_collection(path, **how)
 
 
 def load_both(path: str, other: str | None) -> tuple[Distributions, Distributions | None]:
-    """One collection, or two."""
-    return load(path), None if other is None else load(other)
+    """One collection, or two; graphs of both are read together, so that their labels have the same columns."""
+    if other is None:
+        return load(path), None
+    if not (os.path.isdir(path) and os.path.isdir(other)):
+        return load(path), load(other)
+    from asot.data.foreign_files import folder_files, load_graphs
+
+    first, second = folder_files(path), folder_files(other)
+    if not first[0].suffix.lower() == second[0].suffix.lower() == ".graphml":
+        return load(path), load(other)
+    how: dict[str, str] = click.get_current_context().meta.get(_READING, {})
+    both = load_graphs([*first, *second], how.get("attributes"))
+    return both[: len(first)], both[len(first) :]
 
 
 def index_of(D: Distributions, name: str) -> int:

@@ -13,6 +13,7 @@ from asot.commands import options
 @click.argument("distances", type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="The page.  [default: next to the distances, .html]")
 @click.option("--collection", type=click.Path(), help="The collection itself, so that the page can show plans.")
+@options.how_to_read
 @click.option("--labels", type=click.Path(), help="A .csv of id, group: shown by color.")
 @click.option("--title", help="Title of the page.")
 def view(distances: str, output: str | None, collection: str | None, labels: str | None, title: str | None) -> None:

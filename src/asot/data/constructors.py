@@ -254,6 +254,40 @@ class Constructors:
         return cls._on_support(*flatten_images(stack, ids))
 
     @classmethod
+    def from_jets(
+        cls, events: Any, *, coords: str = "hadronic", center: bool = False, ids: Sequence[Any] | None = None
+    ) -> Distributions:
+        """From collider events: a particle is a point (y, φ), and its transverse momentum is the mass.
+
+        Parameters
+        ----------
+        events : array-like (N, M, 3 or 4), list of arrays (n_i, 3 or 4), or awkward array
+            As EnergyFlow has them, filled up with rows of zeros, which are left out; or awkward lists of particles,
+            with the fields pt, y (or rapidity, or eta) and phi, or without names. Further columns, such as particle
+            ids or masses, do not count.
+        coords : {"hadronic", "cartesian"}
+            Columns are (pT, y, φ) or (E, px, py, pz).
+        center : bool
+            Move the mean direction of every event to the origin, as is done to compare jets. Otherwise an azimuth
+            just below π is far from one just above -π, unless the ground metric is "periodic".
+        ids : sequence, optional
+            Names of the events.
+
+        Totals are kept, so the energy mover's distance times R is that with ``unmatched=R``:
+
+        >>> import numpy as np, asot
+        >>> events = np.array([[[5.0, 0.0, 0.1], [0.0, 0.0, 0.0]], [[3.0, 0.0, 0.1], [1.0, 0.4, 0.1]]])
+        >>> D = asot.Distributions.from_jets(events)
+        >>> D.sizes, D.totals
+        (array([1, 2]), array([5., 4.]))
+        >>> asot.pairwise_exact(D, unmatched=1.0).values.round(3)
+        array([1.4])
+        """
+        from asot.data.adapters.jets import flatten_jets
+
+        return cls._taken(*flatten_jets(events, coords, center, ids))
+
+    @classmethod
     def from_diagrams(
         cls, diagrams: Sequence[Any], *, infinity: float | str | None = None, ids: Sequence[Any] | None = None
     ) -> Distributions:

@@ -18,6 +18,9 @@ from asot.data.constructors import Constructors
 from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_masses, read_offsets, read_points
 from asot.validation import FloatArray, as_index, first_false
 
+_BLOCK = 2**18
+"""Points whose masses are scaled at a time."""
+
 
 class UnknownId(KeyError, ValueError):
     """A name that no distribution has, or that several have."""
@@ -308,9 +311,8 @@ def _normalized(masses: Any, offsets: NDArray[np.int64], ids: Any) -> tuple[NDAr
     if masses is None:
         return np.repeat(1.0 / sizes, sizes), np.ones(len(sizes))
     given = read_masses(masses, int(offsets[-1]))
-    finite = np.isfinite(given)
-    if not finite.all():
-        (row,) = first_false(finite)
+    if not (np.isfinite(given.min()) and np.isfinite(given.max())):
+        (row,) = first_false(np.isfinite(given))
         name, place = _owner(row, offsets, ids)
         raise ValueError(f"{name} has the mass {given[row]} at point {place}; masses must be finite")
     if given.min() < 0:
@@ -320,10 +322,16 @@ def _normalized(masses: Any, offsets: NDArray[np.int64], ids: Any) -> tuple[NDAr
     peaks = np.maximum.reduceat(given, starts)
     if not peaks.all():
         raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
-    scaled = given / np.repeat(peaks, sizes)  # first, so that the total neither overflows nor underflows
+    scaled = np.repeat(peaks, sizes)
+    np.divide(given, scaled, out=scaled)  # first, so that the total neither overflows nor underflows
     totals = np.add.reduceat(scaled, starts)
+    step = max(1, int(_BLOCK // sizes.mean()))
+    for first in range(0, len(sizes), step):  # in blocks, so that no second column is in memory
+        some = slice(first, first + step)
+        own = slice(int(offsets[first]), int(offsets[min(first + step, len(sizes))]))
+        scaled[own] /= np.repeat(totals[some], sizes[some])
     with np.errstate(over="ignore"):  # a total beyond float64 becomes inf
-        return scaled / np.repeat(totals, sizes), peaks * totals
+        return scaled, peaks * totals
 
 
 def as_distributions(values: Any) -> Distributions:

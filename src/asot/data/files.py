@@ -1,11 +1,12 @@
 """Reading and writing collections, anchor spaces and distances.
 
-The file extension decides the format. See `asot.data.npz` for how arrays are read safely and written atomically, and
-`asot.data.tabular` for CSV and Parquet.
+The file extension decides the format. See `asot.data.npz` for how arrays are read safely and written atomically,
+`asot.data.tabular` for CSV and Parquet, and `asot.data.foreign_files` for the files of other programs.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
+from asot.data.foreign_files import load_folder, load_h5ad
 from asot.data.npz import (
     PathLike,
     atomic_write,
@@ -47,7 +49,9 @@ COLLECTION_SUFFIXES = (".npz", ".csv", ".parquet")
 # --------------------------------------------------------------------------------------------------------- collections
 
 
-def load_collection(path: PathLike) -> Distributions:
+def load_collection(
+    path: PathLike, *, groupby: str | None = None, use_rep: str | None = None, attributes: str | None = None
+) -> Distributions:
     """Read a collection of distributions; the file extension decides the format.
 
     ``.npz``
@@ -57,6 +61,13 @@ def load_collection(path: PathLike) -> Distributions:
         is optional, every other column is a coordinate. Ids stay strings; lines with the same id need not be adjacent.
     ``.parquet``
         The same columns; ids keep their type. Needs pyarrow: ``pip install asot[tables]``.
+    ``.h5ad``
+        Cells: `groupby` names the column of obs with their samples, `use_rep` where they lie ("X_pca" by default), as
+        in `Distributions.from_anndata`. Needs anndata: ``pip install asot[cells]``.
+    a folder
+        One distribution per file, with the name of the file as its id: ``.npy`` arrays (n, d); ``.csv`` tables of
+        coordinates, optionally with a column ``mass``; or ``.graphml`` graphs, whose nodes begin with `attributes`, as
+        in `Distributions.from_graphs`. Graphs need networkx.
 
     >>> import tempfile, pathlib
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "cells.csv"
@@ -65,13 +76,22 @@ def load_collection(path: PathLike) -> Distributions:
     Distributions: 2 distributions of 1 to 2 points (mean 1.5, 3 in all) in 2 dimensions, float64
     """
     suffix = Path(path).suffix.lower()
+    if suffix != ".h5ad" and (groupby is not None or use_rep is not None):
+        raise ValueError(f"groupby and use_rep belong to .h5ad files; {path} is none")
+    if attributes is not None and not os.path.isdir(path):
+        raise ValueError(f"attributes belongs to a folder of .graphml files; {path} is none")
+    if os.path.isdir(path):
+        return load_folder(path, attributes)
+    if suffix == ".h5ad":
+        return load_h5ad(path, groupby, "X_pca" if use_rep is None else use_rep)
     if suffix == ".npz":
         return _load_npz_collection(path)
     if suffix == ".csv":
         return load_csv(path)
     if suffix == ".parquet":
         return load_parquet(path)
-    raise ValueError(f"cannot read a collection from {path}: its name must end in {_one_of(COLLECTION_SUFFIXES)}")
+    known = _one_of([*COLLECTION_SUFFIXES, ".h5ad"])
+    raise ValueError(f"cannot read a collection from {path}: its name must end in {known}, or it must be a folder")
 
 
 def save_collection(collection: Distributions, path: PathLike) -> None:

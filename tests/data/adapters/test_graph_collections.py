@@ -133,7 +133,7 @@ def test_what_is_wrong_is_reported():
         (lambda: made([good], features="wl", eps=1.0), "eps only applies to features='sum'"),
         (
             lambda: made([as_data(nx.path_graph(2), np.full((2, 1), np.nan))]),
-            "'x' is nan at node 0",
+            "graph 0: 'x' is nan at node 0",
         ),
     ):
         with pytest.raises(ValueError, match=message):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.reading import label_of
-from asot.validation import to_float_array
+from asot.validation import can_be_walked, to_float_array
 
 
 def read_diagrams(
@@ -28,6 +28,8 @@ def read_diagrams(
     """Points (n_i, 2) and masses (n_i,) of every diagram."""
     if infinity is not None and infinity != "drop" and not _is_number(infinity):
         raise ValueError(f"infinity must be None, 'drop' or a finite number; found {infinity!r}")
+    if isinstance(diagrams, (str, bytes, dict)) or not can_be_walked(diagrams):
+        raise ValueError(f"diagrams must be a list of arrays (n, 2); found {type(diagrams).__name__}")
     points = [_read_one(i, diagram, infinity, ids) for i, diagram in enumerate(diagrams)]
     return points, [np.ones(len(own)) for own in points]
 

@@ -1,31 +1,20 @@
 """Collections of graphs, from networkx and PyTorch Geometric: read into flat arrays once, then given features.
 
-Reading is separate from computing features. Whatever the library, a collection of graphs becomes the flat arrays of
-`FlatGraphs`; a PyTorch Geometric data set already holds them. Computing the features then takes one sparse product per
-round for all graphs together.
+Whatever the library, a collection of graphs becomes the flat arrays of `FlatGraphs`. A PyTorch Geometric data set
+already holds them, and none of it is copied. Features are computed in `asot.data.adapters.surroundings`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.adapters.graphs import as_eps, as_rounds, one_hot_of_any
-from asot.validation import FloatArray, as_choice, first_false, refuse_what_cannot_fit, to_array, to_float_array
-
-
-@dataclass(frozen=True)
-class FlatGraphs:
-    """n nodes in N graphs, one graph after the other, and m listed edges."""
-
-    offsets: NDArray[np.int64]  # (N + 1,)
-    start: FloatArray  # (n, d) what nodes start with
-    edges: NDArray[np.int64]  # (2, m) nodes from 0 over the whole collection
-    weights: NDArray[Any] | None  # (m,)
+from asot.data.adapters.surroundings import FlatGraphs, aggregated, labels_of_neighborhoods
+from asot.validation import FloatArray, as_choice, can_be_walked, first_false, to_array, to_float_array
 
 
 def flatten_graphs(
@@ -43,18 +32,17 @@ def flatten_graphs(
     steps, extra = as_rounds(rounds), as_eps(eps)
     if extra and kind != "sum":
         raise ValueError(f"eps only applies to features='sum'; with {kind!r} leave it at 0")
+    if kind == "wl" and edge_weight is not None:
+        raise ValueError("features='wl' counts neighbors and does not use edge_weight")
     flat = read_graphs(graphs, attributes, edge_weight)
+    _check_finite(flat, attributes or "x")
     if kind == "wl":
-        if flat.weights is not None:
-            raise ValueError("features='wl' counts neighbors and does not use edge_weight")
-        return _labels_of_neighborhoods(flat, steps), flat.offsets
-    return _aggregated(flat, steps, kind, extra), flat.offsets
+        return labels_of_neighborhoods(flat, steps), flat.offsets
+    return aggregated(flat, steps, kind, extra), flat.offsets
 
 
 def read_graphs(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     """The flat arrays of graphs of any of the libraries."""
-    if isinstance(graphs, FlatGraphs):
-        return graphs
     if hasattr(graphs, "node_labels") and hasattr(graphs, "graph"):
         return _of_tu(graphs, attributes, edge_weight)
     if hasattr(graphs, "slices") and hasattr(graphs, "_data"):
@@ -73,7 +61,7 @@ def read_graphs(graphs: Any, attributes: str | None, edge_weight: str | None) ->
 
 
 def _as_list(graphs: Any) -> list[Any]:
-    if isinstance(graphs, (str, bytes)) or not (hasattr(graphs, "__iter__") or hasattr(graphs, "__getitem__")):
+    if isinstance(graphs, (str, bytes)) or not can_be_walked(graphs):
         raise ValueError(f"graphs must be a list of graphs or a data set; found {type(graphs).__name__}")
     listed = list(graphs)
     if not listed:
@@ -107,14 +95,14 @@ def _of_data_set(graphs: Any, attributes: str | None, edge_weight: str | None) -
     edge_start = np.asarray(to_array(slices["edge_index"], "slices"), dtype=np.int64)
     if key is not None:
         offsets = np.asarray(to_array(slices[key], "slices"), dtype=np.int64)
+        if not np.array_equal(offsets, to_array(slices.get("x", offsets), "slices")):
+            raise ValueError(f"{key!r} has not a row for every node, as 'x' has")
     else:
         sizes = getattr(data, "num_nodes", None)
         offsets = np.concatenate([[0], np.cumsum(np.asarray(sizes if isinstance(sizes, list) else [sizes]))])
     _check_sizes(offsets)
-    shifted = ends + np.repeat(offsets[:-1], np.diff(edge_start))
-    _check_ends(shifted, offsets, np.repeat(np.arange(len(offsets) - 1), np.diff(edge_start)))
     start = np.ones((int(offsets[-1]), 1)) if key is None else _node_values(data[key], key)
-    return FlatGraphs(offsets, start, shifted, _edge_values(data, edge_weight, "the data set"))
+    return FlatGraphs(offsets, start, ends, edge_start, _edge_values(data, edge_weight, "the data set"))
 
 
 def _of_batch(batch: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
@@ -122,10 +110,8 @@ def _of_batch(batch: Any, attributes: str | None, edge_weight: str | None) -> Fl
     _check_sizes(offsets)
     key = _node_key(batch, attributes)
     ends = _edge_index(batch, "the batch")
-    owner = np.searchsorted(offsets, ends[0], side="right") - 1
-    _check_ends(ends, offsets, owner)
     start = np.ones((int(offsets[-1]), 1)) if key is None else _node_values(batch[key], key)
-    return FlatGraphs(offsets, start, ends, _edge_values(batch, edge_weight, "the batch"))
+    return _by_graph(offsets, start, ends, _edge_values(batch, edge_weight, "the batch"))
 
 
 def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
@@ -140,6 +126,8 @@ def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | 
         if key is not None and getattr(data, key, None) is None:
             raise ValueError(f"graph {number} has no {key!r}, but graph 0 has")
         block = np.ones((int(data.num_nodes or 0), 1)) if key is None else _node_values(data[key], key)
+        if key not in (None, "x") and len(block) != data.num_nodes:
+            raise ValueError(f"graph {number} has {data.num_nodes} nodes, but {key!r} has {len(block)} rows")
         if starts and block.shape[1] != starts[0].shape[1]:
             raise ValueError(f"graph {number} has {block.shape[1]} features per node, not {starts[0].shape[1]}")
         starts.append(block)
@@ -150,10 +138,9 @@ def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | 
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     _check_sizes(offsets)
     counts = [part.shape[1] for part in ends]
-    shifted = np.concatenate(ends, axis=1) + np.repeat(offsets[:-1], counts)
-    _check_ends(shifted, offsets, np.repeat(np.arange(len(sizes)), counts))
+    edge_start = np.concatenate([[0], np.cumsum(counts)])
     joined = np.concatenate([np.asarray(part) for part in weights]) if edge_weight is not None else None
-    return FlatGraphs(offsets, np.concatenate(starts), shifted, joined)
+    return FlatGraphs(offsets, np.concatenate(starts), np.concatenate(ends, axis=1), edge_start, joined)
 
 
 def _node_key(data: Any, attributes: str | None) -> str | None:
@@ -186,7 +173,7 @@ def _edge_values(data: Any, edge_weight: str | None, what: str) -> NDArray[Any] 
         raise ValueError(f"{what} has no edge attribute {edge_weight!r}")
     weights = to_float_array(values, edge_weight)
     weights = weights[:, 0] if weights.ndim == 2 and weights.shape[1] == 1 else weights
-    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
+    if weights.shape != (data.edge_index.shape[1],) or not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(f"the {edge_weight!r} of {what} must be one finite number ≥ 0 for every edge")
     return weights
 
@@ -199,12 +186,13 @@ def _of_networkx(listed: list[Any], attributes: str | None, edge_weight: str | N
     ends: list[tuple[int, int]] = []
     weights: list[float] = []
     sizes: list[int] = []
+    ends_so_far = [0]
     for number, graph in enumerate(listed):
         if not hasattr(graph, "nodes") or not hasattr(graph, "is_directed"):
             raise ValueError(f"graph {number} is a {type(graph).__name__}, but graph 0 is from networkx")
         if graph.is_directed():
             raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if directions do not matter")
-        place = {node: len(values) + i for i, node in enumerate(graph.nodes)}
+        place = {node: i for i, node in enumerate(graph.nodes)}
         values.extend(1.0 if attributes is None else _of_node(graph, node, attributes, number) for node in place)
         sizes.append(len(place))
         for a, b, weight in graph.edges(data=1 if edge_weight is None else edge_weight):
@@ -213,11 +201,12 @@ def _of_networkx(listed: list[Any], attributes: str | None, edge_weight: str | N
                 if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
                     raise ValueError(f"graph {number}: the {edge_weight!r} of edge ({a!r}, {b!r}) is {weight!r}")
                 weights.append(float(weight))
+        ends_so_far.append(len(ends))
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     _check_sizes(offsets)
     start = np.ones((len(values), 1)) if attributes is None else _start_of_values(values, attributes)
     edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    return FlatGraphs(offsets, start, edges, None if edge_weight is None else np.array(weights))
+    return FlatGraphs(offsets, start, edges, np.array(ends_so_far), None if edge_weight is None else np.array(weights))
 
 
 def _of_node(graph: Any, node: Any, name: str, number: int) -> Any:
@@ -249,20 +238,41 @@ def _of_tu(graphs: Any, attributes: str | None, edge_weight: str | None) -> Flat
     order = np.argsort(graphs.graph, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return FlatGraphs(offsets, graphs.start(attributes)[order], rank[graphs.edges.T], None)
+    return _by_graph(offsets, graphs.start(attributes)[order], rank[graphs.edges.T], None)
 
 
-# ------------------------------------------------------------------------------------------------------------- features
+def _by_graph(
+    offsets: NDArray[np.int64], start: FloatArray, ends: NDArray[np.int64], weights: NDArray[Any] | None
+) -> FlatGraphs:
+    """From edges (2, m) in any order whose ends are numbered over the whole collection."""
+    inside = ((ends >= 0) & (ends < offsets[-1])).all(axis=0)
+    if not inside.all():
+        a, b = ends[:, int(np.argmin(inside))]
+        raise ValueError(f"there is an edge ({a}, {b}), but nodes are numbered 0 to {offsets[-1] - 1:,}")
+    owner = np.searchsorted(offsets, ends[0], side="right") - 1  # (m,)
+    if np.any(owner[1:] < owner[:-1]):
+        order = np.argsort(owner, kind="stable")
+        owner, ends, weights = owner[order], ends[:, order], None if weights is None else weights[order]
+    edge_start = np.searchsorted(owner, np.arange(len(offsets)))
+    return FlatGraphs(offsets, start, ends - offsets[owner], edge_start, weights)
+
+
+# --------------------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_start(start: FloatArray, name: str) -> FloatArray:
     if start.ndim != 2 or 0 in start.shape:
         raise ValueError(f"{name!r} must hold one row of numbers per node; found shape {start.shape}")
-    finite = np.isfinite(start)
-    if not finite.all():
-        node, column = first_false(finite)
-        raise ValueError(f"{name!r} is {start[node, column]} at node {node}; features must be finite")
     return start
+
+
+def _check_finite(flat: FlatGraphs, name: str) -> None:
+    if np.isfinite(flat.start.min()) and np.isfinite(flat.start.max()):
+        return
+    node, column = first_false(np.isfinite(flat.start))
+    number = int(np.searchsorted(flat.offsets, node, side="right")) - 1
+    place = node - int(flat.offsets[number])
+    raise ValueError(f"graph {number}: {name!r} is {flat.start[node, column]} at node {place}; features must be finite")
 
 
 def _check_sizes(offsets: NDArray[np.int64]) -> None:
@@ -270,76 +280,3 @@ def _check_sizes(offsets: NDArray[np.int64]) -> None:
     if len(sizes) == 0 or sizes.min() == 0:
         number = int(np.argmin(sizes)) if len(sizes) else 0
         raise ValueError(f"graph {number} has no nodes; drop it, a distribution needs at least one point")
-
-
-def _check_ends(ends: NDArray[np.int64], offsets: NDArray[np.int64], owner: NDArray[np.int64]) -> None:
-    inside = ((ends >= offsets[owner]) & (ends < offsets[owner + 1])).all(axis=0)
-    if not inside.all():
-        edge = int(np.argmin(inside))
-        number = int(owner[edge])
-        a, b = ends[:, edge] - offsets[number]
-        size = int(np.diff(offsets)[number])
-        raise ValueError(f"graph {number} has an edge ({a}, {b}), but its nodes are numbered 0 to {size - 1}")
-
-
-def _neighbors(flat: FlatGraphs, dtype: Any) -> Any:
-    """The symmetric matrix (n, n) of weights; an edge that is listed twice, in either direction, counts once."""
-    from scipy import sparse
-
-    n = len(flat.start)
-    weights = np.ones(flat.edges.shape[1], dtype) if flat.weights is None else flat.weights.astype(dtype)
-    listed = sparse.csr_array((weights, (flat.edges[0], flat.edges[1])), shape=(n, n))
-    if flat.weights is None:
-        both = listed + listed.T
-        both.data[:] = 1.0
-        return both
-    once = sparse.coo_array((weights, (flat.edges[0], flat.edges[1])), shape=(n, n))
-    order = np.lexsort((once.data, once.col, once.row))  # of parallel edges the heaviest counts
-    row, column, weight = once.row[order], once.col[order], once.data[order]
-    last = np.ones(len(row), dtype=np.bool_)
-    last[:-1] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
-    single = sparse.csr_array((weight[last], (row[last], column[last])), shape=(n, n))
-    return single.maximum(single.T)
-
-
-def _aggregated(flat: FlatGraphs, rounds: int, kind: str, eps: float) -> FloatArray:
-    """(n, (rounds + 1) d): what nodes start with and the result of every round."""
-    x = flat.start
-    n, d = x.shape
-    size = n * (rounds + 1) * d * x.itemsize
-    refuse_what_cannot_fit(size, f"features of {n:,} nodes", "use fewer rounds, fewer graphs or float32")
-    found = np.empty((n, (rounds + 1) * d), x.dtype)
-    found[:, :d] = x
-    if rounds == 0:
-        return found
-    neighbors = _neighbors(flat, x.dtype)
-    degree = np.asarray(neighbors.sum(axis=1), dtype=x.dtype).reshape(n, 1)
-    for r in range(1, rounds + 1):
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            around = neighbors @ x
-            if kind == "sum":
-                x = x.dtype.type(1.0 + eps) * x + around
-            else:  # a node without neighbors keeps its features
-                x = np.where(degree > 0, (x + around / degree) * x.dtype.type(0.5), x)
-        if not np.isfinite(x).all():
-            raise ValueError(f"features overflow {x.dtype} in round {r} of {rounds}; use fewer rounds")
-        found[:, r * d : (r + 1) * d] = x
-    return found
-
-
-def _labels_of_neighborhoods(flat: FlatGraphs, rounds: int) -> FloatArray:
-    """(n, rounds + 1): after r rounds, two nodes have the same label exactly if they look alike up to r steps away."""
-    neighbors = _neighbors(flat, np.float64)
-    _, label = np.unique(flat.start, axis=0, return_inverse=True)
-    found = np.empty((len(label), rounds + 1))
-    found[:, 0] = label.ravel()
-    owner = np.repeat(np.arange(len(label)), np.diff(neighbors.indptr))
-    for r in range(1, rounds + 1):
-        current = found[:, r - 1].astype(np.int64)
-        order = np.lexsort((current[neighbors.indices], owner))
-        around = current[neighbors.indices][order]
-        place: dict[Any, int] = {}
-        bounds = neighbors.indptr
-        keys = ((current[i], around[bounds[i] : bounds[i + 1]].tobytes()) for i in range(len(current)))
-        found[:, r] = np.fromiter((place.setdefault(key, len(place)) for key in keys), np.float64, len(current))
-    return found

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from asot.data.reading import label_of, own_floats
-from asot.validation import FloatArray, as_choice, first_false, to_array
+from asot.data.reading import label_of
+from asot.validation import FloatArray, as_choice, can_be_walked, first_false, to_array, to_float_array
 
 Flat = tuple[FloatArray, NDArray[Any], NDArray[Any], NDArray[np.float64], Any]
 
@@ -25,6 +25,8 @@ def flatten_texts(
 ) -> Flat:
     """Vectors (V, d) of the words that occur, the index of every word of every document among them, and the rest."""
     as_choice(unknown, "unknown", ("warn", "drop", "raise"))
+    if words is not None and not hasattr(documents, "tocsr") and not _is_array(vectors):
+        raise ValueError("words names the columns of a matrix, or the rows of an array of vectors; here is neither")
     if hasattr(documents, "tocsr"):
         counts, names = _counts_of_matrix(documents, words, vectors)
     else:
@@ -32,7 +34,8 @@ def flatten_texts(
     known, rows = _places(vectors, names, words)
     _say_unknown(counts, names, known, unknown)
     full = np.diff(counts.indptr)
-    counts = counts[:, known]
+    if len(known) < len(names):
+        counts = counts[:, known]
     counts.eliminate_zeros()
     empty = np.diff(counts.indptr) == 0
     if empty.any():
@@ -43,7 +46,7 @@ def flatten_texts(
     if idf:
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
         counts.data *= (np.log((1 + counts.shape[0]) / (1 + frequency)) + 1.0)[counts.indices]
-    support = _vectors_of(vectors, rows)
+    support = _vectors_of(vectors, rows, [names[i] for i in known])
     if norm:
         length = np.linalg.norm(support, axis=1, keepdims=True)
         if not length.all():
@@ -53,9 +56,14 @@ def flatten_texts(
     return support, counts.indices, counts.indptr, counts.data, ids
 
 
+def _is_array(vectors: Any) -> bool:
+    """Whether the words of vectors are not among them."""
+    return not (isinstance(vectors, Mapping) or hasattr(vectors, "key_to_index") or hasattr(vectors, "reindex"))
+
+
 def _counts_of_tokens(documents: Any, ids: Any) -> tuple[Any, list[str]]:
     """Counts (N, V), sparse, over the words that occur, in order of appearance."""
-    if isinstance(documents, str) or not hasattr(documents, "__len__"):
+    if isinstance(documents, str) or not can_be_walked(documents):
         raise ValueError("documents must be a list of token lists, such as [text.split() for text in texts]")
     tokens = list(documents)
     if not tokens:
@@ -69,11 +77,15 @@ def _counts_of_tokens(documents: Any, ids: Any) -> tuple[Any, list[str]]:
     place: dict[Any, int] = {}
     sizes = np.array([len(entry) for entry in tokens])
     every = itertools.chain.from_iterable(tokens)
-    columns = np.fromiter((place.setdefault(token, len(place)) for token in every), np.int64, int(sizes.sum()))
-    odd = next((word for word in place if not isinstance(word, str)), None)
+    try:
+        columns = np.fromiter((place.setdefault(token, len(place)) for token in every), np.int32, int(sizes.sum()))
+        odd = next((word for word in place if not isinstance(word, str)), None)
+    except TypeError:  # what cannot be hashed is no word
+        odd = next(word for entry in tokens for word in entry if not isinstance(word, str))
     if odd is not None:
         raise ValueError(f"documents must hold words; found {odd!r}")
     indptr = np.concatenate([[0], np.cumsum(sizes)])
+    indptr = indptr.astype(np.int32) if indptr[-1] < 2**31 else indptr  # SciPy wants both of one kind
     counts = sparse.csr_array((np.ones(len(columns)), columns, indptr), shape=(len(tokens), len(place)))
     counts.sum_duplicates()
     return counts, list(place)
@@ -121,11 +133,8 @@ def _places(vectors: Any, names: list[Any], words: Sequence[str] | None) -> tupl
     return known, places[known]
 
 
-def _vectors_of(vectors: Any, rows: Any) -> FloatArray:
-    if hasattr(vectors, "key_to_index"):
-        return own_floats(vectors.vectors[rows], "vectors")
-    if hasattr(vectors, "reindex"):
-        return own_floats(vectors.to_numpy()[rows], "vectors")
+def _vectors_of(vectors: Any, rows: Any, names: list[Any]) -> FloatArray:
+    """The vectors (V, d) of words, in memory of their own."""
     if isinstance(vectors, Mapping):
         chosen = [np.asarray(vectors[word]) for word in rows]
         for word, vector in zip(rows, chosen, strict=True):
@@ -133,16 +142,17 @@ def _vectors_of(vectors: Any, rows: Any) -> FloatArray:
                 raise ValueError(
                     f"the vector of {word!r} has shape {vector.shape}, but that of {rows[0]!r} {chosen[0].shape}"
                 )
-        support = own_floats(np.stack(chosen), "vectors")
+        found = np.stack(chosen)
     else:
-        table = to_array(vectors, "vectors")
+        table = getattr(vectors, "vectors", vectors) if hasattr(vectors, "key_to_index") else vectors
+        table = to_array(table, "vectors")
         if table.ndim != 2:
             raise ValueError(f"vectors must be (V, d); found shape {table.shape}")
-        support = own_floats(table[rows], "vectors")
-    finite = np.isfinite(support)
-    if not finite.all():
-        i, column = first_false(finite)
-        raise ValueError(f"the vector of {rows[i]!r} is {support[i, column]} in column {column}; it must be finite")
+        found = table[rows]  # a copy
+    support = to_float_array(found, "vectors", keep_float32=True)
+    if support.size and not (np.isfinite(support.min()) and np.isfinite(support.max())):
+        i, column = first_false(np.isfinite(support))
+        raise ValueError(f"the vector of {names[i]!r} is {support[i, column]} in column {column}; it must be finite")
     return support
 
 

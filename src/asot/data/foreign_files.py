@@ -1,0 +1,190 @@
+"""Collections in the files of other programs: cells in an ``.h5ad`` file, and folders with one file per distribution.
+
+Only what is asked for is read: of an ``.h5ad`` file the annotation of the cells and one representation. What reading
+will take is compared with the size of the file first, as for our own files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distributions import Distributions
+from asot.data.expansion import check_expansion
+from asot.data.npz import PathLike, naming, read_array
+from asot.data.tabular import csv_rows, number
+
+FOLDER_SUFFIXES = (".csv", ".npy", ".graphml")
+
+
+# ---------------------------------------------------------------------------------------------------------------- cells
+
+
+def load_h5ad(path: PathLike, groupby: str | None, use_rep: str) -> Distributions:
+    """The cells of every sample; see `Distributions.from_anndata`."""
+    with _open_h5ad(path) as file:
+        if groupby is None:
+            columns = ", ".join(map(repr, _keys(file, "obs")))
+            raise ValueError(f"{path} holds cells; groupby must name the column of obs with their samples: {columns}")
+        obs = _read(file["obs"], path)
+        held = {name: {key: file[name][key] for key in _keys(file, name)} for name in ("obsm", "layers")}
+        held["X"] = {"X": file["X"]} if "X" in file else {}
+        for group in held.values():
+            if use_rep in group:
+                group[use_rep] = _matrix(group[use_rep], len(obs), use_rep, path)
+        cells = SimpleNamespace(
+            obs=obs, obs_names=obs.index, n_obs=len(obs), X=held["X"].get("X"), obsm=held["obsm"], layers=held["layers"]
+        )
+        with naming(path):
+            return Distributions.from_anndata(cells, groupby, use_rep=use_rep)
+
+
+def describe_h5ad(path: PathLike) -> str:
+    """What there is to choose from, in a sentence."""
+    with _open_h5ad(path) as file:
+        columns, places = _keys(file, "obs"), [*_keys(file, "obsm"), *_keys(file, "layers"), *(["X"] * ("X" in file))]
+        return f"AnnData: samples by --groupby {_choice(columns)}; cells at --use-rep {_choice(places)}"
+
+
+def _choice(names: Sequence[str]) -> str:
+    return " | ".join(names) if names else "(nothing)"
+
+
+def _open_h5ad(path: PathLike) -> Any:
+    try:
+        import anndata  # noqa: F401
+        import h5py
+    except ImportError as error:
+        raise ImportError(f"reading {path} needs anndata: pip install asot[cells]") from error
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"{path} is not an HDF5 file, whatever its name says, or it is damaged") from error
+    if "obs" not in file:
+        file.close()
+        raise ValueError(f"{path} is not an AnnData file: it has no obs")
+    return file
+
+
+def _keys(file: Any, name: str) -> list[str]:
+    group = file.get(name)
+    if group is None or not hasattr(group, "keys"):
+        return []
+    index = group.attrs.get("_index", "_index")
+    return [key for key in group if key not in (index, "__categories")]
+
+
+def _matrix(node: Any, n_cells: int, name: str, path: PathLike) -> Any:
+    """A dense matrix stays in the file and is read in blocks; everything else is read now."""
+    if hasattr(node, "keys"):
+        return _read(node, path)
+    if node.ndim != 2 or node.shape[0] != n_cells:
+        raise ValueError(f"{path}: {name!r} has the shape {node.shape}, not a row for each of the {n_cells:,} cells")
+    check_expansion(int(node.size) * 8, path)
+    return node
+
+
+def _read(node: Any, path: PathLike) -> Any:
+    from anndata.io import read_elem
+
+    sizes = [0]
+    if hasattr(node, "visititems"):
+        node.visititems(lambda _, part: sizes.append(0 if hasattr(part, "keys") else 8 * int(part.size or 0)))
+    check_expansion(2 * sum(sizes), path)
+    try:
+        return read_elem(node)
+    except Exception as error:  # whatever a damaged file makes of anndata
+        raise ValueError(f"{path}: anndata cannot read {node.name!r}: {error}") from error
+
+
+# -------------------------------------------------------------------------------------------------------------- folders
+
+
+def load_folder(path: PathLike, attributes: str | None) -> Distributions:
+    """One distribution per file, in the order of the names, which become ids without their endings."""
+    files = folder_files(path)
+    suffix = files[0].suffix.lower()
+    if suffix == ".graphml":
+        return load_graphs(files, attributes)
+    if attributes is not None:
+        raise ValueError(f"attributes belongs to graphs, and {path} holds {suffix} files")
+    read: Callable[[Path], tuple[NDArray[Any], NDArray[Any] | None]] = _points if suffix == ".npy" else _table
+    parts = [read(file) for file in files]
+    points, masses = [one for one, _ in parts], [own for _, own in parts]
+    known = [own is not None for own in masses]
+    if any(known) and not all(known):
+        raise ValueError(f"{files[known.index(False)]} has no column 'mass', but {files[known.index(True)]} has")
+    with naming(path):
+        return Distributions.from_list(points, masses if all(known) else None, [file.stem for file in files])
+
+
+def folder_files(path: PathLike) -> list[Path]:
+    """The files of a folder, sorted by name; all of one kind, hidden ones aside."""
+    files = sorted(Path(entry.path) for entry in os.scandir(path) if entry.is_file() and entry.name[:1] != ".")
+    if not files:
+        raise ValueError(f"the folder {path} holds no files")
+    kinds = sorted({file.suffix.lower() for file in files})
+    if len(kinds) > 1 or kinds[0] not in FOLDER_SUFFIXES:
+        raise ValueError(
+            f"the folder {path} holds {', '.join(kind or 'names without an ending' for kind in kinds)}; it must hold "
+            f"one file per distribution, all of them {', '.join(FOLDER_SUFFIXES[:-1])} or {FOLDER_SUFFIXES[-1]}"
+        )
+    return files
+
+
+def load_graphs(files: Sequence[Path], attributes: str | None) -> Distributions:
+    """Graphs as `Distributions.from_graphs` has them by default."""
+    try:
+        import networkx
+    except ImportError as error:
+        raise ImportError(f"reading {files[0]} needs networkx: pip install networkx") from error
+    graphs = []
+    for file in files:
+        try:
+            graph = networkx.read_graphml(file)
+        except Exception as error:  # whatever a damaged file makes of its XML
+            raise ValueError(f"{file} is not GraphML, whatever its name says, or it is damaged: {error}") from error
+        if graph.is_directed():
+            raise ValueError(f"{file} holds a directed graph; write it with edgedefault='undirected' to compare it")
+        graphs.append(graph)
+    with naming(files[0].parent):
+        return Distributions.from_graphs(graphs, attributes=attributes, ids=[file.stem for file in files])
+
+
+def _points(file: Path) -> tuple[NDArray[Any], None]:
+    points = read_array(file)
+    if points.ndim != 2 or points.dtype.kind not in "fiub":
+        raise ValueError(f"{file} holds {points.dtype} of shape {points.shape}, not points (n, d)")
+    return points, None
+
+
+def _table(file: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Points (n, d) from all columns but ``mass``."""
+    with csv_rows(file) as rows:
+        names = [name.strip() for name in next(rows, [])]
+        if "id" in names:
+            raise ValueError(f"{file} has a column 'id': it is a collection of its own, and not one distribution")
+        mass = names.index("mass") if "mass" in names else None
+        if len(names) - (mass is not None) < 1 or not any(names):
+            raise ValueError(f"{file} is empty: its first line must name the columns, such as x,y,mass")
+        numbers: list[list[float]] = []
+        for row in rows:
+            where = f"{file}, line {rows.line_num}"
+            if row and len(row) != len(names):
+                raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
+            if row:
+                numbers.append([number(cell, name, where) for cell, name in zip(row, names, strict=True)])
+    if not numbers:
+        raise ValueError(f"{file} is empty: there is no line below the column names")
+    table = np.array(numbers)
+    if mass is None:
+        return table, None
+    return np.delete(table, mass, axis=1), table[:, mass]
