@@ -174,7 +174,7 @@ class Constructors:
             labels, one per round, to be compared with ``metric="hamming"``. A function takes a graph and returns the
             features of its nodes (n, d).
         rounds : int
-            How many steps away a node can see.
+            How many steps away a node can see; of no use to a function.
         attributes : str, optional
             The node attribute to start from. Strings and integers are labels, everything else is numeric. Default:
             PyTorch Geometric's ``x`` if there is one; otherwise all nodes start alike.
@@ -184,6 +184,8 @@ class Constructors:
             Extra weight of a node relative to its neighbors, with "sum".
         ids : sequence, optional
             Names of the graphs.
+
+        Graphs that are to be compared must be read in one call, so that a label has the same column in all of them.
 
         >>> import networkx as nx, asot                                        # doctest: +SKIP
         >>> D = asot.Distributions.from_graphs([nx.path_graph(4), nx.cycle_graph(5)], rounds=2)  # doctest: +SKIP

@@ -87,8 +87,14 @@ WALK = {
         "mixed dimensions": "a table has as many columns in every row",
         "duplicate ids": "rows of one id are points of one distribution",
         "object column": (lambda: table(frame(x=[{}, {}, {}]), "id", ["x"]), "column 'x' holds Object, not numbers"),
-        "sparse matrix": (lambda: table(sparse.eye(3, format="csr"), "id", ["x"]), "table must be a data frame"),
-        "object of another library": (lambda: table(Foreign(), "id", ["x"]), "table must be a data frame of pandas"),
+        "sparse matrix": (
+            lambda: table(sparse.eye(3, format="csr"), "id", ["x"]),
+            "table must be a pandas, polars or Arrow table",
+        ),
+        "object of another library": (
+            lambda: table(Foreign(), "id", ["x"]),
+            "table must be a pandas, polars or Arrow table",
+        ),
     },
     "cells": {
         "wrong key": (lambda: cells(adata(), "patient"), "obs has no column 'patient'; it has 'sample'"),
@@ -112,15 +118,18 @@ WALK = {
             lambda: graphs([graph(z=[0.5, NAN])], attributes="z"),
             "graph 0: 'z' is nan at node 1; features must be finite",
         ),
-        "empty group": (lambda: graphs([graph(), empty_graph()]), "graph 1 has no node; drop it"),
+        "empty group": (lambda: graphs([graph(), empty_graph()]), "graph 1 has no nodes; drop it"),
         "one point": (lambda: graphs([graph().subgraph([0])]), WORKS),
         "mixed dimensions": (
             lambda: graphs([graph(z=[[0.5], [0.5, 1.0]])], attributes="z"),
-            "'z' is not of one kind or length",
+            "'z' must have the same type and length",
         ),
         "duplicate ids": (lambda: graphs([graph(), graph()], ids=["a", "a"]), WORKS),
-        "object column": (lambda: graphs([graph(z=[0.5, {}])], attributes="z"), "'z' is not of one kind or length"),
-        "sparse matrix": (lambda: graphs([sparse.eye(3)]), "graphs must be graphs of networkx or PyTorch Geometric"),
+        "object column": (
+            lambda: graphs([graph(z=[0.5, {}])], attributes="z"),
+            "'z' must have the same type and length",
+        ),
+        "sparse matrix": (lambda: graphs([sparse.eye(3)]), "graphs must be networkx or PyTorch Geometric graphs"),
         "object of another library": (lambda: graphs([Foreign()]), "entry 0 is a Foreign"),
     },
     "texts": {
@@ -188,7 +197,7 @@ def walk():
                 yield pytest.param(*met, id=f"{adapter}: {case}")
 
 
-@pytest.mark.filterwarnings("ignore:The 'mode.chained_assignment'", "ignore:.*becomes dense", "ignore:Transforming to")
+@pytest.mark.filterwarnings("ignore:The 'mode.chained_assignment'", "ignore:.*is made dense", "ignore:Transforming to")
 @pytest.mark.parametrize(("call", "message"), walk())
 def test_every_adapter_meets_every_case(call, message):
     if message == WORKS:

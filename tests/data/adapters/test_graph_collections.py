@@ -100,6 +100,12 @@ def test_labels_of_weisfeiler_and_lehman_tell_what_they_can():
 def test_features_may_be_a_function():
     degrees = Distributions.from_graphs(some_graphs(), features=lambda g: [[d] for _, d in g.degree()])
     assert degrees.dim == 1
+    batch = geometric.Batch.from_data_list([as_data(graph) for graph in some_graphs()])
+    assert Distributions.from_graphs(batch, features=lambda data: data.x).sizes.tolist() == degrees.sizes.tolist()
+    with pytest.raises(ValueError, match="features is a function, which reads the graphs itself; drop attributes"):
+        Distributions.from_graphs(some_graphs(), features=lambda g: [[1.0]], attributes="z")
+    with pytest.raises(ValueError, match=r"for a single graph pass \[graph\]"):
+        Distributions.from_graphs(nx.path_graph(3), features=lambda g: [[1.0]])
     with pytest.raises(ValueError, match=r"features must return one row per node \(n, d\); graph 0 has"):
         Distributions.from_graphs(some_graphs(), features=lambda g: [1.0])
 

@@ -27,6 +27,8 @@ def flatten_graphs(
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """Features (n, d) of all nodes, and the offsets (N + 1,) of the graphs."""
     if callable(features):
+        if attributes is not None or edge_weight is not None or eps != 0:
+            raise ValueError("features is a function, which reads the graphs itself; drop attributes, edge_weight, eps")
         return _by_function(graphs, features)
     kind = as_choice("sum" if features is None else features, "features", ("sum", "mean", "wl"))
     steps, extra = as_rounds(rounds), as_eps(eps)
@@ -49,8 +51,6 @@ def read_graphs(graphs: Any, attributes: str | None, edge_weight: str | None) ->
         return _of_data_set(graphs, attributes, edge_weight)
     if hasattr(graphs, "ptr") and hasattr(graphs, "edge_index"):
         return _of_batch(graphs, attributes, edge_weight)
-    if hasattr(graphs, "nodes") or hasattr(graphs, "edge_index"):
-        raise ValueError("graphs must be a list of graphs; for a single graph pass [graph]")
     listed = _as_list(graphs)
     if hasattr(listed[0], "edge_index"):
         return _of_data_list(listed, attributes, edge_weight)
@@ -61,6 +61,10 @@ def read_graphs(graphs: Any, attributes: str | None, edge_weight: str | None) ->
 
 
 def _as_list(graphs: Any) -> list[Any]:
+    if hasattr(graphs, "ptr") and hasattr(graphs, "to_data_list"):
+        return list(graphs.to_data_list())
+    if hasattr(graphs, "nodes") or hasattr(graphs, "edge_index"):
+        raise ValueError("graphs must be a list of graphs; for a single graph pass [graph]")
     if isinstance(graphs, (str, bytes)) or not can_be_walked(graphs):
         raise ValueError(f"graphs must be a list of graphs or a data set; found {type(graphs).__name__}")
     listed = list(graphs)
