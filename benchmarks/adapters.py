@@ -205,7 +205,10 @@ def run(options: Options) -> Report:
 def _row(number: int, case: Case, quick: bool) -> list[str]:
     size = case.quick if quick else case.size
     data = case.make(size)
-    contestants = {"asot": partial(case.read, data), "NumPy": partial(case.gather, data)}
+    contestants: dict[str, Callable[[], Any]] = {
+        "asot": partial(case.read, data),
+        "NumPy": partial(case.gather, data),
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = race(contestants, _deviation, repeats=2 if quick else 5, tolerance=TOLERANCE)

@@ -120,7 +120,7 @@ def test_what_is_wrong_with_a_folder_names_the_file(tmp_path):
         ({"a_csv": "x\n1\n", "b_csv": "x\n"}, r"b\.csv is empty"),
         ({"a_csv": "x\n1\n", "b_csv": ""}, r"b\.csv is empty"),
         ({"a_csv": "x\n1\n", "b_csv": "x\nb\n"}, r"b\.csv, line 2: 'b' in column 'x' is not a number"),
-        ({"a_csv": "x\n1\n", "b_csv": "x,y\n1,2\n"}, r"\('b'\) has points of 2 dimensions"),
+        ({"a_csv": "x\n1\n", "b_csv": "x,y\n1,2\n"}, r"\('b'\) has points in 2 dimensions"),
         ({"a_csv": "x\n1\n", "b_csv": "x,mass\n1,2\n"}, r"a\.csv has no column 'mass', but .*b\.csv has"),
         ({"a_csv": "id,x\ne,1\n"}, "has a column 'id': it is a collection of its own"),
         ({"a_npy": "text"}, r"a\.npy"),
