@@ -33,6 +33,7 @@ NAMES = (
     "published",
     "gpu",
     "gpu_points",
+    "gpu_estimates",
     "gpu_neighbors",
     "anchors_zinc",
 )
@@ -41,14 +42,15 @@ READ_GRAPHS = {
     "features",
     "exact_points",
     "gpu_points",
+    "gpu_estimates",
     "neighbors",
     "errorbars",
     "anchors",
     "baselines",
     "published",
 }
-READ_MOLECULES = {"gpu_points", "gpu_neighbors", "anchors_zinc"}
-NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_neighbors", "anchors_zinc")
+READ_MOLECULES = {"gpu_points", "gpu_estimates", "gpu_neighbors", "anchors_zinc"}
+NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_estimates", "gpu_neighbors", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -94,8 +94,8 @@ def pairwise(
         ``info["strategy"]`` from another call, to repeat its choice.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "auto" uses the GPUs of the machine if there are any and the job is large enough; ``info`` says where the pairs
-        were solved and why. "cuda" uses all visible GPUs, or fails with the reason. Bounds and calibrated estimates are
-        computed on the CPU.
+        were solved and why. "cuda" uses all visible GPUs, or fails with the reason. Bounds are
+        computed on a GPU if they look at every pair of points; `max_error` is met on the CPU.
     n_jobs : int, optional
         Threads, with joblib's meaning (None: 1, -1: every core).
     memory : int or str, optional
@@ -135,7 +135,9 @@ def pairwise(
     if strategy is not None and (estimate != "auto" or reg is not None):
         raise ValueError("strategy= already says how values are computed; leave out estimate and reg")
     _check_together(D, E, estimate, reg, bounds, sink)
-    _check_device(device, refined=level is not None or estimate == "calibrated")
+    _check_device(
+        device, bounded=level is not None and (estimate == "anchor" or reg is not None or max_error is not None)
+    )
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
     running = Running(n_jobs, memory, progress)
     call = Call(D, E, pair_set, pairs, sink, device, running, level, accepted, started)
@@ -274,10 +276,10 @@ def pairwise_exact(
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 
-def _check_device(device: str, *, refined: bool) -> None:
+def _check_device(device: str, *, bounded: bool) -> None:
     kind, _ = devices.parse(device)
-    if refined and kind == "cuda":
+    if bounded and kind == "cuda":
         raise ValueError(
-            "bounds, max_error and calibrated estimates are computed on the CPU, not on "
+            "max_error, and bounds beside plain anchor distances, are computed on the CPU, not on "
             f"device={str(device)!r}; use device='auto' or 'cpu', or leave them out"
         )

@@ -56,8 +56,40 @@ def test_a_collection():
 
 def test_bounds_are_a_matter_of_the_cpu():
     D = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5)])
-    with pytest.raises(ValueError, match="are made on the CPU, not on device='cuda'"):
+    with pytest.raises(ValueError, match="are computed on the CPU, not on device='cuda'"):
         asot.pairwise(D, bounds=True, device="cuda", estimate="anchor")
+
+
+@pytest.mark.parametrize("bounds", [False, True])
+@pytest.mark.parametrize("sink", [None, 3])
+def test_calibrated_values_are_those_of_the_cpu(bounds, sink):
+    rng = np.random.default_rng(1)
+    D = asot.Distributions.from_list(
+        [rng.normal(rng.normal(size=2), 1.0, size=(n, 2)) for n in rng.integers(4, 12, 14)]
+    )
+    space = asot.KMeansAnchors(5, random_state=0).fit(D).space_
+    how = {"space": space, "estimate": "calibrated", "bounds": bounds, "random_state": 0}
+    gpu, cpu = (
+        asot.pairwise(D, **how, **({} if sink is None else {"sink": asot.sinks.TopK(sink)}), device=device)
+        for device in ("cuda", "cpu")
+    )
+    assert gpu.info["device"] == "cuda:0 + cuda:1"
+    assert gpu.info["calibration"] == cpu.info["calibration"]
+    for name in ("values", "lower", "upper", "error") if sink is None else ("distances", "lower", "upper", "error"):
+        mine, theirs = getattr(gpu, name), getattr(cpu, name)
+        assert (mine is None) == (theirs is None)
+        if mine is not None:
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6 * float(np.max(cpu.error)) + 1e-6)
+
+
+def test_an_aim_is_met_on_a_gpu():
+    rng = np.random.default_rng(1)
+    D = asot.Distributions.from_list(
+        [rng.normal(rng.normal(size=2), 1.0, size=(n, 2)) for n in rng.integers(4, 12, 14)]
+    )
+    r = asot.pairwise(D, device="cuda")
+    assert r.info["device"] == "cuda:0 + cuda:1"
+    assert np.abs(r.values - asot.pairwise_exact(D, device="cpu").values).max() <= 0.1 * r.values.mean()
 
 
 def test_a_precision_that_the_cpu_does_not_have():

@@ -111,11 +111,11 @@ class Calibration:
         """Corrected distances and their expected errors (P,) of a tile, and which of them are exact."""
         x, exponent = measured.features, self._features.exponent
         values = scaled(self._predict(x, self.coefficients), exponent)
-        error = scaled(np.sqrt(combined(self._features.squares(x), self._error_weights)), exponent)
+        error = scaled(np.sqrt(combined(self._features.squares(x), self.error_weights)), exponent)
         keys = self._keys(rows, columns)
-        place = np.minimum(np.searchsorted(self._solved, keys), len(self._solved) - 1)
-        known = self._solved[place] == keys
-        exact = self._exact[place]
+        place = np.minimum(np.searchsorted(self.solved, keys), len(self.solved) - 1)
+        known = self.solved[place] == keys
+        exact = self.exact[place]
         return np.where(known, exact, values), np.where(known, EXACT_ERROR * exact, error), known
 
     def sampled_bounds(self) -> tuple[Float, Float]:
@@ -135,14 +135,14 @@ class Calibration:
 
     def _remember(self, rows: Indices, columns: Indices, exact: Float) -> None:
         keys, first = np.unique(self._keys(rows, columns), return_index=True)
-        self._solved, self._exact = keys, exact[first]
+        self.solved, self.exact = keys, exact[first]  # row << 32 | column of these pairs, ascending, and their values
 
     # ------------------------------------------------------------------------------------------------ the fit
 
     def _fit(self, features: Float, exact: Float, weights: Float) -> None:
         own = self._features
         fit = self._judge(features, exact, weights)
-        self.coefficients, self._error_weights = fit.coefficients, fit.error_weights
+        self.coefficients, self.error_weights = fit.coefficients, fit.error_weights
         exponent = own.exponent
         mean = float((weights * exact).sum() / weights.sum())
         self.report: dict[str, Any] = {

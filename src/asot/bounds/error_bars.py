@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from asot.anchors.space import AnchorSpace
 from asot.bounds.cell_bracket import cell_bracket, cell_table
 from asot.bounds.point_bracket import bracket
-from asot.bounds.point_table import point_table
+from asot.bounds.point_table import PointTable, point_table
 from asot.bounds.short_vectors import Coordinates, short_coordinates
 from asot.bounds.small_pairs import BLURRED, SmallPairs
 from asot.data.distinct import sparse_histograms
@@ -87,7 +87,7 @@ class Bounds:
         self.radii = space.radii(D, device="cpu")
         self._column_start = column_start
         bits = cost_bits_for(index_bits_for(space.n_anchors, space.n_anchors))
-        self._open = float(np.ldexp(space.cost.max(), 1 - bits))  # how far above the optimum an anchor plan may cost
+        self.open = float(np.ldexp(space.cost.max(), 1 - bits))  # how far above the optimum an anchor plan may cost
         self._D = D
         self._small: SmallPairs | None = None
         self._prepare(space, D)
@@ -96,9 +96,11 @@ class Bounds:
         self._short: Coordinates = short_coordinates(D.points, D.masses)
         self._means = means(self._short.points, D.masses, D.offsets)
 
-    def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
-        """Bounds (P,) of a tile of exactly solved anchor problems."""
-        return self.of_values(trees.values - self._open, trees.values, rows, columns)
+    def of_trees(
+        self, trees: Trees, rows: Indices, columns: Indices, stop: Any, loose: float = 0.0
+    ) -> tuple[Float, Float]:
+        """Bounds (P,) of a tile of exactly solved anchor problems, whose values may be off by ``loose``."""
+        return self.of_values(trees.values - self.open - loose, trees.values + loose, rows, columns)
 
     def of_values(self, low: Float, high: Float, rows: Indices, columns: Indices) -> tuple[Float, Float]:
         """Bounds (P,) where the distance on the anchors is known to be between ``low`` and ``high``."""
@@ -115,7 +117,7 @@ class Bounds:
         """Both intervals combined, rounded outward; pairs that lose precision this way are computed separately."""
         slack = self._short.slack
         lower, upper = combine(own, (more[0] - slack, more[1] + slack))
-        blurred = np.flatnonzero((slack + self._open > BLURRED * upper) & (upper > lower))
+        blurred = np.flatnonzero((slack + self.open > BLURRED * upper) & (upper > lower))
         if len(blurred):
             if self._small is None:  # if two threads get here at once, they make the same
                 self._small = SmallPairs(self._D)
@@ -136,8 +138,14 @@ class PointBounds(Bounds):
         self._means = means(self._short.points[histograms.index], histograms.masses, histograms.offsets)
         self._table = point_table(histograms, cell, self._short, space.n_anchors)
 
-    def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
-        own = super().of_trees(trees, rows, columns, stop)
+    def tables(self) -> tuple[PointTable, Float, Coordinates]:
+        """What a GPU needs: the points, the means (N, w) of all distributions, and the coordinates of both."""
+        return self._table, self._means, self._short
+
+    def of_trees(
+        self, trees: Trees, rows: Indices, columns: Indices, stop: Any, loose: float = 0.0
+    ) -> tuple[Float, Float]:
+        own = super().of_trees(trees, rows, columns, stop, loose)
         more = bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
         return self._refined(own, more, rows, columns, stop)
 
@@ -155,8 +163,10 @@ class CellBounds(Bounds):
         self._means = means(short.points[:n], D.masses, D.offsets)
         self._table = cell_table(space, D, short)
 
-    def of_trees(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
-        own = super().of_trees(trees, rows, columns, stop)
+    def of_trees(
+        self, trees: Trees, rows: Indices, columns: Indices, stop: Any, loose: float = 0.0
+    ) -> tuple[Float, Float]:
+        own = super().of_trees(trees, rows, columns, stop, loose)
         more = cell_bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
         return self._refined(own, more, rows, columns, stop)
 

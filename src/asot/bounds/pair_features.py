@@ -33,6 +33,15 @@ PRIOR = {"stays": 0.5, "moves": 0.5, "dual": 0.5}
 
 PRIOR_OF_BOUNDS = {"lower": 0.5, "upper": 0.5}
 
+TIE_BREAK = 2.0**-30
+"""How far masses are moved apart, as a share of each: far above rounding, far below what a distance shows."""
+
+SMALLEST_SHARE = 2.0**-46
+"""Masses are whole multiples of this before: sums of the same numbers in another order then give the same."""
+
+SMALLEST_MASS = 2.0**-52
+"""And of this after: the integers of all solvers hold them without rounding."""
+
 MOST = 1e100
 """Features are at most this, in units of the collection's size."""
 
@@ -45,6 +54,27 @@ class Measured(Solution):
     """Anchor distances of a tile with everything else that was measured."""
 
     features: Float = field(kw_only=True)  # (P, F), at the scale of 1
+
+
+def untie(histograms: Float) -> Float:
+    """Histograms (N, k) of the same total in which no two sums of masses are equal by chance.
+
+    Where they are, the potentials of a pair are not unique, and which ones a solver finds would depend on its pivots:
+    features would differ from one device to another. What is equal in two histograms stays equal, or becomes so where
+    it was not because of rounding.
+    """
+    noise = 1.0 + TIE_BREAK * np.random.default_rng(0).uniform(-1.0, 1.0, histograms.shape[1])
+    rounded = np.rint(histograms / SMALLEST_SHARE) * SMALLEST_SHARE
+    untied = np.rint(rounded * noise / SMALLEST_MASS) * SMALLEST_MASS
+    largest = rounded.argmax(axis=1)[:, None]
+    left = 1.0 - untied.sum(axis=1, keepdims=True)
+    np.put_along_axis(untied, largest, np.take_along_axis(untied, largest, axis=1) + left, axis=1)
+    return untied
+
+
+def split(histograms: Float, column_start: int | None) -> tuple[Float, Float | None]:
+    """Those of the rows, and of the columns, where they are another collection."""
+    return (histograms, None) if column_start is None else (histograms[:column_start], histograms[column_start:])
 
 
 class View:
@@ -63,11 +93,20 @@ class View:
     ) -> None:
         nearest, distance = space.assign(both.points, device="cpu")
         self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
-        histograms = space.histograms_of(both, nearest)
-        A, B = (histograms, None) if column_start is None else (histograms[:column_start], histograms[column_start:])
-        self.anchor = ExactSharedCost(A, B, space.cost, cancel=True)
+        self._histograms = space.histograms_of(both, nearest)
+        self.cost, self.untied = space.cost, split(untie(self._histograms), column_start)
+        self.loose = 2.0 * TIE_BREAK * float(space.cost.max())
+        """How far the distance on untied histograms may be from that on the histograms."""
+        self.anchor = ExactSharedCost(*self.untied, space.cost, cancel=True)
         self.bounds = bounds
-        self._means = local_means(space.cells(both, short.points, nearest), space.n_anchors)
+        self.cells = space.cells(both, short.points, nearest)
+        self._means = local_means(self.cells, space.n_anchors)
+
+    def solve_trees(self, rows: Indices, columns: Indices, later: Indices, stop: Any) -> Trees:
+        """Plans and potentials without ties, and values without what breaks them; ``later`` is as in `fill`."""
+        trees = self.anchor.solve_trees(rows, columns, stop)
+        surplus = self._histograms[rows] - self._histograms[later]
+        return trees._replace(values=np.maximum(np.einsum("pk,pk->p", trees.potential, surplus), 0.0))
 
     def fill(self, out: Float, trees: Trees, rows: Indices, columns: Indices, exponent: int, stop: Any) -> None:
         """The cheap features (P, 7) of a tile; ``columns`` count from the beginning of the first collection."""
@@ -116,12 +155,12 @@ class PairFeatures:
         bounds: tuple[Float, Float] | None = None
         pivots = np.zeros(len(rows), dtype=np.int32)
         for view in self.views:
-            trees = view.anchor.solve_trees(rows, columns, stop)
+            trees = view.solve_trees(rows, columns, later, stop)
             pivots += trees.pivots
             view.fill(part, trees, rows, later, self.exponent, stop)
             features[:, : len(CHEAP)] += part
             if view.bounds is not None:
-                own = view.bounds.of_trees(trees, rows, columns, stop)
+                own = view.bounds.of_trees(trees, rows, columns, stop, view.loose)
                 bounds = own if bounds is None else combine(bounds, own)
         features[:, : len(CHEAP)] /= len(self.views)
         if self.with_bounds:

@@ -250,6 +250,18 @@ def _ship(s, u, v, limit, sources_from_above, sinks_from_above, arc):  # type: i
 
 
 @inlined
+def _sort_arcs(source, sink, mass, begin, end):  # type: ignore[no-untyped-def]
+    """Arcs by source and then by sink. Which end of a tree's arc is the parent depends on the solver's pivots."""
+    for e in range(begin + 1, end):
+        u, v, m = source[e], sink[e], mass[e]
+        place = e
+        while place > begin and (source[place - 1] > u or (source[place - 1] == u and sink[place - 1] > v)):
+            source[place], sink[place], mass[place] = source[place - 1], sink[place - 1], mass[place - 1]
+            place -= 1
+        source[place], sink[place], mass[place] = u, v, m
+
+
+@inlined
 def _lift(s, cell, height, p, q, start, source, sink, mass, t):  # type: ignore[no-untyped-def]
     """Fill the arcs with a plan of all supply and demand (which it uses up); returns how many there are.
 
@@ -260,6 +272,7 @@ def _lift(s, cell, height, p, q, start, source, sink, mass, t):  # type: ignore[
     _find_cells(s.source, p, cell, s.source_low, s.source_high, k)
     _find_cells(s.sink, q, cell, s.sink_low, s.sink_high, k)
     arc = 0
+    _sort_arcs(source, sink, mass, start[t], start[t + 1])
     for e in range(start[t], start[t + 1]):
         u, v = source[e], sink[e]
         upwards = height[v] > height[u]

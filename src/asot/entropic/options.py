@@ -75,8 +75,8 @@ class SinkhornOptions:
         reg_m: Any = None,
     ) -> SinkhornOptions:
         """From what a caller gave, with an error that says what is wrong with it."""
-        if value == "regularized":
-            raise ValueError("value='regularized' is spelled 'regularized'")
+        if value == "regularised":
+            raise ValueError("value='regularised' is spelled 'regularized'")
         return cls(
             as_reg(reg, cost),
             as_positive_int(max_iter, "max_iter"),

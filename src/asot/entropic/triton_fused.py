@@ -42,8 +42,9 @@ BYTES_PER_PAIR = 37
 
 MOST_PAIRS = 2**24
 
-BLOCK = 64
-"""The streamed kernel pads to whole blocks, and takes two at a time where their number is even."""
+BLOCK, RESTS = 128, (0, 32, 64)
+"""Columns that the streamed kernel makes at a time, and how many the last of its blocks may have instead: 150 anchors
+are padded to 128 + 32, and no further."""
 
 SUMMED_AT_ONCE = 32
 """Anchors that the streamed kernel brings in together."""
@@ -187,10 +188,10 @@ class SinkhornTriton:
         else:
             tiling = self._tiling or streamed_tiling(self._precision, chip)
             n_programs = chip.multiprocessors * max(1, 8 // tiling.warps)
-            K, L = (-(-n // BLOCK) * BLOCK for n in (k, l))
+            rests = rest_of(k), rest_of(l)
+            K, L = (-(-(n - rest) // BLOCK) * BLOCK + rest for n, rest in zip((k, l), rests, strict=True))
             limits += tuple(-(-n // SUMMED_AT_ONCE) * SUMMED_AT_ONCE for n in (k, l))
-            constants |= {"BLOCK_K": BLOCK * math.gcd(K // BLOCK, 2), "BLOCK_L": BLOCK * math.gcd(L // BLOCK, 2)}
-            constants["BLOCK_FROM"] = SUMMED_AT_ONCE
+            constants |= {"BLOCK": BLOCK, "REST_K": rests[0], "REST_L": rests[1], "BLOCK_FROM": SUMMED_AT_ONCE}
         kernel = np.exp(-self._M)
         parts: list[torch.Tensor] = []
         for matrix, shape, padding in (
@@ -284,8 +285,13 @@ def streamed_tiling(precision: str, chip: Chip) -> Tiling:
     """From the table, with fewer stages where shared memory is smaller than where it was measured."""
     tiling = STREAMED[precision]
     item = 8 if tiling.mode == "float64" else 4
-    stage = SUMMED_AT_ONCE * (item * tiling.pairs + PART_BYTES[tiling.mode] * 2 * BLOCK)
+    stage = SUMMED_AT_ONCE * (item * tiling.pairs + PART_BYTES[tiling.mode] * BLOCK)
     return replace(tiling, stages=max(1, min(tiling.stages, chip.shared_memory // stage)))
+
+
+def rest_of(n: int) -> int:
+    """Columns of the last block, if it is not a whole one; else 0."""
+    return next((rest for rest in RESTS if n % BLOCK <= rest), 0)
 
 
 def resident_bytes(tiling: Tiling, K: int, L: int, symmetric: bool, judged: bool) -> int:

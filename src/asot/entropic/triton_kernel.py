@@ -246,16 +246,56 @@ def _sums(
 
 
 @triton.jit
-def _update(
-    x, y, masses, high, low, n_from, PAIRS: tl.constexpr, INTO: tl.constexpr, STRIDE: tl.constexpr,
+def _update_block(
+    x, y, masses, high, low, first, n_from, PAIRS: tl.constexpr, STRIDE: tl.constexpr,
     BLOCK_INTO: tl.constexpr, BLOCK_FROM: tl.constexpr, MODE: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """y ← masses ⊘ (x K), one block of columns after another."""
-    for first in range(0, INTO, BLOCK_INTO):
-        total = _sums(x, high, low, first, n_from, PAIRS, STRIDE, BLOCK_INTO, BLOCK_FROM, MODE)
-        columns = first + tl.arange(0, BLOCK_INTO)
-        tl.store(y + columns[None, :], _quotient(tl.load(masses + columns[None, :]), total, FAST))
+    total = _sums(x, high, low, first, n_from, PAIRS, STRIDE, BLOCK_INTO, BLOCK_FROM, MODE)
+    columns = first + tl.arange(0, BLOCK_INTO)
+    tl.store(y + columns[None, :], _quotient(tl.load(masses + columns[None, :]), total, FAST))
+
+
+@triton.jit
+def _update(
+    x, y, masses, high, low, n_from, PAIRS: tl.constexpr, INTO: tl.constexpr, STRIDE: tl.constexpr,
+    BLOCK: tl.constexpr, REST: tl.constexpr, BLOCK_FROM: tl.constexpr, MODE: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """y ← masses ⊘ (x K), one block of columns after another; the last may have REST columns only."""
+    for first in range(0, INTO - REST, BLOCK):
+        _update_block(x, y, masses, high, low, first, n_from, PAIRS, STRIDE, BLOCK, BLOCK_FROM, MODE, FAST)
+    if REST > 0:
+        _update_block(x, y, masses, high, low, INTO - REST, n_from, PAIRS, STRIDE, REST, BLOCK_FROM, MODE, FAST)
     tl.debug_barrier()  # what one thread has written, another will read
+
+
+@triton.jit
+def _start_block(v, b, first, n_anchors, at_target, BLOCK: tl.constexpr):
+    """v ← 1, or the target."""
+    columns = first + tl.arange(0, BLOCK)
+    masses = tl.load(b + columns[None, :])
+    ones = (columns < n_anchors)[None, :].to(masses.dtype)
+    tl.store(v + columns[None, :], tl.where(at_target != 0, masses, ones))
+
+
+@triton.jit
+def _look_block(
+    u, v, a, to_rows_high, to_rows_low, costs_high, costs_low, first, sum_l, PAIRS: tl.constexpr, L: tl.constexpr,
+    BLOCK: tl.constexpr, BLOCK_FROM: tl.constexpr, MODE: tl.constexpr, PRICED: tl.constexpr, REGULARIZED: tl.constexpr,
+):  # fmt: skip
+    """What the rows first.. add to value, entropy and error of each pair, (pairs,)."""
+    columns = first + tl.arange(0, BLOCK)
+    scaling = tl.load(u + columns[None, :])
+    total = _sums(v, to_rows_high, to_rows_low, first, sum_l, PAIRS, L, BLOCK, BLOCK_FROM, MODE)
+    row_sums = scaling * total
+    error = tl.sum(tl.abs(row_sums - tl.load(a + columns[None, :])), axis=1).to(tl.float64)
+    value = tl.zeros((PAIRS,), tl.float64)
+    entropy = tl.zeros((PAIRS,), tl.float64)
+    if PRICED:
+        total = _sums(v, costs_high, costs_low, first, sum_l, PAIRS, L, BLOCK, BLOCK_FROM, MODE)
+        value = tl.sum(scaling * total, axis=1).to(tl.float64)
+    if REGULARIZED:
+        entropy = _weighted_logs(row_sums, scaling) - tl.sum(row_sums, axis=1)
+    return value, entropy, error
 
 
 @triton.jit(do_not_specialize=[*COUNTS, "sum_k", "sum_l"])
@@ -266,7 +306,7 @@ def streamed_kernel(
     n_anchors: tl.int32, max_iter: tl.int32, patience: tl.int32, kind: tl.int32, at_target: tl.int32,
     sum_k: tl.int32, sum_l: tl.int32, scratch_u, scratch_v,
     PAIRS: tl.constexpr, K: tl.constexpr, L: tl.constexpr, MODE: tl.constexpr, JUDGED: tl.constexpr,
-    BLOCK_K: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_FROM: tl.constexpr,
+    BLOCK: tl.constexpr, REST_K: tl.constexpr, REST_L: tl.constexpr, BLOCK_FROM: tl.constexpr,
     REGULARIZED: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """One block of PAIRS pairs after another. Sums run over sum_k ≤ K and sum_l ≤ L anchors, the rest is padding."""
@@ -281,11 +321,10 @@ def streamed_kernel(
         i, j = _pair_at(start, t, n_rows, n_columns, listed, kind)
         a = A + i[:, None] * K
         b = B + j[:, None] * L
-        for first in range(0, L, BLOCK_L):
-            columns = first + tl.arange(0, BLOCK_L)
-            masses = tl.load(b + columns[None, :])
-            ones = (columns < n_anchors)[None, :].to(masses.dtype)
-            tl.store(v + columns[None, :], tl.where(at_target != 0, masses, ones))
+        for first in range(0, L - REST_L, BLOCK):
+            _start_block(v, b, first, n_anchors, at_target, BLOCK)
+        if REST_L > 0:
+            _start_block(v, b, L - REST_L, n_anchors, at_target, REST_L)
         tl.debug_barrier()
         previous = tl.full((PAIRS,), float("inf"), tl.float64)
         done = 0
@@ -294,23 +333,27 @@ def streamed_kernel(
             if JUDGED:
                 steps = tl.minimum(tl.where(done < LOOK_EVERY, FIRST_LOOK, LOOK_EVERY), max_iter - done)
             for _ in range(steps):
-                _update(v, u, a, to_rows_high, to_rows_low, sum_l, PAIRS, K, L, BLOCK_K, BLOCK_FROM, MODE, FAST)
-                _update(u, v, b, to_columns_high, to_columns_low, sum_k, PAIRS, L, K, BLOCK_L, BLOCK_FROM, MODE, FAST)
+                _update(v, u, a, to_rows_high, to_rows_low, sum_l, PAIRS, K, L, BLOCK, REST_K, BLOCK_FROM, MODE, FAST)
+                _update(
+                    u, v, b, to_columns_high, to_columns_low, sum_k, PAIRS, L, K, BLOCK, REST_L, BLOCK_FROM, MODE, FAST
+                )
             done += steps
             value = tl.zeros((PAIRS,), tl.float64)
             entropy = tl.zeros((PAIRS,), tl.float64)
             error = tl.zeros((PAIRS,), tl.float64)
-            for first in range(0, K, BLOCK_K):
-                columns = first + tl.arange(0, BLOCK_K)
-                scaling = tl.load(u + columns[None, :])
-                total = _sums(v, to_rows_high, to_rows_low, first, sum_l, PAIRS, L, BLOCK_K, BLOCK_FROM, MODE)
-                row_sums = scaling * total
-                error += tl.sum(tl.abs(row_sums - tl.load(a + columns[None, :])), axis=1).to(tl.float64)
-                if JUDGED or not REGULARIZED:
-                    total = _sums(v, costs_high, costs_low, first, sum_l, PAIRS, L, BLOCK_K, BLOCK_FROM, MODE)
-                    value += tl.sum(scaling * total, axis=1).to(tl.float64)
-                if REGULARIZED:
-                    entropy += _weighted_logs(row_sums, scaling) - tl.sum(row_sums, axis=1)
+            PRICED: tl.constexpr = JUDGED or not REGULARIZED
+            for first in range(0, K - REST_K, BLOCK):
+                more = _look_block(
+                    u, v, a, to_rows_high, to_rows_low, costs_high, costs_low, first, sum_l,
+                    PAIRS, L, BLOCK, BLOCK_FROM, MODE, PRICED, REGULARIZED,
+                )  # fmt: skip
+                value, entropy, error = value + more[0], entropy + more[1], error + more[2]
+            if REST_K > 0:
+                more = _look_block(
+                    u, v, a, to_rows_high, to_rows_low, costs_high, costs_low, K - REST_K, sum_l,
+                    PAIRS, L, REST_K, BLOCK_FROM, MODE, PRICED, REGULARIZED,
+                )  # fmt: skip
+                value, entropy, error = value + more[0], entropy + more[1], error + more[2]
             leaving = waiting
             status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
             if JUDGED:
@@ -318,8 +361,11 @@ def streamed_kernel(
                 leaving = leaving & waiting
                 previous = error
             if REGULARIZED:
-                for first in range(0, L, BLOCK_L):
-                    columns = first + tl.arange(0, BLOCK_L)
+                for first in range(0, L - REST_L, BLOCK):
+                    columns = first + tl.arange(0, BLOCK)
+                    entropy += _weighted_logs(tl.load(b + columns[None, :]), tl.load(v + columns[None, :]))
+                if REST_L > 0:
+                    columns = L - REST_L + tl.arange(0, REST_L)
                     entropy += _weighted_logs(tl.load(b + columns[None, :]), tl.load(v + columns[None, :]))
                 value = entropy
             _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points import ExactPointsCuda
+from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import distance_table, table_pays
 from asot.exact.points import ExactPoints
 from asot.jit.metrics import Ground
@@ -39,7 +42,7 @@ def solve_points(
     on_cpu = functools.partial(ExactPoints, histograms, ground, column_start)
     seconds = len(pairs) * ExactPoints.seconds_per_pair(histograms, ground)
     seconds = seconds if seconds < devices.LATER_CALL_SECONDS else seconds / as_n_jobs(n_jobs)
-    choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds)
+    choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds, unfit=_unfit(histograms, device))
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}
         many = functools.partial(with_table, histograms, ground, column_start, len(pairs))
@@ -51,6 +54,14 @@ def solve_points(
         table_bytes=None if memory is None else budget // 2, n_jobs=as_n_jobs(n_jobs),
     )  # fmt: skip
     return dispatch.solve(Work(pairs, on_cpu, on_gpu, choice, info or {}), sink, **limits)
+
+
+def _unfit(histograms: SparseHistograms, device: str) -> str | None:
+    """Why no GPU should take these problems unless it was asked for: the CPU would have to solve most of them."""
+    typical = float(np.median(np.diff(histograms.offsets)))
+    if devices.parse(device)[0] == "cuda" or typical <= MOST_POINTS:
+        return None
+    return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
 
 
 def with_table(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> ExactPoints:

@@ -16,7 +16,7 @@ from asot.run.gpu_pairs import launch_over_pairs, pair_arguments
 from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.result import Status
 from asot.run.sinks import Tile
-from asot.run.solver import DeviceSolution, Solution, TilePlans
+from asot.run.solver import EXTRAS, DeviceSolution, Solution, TilePlans
 
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
@@ -32,7 +32,7 @@ def fetch_for(sink: Any, data: Any) -> MakeFetch:
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
         if hasattr(data, "solve_open"):
-            return FetchMended(pairs, start, stop, stream, data.solve_open)
+            return FetchMended(pairs, start, stop, stream, getattr(sink, "room", None), data.solve_open)
         if hasattr(data, "read_trees"):
             return FetchPlans(pairs, start, stop, stream, data.read_trees)
         if hasattr(sink, "limits"):
@@ -98,41 +98,42 @@ class FetchAll(Fetch):
         start: int,
         stop: int,
         stream: Any,
-        room: Callable[[int, int, bool], Solution] | None,
+        room: Callable[[int, int, tuple[str, ...]], Solution] | None,
     ) -> None:
         super().__init__(pairs, start, stop, stream)
         self._make_room = room
 
     def enqueue(self, solution: DeviceSolution) -> None:
         super().enqueue(solution)
-        has_error = solution.marginal_error is not None
-        self._room = None if self._make_room is None else self._make_room(self.start, self.stop, has_error)
+        told = tuple(name for name in EXTRAS if getattr(solution, name) is not None)
+        self._room = None if self._make_room is None else self._make_room(self.start, self.stop, told)
         self._sent = self._room is not None and is_pinned(self._room.values)
         if self._sent:  # a copy into other memory would wait for the tile right here
             self._copy(self._room, wait=False)
 
     def _copy(self, target: Any, *, wait: bool) -> None:
-        for name in ("values", "status", "n_iter", "marginal_error"):
+        for name in ("values", "status", "n_iter", *EXTRAS):
             if (answers := getattr(self._solution, name)) is not None:
                 answers.get(out=getattr(target, name), stream=self._stream, blocking=wait)
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
         if self._room is None:
-            s = self._solution
-            error = None if s.marginal_error is None else self._host(s.marginal_error)
-            solution = self._mended(
-                Solution(self._host(s.values), self._host(s.status), self._host(s.n_iter), error, plans=self._plans())
-            )
+            answers = {name: getattr(self._solution, name) for name in ("values", "status", "n_iter", *EXTRAS)}
+            told = {name: self._host(array) for name, array in answers.items() if array is not None}
+            solution = self._mended(Solution(**told, plans=self._plans()))
             sink.accept(Tile(self.start, solution, self._pairs))
-        elif not self._sent:
-            self._copy(self._room, wait=True)
+        else:
+            if not self._sent:
+                self._copy(self._room, wait=True)
+            self._mended(self._room)
         return unfinished
 
     def _plans(self) -> TilePlans | None:
         return None
 
     def _mended(self, solution: Solution) -> Solution:
+        """The same answers, after what is left of them was solved elsewhere."""
         return solution
 
 
@@ -154,17 +155,18 @@ class FetchMended(FetchAll):
     """Every answer, after ``solve_open`` has solved on the CPU the pairs that the GPU could not solve."""
 
     def __init__(
-        self, pairs: PairSet, start: int, stop: int, stream: Any, solve_open: Callable[[ListedPairs], Any]
+        self, pairs: PairSet, start: int, stop: int, stream: Any, room: Any, solve_open: Callable[[ListedPairs], Any]
     ) -> None:
-        super().__init__(pairs, start, stop, stream, None)
+        super().__init__(pairs, start, stop, stream, room)
         self._solve_open = solve_open
 
     def _mended(self, solution: Solution) -> Solution:
         left = np.flatnonzero(solution.status == OPEN)
         if len(left):
             solved = self._solve_open(at_places(self._pairs, left + self.start))
-            for name in ("values", "status", "n_iter"):
-                getattr(solution, name)[left] = getattr(solved, name)
+            for name in ("values", "status", "n_iter", *EXTRAS):
+                if (own := getattr(solution, name)) is not None:
+                    own[left] = getattr(solved, name)
             self.n_mended = len(left)
         return solution
 
@@ -184,10 +186,13 @@ class FetchNear(Fetch):
         super().enqueue(solution)
         self._rows, self._columns = cupy.empty(self._size, cupy.int32), cupy.empty(self._size, cupy.int32)
         self._kept, self._n_kept = cupy.empty(self._size, cupy.float64), cupy.zeros(1, cupy.uint64)
+        self._has_error = solution.error is not None
+        self._error = solution.error if self._has_error else cupy.empty(0, cupy.float64)
+        self._kept_error = cupy.empty(len(self._error), cupy.float64)
         self._launch(
             "keep_near", *pair_arguments(self._pairs, self.start, self.stop), np.int64(self.start),
             np.int64(self._size), solution.values, self._limits, np.int32(self._pairs.symmetric),
-            self._rows, self._columns, self._kept, self._n_kept,
+            self._rows, self._columns, self._kept, self._error, self._kept_error, self._n_kept,
         )  # fmt: skip
         self._kept_count = self._soon(self._n_kept)
 
@@ -197,7 +202,9 @@ class FetchNear(Fetch):
         rows = self._host(self._rows[:n]).astype(np.int64)
         columns = self._host(self._columns[:n]).astype(np.int64)
         nothing = np.empty(0, np.int8), np.empty(0, np.int32)
-        sink.accept(Tile(self.start, Solution(self._host(self._kept[:n]), *nothing), self._pairs, (rows, columns)))
+        error = self._host(self._kept_error[:n]) if self._has_error else None
+        near = Solution(self._host(self._kept[:n]), *nothing, error=error)
+        sink.accept(Tile(self.start, near, self._pairs, (rows, columns)))
         return unfinished
 
 

@@ -19,8 +19,15 @@ from asot.run.pairs import PairSet, at_places
 
 MICRO = 1e-6
 
-GPU_FACTOR = 150.0
-"""How much faster one GPU solves the original problems than one core."""
+GPU_FACTOR, GPU_SIZE, GPU_DECAY = 690.0, 23.0, 1.15
+"""How many cores one GPU replaces on the original problems: 690 where distributions have 23 points, and less where they
+have more, since fewer of their problems fit on the chip: 510 at 30 points, 80 at 150."""
+
+GPU_ESTIMATE_FACTOR = 500.0
+"""The same, for anchor problems and the features of their pairs."""
+
+GPU_CALL_SECONDS = 0.02
+"""What a call on a GPU costs beside that: copies, launches, and the answers' way back."""
 
 FEW_COORDINATES = 16
 """Up to this many coordinates in use, their number does not matter."""
@@ -48,7 +55,18 @@ class Load:
     @property
     def exact(self) -> float:
         """Seconds for all pairs, solved exactly."""
-        return self.n_pairs * self.exact_pair + self.n_points * MICRO * (0.3 + 0.02 * self.dim)
+        return self.n_pairs * self.exact_pair + self._distinct
+
+    @property
+    def exact_on_gpu(self) -> float:
+        """The same on one GPU; the host still looks for distinct points."""
+        factor = max(1.0, GPU_FACTOR * min(1.0, (GPU_SIZE / max(self.size, 1.0)) ** GPU_DECAY))
+        return self.n_pairs * self.exact_pair / factor + self._distinct + GPU_CALL_SECONDS
+
+    @property
+    def _distinct(self) -> float:
+        """Seconds to find the distinct points."""
+        return self.n_points * MICRO * (0.3 + 0.02 * self.dim)
 
 
 def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Load:

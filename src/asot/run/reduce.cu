@@ -1,11 +1,13 @@
 // What is done to the answers of a tile before they leave the GPU: most pairs of a large collection are nobody's
 // neighbors, and need not travel.
 
-// Keep the pairs whose value is within the limit of their row or (within one set) of their column.
+// Keep the pairs whose value is within the limit of their row or (within one set) of their column, with their errors
+// where there are any.
 extern "C" __global__ void keep_near(
     int kind, i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, i64 count,
     const double* __restrict__ values, const double* __restrict__ limits, int symmetric,
-    int* __restrict__ rows, int* __restrict__ columns, double* __restrict__ kept, u64* n_kept)
+    int* __restrict__ rows, int* __restrict__ columns, double* __restrict__ kept, const double* __restrict__ errors,
+    double* __restrict__ kept_errors, u64* n_kept)
 {
     const Pairs pairs = {kind, n_rows, n_columns, listed};
     const i64 step = (i64)gridDim.x * blockDim.x;
@@ -31,6 +33,7 @@ extern "C" __global__ void keep_near(
             rows[place] = i;
             columns[place] = j;
             kept[place] = value;
+            if (errors) kept_errors[place] = errors[t];
         }
     }
 }

@@ -9,7 +9,7 @@ A sink can reduce what a GPU sends by having one of these methods:
 * ``limits()``: values above the limit of their row (and, within one set, of their column) are useless to it. Tiles then
   hold only some of their pairs, in any order;
 * ``edges`` and ``add(counts)``: it only counts values between edges;
-* ``room(start, stop, with_error)``: where the answers of these pairs belong, so that they arrive there and are not
+* ``room(start, stop, extras)``: where the answers of these pairs belong, so that they arrive there and are not
   copied again.
 """
 
@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.jit.compiled import compiled
 from asot.run.pairs import AllPairs, Indices, ListedPairs, PairSet, tiles
 from asot.run.result import Distances, Neighbors
-from asot.run.solver import Solution
+from asot.run.solver import EXTRAS, Solution
 from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
 
 if TYPE_CHECKING:
@@ -104,16 +104,16 @@ class Condensed:
         self._values[own] = solution.values
         self._status[own] = solution.status
         self._n_iter[own] = solution.n_iter
-        for name in ("marginal_error", "lower", "upper", "error"):
+        for name in EXTRAS:
             part = getattr(solution, name)
             if part is not None:
                 self._extra(name)[own] = part
 
-    def room(self, start: int, stop: int, with_error: bool) -> Solution:
-        """Where the answers of the pairs start..stop-1 belong."""
+    def room(self, start: int, stop: int, extras: tuple[str, ...]) -> Solution:
+        """Where the answers of the pairs start..stop-1 belong, and what else is told of them."""
         own = slice(start, stop)
-        error = self._extra("marginal_error")[own] if with_error else None
-        return Solution(self._values[own], self._status[own], self._n_iter[own], error)
+        more: dict[str, Any] = {name: self._extra(name)[own] for name in extras}
+        return Solution(self._values[own], self._status[own], self._n_iter[own], **more)
 
     def _extra(self, name: str) -> NDArray[np.float64]:
         """The array (P,) of something that only some solvers report."""

@@ -20,6 +20,10 @@ TILE_SECONDS = 0.03
 threads."""
 
 
+EXTRAS = ("marginal_error", "lower", "upper", "error")
+"""Numbers (P,) that only some solvers tell of their pairs."""
+
+
 @dataclass(frozen=True)
 class Solution:
     """Answers for the P pairs of a tile."""
@@ -36,7 +40,7 @@ class Solution:
 
 def joined(parts: list[Solution]) -> Solution:
     """The answers of several tiles, without plans, as those of one."""
-    names = ("values", "status", "n_iter", "marginal_error", "lower", "upper", "error")
+    names = ("values", "status", "n_iter", *EXTRAS)
     columns = {name: [getattr(part, name) for part in parts] for name in names}
     there: dict[str, Any] = {name: np.concatenate(column) for name, column in columns.items() if column[0] is not None}
     return Solution(**there)
@@ -67,6 +71,9 @@ class DeviceSolution:
     status: Any  # (P,) int8
     n_iter: Any  # (P,) int32
     marginal_error: Any = None  # (P,) float64
+    lower: Any = None  # (P,) float64
+    upper: Any = None  # (P,) float64
+    error: Any = None  # (P,) float64
     trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
 
 

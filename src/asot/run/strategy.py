@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from asot.run.prices import GPU_FACTOR, Load, anchor_pair, bounds_pair, space_seconds
+from asot.run.prices import GPU_CALL_SECONDS, GPU_ESTIMATE_FACTOR, Load, anchor_pair, bounds_pair, space_seconds
 
 NUMBERS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Numbers of anchors that are considered."""
@@ -155,7 +155,7 @@ class Planner:
     ``attempt(strategy, earlier)`` carries out the set-up of a strategy, with the exact pairs of an ``earlier`` attempt
     or None, and returns it; its ``rmse``, ``cautious``, ``mean`` and ``exact_share`` are looked at here. ``cautious``
     is an error that allows for the sample it was measured on; ``exact_share`` is the share of pairs that must still be
-    solved exactly.
+    solved exactly. ``on_gpu`` says that a GPU would solve exactly, ``gpu_estimates`` that it would also estimate.
     """
 
     def __init__(
@@ -169,10 +169,12 @@ class Planner:
         n_anchors: int | None = None,
         given_space: bool = False,
         on_gpu: bool = False,
+        gpu_estimates: bool = False,
         most_anchors: int = NUMBERS[-1],
     ) -> None:
         self._load, self._aim, self._attempt = load, aim, attempt
-        self._exact = load.exact / (GPU_FACTOR if on_gpu else 1.0)
+        self._exact = load.exact_on_gpu if on_gpu else load.exact
+        self._gpu_estimates = gpu_estimates
         self._level = level
         self._n_exact = int(np.clip(load.n_pairs // 250, 64, 256))
         self._base = Strategy("calibrated", n_exact=self._n_exact, seed=seed, given_space=given_space)
@@ -242,7 +244,10 @@ class Planner:
         """Seconds of a strategy: its set-up, and all pairs."""
         k = s.n_anchors or AT
         pair = anchor_pair(k, self._load) + (bounds_pair(k, self._level or "points", self._load) if s.bounds else 0.0)
-        return self._setup(s, first) + s.n_spaces * self._load.n_pairs * pair
+        seconds = s.n_spaces * self._load.n_pairs * pair
+        if self._gpu_estimates:
+            seconds = seconds / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS
+        return self._setup(s, first) + seconds
 
     def _setup(self, s: Strategy, first: bool) -> float:
         k = s.n_anchors or AT

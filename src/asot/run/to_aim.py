@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import replace
 from typing import Any
@@ -13,9 +14,10 @@ from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import EXACT_ERROR, EXACT_PAIRS
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
+from asot.bounds.on_gpu import EstimatesCuda, why_not_on_gpus
 from asot.bounds.refined_solver import Estimates
 from asot.jit.products import one_thread_per_product
-from asot.run import devices, dispatch
+from asot.run import devices, dispatch, engine, gpu_engine
 from asot.run.attempts import Attempt, Attempts
 from asot.run.call import Call
 from asot.run.exactly import solve_exactly
@@ -24,6 +26,7 @@ from asot.run.result import Distances, Neighbors, Status
 from asot.run.solver import Solver
 from asot.run.strategy import NUMBERS, Aim, Choice, Planner, Strategy
 from asot.run.work import Ready, Work
+from asot.validation import as_bytes, as_n_jobs
 
 Float = NDArray[np.float64]
 
@@ -50,7 +53,7 @@ def solve_to_aim(
         if choice.strategy.kind == "exact":
             result = _exact(call, info)
         else:
-            result = _estimated(call, choice.trial, space, info)
+            result = _estimated(call, choice, space, info)
     if isinstance(result, (Distances, Neighbors)):
         took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
         result.info["strategy"] = {**record, **took}
@@ -71,13 +74,15 @@ def calibrated(call: Call, space: AnchorSpace, seed: int) -> Any:
 
 def _choose(call: Call, aim: Aim | None, seed: int, space: AnchorSpace | None, n_anchors: int | None) -> Choice:
     load = count_load(call.D, call.E, call.pairs)
+    soft = space is not None and space.proven is not space
     kind, _ = devices.parse(call.device)
-    if kind == "cuda":
-        why = f"exact solves: device={call.device!r} was asked for, and estimates are made on the CPU"
-        return Choice(Strategy("exact"), why, aim, load.exact)
+    if kind == "cuda" and (soft or call.accepted is not None):
+        why = f"exact solves: device={call.device!r} was asked for, and such estimates are made on the CPU"
+        return Choice(Strategy("exact"), why, aim, load.exact_on_gpu)
     distributions = len(call.D) + (0 if call.E is None else len(call.E))
     if distributions < 3 or load.n_pairs <= EXACT_PAIRS:
         return Choice(Strategy("exact"), "exact solves: so few pairs leave nothing to estimate", aim, load.exact)
+    on_gpu = _gpu_would_solve(call, load)
     planner = Planner(
         load,
         aim,
@@ -86,7 +91,8 @@ def _choose(call: Call, aim: Aim | None, seed: int, space: AnchorSpace | None, n
         level=call.level,
         n_anchors=n_anchors if space is None else space.proven.n_anchors,
         given_space=space is not None,
-        on_gpu=_gpu_would_solve(call, load),
+        on_gpu=on_gpu,
+        gpu_estimates=on_gpu and not soft and call.accepted is None,
         most_anchors=int(max(NUMBERS[0], min(NUMBERS[-1], load.n_points // 4))),
     )
     return planner.choose()
@@ -151,11 +157,23 @@ def _certain(values: Float, call: Call) -> dict[str, Any]:
     return certain
 
 
-def _estimated(call: Call, trial: Attempt, space: AnchorSpace | None, info: dict[str, Any]) -> Any:
+def _estimated(call: Call, chosen: Choice, space: AnchorSpace | None, info: dict[str, Any]) -> Any:
+    trial: Attempt = chosen.trial
     if space is not None:
         warn_far_from_anchors(space.proven, trial.features.radii)
-    solver: Solver = Estimates(trial.features, trial.calibration, give_bounds=call.level is not None)
+    with_bounds = call.level is not None
+    solver: Solver = Estimates(trial.features, trial.calibration, give_bounds=with_bounds)
     if call.accepted is not None:
         solver = Guaranteed(solver, call.D, call.E, call.accepted)
+    seconds = chosen.predicted_seconds / as_n_jobs(call.running.n_jobs)
+    unfit = why_not_on_gpus(trial.features) if call.accepted is None else "max_error is met on the CPU"
+    place = devices.choose(call.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
     info = {**info, "n_anchors": trial.n_anchors, "estimate": "calibrated"}
-    return dispatch.solve(Work(call.pairs, Ready(solver), info=info), call.bounded_sink, **call.options)
+    if not place.gpus:
+        info["device_reason"] = place.reason
+    on_gpu = functools.partial(
+        EstimatesCuda, trial.features, trial.calibration, give_bounds=with_bounds,
+        memory=as_bytes(call.running.memory, engine.DEFAULT_MEMORY) // (2 * gpu_engine.IN_FLIGHT),
+        n_jobs=as_n_jobs(call.running.n_jobs),
+    )  # fmt: skip
+    return dispatch.solve(Work(call.pairs, Ready(solver), on_gpu, place, info), call.bounded_sink, **call.options)

@@ -167,6 +167,14 @@ class ExactOnDevice:
         trees = _room_for_trees(stop - start, self._plan.n_nodes)
         return self._solve(pairs, start, stop, trees), trees
 
+    def masses(self) -> tuple[Any, ...]:
+        """Of rows and of columns: integer masses, and how far apart those of two nodes and of two histograms lie."""
+        described: list[Any] = []
+        for masses in (self._row_masses, self._column_masses):
+            nodes_first, m = self._plan.nodes_first, masses.shape[1]
+            described += [masses, np.int64(m if nodes_first else 1), np.int64(1 if nodes_first else m)]
+        return tuple(described)
+
     def _solve(self, pairs: PairSet, start: int, stop: int, trees: DeviceTrees) -> DeviceSolution:
         import cupy
 

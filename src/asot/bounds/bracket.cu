@@ -1,0 +1,355 @@
+// Bounds on W_1 on the original points from the optimal trees of the anchor problems (docs/method.md §6): what
+// `asot.bounds.point_bracket` does on the CPU, a pair per warp, together with radii and means as in
+// `asot.bounds.error_bars.PointBounds`.
+//
+// Defines: NODES (anchors), POINTS (the most distinct points of a distribution), WIDTH (coordinates), WARP_BYTES of
+// shared memory, FAR (0 or 1): whether coordinates and distances lie in global memory, and THREADS per block.
+
+constexpr int STRIDE = POINTS | 1;  // odd: rows begin in different banks
+constexpr int MOST_ARCS = 2 * POINTS + 2 * NODES + 2;
+constexpr int MASS_BITS = 60;
+constexpr i64 EVERYTHING = 0x7fffffffffffffffll;
+
+constexpr int WORDS_AT = 8 * (2 * POINTS + 2 * NODES + MOST_ARCS);
+constexpr int SHORTS_AT = WORDS_AT + 4 * (4 * POINTS + 2 * NODES);
+constexpr int FLOATS_AT = (SHORTS_AT + 2 * (4 * NODES + 2 * MOST_ARCS) + 7) / 8 * 8;
+static_assert(WARP_BYTES >= FLOATS_AT + (FAR ? 0 : 4 * POINTS * (WIDTH + STRIDE)), "the host counts otherwise");
+
+// Both collections, one after the other, over distinct points that are numbered cell by cell.
+struct Table {
+    const i64* offsets;    // (N + 1,)
+    const int* point;      // (nnz,) ascending within a distribution
+    const i64* mass;       // (nnz,)
+    const int* cell;       // (V,) ascending
+    const double* points;  // (V, WIDTH)
+    const double* rest;    // (V,)
+    const double* height;  // (NODES,)
+};
+
+// What a warp has of its own for a pair of p sources and q sinks.
+struct Own {
+    i64* supply;      // (p,)
+    i64* demand;      // (q,)
+    i64* limit;       // (NODES,) masses of the anchor plan, in the order of `ends`
+    i64* unordered;   // (NODES,)
+    i64* moved;       // (MOST_ARCS,)
+    int* source;      // (p,) numbers of points
+    int* sink;        // (q,)
+    float* f;         // (p,)
+    float* g;         // (q,)
+    int* ends;        // (NODES,) source * NODES + sink of the anchor plan's arcs, ascending
+    int* unsorted;    // (NODES,)
+    short* low[2];    // (NODES,) of sources and of sinks: those of a cell that are not used up begin here ...
+    short* high[2];   // (NODES,) ... and end here
+    short* from;      // (MOST_ARCS,)
+    short* to;        // (MOST_ARCS,)
+    float* x;         // (p, WIDTH)
+    float* distance;  // (p, STRIDE)
+};
+
+DEVICE Own lay_out(char* memory, float* far) {
+    Own own;
+    own.supply = (i64*)memory;
+    own.demand = own.supply + POINTS;
+    own.limit = own.demand + POINTS;
+    own.unordered = own.limit + NODES;
+    own.moved = own.unordered + NODES;
+    own.source = (int*)(memory + WORDS_AT);
+    own.sink = own.source + POINTS;
+    own.f = (float*)(own.sink + POINTS);
+    own.g = own.f + POINTS;
+    own.ends = (int*)(own.g + POINTS);
+    own.unsorted = own.ends + NODES;
+    own.low[0] = (short*)(memory + SHORTS_AT);
+    own.low[1] = own.low[0] + NODES;
+    own.high[0] = own.low[1] + NODES;
+    own.high[1] = own.high[0] + NODES;
+    own.from = own.high[1] + NODES;
+    own.to = own.from + MOST_ARCS;
+    own.x = FAR ? far : (float*)(memory + FLOATS_AT);
+    own.distance = own.x + POINTS * WIDTH;
+    return own;
+}
+
+// Mass of a point in the distribution at begin..end-1, 0 if it has none.
+DEVICE i64 mass_at(const Table& table, i64 begin, i64 end, int point) {
+    i64 low = begin, high = end;
+    while (low < high) {
+        const i64 middle = (low + high) / 2;
+        if (table.point[middle] < point) low = middle + 1;
+        else high = middle;
+    }
+    return low < end && table.point[low] == point ? table.mass[low] : 0;
+}
+
+// Points at begin..end-1 that have more mass than in the other distribution, in order. Returns how many there are.
+DEVICE int surplus_of(
+    const Table& table, i64 begin, i64 end, i64 other_begin, i64 other_end, int lane, int* point, i64* surplus
+) {
+    int count = 0;
+    for (i64 base = begin; base < end; base += 32) {
+        const i64 at = base + lane;
+        i64 more = 0;
+        if (at < end) more = table.mass[at] - mass_at(table, other_begin, other_end, table.point[at]);
+        const u32 votes = __ballot_sync(ALL_LANES, more > 0);
+        if (more > 0) {
+            const int place = count + count_set(votes & ((1u << lane) - 1));
+            point[place] = table.point[at];
+            surplus[place] = more;
+        }
+        count += count_set(votes);
+    }
+    return count;
+}
+
+// Distances between sources and sinks; returns a size that no coordinate exceeds.
+DEVICE double measure(const Table& table, const Own& own, int p, int q, int lane) {
+    const double* origin = table.points + (i64)own.source[0] * WIDTH;
+    for (int e = lane; e < p * WIDTH; e += 32)
+        own.x[e] = (float)(table.points[(i64)own.source[e / WIDTH] * WIDTH + e % WIDTH] - origin[e % WIDTH]);
+    __syncwarp();
+    for (int j = lane; j < q; j += 32) {
+        float y[WIDTH];
+#pragma unroll
+        for (int c = 0; c < WIDTH; c++) y[c] = (float)(table.points[(i64)own.sink[j] * WIDTH + c] - origin[c]);
+        for (int i = 0; i < p; i++) {
+            float sum = 0.0f;
+#pragma unroll
+            for (int c = 0; c < WIDTH; c++) {
+                const float gap = y[c] - own.x[i * WIDTH + c];
+                sum += gap * gap;
+            }
+            own.distance[i * STRIDE + j] = sqrtf(sum);
+        }
+    }
+    __syncwarp();
+    // The origin is the first source: distances from it are lengths, and so, nearly, are those to the first sink.
+    float size = 0.0f;
+    for (int j = lane; j < q; j += 32) size = fmaxf(size, own.distance[j]);
+    for (int i = lane; i < p; i += 32) size = fmaxf(size, own.distance[i * STRIDE] + own.distance[0]);
+    return warp_max((double)size);
+}
+
+DEVICE float row_least(const Own& own, int i, int q) {
+    float least = own.distance[i * STRIDE] - own.g[0];
+    for (int j = 1; j < q; j++) least = fminf(least, own.distance[i * STRIDE + j] - own.g[j]);
+    return least;
+}
+DEVICE float column_least(const Own& own, int j, int p) {
+    float least = own.distance[j] - own.f[0];
+    for (int i = 1; i < p; i++) least = fminf(least, own.distance[i * STRIDE + j] - own.f[i]);
+    return least;
+}
+
+// The better of two feasible pairs of potentials: c-transforms that begin at the sources or at the sinks. Also the size
+// of the potentials it began with, which are counted from that of the first source.
+DEVICE double dual_bound(
+    const Table& table, const Own& own, const double* potential, double scale, double more_scale, int p, int q,
+    int lane, double* size
+) {
+    const double base = potential[table.cell[own.source[0]]];
+    double most = 0, one = 0, two = 0;
+    for (int i = lane; i < p; i += 32) {
+        const double start = (potential[table.cell[own.source[i]]] - base) * scale * more_scale;
+        own.f[i] = (float)start;
+        most = larger(most, fabs(start));
+    }
+    __syncwarp();
+    for (int j = lane; j < q; j += 32) {
+        own.g[j] = column_least(own, j, p);
+        one += (double)own.demand[j] * own.g[j];
+    }
+    __syncwarp();
+    for (int i = lane; i < p; i += 32) one += (double)own.supply[i] * row_least(own, i, q);
+    __syncwarp();
+    for (int j = lane; j < q; j += 32) {
+        const double start = (base - potential[table.cell[own.sink[j]]]) * scale * more_scale;
+        own.g[j] = (float)start;
+        most = larger(most, fabs(start));
+    }
+    __syncwarp();
+    for (int i = lane; i < p; i += 32) {
+        own.f[i] = row_least(own, i, q);
+        two += (double)own.supply[i] * own.f[i];
+    }
+    __syncwarp();
+    for (int j = lane; j < q; j += 32) two += (double)own.demand[j] * column_least(own, j, p);
+    *size = warp_max(most);
+    return larger(warp_sum(one), warp_sum(two));
+}
+
+// The arcs of the anchor plan, by source and then by sink. Returns how many there are.
+DEVICE int sort_arcs(
+    const Own& own, const double* flow, const short* parent, const i64* of_row, i64 row_step, const i64* of_column,
+    i64 column_step, int lane
+) {
+    int count = 0;
+    for (int base = 0; base < NODES; base += 32) {
+        const int x = base + lane;
+        const double moved = x < NODES ? flow[x] : 0.0;
+        const u32 votes = __ballot_sync(ALL_LANES, moved > 0.0);
+        if (moved > 0.0) {
+            const int y = parent[x], place = count + count_set(votes & ((1u << lane) - 1));
+            const bool out = of_row[x * row_step] > of_column[x * column_step];
+            own.unsorted[place] = out ? x * NODES + y : y * NODES + x;
+            own.unordered[place] = (i64)ldexp(moved, MASS_BITS);
+        }
+        count += count_set(votes);
+    }
+    __syncwarp();
+    for (int e = lane; e < count; e += 32) {
+        int rank = 0;
+        for (int other = 0; other < count; other++) rank += own.unsorted[other] < own.unsorted[e];
+        own.ends[rank] = own.unsorted[e];
+        own.limit[rank] = own.unordered[e];
+    }
+    __syncwarp();
+    return count;
+}
+
+// Where the points of each cell begin and end in an ascending list of points.
+DEVICE void find_cells(const Table& table, const Own& own, int side, const int* names, int count, int lane) {
+    for (int u = lane; u < NODES; u += 32) own.low[side][u] = own.high[side][u] = 0;
+    __syncwarp();
+    for (int t = lane; t < count; t += 32) {
+        const int cell = table.cell[names[t]];
+        if (t == 0 || table.cell[names[t - 1]] != cell) own.low[side][cell] = (short)t;
+        if (t == count - 1 || table.cell[names[t + 1]] != cell) own.high[side][cell] = (short)(t + 1);
+    }
+    __syncwarp();
+}
+
+// Ship up to `limit` from the sources of cell u to the sinks of cell v, each from one end of its cell, by one lane.
+// Returns the next free arc.
+DEVICE int ship(const Own& own, int u, int v, i64 limit, bool sources_from_above, bool sinks_from_above, int arc) {
+    int i0 = own.low[0][u], i1 = own.high[0][u], j0 = own.low[1][v], j1 = own.high[1][v];
+    while (limit > 0 && i0 < i1 && j0 < j1) {
+        const int i = sources_from_above ? i1 - 1 : i0, j = sinks_from_above ? j1 - 1 : j0;
+        const i64 supply = own.supply[i], demand = own.demand[j], mass = min(limit, min(supply, demand));
+        own.from[arc] = (short)i;
+        own.to[arc] = (short)j;
+        own.moved[arc++] = mass;
+        limit -= mass;
+        own.supply[i] = supply - mass;
+        own.demand[j] = demand - mass;
+        if (supply == mass) {
+            if (sources_from_above) i1--;
+            else i0++;
+        }
+        if (demand == mass) {
+            if (sinks_from_above) j1--;
+            else j0++;
+        }
+    }
+    own.low[0][u] = (short)i0;
+    own.high[0][u] = (short)i1;
+    own.low[1][v] = (short)j0;
+    own.high[1][v] = (short)j1;
+    return arc;
+}
+
+// A plan of all supply and demand, which it uses up, by one lane; returns how many arcs it has.
+DEVICE int lift(const Table& table, const Own& own, int n_arcs, int p, int q) {
+    int arc = 0;
+    for (int e = 0; e < n_arcs; e++) {
+        const int u = own.ends[e] / NODES, v = own.ends[e] % NODES;
+        const bool upwards = table.height[v] > table.height[u];
+        arc = ship(own, u, v, own.limit[e], upwards, !upwards, arc);
+    }
+    for (int u = 0; u < NODES; u++) arc = ship(own, u, u, EVERYTHING, false, false, arc);
+    int j = 0;
+    for (int i = 0; i < p; i++)
+        while (own.supply[i] > 0 && j < q) {
+            const i64 mass = min(own.supply[i], own.demand[j]);
+            if (mass > 0) {
+                own.from[arc] = (short)i;
+                own.to[arc] = (short)j;
+                own.moved[arc++] = mass;
+                own.supply[i] -= mass;
+                own.demand[j] -= mass;
+            }
+            if (own.demand[j] == 0) j++;
+        }
+    return arc;
+}
+
+// Lower and upper bounds (count,) on W_1 of the pairs at start..start+count-1, in the units of the points. If
+// `combine`, those that are there count, too. `blurred` (count,) becomes 1 where rounding is wider than the bounds are
+// tight: these pairs have to be looked at by themselves. `potential` (count, NODES) is what ``price_means`` left, and
+// `values` (count,) are distances on the anchors.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) bracket_points(
+    const i64* __restrict__ offsets, const int* __restrict__ point, const i64* __restrict__ mass,
+    const int* __restrict__ cell, const double* __restrict__ points, const double* __restrict__ rest,
+    const double* __restrict__ height, const double* __restrict__ means, const double* __restrict__ radius, int kind,
+    i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, int count, int column_start,
+    const i64* __restrict__ row_masses, i64 row_node_step, i64 row_step, const i64* __restrict__ column_masses,
+    i64 column_node_step, i64 column_step, const double* __restrict__ flow, const short* __restrict__ parent,
+    const double* __restrict__ potential, double scale, double more_scale, double size, double more_size, double unit,
+    double open, double loose, double slack, double blur, const double* __restrict__ values, float* __restrict__ far,
+    int combine, double* __restrict__ lower, double* __restrict__ upper, i8* __restrict__ blurred
+) {
+    DYNAMIC_SHARED(shared);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const i64 warps = (i64)gridDim.x * (THREADS / 32), first = (i64)blockIdx.x * (THREADS / 32) + warp;
+    const Own own = lay_out(shared + warp * WARP_BYTES, far + (FAR ? first * POINTS * (WIDTH + STRIDE) : 0));
+    const Table table = {offsets, point, mass, cell, points, rest, height};
+    const Pairs pairs = {kind, n_rows, n_columns, listed};
+    const double rounding = (8.0 + 0.25 * WIDTH) * 1.1920928955078125e-07;
+    for (i64 t = first; t < count; t += warps) {
+        int a, b;
+        pair_at(pairs, start, t, &a, &b);
+        const int column = b;
+        b += column_start;
+        double least = 0, most = 0;
+        const int p = surplus_of(table, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], lane, own.source,
+                                 own.supply);
+        const int q = surplus_of(table, offsets[b], offsets[b + 1], offsets[a], offsets[a + 1], lane, own.sink,
+                                 own.demand);
+        __syncwarp();
+        if (p > 0 && q > 0) {
+            const double extent = measure(table, own, p, q, lane);
+            double total = 0, began = 0, price = 0;
+            for (int i = lane; i < p; i += 32) total += (double)own.supply[i];
+            total = warp_sum(total);
+            const double worth =
+                dual_bound(table, own, potential + t * NODES, scale, more_scale, p, q, lane, &began);
+            const int n_arcs = sort_arcs(own, flow + t * NODES, parent + t * NODES, row_masses + a * row_step,
+                                         row_node_step, column_masses + column * column_step, column_node_step, lane);
+            find_cells(table, own, 0, own.source, p, lane);
+            find_cells(table, own, 1, own.sink, q, lane);
+            int arcs = 0;
+            if (lane == 0) arcs = lift(table, own, n_arcs, p, q);
+            arcs = __shfl_sync(ALL_LANES, arcs, 0);
+            __syncwarp();
+            for (int e = lane; e < arcs; e += 32) {
+                const int i = own.from[e], j = own.to[e];
+                const double d = own.distance[i * STRIDE + j];
+                price += (double)own.moved[e] * sqrt(d * d + 4.0 * rest[own.source[i]] * rest[own.sink[j]]);
+            }
+            const double off = rounding * total * (extent + extent + began);
+            least = (worth - off) * unit * size * more_size;
+            most = (warp_sum(price) + off) * unit * size * more_size;
+        }
+        double apart = 0;
+        for (int c = lane; c < WIDTH; c += 32) {
+            const double gap = means[(i64)a * WIDTH + c] - means[(i64)b * WIDTH + c];
+            apart += gap * gap;
+        }
+        apart = sqrt(warp_sum(apart)) * size * more_size;
+        if (lane == 0) {
+            const double value = values[t], radii = radius[a] + radius[b];
+            double low = larger(larger(larger(value - open - loose - radii, apart) - slack, 0.0), least - slack);
+            double high = min(value + loose + radii + slack, most + slack);
+            low = min(low, high);
+            if (p == 0) low = high = 0.0;  // the same distribution
+            blurred[t] = (combine && blurred[t]) || (slack + open > blur * high && high > low);
+            if (combine) {
+                low = larger(low, lower[t]);
+                high = min(high, upper[t]);
+            }
+            lower[t] = min(low, high);
+            upper[t] = high;
+        }
+        __syncwarp();
+    }
+}

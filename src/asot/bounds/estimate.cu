@@ -1,0 +1,257 @@
+// The features of calibrated estimates from the optimal trees of the anchor problems, and the estimates themselves
+// (docs/method.md §7).
+//
+// `price_means` does for a pair what `asot.bounds.local_means` does on the CPU: TEAM lanes take a pair, lay out the
+// distances between its local means, price the anchor plan with them, and make potentials feasible for them. All lanes
+// of a warp go through the same steps together, so that every barrier is one of the whole warp.
+//
+// Defines: NODES (anchors), CELLS (the most of a distribution), WIDTH (coordinates), TEAM (8, 16 or 32 lanes),
+// TEAM_BYTES of shared memory, FAR (0 or 1): whether distances lie in global memory, and THREADS per block.
+
+constexpr int TEAMS = 32 / TEAM;
+constexpr int STRIDE = CELLS | 1;  // odd: rows begin in different banks
+constexpr double NOWHERE = 1e300;  // potential of what is no sink
+constexpr double MOST = 1e100;     // features are at most this
+
+#if TEAM_BYTES
+static_assert(TEAM_BYTES >= 16 * NODES + 8 * CELLS + (FAR ? 0 : 4 * CELLS * STRIDE), "the host counts otherwise");
+#endif
+
+// What every distribution has near each anchor (`asot.bounds.local_means`), with both collections one after the other.
+struct Cells {
+    const i64* offsets;     // (N + 1,)
+    const int* anchor;      // (cells,)
+    const double* mass;     // (cells,)
+    const float* variance;  // (cells,)
+    const float* mean;      // (cells, WIDTH)
+    const short* place;     // (N, NODES) where the cell of an anchor stands among those of its distribution, or -1
+    const double* center;   // (N, WIDTH)
+    const double* radius;   // (N,)
+};
+
+// Masses of histograms, node by node or histogram by histogram.
+struct Masses {
+    const i64* first;
+    i64 node_step, step;
+    DEVICE i64 of(i64 histogram, int node) const { return first[histogram * step + node * node_step]; }
+};
+
+// What a team has of its own.
+struct Own {
+    double* level;     // (NODES,) potentials of the sinks
+    double* potential; // (NODES,) of all anchors
+    float* f;          // (CELLS,)
+    float* g;          // (CELLS,)
+    float* distance;   // (CELLS, STRIDE)
+};
+
+DEVICE double team_sum(double value) {
+#pragma unroll
+    for (int far = TEAM / 2; far > 0; far /= 2) value += __shfl_xor_sync(ALL_LANES, value, far);
+    return value;
+}
+
+// Distances between the n local means from cell i0 on and the m from cell j0 on.
+DEVICE void fill_distances(const Cells& cells, i64 i0, int n, i64 j0, int m, int lane, const Own& own) {
+    for (int j = lane; j < m; j += TEAM) {
+        float y[WIDTH];
+#pragma unroll
+        for (int c = 0; c < WIDTH; c++) y[c] = cells.mean[(j0 + j) * WIDTH + c];
+        for (int i = 0; i < n; i++) {
+            const float* x = cells.mean + (i0 + i) * WIDTH;
+            float sum = 0.0f;
+#pragma unroll
+            for (int c = 0; c < WIDTH; c++) {
+                const float gap = y[c] - x[c];
+                sum += gap * gap;
+            }
+            own.distance[i * STRIDE + j] = sqrtf(sum);
+        }
+    }
+}
+
+// f_i = min_j d_ij - g_j.
+DEVICE float row_least(const Own& own, int i, int m) {
+    float least = own.distance[i * STRIDE] - own.g[0];
+    for (int j = 1; j < m; j++) least = fminf(least, own.distance[i * STRIDE + j] - own.g[j]);
+    return least;
+}
+
+// g_j = min_i d_ij - f_i.
+DEVICE float column_least(const Own& own, int j, int n) {
+    float least = own.distance[j] - own.f[0];
+    for (int i = 1; i < n; i++) least = fminf(least, own.distance[i * STRIDE + j] - own.f[i]);
+    return least;
+}
+
+// Features (7, count) of the pairs at start..start+count-1, added to what is there if `add`: the distance on the
+// anchors, radii, the price of mass that stays and of mass that moves, the dual, the distance of means, and the price
+// with spread cells. `potential` (count, NODES) is that of the trees; those of all anchors take its place.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
+    const i64* __restrict__ offsets, const int* __restrict__ anchor, const double* __restrict__ mass,
+    const float* __restrict__ variance, const float* __restrict__ mean, const short* __restrict__ place,
+    const double* __restrict__ center, const double* __restrict__ radius, int kind, i64 n_rows, i64 n_columns,
+    const i64* __restrict__ listed, i64 start, int count, int column_start, const i64* __restrict__ row_masses,
+    i64 row_node_step, i64 row_step, const i64* __restrict__ column_masses, i64 column_node_step, i64 column_step,
+    const double* __restrict__ unit, double scale, double more_scale, double radius_scale, double more_radius_scale,
+    const double* __restrict__ flow, const short* __restrict__ parent, double* __restrict__ potential,
+    float* __restrict__ far, int add, double* __restrict__ features
+) {
+    DYNAMIC_SHARED(shared);
+    const int lane = threadIdx.x % TEAM, team = threadIdx.x % 32 / TEAM, warp = threadIdx.x / 32;
+    const i64 warps = (i64)gridDim.x * (THREADS / 32), first = (i64)blockIdx.x * (THREADS / 32) + warp;
+    char* memory = shared + (warp * TEAMS + team) * TEAM_BYTES;
+    Own own = {(double*)memory, (double*)memory + NODES, (float*)(memory + 16 * NODES),
+               (float*)(memory + 16 * NODES) + CELLS, (float*)(memory + 16 * NODES) + 2 * CELLS};
+    if (FAR) own.distance = far + (first * TEAMS + team) * CELLS * STRIDE;
+    const Cells cells = {offsets, anchor, mass, variance, mean, place, center, radius};
+    const Masses of_rows = {row_masses, row_node_step, row_step};
+    const Masses of_columns = {column_masses, column_node_step, column_step};
+    const Pairs pairs = {kind, n_rows, n_columns, listed};
+    for (i64 turn = first; turn * TEAMS < count; turn += warps) {
+        const i64 t = turn * TEAMS + team;
+        const bool live = t < count;
+        int a = 0, b = 0;
+        pair_at(pairs, start, live ? t : 0, &a, &b);
+        const int column = b;
+        b += column_start;
+        const i64 i0 = offsets[a], j0 = offsets[b], tree = t * NODES;
+        const int n = live ? (int)(offsets[a + 1] - i0) : 0, m = live ? (int)(offsets[b + 1] - j0) : 0;
+        const int nodes = live ? NODES : 0;
+        fill_distances(cells, i0, n, j0, m, lane, own);
+        for (int u = lane; u < nodes; u += TEAM)
+            own.level[u] = of_rows.of(a, u) < of_columns.of(column, u) ? potential[tree + u] : NOWHERE;
+        __syncwarp();
+        for (int u = lane; u < nodes; u += TEAM) {
+            double least = NOWHERE;
+            for (int v = 0; v < NODES; v++) {
+                const double reached = unit[v * NODES + u] + own.level[v];
+                least = reached < least ? reached : least;
+            }
+            own.potential[u] = potential[tree + u] = least < NOWHERE / 2 ? least : 0.0;  // no sinks: equal histograms
+        }
+        __syncwarp();
+        double moves = 0, spread = 0, stays = 0, value = 0, one = 0, two = 0, apart = 0;
+        for (int x = lane; x < nodes; x += TEAM) {
+            const double moved = flow[tree + x];
+            if (moved <= 0) continue;
+            const int y = parent[tree + x];
+            const bool out = of_rows.of(a, x) > of_columns.of(column, x);
+            const int i = place[(i64)a * NODES + (out ? x : y)], j = place[(i64)b * NODES + (out ? y : x)];
+            if (i < 0 || j < 0) continue;  // rounding has made mass of nothing
+            const float d = own.distance[i * STRIDE + j];
+            moves += moved * d;
+            spread += moved * sqrtf(d * d + variance[i0 + i] + variance[j0 + j]);
+        }
+        for (int i = lane; i < n; i += TEAM) {
+            const int u = anchor[i0 + i], j = place[(i64)b * NODES + u];
+            own.f[i] = (float)(own.potential[u] * scale * more_scale);
+            value += mass[i0 + i] * own.potential[u];
+            if (j < 0) continue;
+            const float d = own.distance[i * STRIDE + j], least = fminf((float)mass[i0 + i], (float)mass[j0 + j]);
+            stays += (double)(least * d);
+            spread += (double)(least * sqrtf(d * d + variance[i0 + i] + variance[j0 + j]));
+        }
+        __syncwarp();
+        for (int j = lane; j < m; j += TEAM) {
+            const double height = own.potential[anchor[j0 + j]];
+            value -= mass[j0 + j] * height;
+            own.g[j] = column_least(own, j, n);
+            one += mass[j0 + j] * own.g[j];
+        }
+        __syncwarp();
+        for (int i = lane; i < n; i += TEAM) one += mass[i0 + i] * row_least(own, i, m);
+        __syncwarp();
+        for (int j = lane; j < m; j += TEAM)
+            own.g[j] = (float)(-own.potential[anchor[j0 + j]] * scale * more_scale);
+        __syncwarp();
+        for (int i = lane; i < n; i += TEAM) {
+            own.f[i] = row_least(own, i, m);
+            two += mass[i0 + i] * own.f[i];
+        }
+        __syncwarp();
+        for (int j = lane; j < m; j += TEAM) two += mass[j0 + j] * column_least(own, j, n);
+        for (int c = lane; c < WIDTH && live; c += TEAM) {
+            const double gap = center[(i64)a * WIDTH + c] - center[(i64)b * WIDTH + c];
+            apart += gap * gap;
+        }
+        moves = team_sum(moves), spread = team_sum(spread), stays = team_sum(stays), value = team_sum(value);
+        one = team_sum(one), two = team_sum(two), apart = team_sum(apart);
+        if (lane == 0 && live) {
+            const double found[7] = {
+                min(max(value, 0.0) * scale * more_scale, MOST),
+                min((radius[a] + radius[b]) * radius_scale * more_radius_scale, MOST),
+                stays, moves, max(one, two), sqrt(apart), spread,
+            };
+#pragma unroll
+            for (int c = 0; c < 7; c++) {
+                double* const out = features + (i64)c * count + t;
+                *out = add ? *out + found[c] : found[c];
+            }
+        }
+        __syncwarp();
+    }
+}
+
+// The largest key that is not above, among the ascending ones of the pairs that were solved exactly; -1 if none is it.
+DEVICE int find_key(const i64* keys, int n, i64 key) {
+    int low = 0, high = n;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (keys[middle] < key) low = middle + 1;
+        else high = middle;
+    }
+    return low < n && keys[low] == key ? low : -1;
+}
+
+// Estimates (count,) with their expected errors, from features (7, count) that are sums over n_views spaces,
+// as `asot.bounds.calibration.Calibration.estimate` makes them. `solved` (n_solved,) are the keys row << 32 | column of
+// pairs whose exact values are known. `lower`, `upper` and `blurred` (count,) are those of ``bracket_points``, or null;
+// beyond seven features, the bounds are two more.
+extern "C" __global__ void estimate_pairs(
+    int kind, i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, i64 count, int n_features,
+    int n_views, const double* __restrict__ features, const double* __restrict__ coefficients,
+    const double* __restrict__ error_weights, double size, double more_size, const i64* __restrict__ solved,
+    const double* __restrict__ exact, int n_solved, double exact_error, int estimated_status, int exact_status,
+    const double* __restrict__ lower, const double* __restrict__ upper, const i8* __restrict__ blurred,
+    double* __restrict__ values, double* __restrict__ errors, i8* __restrict__ status
+) {
+    const Pairs pairs = {kind, n_rows, n_columns, listed};
+    const i64 step = (i64)gridDim.x * blockDim.x;
+    for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < count; t += step) {
+        double x[7], value = 0;
+#pragma unroll
+        for (int c = 0; c < 7; c++) {
+            x[c] = features[c * count + t] / n_views;
+            value += x[c] * coefficients[c];
+        }
+        double lowest = max(max(x[0] - x[1], x[5]), 0.0), highest = x[0] + x[1];
+        if (n_features > 7) {  // bounds are features, too
+            const double low = min(lower[t] / size / more_size, MOST), high = min(upper[t] / size / more_size, MOST);
+            value += low * coefficients[7];
+            value += high * coefficients[8];
+            lowest = max(lowest, low);
+            highest = min(highest, high);
+        }
+        lowest = min(lowest, highest);
+        const double gap = x[2] + x[3] - x[4], width = max(min(highest, x[6]) - lowest, 0.0);
+        double square = error_weights[0] + x[1] * x[1] * error_weights[1];
+        square += gap * gap * error_weights[2] + width * width * error_weights[3];
+        value = min(max(value, lowest), highest) * size * more_size;
+        double error = sqrt(square) * size * more_size;
+        int i, j;
+        pair_at(pairs, start, t, &i, &j);
+        const int known = find_key(solved, n_solved, ((i64)i << 32) + j);
+        if (known >= 0) {
+            value = exact[known];
+            error = exact_error * value;
+        }
+        if (lower) {
+            value = min(max(value, lower[t]), upper[t]);
+            error = min(error, upper[t] - lower[t]);
+        }
+        values[t] = value;
+        errors[t] = error;
+        status[t] = (i8)(blurred && blurred[t] ? OPEN : known >= 0 ? exact_status : estimated_status);
+    }
+}

@@ -1,0 +1,145 @@
+"""Calibrated estimates by the kernels of a GPU, run by the emulator: those of the CPU, in every shape of launch."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import asot
+from asot.bounds import on_gpu
+from asot.bounds.calibration import Calibration, Running, draw_exact
+from asot.bounds.error_bars import make_bounds
+from asot.bounds.on_gpu import EstimatesCuda, why_not_on_gpus
+from asot.bounds.pair_features import PairFeatures, View, coordinates_of, untie
+from asot.bounds.refined_solver import Estimates
+from asot.run.attempts import learn_space
+from asot.run.gpu_transfer import OPEN
+from asot.run.pairs import make_pairs
+from tests.simt import host, numpy_as_cupy
+
+pytestmark = host.needs_compiler
+
+STOP = np.zeros(1, np.int64)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    return functools.partial(numpy_as_cupy.install, monkeypatch)
+
+
+def clouds(n, sizes, dim=3, seed=0):
+    """Distributions whose masses tie, as those of graphs do; the first two are the same."""
+    rng = np.random.default_rng(seed)
+    arrays = [rng.normal(rng.normal(size=dim), 1.0, size=(m, dim)) for m in rng.integers(*sizes, n)]
+    arrays[1] = arrays[0]
+    return asot.Distributions.from_list(arrays)
+
+
+def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=False):
+    """Answers of the CPU and of the kernels for all pairs; bounds of a level are features, too."""
+    both, column_start = (D, None) if E is None else (D + E, len(D))
+    short = coordinates_of(both)
+    spaces = [learn_space(both, k, seed) for seed in range(n_spaces)]
+    bounds = [None if level is None else make_bounds(space, D, E, level) for space in spaces]
+    views = [View(space, both, short, column_start, own) for space, own in zip(spaces, bounds, strict=True)]
+    features = PairFeatures(views, short, column_start or 0, with_bounds=level is not None)
+    pairs = make_pairs(len(D), None if E is None else len(E))
+    sample = draw_exact(features, both, pairs, 20, 0, Running())
+    calibration = Calibration(features, sample, Running())
+    cpu = Estimates(features, calibration, give_bounds=give_bounds).solve(*pairs.indices(0, len(pairs)), STOP)
+    assert why_not_on_gpus(features) is None
+    solver = EstimatesCuda(features, calibration, give_bounds=give_bounds, memory=memory)
+    return cpu, solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs))
+
+
+def assert_same(cpu, gpu):
+    scale = cpu.values.max()
+    assert np.abs(gpu.values.get() - cpu.values).max() <= 1e-6 * scale
+    assert np.abs(gpu.error.get() - cpu.error).max() <= 1e-5 * scale
+    if cpu.lower is not None:
+        assert np.abs(gpu.lower.get() - cpu.lower).max() <= 1e-6 * scale
+        assert np.abs(gpu.upper.get() - cpu.upper).max() <= 1e-6 * scale
+    seen = gpu.status.get() != OPEN
+    assert np.array_equal(gpu.status.get()[seen], cpu.status[seen])
+    return np.flatnonzero(~seen)
+
+
+@pytest.mark.parametrize("order", host.ORDERS)
+def test_estimates_are_the_cpus(gpu, order):
+    gpu(order_seed=order)
+    assert_same(*both_ways(clouds(14, (5, 20))))
+
+
+@pytest.mark.parametrize(("k", "sizes"), [(2, (1, 4)), (20, (5, 40)), (40, (50, 60)), (70, (80, 90))])
+def test_every_size_of_a_team(gpu, k, sizes):
+    gpu()
+    assert_same(*both_ways(clouds(8, sizes), k=k))
+
+
+def test_distances_in_global_memory(gpu, monkeypatch):
+    gpu()
+    monkeypatch.setattr(on_gpu, "ENOUGH_TEAMS", 10**6)
+    assert_same(*both_ways(clouds(8, (5, 20)), memory=10**5))
+
+
+@pytest.mark.parametrize("order", host.ORDERS)
+def test_bounds_are_the_cpus(gpu, order):
+    gpu(order_seed=order)
+    left = assert_same(*both_ways(clouds(12, (5, 20)), level="points", give_bounds=True))
+    assert set(left) <= {0}  # twins
+
+
+@pytest.mark.parametrize(("k", "sizes"), [(2, (1, 4)), (40, (40, 60)), (6, (70, 80))])
+def test_bounds_of_every_size(gpu, k, sizes):
+    gpu()
+    assert_same(*both_ways(clouds(7, sizes), k=k, level="points", give_bounds=True))
+
+
+def test_bounds_with_distances_in_global_memory(gpu, monkeypatch):
+    gpu()
+    monkeypatch.setattr(on_gpu, "ENOUGH_TEAMS", 10**6)
+    assert_same(*both_ways(clouds(7, (5, 40)), memory=10**5, level="points", give_bounds=True))
+
+
+def test_bounds_of_several_spaces_and_collections(gpu):
+    gpu()
+    D, E = clouds(6, (5, 20), dim=30), clouds(5, (5, 20), dim=30, seed=1)
+    assert_same(*both_ways(D, E, n_spaces=2, level="points", give_bounds=True))
+
+
+def test_two_collections_and_several_spaces(gpu):
+    gpu()
+    assert_same(*both_ways(clouds(7, (5, 20)), clouds(6, (5, 20), seed=1), n_spaces=2))
+
+
+def test_many_coordinates_and_extreme_scales(gpu):
+    gpu()
+    for scale in (1.0, 1e200, 1e-200):
+        D = clouds(8, (5, 12), dim=30)
+        D = asot.Distributions(scale * D.points, D.offsets, D.masses)
+        assert_same(*both_ways(D))
+
+
+def test_what_is_equal_stays_equal_without_ties():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 3, (50, 9)) + np.eye(9, dtype=int)[rng.integers(0, 9, 50)]
+    histograms = counts / counts.sum(axis=1, keepdims=True)
+    untied = untie(np.vstack([histograms, histograms]))
+    assert np.array_equal(untied[:50], untied[50:])
+    assert np.abs(untied[:50] - histograms).max() <= 1e-8
+    assert (untied.sum(axis=1) == 1.0).all()
+    assert np.array_equal(np.rint(untied * 2.0**54), untied * 2.0**54)
+    assert (untied[:50] >= 0).all()
+    assert np.array_equal(untied[:50] == 0, histograms == 0)
+    sums = (untied[:50, :, None] * np.array([1, 0, 1, 0, 1, 1, 0, 0, 0])[:, None]).sum(axis=1).ravel()
+    inner = sums[(sums > 0.01) & (sums < 0.99)]
+    assert len(np.unique(inner)) > 0.9 * len(np.unique(histograms[:50], axis=0))
+
+
+def test_masses_that_differ_by_rounding_become_equal():
+    third = np.array([[1 / 3, 1 / 3, 1 / 3], [1 / 9 + 2 / 9, 1 / 3, 1 - 2 / 3]])
+    assert third[0, 0] != third[1, 2]
+    untied = untie(third)
+    assert np.array_equal(untied[0, 1:], untied[1, 1:])
