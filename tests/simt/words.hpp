@@ -21,6 +21,9 @@ static const int warpSize = 32;
 struct __align__(16) double2 {
     double x, y;
 };
+struct __align__(16) float4 {
+    float x, y, z, w;
+};
 
 inline void __syncthreads() {
     simt::now->state = simt::AT_BLOCK;

@@ -10,11 +10,12 @@
 
 constexpr int TEAMS = 32 / TEAM;
 constexpr int STRIDE = CELLS | 1;  // odd: rows begin in different banks
-constexpr double NOWHERE = 1e300;  // potential of what is no sink
+constexpr double NOWHERE = 1e300;  // beyond all potentials
 constexpr double MOST = 1e100;     // features are at most this
 
+constexpr int FLOATS_AT = (18 * NODES + 7) / 8 * 8;
 #if TEAM_BYTES
-static_assert(TEAM_BYTES >= 16 * NODES + 8 * CELLS + (FAR ? 0 : 4 * CELLS * STRIDE), "the host counts otherwise");
+static_assert(TEAM_BYTES >= FLOATS_AT + 8 * CELLS + (FAR ? 0 : 4 * CELLS * STRIDE), "the host counts otherwise");
 #endif
 
 // What every distribution has near each anchor (`asot.bounds.local_means`), with both collections one after the other.
@@ -38,12 +39,18 @@ struct Masses {
 
 // What a team has of its own.
 struct Own {
-    double* level;     // (NODES,) potentials of the sinks
-    double* potential; // (NODES,) of all anchors
+    double* level;      // (sinks,) potentials of the sinks
+    double* potential;  // (NODES,) of all anchors
+    short* sink;        // (sinks,) which anchors they are
     float* f;          // (CELLS,)
     float* g;          // (CELLS,)
     float* distance;   // (CELLS, STRIDE)
 };
+
+// Those of a team, as its lowest bits.
+DEVICE u32 team_votes(bool vote, int team) {
+    return __ballot_sync(ALL_LANES, vote) >> (team * TEAM) & (TEAM == 32 ? ALL_LANES : (1u << TEAM % 32) - 1);
+}
 
 DEVICE double team_sum(double value) {
 #pragma unroll
@@ -54,16 +61,20 @@ DEVICE double team_sum(double value) {
 // Distances between the n local means from cell i0 on and the m from cell j0 on.
 DEVICE void fill_distances(const Cells& cells, i64 i0, int n, i64 j0, int m, int lane, const Own& own) {
     for (int j = lane; j < m; j += TEAM) {
-        float y[WIDTH];
+        float4 y[WIDTH / 4];
 #pragma unroll
-        for (int c = 0; c < WIDTH; c++) y[c] = cells.mean[(j0 + j) * WIDTH + c];
+        for (int c = 0; c < WIDTH / 4; c++) y[c] = ((const float4*)cells.mean)[(j0 + j) * (WIDTH / 4) + c];
         for (int i = 0; i < n; i++) {
-            const float* x = cells.mean + (i0 + i) * WIDTH;
+            const float4* x = (const float4*)cells.mean + (i0 + i) * (WIDTH / 4);
             float sum = 0.0f;
 #pragma unroll
-            for (int c = 0; c < WIDTH; c++) {
-                const float gap = y[c] - x[c];
-                sum += gap * gap;
+            for (int c = 0; c < WIDTH / 4; c++) {
+                const float4 other = x[c];
+                const float g0 = y[c].x - other.x, g1 = y[c].y - other.y, g2 = y[c].z - other.z, g3 = y[c].w - other.w;
+                sum += g0 * g0;
+                sum += g1 * g1;
+                sum += g2 * g2;
+                sum += g3 * g3;
             }
             own.distance[i * STRIDE + j] = sqrtf(sum);
         }
@@ -101,8 +112,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
     const int lane = threadIdx.x % TEAM, team = threadIdx.x % 32 / TEAM, warp = threadIdx.x / 32;
     const i64 warps = (i64)gridDim.x * (THREADS / 32), first = (i64)blockIdx.x * (THREADS / 32) + warp;
     char* memory = shared + (warp * TEAMS + team) * TEAM_BYTES;
-    Own own = {(double*)memory, (double*)memory + NODES, (float*)(memory + 16 * NODES),
-               (float*)(memory + 16 * NODES) + CELLS, (float*)(memory + 16 * NODES) + 2 * CELLS};
+    float* const floats = (float*)(memory + FLOATS_AT);
+    Own own = {(double*)memory, (double*)memory + NODES, (short*)(memory + 16 * NODES), floats, floats + CELLS,
+               floats + 2 * CELLS};
     if (FAR) own.distance = far + (first * TEAMS + team) * CELLS * STRIDE;
     const Cells cells = {offsets, anchor, mass, variance, mean, place, center, radius};
     const Masses of_rows = {row_masses, row_node_step, row_step};
@@ -119,16 +131,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
         const int n = live ? (int)(offsets[a + 1] - i0) : 0, m = live ? (int)(offsets[b + 1] - j0) : 0;
         const int nodes = live ? NODES : 0;
         fill_distances(cells, i0, n, j0, m, lane, own);
-        for (int u = lane; u < nodes; u += TEAM)
-            own.level[u] = of_rows.of(a, u) < of_columns.of(column, u) ? potential[tree + u] : NOWHERE;
+        int sinks = 0;
+        for (int base = 0; base < NODES; base += TEAM) {
+            const int u = base + lane;
+            const bool is_sink = u < nodes && of_rows.of(a, u) < of_columns.of(column, u);
+            const u32 votes = team_votes(is_sink, team);
+            if (is_sink) {
+                const int at = sinks + count_set(votes & ((1u << lane) - 1));
+                own.sink[at] = (short)u;
+                own.level[at] = potential[tree + u];
+            }
+            sinks += count_set(votes);
+        }
         __syncwarp();
         for (int u = lane; u < nodes; u += TEAM) {
-            double least = NOWHERE;
-            for (int v = 0; v < NODES; v++) {
-                const double reached = unit[v * NODES + u] + own.level[v];
+            double least = sinks ? NOWHERE : 0.0;  // no sinks: equal histograms
+            for (int s = 0; s < sinks; s++) {
+                const double reached = unit[own.sink[s] * NODES + u] + own.level[s];
                 least = reached < least ? reached : least;
             }
-            own.potential[u] = potential[tree + u] = least < NOWHERE / 2 ? least : 0.0;  // no sinks: equal histograms
+            own.potential[u] = potential[tree + u] = least;
         }
         __syncwarp();
         double moves = 0, spread = 0, stays = 0, value = 0, one = 0, two = 0, apart = 0;

@@ -16,7 +16,7 @@ from asot.bounds.error_bars import PointBounds
 from asot.bounds.pair_features import CHEAP, PairFeatures, View
 from asot.bounds.refined_solver import Estimates
 from asot.bounds.small_pairs import BLURRED
-from asot.exact.cuda.solver import MAX_NODES, ExactCuda, ExactOnDevice
+from asot.exact.cuda.solver import MAX_NODES, DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.workspace import MASS_BITS
 from asot.jit.cuda import load
 from asot.run import engine
@@ -105,7 +105,7 @@ class EstimatesOnDevice:
         which = (*pair_arguments(pairs, start, stop), np.int64(start))
         pivots: Any = None
         for turn, view in enumerate(self._views):
-            tile = Tile(pairs, start, stop, which, self._column_start, later_view=turn > 0)
+            tile = TilePairs(pairs, start, stop, which, self._column_start, later_view=turn > 0)
             solved = view.measure(tile, features, bounds)
             pivots = solved.n_iter if pivots is None else pivots + solved.n_iter
         lower, upper = bounds[:2] if self._give_bounds else (None, None)
@@ -121,11 +121,11 @@ class EstimatesOnDevice:
         return solution
 
 
-NO_TEAMS = {"NODES": 1, "CELLS": 1, "WIDTH": 1, "TEAM": 32, "TEAM_BYTES": 0, "FAR": 0, "THREADS": 32}
+NO_TEAMS = {"NODES": 1, "CELLS": 1, "WIDTH": 4, "TEAM": 32, "TEAM_BYTES": 0, "FAR": 0, "THREADS": 32}
 """For the kernel that has a thread for each pair."""
 
 
-class Tile(NamedTuple):
+class TilePairs(NamedTuple):
     """Pairs start..stop-1 of a set."""
 
     pairs: PairSet
@@ -159,10 +159,11 @@ def means_geometry(
     blocks, shared_memory, memory = limits
     team = 8 if mean_cells <= 8 else 16 if mean_cells <= 16 else 32
     block = 4 * most_cells * (most_cells | 1)
-    team_bytes = -(-(16 * nodes + 8 * most_cells + block) // 8) * 8
+    lists = -(-18 * nodes // 8) * 8 + 8 * most_cells
+    team_bytes = -(-(lists + block) // 8) * 8
     far = team_bytes * max(ENOUGH_TEAMS, 32 // team) > shared_memory
     if far:
-        team_bytes = -(-(16 * nodes + 8 * most_cells) // 8) * 8
+        team_bytes = lists
     warp_bytes = team_bytes * (32 // team)
     warps = max(1, min(MOST_WARPS, shared_memory // warp_bytes))
     if far:
@@ -222,7 +223,7 @@ class ViewOnDevice:
         if isinstance(view.bounds, PointBounds):
             self._points = PointsOnDevice(view.bounds, view, anchor.exponent, nodes, limits)
 
-    def measure(self, tile: Tile, features: Any, bounds: tuple[Any, ...]) -> DeviceSolution:
+    def measure(self, tile: TilePairs, features: Any, bounds: tuple[Any, ...]) -> DeviceSolution:
         """Solve the anchor problems, and add features and bounds; returns the solution on the anchors."""
         solved, trees = self._anchor.solve_with_trees(tile.pairs, tile.start, tile.stop)
         common = *tile.which, np.int32(tile.stop - tile.start), tile.column_start, *self._anchor.masses()

@@ -143,6 +143,11 @@ class PairFeatures:
         self.radii: Float = np.mean([view.radii for view in views], axis=0)
         self.info: dict[str, Any] = dict(views[0].anchor.info)
 
+    def expected_seconds(self, n_pairs: int) -> float:
+        """For one thread: a pair's features cost about as much as its plan, and bounds some times more."""
+        plans = sum(view.anchor.expected_seconds(n_pairs) for view in self.views)
+        return plans * (2.0 if self.views[0].bounds is None else 8.0)
+
     def pairs_per_tile(self, memory: int) -> int:
         anchor = self.views[0].anchor
         fitting = memory // (anchor.bytes_per_tree() + 256)

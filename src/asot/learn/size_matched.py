@@ -83,7 +83,9 @@ def size_matched(
     ]
     values, spread = _mean_of(results)
     info = {**results[0].info, "size": size, "n_draws": n_draws}
-    return replace(results[0], values=values, error=spread, lower=None, upper=None, info=info, names=(D.ids, D.ids))
+    return replace(
+        results[0], values=values, error=spread, lower=None, upper=None, info=info, names=(D.ids, D.ids), checked=False
+    )
 
 
 def _drawn(D: Distributions, size: int, rng: np.random.Generator) -> Distributions:

@@ -70,6 +70,8 @@ def run(
             run.info["n_jobs"] = jobs
             for tile in engine.solved_tiles(pairs, cpu_solver(), jobs, work.budget, work.done):
                 run.accept(tile)
+        if isinstance(run.sink, Condensed):
+            run.sink.checked = work.all_numbers and work.done == len(pairs)
         if work.mended:
             run.info["n_solved_on_cpu"] = work.mended
             run.info["device_reason"] += f"; {work.mended} pairs are too large for it and were solved on the CPU"
@@ -87,6 +89,7 @@ class _OnGpus:
         self._per_tile = max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
         self.done = 0
         self.mended = 0
+        self.all_numbers = True
 
     def solve(self) -> None:
         """Solve as far as the GPUs' memory allows: to the end, unless tiles of `SMALLEST_TILE` do not fit."""
@@ -119,6 +122,7 @@ class _OnGpus:
                 fetched: Fetch = flying.popleft()
                 unfinished = fetched.deliver(self._run.sink)
                 self.mended += fetched.n_mended
+                self.all_numbers &= fetched.all_numbers
                 self.done = fetched.stop
                 self._run.count(fetched.stop - fetched.start, unfinished)
         finally:

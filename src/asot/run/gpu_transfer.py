@@ -51,6 +51,8 @@ class Fetch:
         self.start, self.stop = start, stop
         self.n_mended = 0
         """Pairs that the CPU had to solve."""
+        self.all_numbers = False
+        """Whether the GPU has seen that no value is NaN, so that nobody has to look again."""
         self._pairs, self._stream = pairs, stream
 
     def enqueue(self, solution: DeviceSolution) -> None:
@@ -58,10 +60,11 @@ class Fetch:
         import cupy
 
         self._solution = solution
-        self._n_unfinished = cupy.zeros(1, dtype=cupy.uint64)
+        self._totals = cupy.zeros(2, dtype=cupy.uint64)
         unfinished = np.int32(Status.MAX_ITER)
-        self._launch("count_status", np.int64(self._size), solution.status, unfinished, self._n_unfinished)
-        self._unfinished = self._soon(self._n_unfinished)
+        answers = np.int64(self._size), solution.status, unfinished, solution.values
+        self._launch("count_status", *answers, self._totals)
+        self._counts_soon = self._soon(self._totals)
 
     def wait(self) -> None:
         self._stream.synchronize()
@@ -69,7 +72,9 @@ class Fetch:
     def deliver(self, sink: Any) -> int:
         """Wait for the tile, hand it to the sink, and return how many of its pairs did not converge."""
         self.wait()
-        return int(self._unfinished[0])
+        unfinished, not_numbers = (int(count) for count in self._counts_soon)
+        self.all_numbers = not_numbers == 0
+        return unfinished
 
     @property
     def _size(self) -> int:

@@ -56,13 +56,18 @@ extern "C" __global__ void count_bins(
     }
 }
 
-// How many pairs have this status.
-extern "C" __global__ void count_status(i64 count, const signed char* __restrict__ status, int wanted, u64* total)
+// How many pairs have this status, and how many values are not a number.
+extern "C" __global__ void count_status(
+    i64 count, const signed char* __restrict__ status, int wanted, const double* __restrict__ values, u64* totals)
 {
     const i64 step = (i64)gridDim.x * blockDim.x;
-    u64 found = 0;
-    for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < count; t += step) found += status[t] == wanted;
-    if (found != 0) atomicAdd(total, found);
+    u64 found = 0, lost = 0;
+    for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < count; t += step) {
+        found += status[t] == wanted;
+        lost += values[t] != values[t];
+    }
+    if (found != 0) atomicAdd(totals, found);
+    if (lost != 0) atomicAdd(totals + 1, lost);
 }
 
 // value -= (row term + column term) / 2, and a pair is no better converged than its parts (docs/method.md §2).

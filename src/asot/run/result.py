@@ -93,11 +93,15 @@ class Distances:
     info: dict[str, Any] = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+    checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.checked:  # by the GPU, or before this copy was made; millions of values take a while to read
+            return
         if len(self.values) and np.isnan(self.values.min()):
             row, column = self.pairs[int(np.argmax(np.isnan(self.values)))]
             raise ArithmeticError(f"the distance of the pair ({row}, {column}) is not a number; please report this")
+        object.__setattr__(self, "checked", True)
 
     @property
     def ids(self) -> NDArray[Any]:

@@ -88,6 +88,8 @@ class Condensed:
 
     def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty, extras: tuple[str, ...] = ()) -> None:
         self._allocate, self._extras = allocate, extras
+        self.checked = False
+        """Whether it is known that no value is NaN."""
 
     def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
         size = len(pairs)
@@ -123,7 +125,8 @@ class Condensed:
         return array
 
     def close(self, info: dict[str, Any]) -> Distances:
-        return Distances(self._values, self._status, self._n_iter, self._pairs, **self._more, info=info)
+        more: dict[str, Any] = {**self._more, "info": info, "checked": self.checked}
+        return Distances(self._values, self._status, self._n_iter, self._pairs, **more)
 
 
 class Dense:
