@@ -64,8 +64,8 @@ NOTES = (
     "Whole call: from the collection and its anchors to values and errors on the host: nearest anchors, local means, "
     "64 exact pairs and their fit, transfers. On the GPU: the part of it after the fit.",
     "CPU threads: the same call with `device='cpu'` and every core of the machine, once. Error: root mean square on "
-    "held-out pairs, relative to the mean distance. Agreement: the largest relative difference to the CPU's values over "
-    "all pairs, which should be at most 1e-6.",
+    "held-out pairs, relative to the mean distance. Agreement: the largest relative difference to the CPU's values "
+    "over all pairs, which should be at most 1e-6.",
     "Where work goes: the mean of two calls with `n_jobs=-1`, the GPU awake.",
 )
 
