@@ -92,6 +92,28 @@ def test_an_aim_is_met_on_a_gpu():
     assert np.abs(r.values - asot.pairwise_exact(D, device="cpu").values).max() <= 0.1 * r.values.mean()
 
 
+def test_auto_leaves_large_distributions_to_the_cpu(monkeypatch):
+    monkeypatch.setattr(devices, "FIRST_CALL_SECONDS", 0.0)
+    D = asot.Distributions.from_list([RNG.normal(size=(520, 2)) for _ in range(2)])
+    r = asot.pairwise_exact(D)
+    assert r.info["device"] == "cpu"
+    assert "more than 512 points" in r.info["device_reason"]
+
+
+def test_what_is_not_a_number_is_seen_on_the_device(monkeypatch):
+    from asot.exact.cuda import solver
+
+    class Broken(solver.ExactOnDevice):
+        def solve(self, pairs, start, stop):
+            solution = super().solve(pairs, start, stop)
+            solution.values[0] = np.nan
+            return solution
+
+    monkeypatch.setattr(solver, "ExactOnDevice", Broken)
+    with pytest.raises(ArithmeticError, match=r"the distance of the pair \(0, 1\) is not a number"):
+        asot.emd_many(A, cost=COST, device="cuda:0")
+
+
 def test_a_precision_that_the_cpu_does_not_have():
     with pytest.raises(ValueError, match="precision='tf32' only applies to GPUs; the CPU computes in float64"):
         asot.sinkhorn_many(A, cost=COST, reg=0.2, tol=None, precision="tf32", device="cpu")

@@ -11,7 +11,7 @@ import pytest
 import asot
 from asot import Distributions, KMeansAnchors, Status
 from asot.run.pairs import AllPairs
-from asot.run.prices import count_load
+from asot.run.prices import Load, count_load
 from asot.run.strategy import Planner, Strategy, as_aim
 
 
@@ -228,3 +228,9 @@ def test_a_plan_of_one_pair_is_the_optimal_one(D, exact):
     plan = asot.plan(D, 0, 1)
     assert plan.is_exact
     assert plan.cost == pytest.approx(exact[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(("size", "cores"), [(23.0, 690.0), (30.0, 510.0), (150.0, 80.0)])
+def test_a_gpu_replaces_fewer_cores_where_distributions_are_larger(size, cores):
+    load = Load(10**9, 0, 3, size, 1e-5, 1e-6)
+    assert load.exact / load.exact_on_gpu == pytest.approx(cores, rel=0.05)
