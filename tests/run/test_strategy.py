@@ -52,7 +52,7 @@ def test_a_call_without_options_is_within_two_percent_and_says_so(by_default, ex
     assert record["relative_error"] <= 0.02
     low, high = record["error_interval"]
     assert low <= record["error"] <= high
-    assert f"{100 * record['relative_error']:.2g} % off" in repr(by_default)
+    assert f"{100 * record['relative_error']:.2g} % rms error" in repr(by_default)
 
 
 def test_small_problems_are_solved_exactly():
