@@ -23,8 +23,8 @@ GPU_FACTOR, GPU_SIZE, GPU_DECAY = 690.0, 23.0, 1.15
 """How many cores one GPU replaces on the original problems: 690 where distributions have 23 points, and less where they
 have more, since fewer of their problems fit on the chip: 510 at 30 points, 80 at 150."""
 
-GPU_ESTIMATE_FACTOR = 500.0
-"""The same, for anchor problems and the features of their pairs."""
+GPU_ESTIMATE_FACTOR, GPU_BOUNDS_FACTOR = 650.0, 100.0
+"""The same, for anchor problems with the cheap features of their pairs, and for bounds by points."""
 
 GPU_CALL_SECONDS = 0.02
 """What a call on a GPU costs beside that: copies, launches, and the answers' way back."""

@@ -18,7 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from asot.run.prices import GPU_CALL_SECONDS, GPU_ESTIMATE_FACTOR, Load, anchor_pair, bounds_pair, space_seconds
+from asot.run.prices import (
+    GPU_BOUNDS_FACTOR,
+    GPU_CALL_SECONDS,
+    GPU_ESTIMATE_FACTOR,
+    Load,
+    anchor_pair,
+    bounds_pair,
+    space_seconds,
+)
 
 NUMBERS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Numbers of anchors that are considered."""
@@ -242,12 +250,12 @@ class Planner:
 
     def price(self, s: Strategy, first: bool = True) -> float:
         """Seconds of a strategy: its set-up, and all pairs."""
-        k = s.n_anchors or AT
-        pair = anchor_pair(k, self._load) + (bounds_pair(k, self._level or "points", self._load) if s.bounds else 0.0)
-        seconds = s.n_spaces * self._load.n_pairs * pair
+        k, all_pairs = s.n_anchors or AT, s.n_spaces * self._load.n_pairs
+        features = all_pairs * anchor_pair(k, self._load)
+        bounds = all_pairs * bounds_pair(k, self._level or "points", self._load) if s.bounds else 0.0
         if self._gpu_estimates:
-            seconds = seconds / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS
-        return self._setup(s, first) + seconds
+            features, bounds = features / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS, bounds / GPU_BOUNDS_FACTOR
+        return self._setup(s, first) + features + bounds
 
     def _setup(self, s: Strategy, first: bool) -> float:
         k = s.n_anchors or AT
