@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 import asot
 from asot.bounds import on_gpu
@@ -14,6 +15,7 @@ from asot.bounds.error_bars import make_bounds
 from asot.bounds.on_gpu import EstimatesCuda, why_not_on_gpus
 from asot.bounds.pair_features import PairFeatures, View, coordinates_of, untie
 from asot.bounds.refined_solver import Estimates
+from asot.exact.shared_cost import ExactSharedCost
 from asot.run.attempts import learn_space
 from asot.run.gpu_transfer import OPEN
 from asot.run.pairs import make_pairs
@@ -143,3 +145,24 @@ def test_masses_that_differ_by_rounding_become_equal():
     assert third[0, 0] != third[1, 2]
     untied = untie(third)
     assert np.array_equal(untied[0, 1:], untied[1, 1:])
+
+
+def test_potentials_without_ties_do_not_depend_on_the_order_of_anchors():
+    rng = np.random.default_rng(0)
+    k, anchors = 12, rng.normal(size=(12, 4))
+    counts = np.stack([rng.multinomial(m, rng.dirichlet(np.full(k, 0.5))) for m in rng.integers(8, 20, 60)])
+    histograms = counts / counts.sum(axis=1, keepdims=True)
+    rows, columns = np.triu_indices(len(histograms), 1)
+    known = (histograms[rows] > 0) | (histograms[columns] > 0)
+
+    def differences(A):
+        order = rng.permutation(k)
+        found = []
+        for own in (np.arange(k), order):
+            solver = ExactSharedCost(A[:, own], None, cdist(anchors[own], anchors[own]), cancel=True)
+            found.append(solver.solve_trees(rows, columns, STOP).potential[:, np.argsort(own)])
+        apart = np.where(known, found[0] - found[1], np.nan)
+        return int(np.count_nonzero(np.nanmax(apart, axis=1) - np.nanmin(apart, axis=1) > 1e-6))
+
+    assert differences(histograms) > 0
+    assert differences(untie(histograms)) == 0
