@@ -1,5 +1,8 @@
 """`kneighbors` and `radius_neighbors`: the answers of brute force, ties included, with fewer solves."""
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 
 import asot
 from asot.datasets import load_digits
+from asot.exact.points import ExactPoints
 
 NORMS = ["euclidean", "cityblock", "chebyshev", "minkowski", "seuclidean", "mahalanobis"]
 OTHERS = ["canberra", "hamming", "jensenshannon"]
@@ -181,7 +185,35 @@ def test_documents_need_a_part_of_the_solves(words):
     found = asot.kneighbors(D, None, 5, bounds="relaxed")
     assert_same_neighbors(found, expected)
     assert found.n_exact < 0.4 * found.info["n_pairs"]
-    assert_same_neighbors(asot.kneighbors(D, None, 5), expected)  # by what the clock says is cheapest
+    assert_same_neighbors(asot.kneighbors(D, None, 5), expected)
+
+
+@pytest.mark.parametrize("clock", ["process_time", "perf_counter", "monotonic", "time"])
+def test_no_clock_decides_which_way_a_search_takes(monkeypatch, clock):
+    D = documents(200, 20)
+    plain = asot.kneighbors(D, None, 5)
+    assert plain.info["bounds"] != []
+    ticks = itertools.accumulate(itertools.cycle([1e-9, 1e9]))  # whatever is timed took no time, or a lifetime
+    monkeypatch.setattr(time, clock, lambda: next(ticks))
+    strange = asot.kneighbors(D, None, 5)
+    assert strange.info["rehearsal"] == plain.info["rehearsal"]
+    assert strange.n_exact == plain.n_exact
+
+
+def test_what_a_rehearsal_has_solved_is_not_solved_again(monkeypatch):
+    solved = []
+    solve = ExactPoints.solve
+
+    def counted(self, rows, columns, stop):
+        solved.extend(zip(rows.tolist(), columns.tolist(), strict=True))
+        return solve(self, rows, columns, stop)
+
+    monkeypatch.setattr(ExactPoints, "solve", counted)
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list(rng.normal(size=(120, 30, 50)))
+    found = asot.kneighbors(D, None, 5)
+    assert found.info["bounds"] == []
+    assert len(solved) == len(set(solved)) == found.n_exact == found.info["n_pairs"]
 
 
 def test_where_no_bound_pays_it_is_brute_force_and_info_says_so():

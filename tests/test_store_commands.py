@@ -61,15 +61,16 @@ def test_edges_as_parquet(here):
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "message"),
     [
-        ("exact", "in.npz"),
-        ("exact", "in.npz", "-o", "a.npz", "--store", "s"),
-        ("exact", "in.npz", "--store", "s", "--part", "4/3"),
-        ("neighbors", "in.npz"),
-        ("neighbors", "in.npz", "-o", "a.npz", "--part", "1/3"),
+        (("exact", "in.npz"), "give --output, or --store"),
+        (("exact", "in.npz", "-o", "a.npz", "--store", "s"), "--store keeps the distances"),
+        (("exact", "in.npz", "--store", "s", "--part", "4/3"), "'4/3' is not a part such as 3/20"),
+        (("neighbors", "in.npz"), "give --output, or --store"),
+        (("neighbors", "in.npz", "-o", "a.npz", "--part", "1/3"), "give --output, or --store"),
     ],
-    ids=" ".join,
 )
-def test_calls_that_mean_nothing(here, arguments):
-    run(*arguments, code=2)
+def test_calls_that_mean_nothing(here, arguments, message):
+    before = sorted(here.iterdir())
+    assert message in run(*arguments, code=2)
+    assert sorted(here.iterdir()) == before

@@ -141,14 +141,11 @@ def kneighbors(
         if choice.gpus:
             info = _search_on_gpus(problem, best, choice, shown, started)
             return cast("Found", Neighbors(best.indices, best.distances, info, info["n_exact"], _names(Q, D)))
-        search, offer = _prepare(problem, space, bounds, random_state)
-        look = choose_look(search, offer, best)
-        if look is None:
-            best = Best(shape.n_rows, K, shape.within)
-            search.solve_all(best, shown)
-        else:
+        search, offer = _prepare(problem, space, bounds, random_state, shown)
+        look = choose_look(search, problem.histograms, offer, best)
+        if look is not None:
             search.solve_promising(look, best, min(candidates, 2 * K + 8))
-            search.sweep(look, best.limits, best, shown)
+        search.sweep(look, best)
     finally:
         shown.close()
     info = search.info(started) | {"device_reason": choice.reason}
@@ -241,12 +238,8 @@ def radius_neighbors(
         if choice.gpus:
             info = _search_on_gpus(problem, found, choice, shown, started)
         else:
-            search, offer = _prepare(problem, space, bounds, random_state)
-            look = choose_look(search, offer, found)
-            if look is None:
-                search.solve_all(found, shown)
-            else:
-                search.sweep(look, found.limits, found, shown)
+            search, offer = _prepare(problem, space, bounds, random_state, shown)
+            search.sweep(choose_look(search, problem.histograms, offer, found), found)
             info = search.info(started) | {"device_reason": choice.reason}
     finally:
         shown.close()
@@ -322,12 +315,12 @@ def _search_on_gpus(
     return found | own | {"seconds": time.perf_counter() - started}
 
 
-def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any) -> tuple[Search, Offer]:
+def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any, shown: Progress) -> tuple[Search, Offer]:
     pooled, histograms, cost, p, unmatched, shape, solver, jobs, memory = problem
     offer = offer_bounds(
         pooled, histograms, cost, shape, bounds, space, jobs, memory // 2, random_state, p, unmatched
     )  # fmt: skip
-    return Search(shape, solver, jobs, memory // 2, offer.made, p), offer
+    return Search(shape, solver, jobs, memory // 2, offer.made, shown, p), offer
 
 
 # ---------------------------------------------------------------------------------------------------------- on disk
@@ -355,7 +348,7 @@ def _into_store(
 
 
 def _strips(problem: _Problem, K: int, space: Any, bounds: Any, random_state: Any, jobs: int) -> StripSearch:
-    """The search of single strips, made ready: bounds are chosen by a rehearsal in every process anew."""
-    search, offer = _prepare(problem._replace(jobs=jobs), space, bounds, random_state)
-    look = choose_look(search, offer, Best(problem.shape.n_rows, K, problem.shape.within))
+    """The search of single strips, made ready: every process chooses the same bounds in a rehearsal of its own."""
+    search, offer = _prepare(problem._replace(jobs=jobs), space, bounds, random_state, Progress(False, 0, ""))
+    look = choose_look(search, problem.histograms, offer, Best(problem.shape.n_rows, K, problem.shape.within))
     return StripSearch(search, look, K)

@@ -171,7 +171,7 @@ def test_canceled_mass_and_second_minima_exclude_more_than_the_relaxed_bound():
 
 def assert_nothing_is_left_out(look, exact, limits):
     n = len(exact)
-    rows, columns = look.pairs_within(0, n, limits, np.full(n, n), 2)
+    rows, columns, _ = look.pairs_within(0, n, limits, np.full(n, n), 2)
     assert (rows < columns).all()
     kept = np.zeros((n, n), dtype=bool)
     kept[rows, columns] = True

@@ -24,4 +24,5 @@ def test_updates_are_those_of_numpy(k, l, pairs, count):
 
 def test_a_raised_stop_ends_them():
     one, stop = np.ones((1, 1)), np.ones(1, np.int64)
-    advance(packed(one), packed(one), one, one, one, 10**12, stop)
+    found = advance(packed(one), packed(one), 2.0 * one, one, one, 40, stop)
+    assert found == one  # every step would halve it

@@ -62,6 +62,11 @@ class ExactPoints:
             "distinct_points": len(ground.points),
         }
 
+    @property
+    def has_table(self) -> bool:
+        """Whether distances are looked up and not computed for every pair."""
+        return self._table is not None
+
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
 

@@ -81,7 +81,8 @@ def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Loa
     named, index = np.unique(np.stack([rows, columns]), return_inverse=True)
     histograms = sparse_histograms(both[named])
     first, second = index.reshape(2, -1)
-    counted = np.array([_left(histograms, int(i), int(j)) for i, j in zip(first, second, strict=True)], dtype=float)
+    found = [left_to_ship(histograms, int(i), int(j)) for i, j in zip(first, second, strict=True)]
+    counted = np.array(found, dtype=float)
     p, q, width = counted.T
     exact = 0.5 + p * q * (0.016 * (1 + (p + q) / 900) + 1e-4 * width)
     if both.dim == 1:  # on a line, distances are found by sorting
@@ -90,7 +91,7 @@ def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Loa
     return Load(len(pairs), n_points, both.dim, size, MICRO * float(exact.mean()), MICRO * float(bounds.mean()))
 
 
-def _left(histograms: SparseHistograms, i: int, j: int) -> tuple[int, int, int]:
+def left_to_ship(histograms: SparseHistograms, i: int, j: int) -> tuple[int, int, int]:
     """Sources, sinks and coordinates of a pair once common mass is canceled."""
     a, b = (slice(histograms.offsets[t], histograms.offsets[t + 1]) for t in (i, j))
     x, y = histograms.index[a], histograms.index[b]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.bounds.search.counted import tables_price
 from asot.bounds.search.dual_pool import DualPool
 from asot.bounds.search.kernels import nearest, within_limits
 from asot.bounds.search.projections import Projections
@@ -39,6 +40,15 @@ class Shape(NamedTuple):
         return self.n_rows * (self.n_rows - 1) // 2 if self.within else self.n_rows * self.n_columns
 
 
+class Left(NamedTuple):
+    """Pairs that bounds do not rule out."""
+
+    rows: NDArray[np.int64]  # (P,)
+    columns: NDArray[np.int64]  # (P,)
+    doubted: int = 0
+    """Pairs that the cheap bound left to an expensive one."""
+
+
 class Look(Protocol):
     """What a search asks of its bounds."""
 
@@ -50,8 +60,12 @@ class Look(Protocol):
 
     def pairs_within(
         self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> Left:
         """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends."""
+        ...
+
+    def prices(self, doubted: float) -> tuple[float, float]:
+        """Counted seconds per pair of `nearest_by_bound`, and of `pairs_within` with that share of doubted pairs."""
         ...
 
 
@@ -108,7 +122,7 @@ class Cascade:
         limits: NDArray[np.float64],
         settled: NDArray[np.int64],
         n_jobs: int,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> Left:
         """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
 
         ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of question for a row
@@ -124,4 +138,7 @@ class Cascade:
 
         in_threads(piece, tiles(stop, _ROWS, start), n_jobs)
         rows, columns = np.nonzero(possible)
-        return rows + start, columns + first
+        return Left(rows + start, columns + first)
+
+    def prices(self, doubted: float) -> tuple[float, float]:
+        return tables_price(self._arrays()[5])

@@ -2,16 +2,15 @@
 
 Projections are cheap and strong in low dimensions, relaxed bounds are expensive and strong in high dimensions, and in
 some collections no bound rules out anything. Sizes alone do not tell which case it is. So a few rows are searched with
-each candidate: the cost per pair and the share of pairs left to solve are measured, and the plan with the least work
-wins. If that is brute force, only the rehearsal is wasted, a percent of the work.
+each candidate, to count the share of pairs it leaves to solve. The work of a bound and of a solve is counted, too
+(`counted`), and the plan with the least work wins. If that is brute force, little is wasted: pairs that were solved
+stay solved.
 
-The answer does not depend on the plan. The number of solves does, and in a close race the clock decides.
+No clock is involved, so the same call always takes the same path. The answer does not depend on the plan at all.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,84 +19,91 @@ from numpy.typing import NDArray
 
 from asot.bounds.search.cascade import Cascade, Look
 from asot.bounds.search.choose import Offer
+from asot.bounds.search.counted import solve_price
 from asot.bounds.search.relaxed import Chain, Relaxed
 from asot.bounds.search.sweep import Best, Edges, Search
+from asot.data.distinct import SparseHistograms
 
 _GROUPS = 4  # of neighboring rows, spread over the collection
 _MOST_ROWS = 32  # in all groups together
-_SOLVES = 48  # to measure what a solve costs
+_COUNTED = 48  # pairs that tell what a solve costs
 _SHORT = 0.02  # seconds; brute force that takes no longer is not worth a plan
-_TABLES = 0.03  # the part of brute force that tables for the cascade may take before they are looked at
-_GAIN = 0.9  # the part of brute force's work that a plan has to beat
+_TABLES = 0.05  # the part of the work as it is known so far that tables for another plan may take
+_GAIN = 0.8  # the part of brute force's work that a plan has to beat
 
 
 @dataclass
 class _Plan:
-    """One candidate and what the rehearsal measured of it."""
+    """One candidate and what the rehearsal found of it."""
 
     names: list[str]
     look: Look
-    first: float = 0.0  # seconds to find the columns that look nearest, per pair
-    second: float = 0.0  # seconds to look at a pair with a limit
+    tried: bool = False
     left: float = 1.0  # share of the pairs that must be solved
+    price: float = 0.0  # seconds of bounds, per pair
+    work: float = np.inf  # seconds in all
 
 
-def choose_look(search: Search, offer: Offer, sink: Best | Edges) -> Look | None:
-    """The cheapest plan for a search, or None for brute force. Records what was measured in ``search.made``."""
-    look = offer.fixed if offer.fixed is not None else _rehearsed(search, offer, sink)
+def choose_look(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Look | None:
+    """The cheapest plan for a search, or None for brute force. Records what was found in ``search.made``."""
+    look = offer.fixed if offer.fixed is not None else _rehearsed(search, histograms, offer, sink)
     search.n_exact += offer.made["n_exact"]  # for the pool of potentials
     return look
 
 
-def _rehearsed(search: Search, offer: Offer, sink: Best | Edges) -> Look | None:
+def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Look | None:
     shape = search.shape
-    solve = _price_of_a_solve(search)
-    record: dict[str, Any] = {"solve_microseconds": 1e6 * solve}
+    solve = _price_of_a_solve(search, histograms)
+    record: dict[str, Any] = {"solve_microseconds": 1e6 * solve, "plans": []}
     search.made["rehearsal"] = record
     brute = solve * shape.n_pairs
     if brute < _SHORT:
         record["chosen"] = "brute force: there are few pairs"
         return None
-    plans = _plans(offer, brute)
     groups = _groups(shape.n_rows)
-    if isinstance(sink, Best):
-        for plan in plans:
-            _find_promising(search, plan, groups, sink)
-    limits, settled = sink.limits()
-    for plan in plans:
-        _look(search, plan, groups, limits, settled)
-        ends = 2.0 if shape.within else 1.0  # of a pair, and each may keep it
-        plan.left = min(1.0, ends * plan.left)
-    firsts = shape.n_rows * shape.n_columns if isinstance(sink, Best) else 0
-    works = [plan.first * firsts + (plan.second + plan.left * solve) * shape.n_pairs for plan in plans]
+    plans: list[_Plan] = []
+    if offer.relaxed is not None:
+        plans.append(_Plan(["relaxed"], offer.relaxed))
+        _try(search, plans, groups, sink, solve)
+    if offer.cascade_work < _TABLES * min([brute, *(plan.work for plan in plans)]):
+        cascade, tables = offer.cascade(), offer.made["tables"]
+        plans.append(_Plan(tables, cascade))
+        if offer.relaxed is not None:
+            plans.append(_Plan([*tables, "relaxed"], Chain(cascade, offer.relaxed)))
+        _try(search, plans, groups, sink, solve)
     record["plans"] = [
         {
             "bounds": plan.names,
-            "microseconds": 1e6 * (plan.first * firsts / shape.n_pairs + plan.second),
+            "microseconds": 1e6 * plan.price,
             "share_left": plan.left,
-            "share_of_brute_force": work / brute,
+            "share_of_brute_force": plan.work / brute,
         }
-        for plan, work in zip(plans, works, strict=True)
+        for plan in plans
     ]
-    if not works or min(works) > _GAIN * brute:
+    best = min(plans, key=lambda plan: plan.work, default=None)
+    if best is None or best.work > _GAIN * brute:
         record["chosen"] = "brute force: no bound pays off"
         return None
-    best = plans[int(np.argmin(works))]
     record["chosen"] = " and ".join(best.names)
     search.made["bounds"] = best.names
     return best.look
 
 
-def _plans(offer: Offer, brute: float) -> list[_Plan]:
-    plans = []
-    if offer.relaxed is not None:
-        plans.append(_Plan(["relaxed"], offer.relaxed))
-    if offer.cascade_work < _TABLES * brute:
-        cascade = offer.cascade()
-        plans.append(_Plan(offer.made["tables"], cascade))
-        if offer.relaxed is not None:
-            plans.append(_Plan([*offer.made["tables"], "relaxed"], Chain(cascade, offer.relaxed)))
-    return plans
+def _try(search: Search, plans: list[_Plan], groups: list[tuple[int, int]], sink: Best | Edges, solve: float) -> None:
+    """Look through every plan, those that were tried before with the limits as they are now."""
+    shape = search.shape
+    if isinstance(sink, Best):
+        for plan in plans:
+            if not plan.tried:
+                _find_promising(search, plan, groups, sink)
+                plan.tried = True
+    limits, settled = sink.limits()
+    for plan in plans:
+        plan.left, doubted = _shares(search, plan, groups, limits, settled)
+        first, second = plan.look.prices(doubted)
+        firsts = shape.n_rows * shape.n_columns / shape.n_pairs if isinstance(sink, Best) else 0.0
+        plan.price = first * firsts + second
+        plan.work = (plan.price + plan.left * solve) * shape.n_pairs
 
 
 def _groups(n_rows: int) -> list[tuple[int, int]]:
@@ -109,57 +115,44 @@ def _groups(n_rows: int) -> list[tuple[int, int]]:
     return [(int(start), int(start) + each) for start in starts]
 
 
-def _timed(function: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of the second run: the first one may compile."""
-    function()
-    started = time.process_time()
-    answer = function()
-    return time.process_time() - started, answer
-
-
-def _price_of_a_solve(search: Search) -> float:
+def _price_of_a_solve(search: Search, histograms: SparseHistograms) -> float:
     shape = search.shape
     rng = np.random.default_rng(0)
-    rows = rng.integers(0, shape.n_rows, size=_SOLVES)
-    columns = rng.integers(0, shape.n_columns, size=_SOLVES)
+    rows = rng.integers(0, shape.n_rows, size=_COUNTED)
+    columns = rng.integers(0, shape.n_columns, size=_COUNTED)
     if shape.within:
         columns = np.where(columns == rows, (columns + 1) % shape.n_columns, columns)
-        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
-    stop = np.zeros(1, dtype=np.int64)
-    seconds, _ = _timed(lambda: search.solver.solve(rows, columns, stop))
-    return max(seconds / _SOLVES, 1e-8)
+    return solve_price(search.solver, histograms, rows, columns + shape.column_start)
 
 
 def _find_promising(search: Search, plan: _Plan, groups: list[tuple[int, int]], best: Best) -> None:
-    """What finding the columns that look nearest costs; those are solved, so that the rows have limits."""
+    """Solve the pairs that look nearest, so that the rows have limits as they will have in the search."""
     K = best.distances.shape[1]
-    seconds = 0.0
+    count = min(search.shape.n_columns - search.shape.within, 2 * K + 8)
     for low, high in groups:
-        taken, (columns, _) = _timed(lambda rows=(low, high): plan.look.nearest_by_bound(K, 1, rows))  # type: ignore[misc]
-        seconds += taken
-        rows = np.broadcast_to(np.arange(low, high)[:, None], (high - low, K))
-        search.solve_new(rows.ravel(), columns.ravel(), best)
-    plan.first = seconds / (sum(high - low for low, high in groups) * search.shape.n_columns)
+        columns, bounds = plan.look.nearest_by_bound(count, search.jobs, (low, high))
+        search.solve_nearest(np.arange(low, high), columns, bounds, best)
 
 
-def _look(
+def _shares(
     search: Search,
     plan: _Plan,
     groups: list[tuple[int, int]],
     limits: NDArray[np.float64],
     settled: NDArray[np.int64],
-) -> None:
-    """What a look at every pair of the rows costs, and what it leaves to solve."""
+) -> tuple[float, float]:
+    """Which share of the pairs a plan leaves to solve, and which one its cheap bound leaves to the dear one."""
     look = from_one_end(plan.look)
-    seconds, left = 0.0, 0
+    left = doubted = 0
     for low, high in groups:
-        taken, (rows, columns) = _timed(
-            lambda low=low, high=high: look.pairs_within(low, high, limits, settled, 1)  # type: ignore[misc]
-        )
-        seconds += taken
-        left += len(rows) - (int(np.count_nonzero(rows == columns)) if search.shape.within else 0)
+        found = look.pairs_within(low, high, limits, settled, search.jobs)
+        left += len(found.rows) - (int(np.count_nonzero(found.rows == found.columns)) if search.shape.within else 0)
+        doubted += found.doubted
     pairs = sum(high - low for low, high in groups) * search.shape.n_columns
-    plan.second, plan.left = seconds / pairs, left / pairs
+    shares = left / pairs, doubted / pairs
+    if search.shape.within:  # a pair has two ends, and each may keep it
+        return shares[0] * (2.0 - shares[0]), shares[1] * (2.0 - shares[1])
+    return shares
 
 
 def from_one_end(look: Look) -> Look:

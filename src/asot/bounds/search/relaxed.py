@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search.cascade import Cascade, Shape
+from asot.bounds.search.cascade import Cascade, Left, Shape
+from asot.bounds.search.counted import blocks_price, reduced_price, single_price
 from asot.bounds.search.relaxed_costs import Cost, Histograms
 from asot.bounds.search.relaxed_kernels import keep_possible, keep_smallest, relaxed_bounds, still_possible
 from asot.data.distinct import SparseHistograms
@@ -70,9 +71,11 @@ class Relaxed:
         smallest = np.full((end - top, count), np.inf)
         blocks = self._row_blocks(top, end)
 
-        def piece(block: tuple[int, int], _: Stop) -> None:
+        def piece(block: tuple[int, int], stop: Stop) -> None:
             low, high = block
             for first, last in self.column_blocks:
+                if stop[0] != 0:
+                    return
                 bounds = np.empty((high - low, last - first))
                 start = self.column_start
                 relaxed_bounds(self.histograms, self.cost, low, high, start + first, start + last, bounds)
@@ -83,7 +86,7 @@ class Relaxed:
 
     def pairs_within(
         self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> Left:
         """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
 
         ``limits`` and ``settled`` (n_rows,) as in `Cascade.pairs_within`.
@@ -97,19 +100,19 @@ class Relaxed:
             if not self.within or c[1] > b[0] + 1
         ]
 
-        def piece(part: tuple[int, int, int, int], _: Stop) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        def piece(part: tuple[int, int, int, int], _: Stop) -> Left:
             low, high, first, last = part
             first = max(first, low + 1) if self.within else first
             possible = np.empty((high - low, last - first), dtype=np.bool_)
-            still_possible(
+            doubted = still_possible(
                 self.histograms, self.cost, low, high, first, last, *shape, scaled, settled, possible
             )  # fmt: skip
             rows, columns = np.nonzero(possible)
-            return rows + low, columns + first
+            return Left(rows + low, columns + first, doubted)
 
-        found = Threads(n_jobs).map(piece, work)
-        rows, columns = (np.concatenate(part) for part in zip((_NONE, _NONE), *found, strict=True))
-        return rows, columns
+        found = [Left(_NONE, _NONE), *Threads(n_jobs).map(piece, work)]
+        rows, columns = (np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "columns"))
+        return Left(rows, columns, sum(part.doubted for part in found))
 
     def _row_blocks(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Pieces of work that are the rows start..stop-1."""
@@ -137,6 +140,11 @@ class Relaxed:
         in_threads(piece, tiles(len(rows), self.pairs_per_piece), n_jobs)
         return possible
 
+    def prices(self, doubted: float) -> tuple[float, float]:
+        h = self.histograms
+        look = blocks_price(h, self.cost, self.row_blocks, self.column_blocks, self.column_start)
+        return look, look + doubted * reduced_price(h)
+
     @property
     def pairs_per_piece(self) -> int:
         """How many single pairs a thread takes at a time: about 30 ms."""
@@ -162,10 +170,15 @@ class Chain:
 
     def pairs_within(
         self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        rows, columns = self.cascade.pairs_within(start, stop, limits, settled, n_jobs)
+    ) -> Left:
+        rows, columns, _ = self.cascade.pairs_within(start, stop, limits, settled, n_jobs)
         kept = self.relaxed.keep(rows, columns, limits, settled, n_jobs)
-        return rows[kept], columns[kept]
+        return Left(rows[kept], columns[kept], len(rows))
+
+    def prices(self, doubted: float) -> tuple[float, float]:
+        first, second = self.cascade.prices(0.0)
+        h = self.relaxed.histograms
+        return first, second + doubted * (single_price(h, self.relaxed.cost) + reduced_price(h))
 
 
 _NONE = np.empty(0, dtype=np.int64)

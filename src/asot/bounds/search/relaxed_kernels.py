@@ -216,19 +216,25 @@ def keep_smallest(bounds, low, first, within, top, columns, smallest):
 
 @compiled
 def still_possible(h, cost, low, high, first, last, column_start, within, limits, settled, possible):
-    """Mark in ``possible`` (rows, columns) the pairs whose bounds are not above the limit of one end."""
+    """Mark in ``possible`` (rows, columns) the pairs whose bounds are not above the limit of one end.
+
+    Returns how many pairs the relaxed bound left to the reduced one.
+    """
     block = block_of(h, cost, low, high, column_start + first, column_start + last)
     bounds = np.empty((high - low, last - first))
     _relax(h, block, low, high, column_start + first, column_start + last, bounds)
     pair = _make_pair(_largest_size(h, low, high), _largest_size(h, column_start + first, column_start + last))
+    doubted = 0
     for i in range(low, high):
         for j in range(first, last):
             limit = limit_of(limits, settled, within, i, j)
             left = bounds[i - low, j - first] <= limit
             if left:
+                doubted += 1
                 p, q = _place_pair(h, cost, block, pair, i, column_start + j)
                 left = _reduced(pair, p, q, limit) <= limit
             possible[i - low, j - first] = left
+    return doubted
 
 
 @compiled

@@ -74,7 +74,7 @@ class _Strip:
             limits, settled = np.zeros(s.n_rows), np.zeros(s.n_rows, dtype=np.int64)
             limits[self._low : self._high] = self.distances[:, -1]
             settled[self._low : self._high] = self.indices[:, -1]
-            rows, columns = look.pairs_within(start, stop, limits, settled, self._search.jobs)
+            rows, columns, _ = look.pairs_within(start, stop, limits, settled, self._search.jobs)
         self._solve(rows, columns)
 
     def _solve(self, rows: Index, columns: Index) -> Index:

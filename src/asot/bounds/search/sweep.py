@@ -7,7 +7,7 @@ that are solved under given bounds depend on the number of threads.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,9 @@ class Search:
     jobs: int
     memory: int
     made: dict[str, Any]
-    """What was prepared and measured, for the report."""
+    """What was prepared and found, for the report."""
+    shown: Progress
+    """Counts every pair once: when it is solved, or when it is excluded."""
     p: float = 1.0
     n_exact: int = 0
     solved: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -47,13 +49,19 @@ class Search:
             rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
         return rows * self.shape.n_columns + columns
 
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Any) -> None:
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Best | Edges) -> None:
+        """Solve listed pairs, with progress."""
         s = self.shape
         pairs = ListedPairs(np.stack([rows, columns], axis=1), s.n_rows, s.n_columns, symmetric=s.within)
-        engine.run(pairs, self.solver, sink, n_jobs=self.jobs, memory=self.memory, progress=False)
-        self.n_exact += len(rows)
+        self._solve(pairs, sink)
 
-    def solve_new(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Any) -> None:
+    def _solve(self, pairs: PairSet, sink: Best | Edges) -> None:
+        for tile in engine.solved_tiles(pairs, self.solver, self.jobs, self.memory):
+            sink.accept(tile)
+            self.shown.advance(len(tile.solution.values))
+        self.n_exact += len(pairs)
+
+    def solve_new(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Best | Edges) -> None:
         """Solve those of the pairs that were not solved before, each once."""
         keys = np.setdiff1d(self.keys(rows, columns), self.solved)
         if len(keys):
@@ -61,40 +69,67 @@ class Search:
             self.solved = np.union1d(self.solved, keys)
 
     def solve_promising(self, look: Look, best: Best, count: int) -> None:
-        """Solve the pairs that look nearest, in two rounds: K of each row, then those that may improve on them."""
-        columns, bounds = look.nearest_by_bound(count, self.jobs)
-        rows = np.broadcast_to(np.arange(self.shape.n_rows)[:, None], columns.shape)
-        K = best.distances.shape[1]
-        self.solve_new(rows[:, :K].ravel(), columns[:, :K].ravel(), best)
-        hopeful = bounds[:, K:] <= best.distances[:, -1:]
-        self.solve_new(rows[:, K:][hopeful], columns[:, K:][hopeful], best)
+        """A first answer for every row, from the pairs that look nearest."""
+        for start, stop in self._rounds(once=False):
+            columns, bounds = look.nearest_by_bound(count, self.jobs, (start, stop))
+            self.solve_nearest(np.arange(start, stop), columns, bounds, best)
         self.made["n_promising"] = len(self.solved)
 
-    def sweep(self, look: Look, limits: Callable[[], Limits], sink: Any, shown: Progress) -> None:
-        """Solve every pair that the bounds do not rule out; ``limits`` returns the current limits of all rows."""
-        s = self.shape
-        start = 0
+    def solve_nearest(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], bounds: NDArray[np.float64], best: Best
+    ) -> None:
+        """Solve pairs of rows (R,) and columns (R, count) in two rounds: K of each, then those that may improve.
+
+        ``bounds`` (R, count) tells which may.
+        """
+        every = np.broadcast_to(rows[:, None], columns.shape)
+        K = best.distances.shape[1]
+        self.solve_new(every[:, :K].ravel(), columns[:, :K].ravel(), best)
+        hopeful = bounds[:, K:] <= best.distances[rows, -1:]
+        self.solve_new(every[:, K:][hopeful], columns[:, K:][hopeful], best)
+
+    def _rounds(self, once: bool) -> Iterator[tuple[int, int]]:
+        """Ranges of rows that have about `_ROUND` pairs; ``once``: with columns behind the row only."""
+        start, s = 0, self.shape
         while start < s.n_rows:
-            width = s.n_columns - start - 1 if s.within else s.n_columns
+            width = s.n_columns - start - 1 if once else s.n_columns
             stop = min(s.n_rows, start + max(1, _ROUND // max(1, width)))
-            distances, settled = limits()
-            rows, columns = look.pairs_within(start, stop, distances, settled, self.jobs)
-            keys = self.keys(rows, columns)
-            place = np.minimum(np.searchsorted(self.solved, keys), max(0, len(self.solved) - 1))
-            fresh = self.solved[place] != keys if len(self.solved) else np.ones(len(keys), dtype=np.bool_)
-            self.solve(rows[fresh], columns[fresh], sink)
-            done = stop - start
-            shown.advance(done * s.n_columns if not s.within else done * (2 * s.n_rows - start - stop - 1) // 2)
+            yield start, stop
             start = stop
 
-    def solve_all(self, sink: Any, shown: Progress) -> None:
-        """Brute force, for collections whose bounds rule out too little to pay off."""
+    def sweep(self, look: Look | None, sink: Best | Edges) -> None:
+        """Solve every pair that the bounds do not rule out, or every pair: None is brute force."""
         s = self.shape
-        pairs: PairSet = AllPairs(s.n_rows) if s.within else CrossPairs(s.n_rows, s.n_columns)
-        for tile in engine.solved_tiles(pairs, self.solver, self.jobs, self.memory):
-            sink.accept(tile)
-            shown.advance(len(tile.solution.values))
-        self.n_exact = len(pairs)
+        if look is None and len(self.solved) == 0:
+            self._solve(AllPairs(s.n_rows) if s.within else CrossPairs(s.n_rows, s.n_columns), sink)
+            return
+        for start, stop in self._rounds(once=s.within):
+            low, high = np.searchsorted(self.solved, [start * s.n_columns, stop * s.n_columns])
+            before = self.solved[low:high]
+            if look is None:
+                rows, columns = self._every_pair(start, stop, before)
+            else:
+                rows, columns, _ = look.pairs_within(start, stop, *sink.limits(), self.jobs)
+                fresh = np.isin(self.keys(rows, columns), before, invert=True, assume_unique=True)
+                rows, columns = rows[fresh], columns[fresh]
+            n_pairs = (
+                (stop - start) * (2 * s.n_rows - start - stop - 1) // 2 if s.within else (stop - start) * s.n_columns
+            )
+            self.shown.advance(n_pairs - len(before) - len(rows))
+            self.solve(rows, columns, sink)
+
+    def _every_pair(
+        self, start: int, stop: int, before: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The pairs of some rows, without those with the keys ``before``."""
+        first = start + 1 if self.shape.within else 0
+        wanted = np.ones((stop - start, self.shape.n_columns - first), dtype=np.bool_)
+        if self.shape.within:
+            wanted = np.triu(wanted)
+        rows, columns = np.divmod(before, self.shape.n_columns)
+        wanted[rows - start, columns - first] = False
+        rows, columns = np.nonzero(wanted)
+        return rows + start, columns + first
 
     def info(self, started: float) -> dict[str, Any]:
         order = int(self.p) if float(self.p).is_integer() else self.p
