@@ -147,7 +147,7 @@ def pairwise(
     aimed = estimate == "auto" and reg is None
     anchors = None
     if given or not aimed:
-        learner = space if given else _default_learner(n_anchors, random_state, device)
+        learner = space if given else _default_learner(n_anchors, random_state, device, running)
         anchors = fitted_space(learner, call.both, random_state, device)
         if anchors.dim != D.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
@@ -166,10 +166,11 @@ def pairwise(
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 
-def _default_learner(n_anchors: int | None, random_state: Any, device: str) -> Any:
+def _default_learner(n_anchors: int | None, random_state: Any, device: str, running: Running) -> Any:
     from asot.anchors.kmeans import KMeansAnchors
 
-    return KMeansAnchors(n_anchors, random_state=random_state, device=device)
+    jobs, progress = running.n_jobs, running.progress
+    return KMeansAnchors(n_anchors, random_state=random_state, device=device, n_jobs=jobs, progress=progress)
 
 
 def _check_number(n_anchors: Any, space: Any) -> int | None:

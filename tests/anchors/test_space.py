@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot import AnchorSpace, Distributions
+from asot.anchors import space as space_module
 from tests.strategies import extent, ragged_lists
 
 
@@ -208,3 +211,73 @@ def test_cells_of_other_coordinates_keep_the_anchors():
     assert cells.anchor.tolist() == [0, 1, 1]
     assert cells.mean.ravel().tolist() == [2.0, 7.0, 9.0]
     assert cells.variance.tolist() == [1.0, 0.0, 0.0]
+
+
+# ------------------------------------------------------------------------------------------- nearest anchors, once
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many points were assigned in each call."""
+    calls = []
+    assign = AnchorSpace.assign
+
+    def count(self, points, **options):
+        calls.append(len(points))
+        return assign(self, points, **options)
+
+    monkeypatch.setattr(AnchorSpace, "assign", count)
+    return calls
+
+
+def a_collection(n=12):
+    rng = np.random.default_rng(0)
+    return asot.Distributions.from_list([rng.normal(size=(int(rng.integers(3, 30)), 3)) for _ in range(n)])
+
+
+def test_all_that_a_space_tells_of_a_collection_begins_with_one_search(counted):
+    D = a_collection()
+    space = AnchorSpace(D.points[:7])
+    space.histograms(D, device="cpu")
+    space.radii(D, device="cpu")
+    space.cells(D)
+    assert counted == [len(D.points)]
+
+
+@pytest.mark.parametrize("options", [{}, {"estimate": "calibrated"}, {"estimate": "anchor"}], ids=str)
+def test_a_call_finds_nearest_anchors_once(counted, options):
+    D = a_collection(20)
+    space = AnchorSpace(D.points[:7])
+    asot.pairwise(D, space=space, **options)
+    assert counted.count(len(D.points)) <= 1
+
+
+def test_another_collection_is_searched_again_and_one_that_is_gone_is_forgotten(counted):
+    D, E = a_collection(), a_collection(5)
+    space = AnchorSpace(D.points[:7])
+    np.testing.assert_array_equal(space.radii(E), AnchorSpace(space.anchors).radii(E))
+    np.testing.assert_array_equal(space.radii(D), AnchorSpace(space.anchors).radii(D))
+    assert len(counted) == 4
+    assert space._last is not None
+    del D
+    gc.collect()
+    assert space._last is None
+
+
+def test_what_is_remembered_is_not_pickled():
+    D = a_collection()
+    space = AnchorSpace(D.points[:7])
+    before = len(pickle.dumps(space))
+    space.radii(D)
+    assert len(pickle.dumps(space)) == before
+    assert pickle.loads(pickle.dumps(space))._last is None
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_nearest_anchors_do_not_depend_on_pieces_or_threads(monkeypatch, n_jobs):
+    points = np.random.default_rng(0).normal(size=(2000, 5))
+    space = AnchorSpace(points[:40])
+    expected = space.assign(points)
+    monkeypatch.setattr(space_module, "_PIECE", 1)
+    for found, known in zip(space.assign(points, n_jobs=n_jobs), expected, strict=True):
+        np.testing.assert_array_equal(found, known)

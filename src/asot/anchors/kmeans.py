@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from asot.anchors.base import AnchorLearner
+from asot.anchors.lloyd import kmeans
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import distinct_points, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.run import devices
+from asot.run.progress import ProgressLike
 from asot.validation import FloatArray, as_positive_int
 
 LARGE_POOL = 500_000
@@ -48,12 +50,15 @@ class KMeansAnchors(AnchorLearner):
         Learn from this many points at most, drawn at random, as for a collection larger than memory. They keep their
         masses. ``inertia_`` is then theirs. Default: all points.
     random_state : int, RandomState or None
-        Seed. With an int, the anchors are the same on every run, regardless of the number of threads: the fit uses one,
-        because sums in another order would round differently. A GPU gives different anchors than a CPU, of the same
-        quality, and the same ones on every run.
+        Seed. With an int, the anchors are the same on every run, regardless of the number of threads. A GPU gives
+        different anchors than a CPU, of the same quality, and the same ones on every run.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         Where to learn and to encode: on the CPU, or on a GPU through PyTorch. "auto" uses a GPU if there is one and the
         job is large enough.
+    n_jobs : int, optional
+        Threads for full k-means on the CPU, with joblib's meaning. The anchors do not depend on it.
+    progress : bool, None or callable
+        For full k-means on the CPU, as in `pairwise`.
 
     Attributes
     ----------
@@ -85,6 +90,8 @@ class KMeansAnchors(AnchorLearner):
         max_points: int | None = None,
         random_state: Any = None,
         device: str = "auto",
+        n_jobs: int | None = None,
+        progress: ProgressLike = None,
     ) -> None:
         self.n_anchors = n_anchors
         self.batch_size = batch_size
@@ -92,13 +99,18 @@ class KMeansAnchors(AnchorLearner):
         self.max_points = max_points
         self.random_state = random_state
         self.device = device
+        self.n_jobs = n_jobs
+        self.progress = progress
 
     @classmethod
-    def quietly(cls, k: int, D: Distributions, seed: int) -> AnchorSpace:
+    def quietly(
+        cls, k: int, D: Distributions, seed: int, n_jobs: int | None = None, progress: ProgressLike = None
+    ) -> AnchorSpace:
         """A space of at most k anchors, learned on the CPU; no warning if there are fewer distinct points."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return cls(k, random_state=seed % 2**32, device="cpu").fit(D).space_
+            learner = cls(k, random_state=seed % 2**32, device="cpu", n_jobs=n_jobs, progress=progress)
+            return learner.fit(D).space_
 
     def _learn(self, D: Distributions) -> AnchorSpace:
         self._forget_batches()
@@ -131,17 +143,17 @@ class KMeansAnchors(AnchorLearner):
 
     def _learn_on_device(self, D: Distributions, k: int, device: str) -> AnchorSpace:
         """Equal points are not merged here: merging them on the CPU would take longer than k-means."""
-        from asot.anchors.kmeans_torch import kmeans
+        from asot.anchors import kmeans_torch
 
         n_init = as_positive_int(self.n_init, "n_init")
-        found = kmeans(D.points, D.masses / len(D), k, device=device, n_init=n_init, random_state=self.random_state)
+        found = kmeans_torch.kmeans(
+            D.points, D.masses / len(D), k, device=device, n_init=n_init, random_state=self.random_state
+        )
         self.device_ = device
         self.inertia_ = found.inertia
         return AnchorSpace(found.centers)
 
     def _learn_on_cpu(self, D: Distributions, k: int) -> AnchorSpace:
-        from sklearn.cluster import KMeans, MiniBatchKMeans
-
         pool = sparse_histograms(D)
         weights = pool.pooled_masses() / len(D)
         self.device_ = "cpu"
@@ -158,8 +170,13 @@ class KMeansAnchors(AnchorLearner):
         points = np.ldexp(pool.points, -exponent) if exponent else pool.points
         batch = self._batch(len(points))
         n_init = as_positive_int(self.n_init, "n_init")
-        common = {"n_init": n_init, "random_state": self.random_state}
-        model = KMeans(k, **common) if batch is None else MiniBatchKMeans(k, batch_size=batch, **common)
+        if batch is None:
+            options: dict[str, Any] = {"n_jobs": self.n_jobs, "progress": self.progress}
+            centers = kmeans(points, weights, k, n_init=n_init, random_state=self.random_state, **options)
+            return self._finish(centers, exponent, points, weights)
+        from sklearn.cluster import MiniBatchKMeans
+
+        model = MiniBatchKMeans(k, batch_size=batch, n_init=n_init, random_state=self.random_state)
         with threadpool_limits(1):
             model.fit(points, sample_weight=weights)
         return self._finish(model.cluster_centers_, exponent, points, weights)
@@ -199,7 +216,7 @@ class KMeansAnchors(AnchorLearner):
         self, centers: NDArray[Any], exponent: int, points: FloatArray, weights: NDArray[np.float64]
     ) -> AnchorSpace:
         space = AnchorSpace(np.ldexp(np.asarray(centers, dtype=np.float64), exponent))
-        _, distance = AnchorSpace(centers).assign(points, device="cpu")
+        _, distance = AnchorSpace(centers).assign(points, device="cpu", n_jobs=self.n_jobs)
         with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 becomes inf or 0
             self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
         return space

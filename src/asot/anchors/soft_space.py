@@ -90,7 +90,7 @@ class LearnedSpace(AnchorSpace):
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
         return self.codes.histograms(D, device)
 
-    def assign(self, points: ArrayLike, *, device: str | None = "auto") -> NoReturn:
+    def assign(self, points: ArrayLike, *, device: str | None = "auto", n_jobs: int | None = None) -> NoReturn:
         """Not available: a point in this space does not belong to a single anchor."""
         raise ValueError(f"this space has no nearest anchors: {WHY_NO_BOUNDS}")
 

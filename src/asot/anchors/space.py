@@ -7,6 +7,7 @@ once (docs/method.md §1).
 from __future__ import annotations
 
 import os
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,9 @@ from asot.exact.workspace import stride_of
 from asot.jit.compiled import compiled
 from asot.jit.metrics import EUCLIDEAN, fill_distances
 from asot.run import devices
-from asot.validation import FloatArray, as_cost, first_false, to_float_array
+from asot.run.executors import Stop, in_threads
+from asot.run.pairs import tiles
+from asot.validation import FloatArray, as_cost, as_n_jobs, first_false, to_float_array
 
 WORTH_A_DEVICE = 10**10
 """Points × anchors × dimensions from which ``device="auto"`` encodes on a GPU: a CPU needs one to six seconds for them,
@@ -28,6 +31,7 @@ POINTS_AT_A_TIME = 2**22
 """Points of which anchors are held at a time, where only histograms are wanted."""
 
 _CHUNK = 256  # points whose distances to all anchors are in memory at a time
+_PIECE = 2**26  # coordinates of points times anchors that a thread looks at before it can be stopped
 
 
 class Cells(NamedTuple):
@@ -75,6 +79,8 @@ class AnchorSpace:
            [1. , 0. ]])
     """
 
+    _last: tuple[weakref.ref[Distributions], str | None, tuple[NDArray[np.int64], NDArray[np.float64]]] | None = None
+
     def __init__(self, anchors: ArrayLike, cost: ArrayLike | None = None) -> None:
         array = np.array(to_float_array(anchors, "anchors"), dtype=np.float64)
         if array.ndim != 2 or 0 in array.shape:
@@ -99,6 +105,9 @@ class AnchorSpace:
     def _freeze(self) -> None:
         for part in (self.anchors, self.cost):
             part.flags.writeable = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in self.__dict__.items() if name != "_last"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -126,12 +135,13 @@ class AnchorSpace:
     # ------------------------------------------------------------------------------------------------ encoding
 
     def assign(
-        self, points: ArrayLike, *, device: str | None = "auto"
+        self, points: ArrayLike, *, device: str | None = "auto", n_jobs: int | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Nearest anchor of every point (n,), the first of equals, and the Euclidean distance to it (n,).
 
         ``device`` is where they are found: None or "cpu", "cuda" or "cuda:N" for a GPU through PyTorch, or "auto" for a
         GPU if there is one with enough memory and the job is large enough. Answers are the same, up to rounding.
+        ``n_jobs`` is the number of threads on the CPU.
         """
         array = to_float_array(points, "points", keep_float32=True)
         if array.ndim != 2 or array.shape[1] != self.dim:
@@ -149,7 +159,7 @@ class AnchorSpace:
         if found is None:
             half = -exponent // 2  # 2^-exponent itself may be out of range
             scales = 2.0**half, 2.0 ** (-exponent - half)
-            found = _nearest(array, *scales, _transposed(unit_anchors), self.n_anchors)
+            found = _nearest_in_pieces(array, *scales, unit_anchors, as_n_jobs(n_jobs))
         index, distance = found
         return index, np.ldexp(distance, exponent)
 
@@ -166,11 +176,11 @@ class AnchorSpace:
         ``device`` is where nearest anchors are found, as in `assign`.
         """
         if D.vocabulary is not None or D.offsets[-1] <= POINTS_AT_A_TIME:
-            return self.histograms_of(D, self._assign_all(D, device)[0])
+            return self.histograms_of(D, self.nearest_of(D, device=device)[0])
         histograms = np.empty((len(D), self.n_anchors))
         for low, high in stretches(D.offsets, POINTS_AT_A_TIME):
             part = D[low:high]
-            histograms[low:high] = self.histograms_of(part, self._assign_all(part, device)[0])
+            histograms[low:high] = self.histograms_of(part, self.nearest_of(part, device=device)[0])
         return histograms
 
     def histograms_of(self, D: Distributions, nearest: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -185,7 +195,7 @@ class AnchorSpace:
 
         ``device`` is where nearest anchors are found, as in `assign`.
         """
-        _, distance = self._assign_all(D, device)
+        _, distance = self.nearest_of(D, device=device)
         return np.add.reduceat(D.masses * distance, D.offsets[:-1])
 
     def cells(
@@ -199,7 +209,7 @@ class AnchorSpace:
         ``coordinates`` (n, w) may replace the n points of the collection; means and spreads are then computed from
         them. ``nearest`` (n,) are their anchors, if they are already known.
         """
-        index = self._assign_all(D, None)[0] if nearest is None else nearest
+        index = self.nearest_of(D, device="cpu")[0] if nearest is None else nearest
         x = np.asarray(D.points if coordinates is None else coordinates, dtype=np.float64)
         owner = np.repeat(np.arange(len(D)), D.sizes)
         used = D.masses > 0
@@ -214,15 +224,33 @@ class AnchorSpace:
         offsets = np.searchsorted(cells, np.arange(len(D) + 1) * self.n_anchors)
         return Cells(offsets, (cells % self.n_anchors).astype(np.int32), mass, mean, variance)
 
-    def _assign_all(self, D: Distributions, device: str | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def nearest_of(
+        self, D: Distributions, *, device: str | None = "auto", n_jobs: int | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Nearest anchor (n,) of every point of a collection, and the distance to it (n,); options as in `assign`.
+
+        Histograms, radii and cells of one collection all begin with this, so the last answer is remembered for as long
+        as the collection lives.
+        """
         if D.dim != self.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
+        if self._last is not None and self._last[0]() is D and self._last[1] == device:
+            return self._last[2]
         if D.vocabulary is None:
-            return self.assign(D.points, device=device)
-        support, index = D.vocabulary
-        used, place = np.unique(index, return_inverse=True)
-        nearest, distance = self.assign(support[used], device=device)  # every word once, not in every document
-        return nearest[place], distance[place]
+            found = self.assign(D.points, device=device, n_jobs=n_jobs)
+        else:
+            support, index = D.vocabulary
+            used, place = np.unique(index, return_inverse=True)
+            nearest, distance = self.assign(support[used], device=device, n_jobs=n_jobs)  # every word once
+            found = nearest[place], distance[place]
+        for part in found:
+            part.flags.writeable = False
+        self._last = weakref.ref(D, self._forget), device, found
+        return found
+
+    def _forget(self, gone: Any) -> None:
+        if self._last is not None and self._last[0] is gone:
+            self._last = None
 
     def _nearest_on_device(
         self, points: FloatArray, unit_anchors: NDArray[np.float64], exponent: int, device: str | None
@@ -277,6 +305,26 @@ def _transposed(anchors: NDArray[np.float64]) -> NDArray[Any]:
     padded = np.zeros(((d + 3) & ~3, stride_of(k)))
     padded[:d, :k] = anchors.T
     return padded.ravel()
+
+
+def _nearest_in_pieces(
+    points: FloatArray, scale: float, more_scale: float, anchors: NDArray[np.float64], n_jobs: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Nearest anchors and distances (n,), some milliseconds of work at a time, so that Ctrl-C is heard."""
+    n, k = len(points), len(anchors)
+    shared = scale, more_scale, _transposed(anchors), k
+    pieces = list(tiles(n, max(_CHUNK, _PIECE // max(1, anchors.size))))
+    if len(pieces) == 1:  # to start a thread would take longer
+        index, distance = _nearest(points, *shared)
+        return index, distance
+    index, distance = np.empty(n, dtype=np.int64), np.empty(n)
+
+    def piece(part: tuple[int, int], _: Stop) -> None:
+        own = slice(*part)
+        index[own], distance[own] = _nearest(points[own], *shared)
+
+    in_threads(piece, pieces, n_jobs)
+    return index, distance
 
 
 @compiled

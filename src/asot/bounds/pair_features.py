@@ -91,7 +91,7 @@ class View:
         column_start: int | None,
         bounds: Bounds | None = None,
     ) -> None:
-        nearest, distance = space.assign(both.points, device="cpu")
+        nearest, distance = space.nearest_of(both, device="cpu")
         self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
         self._histograms = space.histograms_of(both, nearest)
         self.cost, self.untied = space.cost, split(untie(self._histograms), column_start)

@@ -90,9 +90,13 @@ class Attempts:
         if self._space is not None:
             return [self._space.proven]
         assert strategy.n_anchors is not None
-        return [learn_space(self._both, strategy.n_anchors, strategy.seed + s) for s in range(strategy.n_spaces)]
+        seeds = range(strategy.seed, strategy.seed + strategy.n_spaces)
+        return [learn_space(self._both, strategy.n_anchors, seed, self._running) for seed in seeds]
 
     def _view(self, space: AnchorSpace, strategy: Strategy) -> View:
+        space.nearest_of(
+            self._both, device="cpu", n_jobs=self._running.n_jobs
+        )  # on all threads; later ones find it done
         bounds = None
         if self._level is not None or strategy.bounds:
             bounds = make_bounds(space, self._D, self._E, self._level or "points")
@@ -116,7 +120,7 @@ class Attempts:
         return float((sample.weights * wide).sum() / sample.weights.sum())
 
 
-def learn_space(D: Distributions, k: int, seed: int) -> AnchorSpace:
+def learn_space(D: Distributions, k: int, seed: int, running: Running) -> AnchorSpace:
     """k anchors by k-means on a sample of a collection's points: as good as with all of them, and faster."""
     from asot.anchors.kmeans import KMeansAnchors
 
@@ -127,4 +131,4 @@ def learn_space(D: Distributions, k: int, seed: int) -> AnchorSpace:
         chance = D.masses / D.masses.sum()
         drawn = np.random.default_rng(seed).choice(n, m, p=chance)
         pool = Distributions(D.points[np.sort(drawn)], np.array([0, m]))
-    return KMeansAnchors.quietly(k, pool, seed)
+    return KMeansAnchors.quietly(k, pool, seed, running.n_jobs, running.progress)

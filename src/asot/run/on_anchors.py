@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.space import AnchorSpace
+from asot.anchors.space import POINTS_AT_A_TIME, AnchorSpace
 from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
 from asot.bounds.refined_solver import BoundedAnchors, BoundedSinkhorn
@@ -47,6 +47,8 @@ def solve_on_anchors(call: Call, space: AnchorSpace, reg: Any, *, given: bool) -
 
 
 def _plain(call: Call, space: AnchorSpace, reg: Any, info: dict[str, Any]) -> Any:
+    if space.proven is space and call.D.offsets[-1] <= POINTS_AT_A_TIME:
+        space.nearest_of(call.D, device=call.device, n_jobs=call.running.n_jobs)  # later ones find it done
     A = space.histograms(call.D, device=call.device)
     B = None if call.E is None else space.histograms(call.E, device=call.device)
     common: dict[str, Any] = {"cost": space.cost, "pairs": call.listed, "device": call.device, "info": info}
@@ -62,6 +64,7 @@ def _bounded(call: Call, space: AnchorSpace, reg: Any) -> tuple[Solver, NDArray[
     """The solver that gives bounds, and the radii of all distributions."""
     assert call.level is not None
     proven = space.proven
+    proven.nearest_of(call.D, device="cpu", n_jobs=call.running.n_jobs)  # later ones find it done
     bounds = make_bounds(proven, call.D, call.E, call.level if reg is None else "radius")
     if reg is not None:
         if proven is not space:

@@ -1,0 +1,241 @@
+"""Weighted k-means on all cores, with progress, that stops when it is told to.
+
+The centers are those of scikit-learn's ``KMeans`` on one thread: the same draws of k-means++, the same products, and
+sums in the order of the points. Only the search for the nearest center, nearly all of the work, is shared between
+threads, and it has no sums that could round differently. So the anchors do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.jit.compiled import compiled
+from asot.jit.products import one_thread_per_product
+from asot.run.executors import Stop, in_threads
+from asot.run.pairs import tiles
+from asot.run.progress import Progress, ProgressLike
+from asot.validation import as_n_jobs
+
+MOST_ROUNDS = 300
+"""Rounds of Lloyd's iteration at most."""
+
+TOLERANCE = 1e-4
+"""Squared moves of all centers that end the iteration, as a share of the mean variance of a coordinate."""
+
+_PRODUCT = 256  # points of one matrix product
+_NUMBERS = 2**25  # products of numbers in a piece of work: some milliseconds
+
+
+@dataclass
+class _Problem:
+    """Points (n, d) around their mean, and their weights, both of one type of float."""
+
+    points: NDArray[Any]  # (n, d)
+    weights: NDArray[Any]  # (n,)
+    squares: NDArray[Any]  # (n,) squared lengths
+    k: int
+    tolerance: float
+    n_jobs: int
+    shown: Progress
+
+    def pieces(self, work: int) -> list[tuple[int, int]]:
+        """Ranges of points, each with ``work`` products per point; whole matrix products of `_PRODUCT`."""
+        size = max(1, _NUMBERS // max(1, work * _PRODUCT)) * _PRODUCT
+        return list(tiles(len(self.points), size))
+
+    def over_points(self, piece: Callable[[tuple[int, int], Stop], None], work: int) -> None:
+        pieces = self.pieces(work)
+        if len(pieces) == 1:  # to start a thread would take longer
+            piece(pieces[0], np.zeros(1, dtype=np.int64))
+        else:
+            in_threads(piece, pieces, self.n_jobs)
+
+
+class _Found(NamedTuple):
+    centers: NDArray[Any]  # (k, d)
+    labels: NDArray[np.int32]  # (n,)
+    inertia: float
+
+
+def kmeans(
+    points: NDArray[Any],
+    weights: NDArray[np.float64],
+    k: int,
+    *,
+    n_init: int = 1,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: ProgressLike = None,
+) -> NDArray[Any]:
+    """Centers (k, d) of points (n, d), float32 or float64, with weights (n,), the best of ``n_init`` starts."""
+    from sklearn.utils import check_random_state
+
+    rng = check_random_state(random_state)
+    points = np.array(points, order="C")
+    tolerance = float(np.mean(np.var(points, axis=0)) * TOLERANCE)
+    mean = points.mean(axis=0)
+    points -= mean
+    best: _Found | None = None
+    with one_thread_per_product(), Progress(progress, n_init * (k + MOST_ROUNDS), "anchors", unit="step") as shown:
+        squares = np.einsum("ij,ij->i", points, points)
+        problem = _Problem(
+            points, weights.astype(points.dtype), squares, k, tolerance, as_n_jobs(n_jobs), shown
+        )  # fmt: skip
+        for _ in range(n_init):
+            found = _iterate(problem, _first_centers(problem, rng))
+            if best is None or (found.inertia < best.inertia and not _same(found.labels, best.labels, k)):
+                best = found
+    assert best is not None
+    return best.centers + mean
+
+
+# ------------------------------------------------------------------------------------------------ the first centers
+
+
+def _first_centers(problem: _Problem, rng: Any) -> NDArray[Any]:
+    """k-means++: points that are drawn by their squared distance from the centers so far, the best of a few each."""
+    points, weights, k = problem.points, problem.weights, problem.k
+    centers = np.empty((k, points.shape[1]), dtype=points.dtype)
+    tries = 2 + int(np.log(k))
+    centers[0] = points[rng.choice(len(points), p=weights / weights.sum())]
+    nearest = _squared_distances(problem, centers[:1])
+    potential = nearest @ weights
+    problem.shown.advance(1)
+    for c in range(1, k):
+        drawn = np.searchsorted(np.cumsum(weights * nearest), rng.uniform(size=tries) * potential)
+        drawn = np.minimum(drawn, nearest.size - 1)
+        distances = _squared_distances(problem, points[drawn])
+        np.minimum(nearest, distances, out=distances)
+        potentials = distances @ weights.reshape(-1, 1)
+        chosen = int(np.argmin(potentials))
+        potential, nearest = potentials[chosen], distances[chosen]
+        centers[c] = points[drawn[chosen]]
+        problem.shown.advance(1)
+    return centers
+
+
+def _squared_distances(problem: _Problem, some: NDArray[Any]) -> NDArray[Any]:
+    """Squared distances (m, n) of some points (m, d) from all; products of float32 are taken in float64."""
+    points, wide = problem.points, some.astype(np.float64)
+    own = np.einsum("ij,ij->i", wide, wide)[:, None]
+    out = np.empty((len(some), len(points)), dtype=points.dtype)
+
+    def piece(part: tuple[int, int], _: Stop) -> None:
+        low, high = part
+        x = points[low:high].astype(np.float64, copy=False)
+        squares = problem.squares[low:high] if points.dtype == np.float64 else np.einsum("ij,ij->i", x, x)
+        block = -2.0 * (wide @ x.T)
+        block += own
+        block += squares
+        np.maximum(block, 0.0, out=block)
+        out[:, low:high] = block
+
+    problem.over_points(piece, points.shape[1] * len(some))
+    return out
+
+
+# ------------------------------------------------------------------------------------------------ Lloyd's iteration
+
+
+def _iterate(problem: _Problem, centers: NDArray[Any]) -> _Found:
+    """Nearest centers and means in turn, until no point changes its center or the centers hardly move."""
+    labels = _nearest_centers(problem, centers)
+    for done in range(1, MOST_ROUNDS + 1):
+        means, held = _sums(problem.points, problem.weights, labels, problem.k)
+        _relocate_empty(problem, centers, labels, means, held)
+        means = _averaged(means, held)
+        moved = float(((means - centers) ** 2).sum())
+        centers, before = means, labels
+        labels = _nearest_centers(problem, centers)
+        problem.shown.advance(1)
+        if np.array_equal(labels, before) or moved <= problem.tolerance:
+            problem.shown.advance(MOST_ROUNDS - done)
+            break
+    own = ((problem.points - centers[labels]) ** 2).sum(axis=1)
+    return _Found(centers, labels, float(own @ problem.weights))
+
+
+def _nearest_centers(problem: _Problem, centers: NDArray[Any]) -> NDArray[np.int32]:
+    """The nearest center of every point (n,), the first of equals."""
+    labels = np.empty(len(problem.points), dtype=np.int32)
+    squares = np.einsum("ij,ij->i", centers, centers)
+
+    def piece(part: tuple[int, int], _: Stop) -> None:
+        low, high = part
+        _label(problem.points[low:high], centers, squares, labels[low:high])
+
+    problem.over_points(piece, centers.size)
+    return labels
+
+
+@compiled
+def _label(points, centers, squares, labels):  # type: ignore[no-untyped-def]
+    k = len(centers)
+    products = np.empty((_PRODUCT, k), points.dtype)
+    for start in range(0, len(points), _PRODUCT):
+        count = min(_PRODUCT, len(points) - start)
+        np.dot(points[start : start + count], centers.T, products[:count])
+        for i in range(count):
+            best = 0
+            least = squares[0] - (products[i, 0] + products[i, 0])  # the literal 2 would turn float32 into float64
+            for j in range(1, k):
+                value = squares[j] - (products[i, j] + products[i, j])
+                if value < least:
+                    least = value
+                    best = j
+            labels[start + i] = best
+
+
+@compiled
+def _sums(points, weights, labels, k):  # type: ignore[no-untyped-def]
+    """Sums (k, d) of weighted points by label, in the order of the points, and of their weights (k,)."""
+    n, d = points.shape
+    sums = np.zeros((k, d), points.dtype)
+    held = np.zeros(k, points.dtype)
+    for i in range(n):
+        held[labels[i]] += weights[i]
+        for c in range(d):
+            sums[labels[i], c] += points[i, c] * weights[i]
+    return sums, held
+
+
+def _relocate_empty(
+    problem: _Problem,
+    centers: NDArray[Any],
+    labels: NDArray[np.int32],
+    sums: NDArray[Any],
+    held: NDArray[Any],
+) -> None:
+    """Give centers without a point those that are farthest from theirs."""
+    empty = np.flatnonzero(held == 0)
+    if len(empty) == 0:
+        return
+    distances = ((problem.points - centers[labels]) ** 2).sum(axis=1)
+    if distances.max() == 0:
+        return
+    far = np.argpartition(distances, -len(empty))[: -len(empty) - 1 : -1]
+    for new, i in zip(empty, far, strict=True):
+        moved = problem.points[i] * problem.weights[i]
+        sums[labels[i]] -= moved
+        sums[new] = moved
+        held[new] = problem.weights[i]
+        held[labels[i]] -= problem.weights[i]
+
+
+def _averaged(sums: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
+    """Means; a center that stayed empty stands where the heaviest one does."""
+    full = held > 0
+    means = sums * np.divide(1.0, held, out=np.zeros_like(held), where=full)[:, None]
+    means[~full] = means[np.argmax(held)]
+    return means
+
+
+def _same(labels: NDArray[np.int32], others: NDArray[np.int32], k: int) -> bool:
+    """Whether two labelings differ in their names only."""
+    pairs = np.unique(labels.astype(np.int64) * k + others)
+    return len(pairs) == len(np.unique(labels)) == len(np.unique(others))
