@@ -41,8 +41,12 @@ class Search:
     """Counts every pair once: when it is solved, or when it is excluded."""
     p: float = 1.0
     n_exact: int = 0
-    solved: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Sorted keys of the pairs that were solved before the sweep."""
+    _parts: list[NDArray[np.int64]] = field(default_factory=list)
+    """Sorted keys of the pairs that were solved before the sweep, each part at most half as long as the one before."""
+
+    def solved(self) -> NDArray[np.int64]:
+        """Sorted keys (S,) of the pairs that were solved before the sweep."""
+        return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *self._parts]))
 
     def keys(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.shape.within:
@@ -63,17 +67,22 @@ class Search:
 
     def solve_new(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Best | Edges) -> None:
         """Solve those of the pairs that were not solved before, each once."""
-        keys = np.setdiff1d(self.keys(rows, columns), self.solved)
-        if len(keys):
-            self.solve(*np.divmod(keys, self.shape.n_columns), sink)
-            self.solved = np.union1d(self.solved, keys)
+        keys = np.unique(self.keys(rows, columns))
+        for part in self._parts:
+            keys = keys[~_among(keys, part)]
+        if len(keys) == 0:
+            return
+        self.solve(*np.divmod(keys, self.shape.n_columns), sink)
+        self._parts.append(keys)
+        while len(self._parts) > 1 and len(self._parts[-2]) < 2 * len(self._parts[-1]):
+            self._parts[-2:] = [np.sort(np.concatenate(self._parts[-2:]))]
 
     def solve_promising(self, look: Look, best: Best, count: int) -> None:
         """A first answer for every row, from the pairs that look nearest."""
         for start, stop in self._rounds(once=False):
             columns, bounds = look.nearest_by_bound(count, self.jobs, (start, stop))
             self.solve_nearest(np.arange(start, stop), columns, bounds, best)
-        self.made["n_promising"] = len(self.solved)
+        self.made["n_promising"] = sum(map(len, self._parts))
 
     def solve_nearest(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], bounds: NDArray[np.float64], best: Best
@@ -100,18 +109,20 @@ class Search:
     def sweep(self, look: Look | None, sink: Best | Edges) -> None:
         """Solve every pair that the bounds do not rule out, or every pair: None is brute force."""
         s = self.shape
-        if look is None and len(self.solved) == 0:
+        if look is None and not self._parts:
             self._solve(AllPairs(s.n_rows) if s.within else CrossPairs(s.n_rows, s.n_columns), sink)
             return
+        solved = self.solved()
         for start, stop in self._rounds(once=s.within):
-            low, high = np.searchsorted(self.solved, [start * s.n_columns, stop * s.n_columns])
-            before = self.solved[low:high]
+            low, high = np.searchsorted(solved, [start * s.n_columns, stop * s.n_columns])
+            before = solved[low:high]
             if look is None:
                 rows, columns = self._every_pair(start, stop, before)
             else:
                 rows, columns, _ = look.pairs_within(start, stop, *sink.limits(), self.jobs)
-                fresh = np.isin(self.keys(rows, columns), before, invert=True, assume_unique=True)
-                rows, columns = rows[fresh], columns[fresh]
+                if len(before):
+                    fresh = ~_among(self.keys(rows, columns), before)
+                    rows, columns = rows[fresh], columns[fresh]
             n_pairs = (
                 (stop - start) * (2 * s.n_rows - start - stop - 1) // 2 if s.within else (stop - start) * s.n_columns
             )
@@ -137,6 +148,12 @@ class Search:
         own |= {"n_pairs": self.shape.n_pairs, "n_exact": self.n_exact, "n_jobs": self.jobs}
         own |= {"n_columns": self.shape.n_columns, "seconds": time.perf_counter() - started}
         return {**self.solver.info, **self.made, **own}
+
+
+def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some keys (P,) are among sorted ones (S,), S ≥ 1."""
+    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.asarray(known[place] == keys)
 
 
 class Best:
