@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
@@ -45,3 +46,23 @@ def test_on_a_terminal_a_quick_job_shows_nothing(capsys, monkeypatch):
     monkeypatch.setattr(asot.run.progress, "_somebody_watches", lambda: True)
     solve(None)
     assert capsys.readouterr().err.strip() == ""
+
+
+def test_every_stage_has_its_name_and_the_time_left(capsys):
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(size=(6, 2)) for _ in range(25)])
+    on_anchors = {"n_anchors": 4, "estimate": "anchor"}
+    for call, stages in (
+        (lambda: asot.pairwise_exact(D, progress=True), ["exact distances"]),
+        (lambda: asot.pairwise(D, progress=True, **on_anchors), ["distances on anchors"]),
+        (lambda: asot.pairwise(D, progress=True, reg=0.1, **on_anchors), ["entropic distances"]),
+        (
+            lambda: asot.pairwise(D, progress=True, n_anchors=4, estimate="calibrated"),
+            ["measuring", "exact distances", "estimates"],
+        ),
+        (lambda: asot.WassersteinKMeans(2, n_anchors=4, progress=True).fit(D), ["pairs", "starts"]),
+    ):
+        call()
+        bars = capsys.readouterr().err.replace("\r", "\n").splitlines()
+        for stage in stages:
+            assert any(re.match(rf"{stage}: .*<\d\d:\d\d", bar) for bar in bars), (stage, bars)

@@ -99,7 +99,7 @@ def find_barycenter(
         masses, info = _by_projections(
             table, price, shares, as_reg(reg, price), as_positive_int(max_iter, "max_iter"), limit or 0.0
         )
-    distances = emd_many(table, masses[None], cost=price).values
+    distances = emd_many(table, masses[None], cost=price, progress=False).values
     return Barycenter(masses, float(shares @ distances), info)
 
 

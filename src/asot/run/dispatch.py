@@ -60,7 +60,7 @@ def _on_cluster(work: Work, cluster: Cluster, sink: Any, memory: int, progress: 
     size = int(np.clip(rate * TASK_SECONDS, 1, min(MOST_PAIRS_OF_A_TASK, fair)))
     task = SolveRange(replace(work, info={}), memory // cluster.jobs)
     starts = list(tiles(len(work.pairs), size))
-    with run.shown(progress, f"pairs ({cluster.name})"):
+    with run.shown(progress, cluster.name):
         for (start, _), solution in zip(starts, cluster.map(task, starts), strict=True):
             run.accept(Tile(start, solution, work.pairs))
     return run.result()

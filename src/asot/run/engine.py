@@ -16,7 +16,7 @@ import numpy as np
 
 from asot.run.executors import CallingThread, Stop, Threads
 from asot.run.pairs import PairSet, tiles
-from asot.run.progress import Progress, ProgressLike
+from asot.run.progress import Progress, ProgressLike, stage_of
 from asot.run.result import Status
 from asot.run.sinks import Condensed, Kept, Sink, Tile, open_sink
 from asot.run.solver import Solver
@@ -45,7 +45,7 @@ def run(
     """Solve every pair and return what the sink makes of it (`Distances` for the default sink)."""
     jobs = as_n_jobs(n_jobs)
     run = Run(pairs, Condensed() if sink is None else sink, {**solver.info, **(info or {}), "n_jobs": jobs})
-    with run.shown(progress, "pairs"):
+    with run.shown(progress):
         for tile in solved_tiles(pairs, solver, jobs, as_bytes(memory, DEFAULT_MEMORY)):
             run.accept(tile)
     kept: Kept = run.result()
@@ -65,8 +65,10 @@ class Run:
         open_sink(sink, pairs, self.info)
         self._unfinished = self._exact = 0
 
-    def shown(self, progress: ProgressLike, label: str) -> Progress:
-        self._progress = Progress(progress, len(self.pairs), label)
+    def shown(self, progress: ProgressLike, where: str | None = None) -> Progress:
+        """A bar that is named after what is solved, and where that is not obvious."""
+        stage = stage_of(self.info)
+        self._progress = Progress(progress, len(self.pairs), stage if where is None else f"{stage} ({where})")
         return self._progress
 
     def accept(self, tile: Tile) -> None:

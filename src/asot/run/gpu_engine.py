@@ -57,7 +57,7 @@ def run(
     own = {**solver.info, **(info or {}), **device}
     run = engine.Run(pairs, Condensed(pinned_empty) if sink is None else sink, own)
     work = _OnGpus(run, solver, choice, as_bytes(memory, engine.DEFAULT_MEMORY))
-    with run.shown(progress, f"pairs ({choice.name})"):
+    with run.shown(progress, choice.name):
         work.solve()
         if work.done < len(pairs):
             if choice.required:

@@ -51,5 +51,17 @@ class Progress:
             self._bar.close()
 
 
+def stage_of(info: dict[str, Any]) -> str:
+    """The name of a run over pairs, by what it solves."""
+    if info.get("reg") is not None:
+        return "entropic distances"
+    if info.get("estimate") == "calibrated":
+        return "estimates"
+    if "n_anchors" in info:
+        return "distances on anchors"
+    is_exact = info.get("estimate") == "exact" or "distinct_points" in info
+    return "exact distances" if is_exact else "pairs"
+
+
 def _somebody_watches() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules
