@@ -279,7 +279,7 @@ def test_a_manifest_that_is_not_sound_is_refused(path, change):
     whole = json.loads(file.read_text())
     change(whole["attributes"]["asot"])
     file.write_text(json.dumps(whole))
-    with pytest.raises(ValueError, match=r"store of (asot|another format)"):
+    with pytest.raises(ValueError, match=r"another format of asot|not an asot store"):
         asot.open_store(path)
 
 
@@ -311,3 +311,20 @@ def test_there_must_be_a_store(tmp_path):
 def test_settings_that_mean_nothing_are_refused(path, arguments):
     with pytest.raises(ValueError, match=r"must be|fields are|keeps every value"):
         Store(path, **arguments)
+
+
+def test_a_store_keeps_the_names_of_rows_and_columns(path, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.random((4, 2)) for _ in range(8)], ids=[f"P{i}" for i in range(8)])
+    asot.pairwise_exact(D, sink=Store(path))
+    r = asot.open_store(path)
+    assert r.ids.tolist() == D.ids.tolist()
+    assert r.distances().ids.tolist() == D.ids.tolist()
+    assert r.top_k(2).neighbor_ids.tolist() == asot.kneighbors(D, 2).neighbor_ids.tolist()
+    pandas.testing.assert_frame_equal(r.to_frame(), asot.pairwise_exact(D).to_frame())
+    cross = asot.pairwise_exact(D[:3], D[3:], sink=Store(tmp_path / "cross.zarr"))
+    assert cross.to_frame().columns.tolist() == D.ids[3:].tolist()
+    plain = asot.emd_many(A[:5], cost=COST, sink=Store(tmp_path / "plain.zarr"))
+    assert plain.ids.tolist() == [0, 1, 2, 3, 4]
+    assert plain.names == (None, None)

@@ -16,6 +16,8 @@ def distances_frame(result: Distances, form: str) -> Any:
     """The labeled matrix ("square"), or one row per pair ("long")."""
     pandas = need_pandas("to_frame")
     if as_choice(form, "form", ("square", "long")) == "square":
+        if hasattr(result.pair_set, "pairs"):
+            raise ValueError(f"a list of {len(result):,} pairs does not fill a square; use to_frame('long')")
         return pandas.DataFrame(result.matrix(), index=result.ids, columns=result.ids_columns)
     pairs = result.pairs
     columns = {"id_i": result.ids[pairs[:, 0]], "id_j": result.ids_columns[pairs[:, 1]], "distance": result.values}

@@ -284,4 +284,6 @@ def named(result: Any, rows: NDArray[Any] | None, columns: NDArray[Any] | None) 
     """A result that knows the names of its rows and columns; what a user's own sink returned stays as it is."""
     if isinstance(result, (Distances, Neighbors)):
         return replace(result, names=(rows, columns))
+    if hasattr(result, "keep_names"):  # a store
+        result.keep_names(rows, columns)
     return result

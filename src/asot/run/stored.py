@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.npz import plain_ids, read_arrays, save_arrays
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.result import Distances, Neighbors
 from asot.run.sinks import keep_nearest
@@ -39,6 +40,33 @@ class Stored:
     @property
     def shape(self) -> tuple[int, int]:
         return self.pair_set.n_rows, self.pair_set.n_columns
+
+    @property
+    def names(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Names of the rows and of the columns, if the collections had some."""
+        file = self._names_file
+        if not file.is_file():
+            return None, None
+        arrays = read_arrays(file, required=["rows", "columns"])
+        if (len(arrays["rows"]), len(arrays["columns"])) != self.shape:
+            raise ValueError(f"{file} does not name {self.shape[0]} rows and {self.shape[1]} columns; it is damaged")
+        return arrays["rows"], arrays["columns"]
+
+    def keep_names(self, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+        """Write the names of rows and columns beside the distances, unless they only count."""
+        parts = {"rows": plain_ids(rows), "columns": plain_ids(columns)}
+        if any(not np.array_equal(part, np.arange(len(part))) for part in parts.values()):
+            save_arrays(self._names_file, {"kind": "names"}, parts)
+
+    @property
+    def _names_file(self) -> Path:
+        return self._files.path / self.fields[0] / "names.npz"  # within an array: zarr warns of strangers in a group
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,): as given, or 0..N-1."""
+        rows, _ = self.names
+        return np.arange(self.shape[0]) if rows is None else rows
 
     @property
     def n_blocks(self) -> int:
@@ -179,7 +207,11 @@ class Stored:
         more: dict[str, Any] = {name: self.values(name).astype(np.float64) for name in extra}
         status = self.values("status") if "status" in self.fields else np.zeros(len(values), np.int8)
         n_iter = np.zeros(len(values), np.int32)
-        return Distances(values, status, n_iter, self.pair_set, info=dict(self.info), **more)
+        return Distances(values, status, n_iter, self.pair_set, info=dict(self.info), names=self.names, **more)
+
+    def to_frame(self, form: str = "square") -> Any:
+        """A pandas DataFrame with the ids, as of `Distances.to_frame`; all of it is read."""
+        return self.distances().to_frame(form)
 
     # ------------------------------------------------------------------------------------------------ neighbors
 
@@ -194,7 +226,7 @@ class Stored:
             raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
         parts = [self._nearest_of_strip(row, k) for row in range(self._files.grid.n_down)]
         indices, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Neighbors(indices, distances, {**self.info, "n_columns": self.shape[1]})
+        return Neighbors(indices, distances, {**self.info, "n_columns": self.shape[1]}, names=self.names)
 
     def _nearest_of_strip(self, strip: int, k: int) -> tuple[NDArray[np.int64], Float]:
         """The K nearest of the rows of one row of blocks, merged from the blocks that know them."""
