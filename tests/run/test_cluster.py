@@ -202,7 +202,7 @@ def test_dask_workers_that_are_killed_lose_nothing():
 def test_a_store_of_another_user_is_told():
     record = read_only(n=400)
     assert record.equal
-    assert re.search(r"cannot be written \(Permission denied\); \d+ of 28 blocks are done and stay", record.said)
+    assert re.search(r"be written \(Permission denied\); \d+ of 28 blocks are done and will be kept", record.said)
 
 
 def test_chunks_that_end_too_soon_are_done_again_and_wrong_ones_are_named():

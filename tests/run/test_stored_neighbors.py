@@ -122,7 +122,7 @@ def test_other_sinks_and_fields_are_refused(path):
 
 def test_a_store_of_neighbors_has_no_values(path):
     stored = asot.kneighbors(D, 4, sink=Store(path))
-    with pytest.raises(ValueError, match=r"keeps the nearest only.*use .top_k\(\)"):
+    with pytest.raises(ValueError, match=r"only keeps the nearest.*use .top_k\(\)"):
         stored[3, 4]
     with pytest.raises(ValueError, match="at most 4 in this store"):
         stored.top_k(5)
