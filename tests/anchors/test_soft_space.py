@@ -212,7 +212,7 @@ FORGED = {
     "a missing array": ({}, {}, ("codes_weight0",), "has no array 'codes_weight0'"),
     "a layer too wide": ({}, {"codes_weight1": np.zeros((7, 6))}, (), "layer 1 of the codes' network does not fit"),
     "no number": ({}, {"codes_unit": np.zeros(3)}, (), "'codes_unit' must hold one number"),
-    "text": ({}, {"codes_center": np.array(["a", "b", "c"])}, (), "'center' must hold finite numbers"),
+    "text": ({}, {"codes_centre": np.array(["a", "b", "c"])}, (), "'center' must hold finite numbers"),
     "a negative cost": ({}, {"cost": -np.ones((5, 5))}, (), "negative"),
 }
 

@@ -132,7 +132,7 @@ def test_a_problem_that_no_gpu_solver_takes(monkeypatch):
 
 def test_the_low_level_call_names_the_limit_of_the_gpu_solver(monkeypatch):
     numpy_as_cupy.install(monkeypatch)
-    with pytest.raises(ValueError, match=r"up to 512 anchors of a metric cost, here are 600"):
+    with pytest.raises(ValueError, match=r"up to 512 anchors of a metric cost; found 600"):
         asot.emd_many(np.eye(600), cost=1.0 - np.eye(600), device="cuda")
 
 

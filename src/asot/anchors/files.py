@@ -21,7 +21,7 @@ def save_space(space: AnchorSpace, path: PathLike) -> None:
         save_arrays(path, {"kind": "anchor-space"}, arrays)
         return
     codes = space.codes
-    standard = {"center": codes.center, "spread": codes.spread, "unit": np.asarray(codes.unit)}
+    standard = {"centre": codes.center, "spread": codes.spread, "unit": np.asarray(codes.unit)}
     arrays |= {f"codes_{name}": array for name, array in {**standard, **codes.parameters}.items()}
     if space.nearest is not None:
         arrays["nearest"] = space.nearest.anchors
@@ -44,14 +44,14 @@ def _load_learned_space(path: PathLike, header: dict[str, Any]) -> AnchorSpace:
     names = header.get("parameters")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(names) > 1000:
         raise ValueError(f"{path}: the header does not name the parameters of the codes; the file is damaged")
-    standard = ["center", "spread", "unit"]
+    standard = ["centre", "spread", "unit"]  # the names in files stay as they were first written
     wanted = [f"codes_{name}" for name in [*standard, *names]]
     arrays = read_arrays(path, required=["anchors", "cost", *wanted], optional=["nearest"])
     _check_costs(path, arrays["anchors"], *([arrays["nearest"]] if "nearest" in arrays else []))
     with naming(path):
         if arrays["codes_unit"].shape != () or arrays["codes_unit"].dtype.kind != "f":
             raise ValueError("the array 'codes_unit' must hold one number")
-        center, spread = arrays["codes_center"], arrays["codes_spread"]
+        center, spread = arrays["codes_centre"], arrays["codes_spread"]
         parameters = {name: arrays[f"codes_{name}"] for name in names}
         codes = SoftCodes(str(header.get("codes")), center, spread, float(arrays["codes_unit"]), parameters)
         nearest = AnchorSpace(arrays["nearest"]) if "nearest" in arrays else None
