@@ -97,6 +97,7 @@ def test_histograms_are_rows_of_total_one(learner, labeled):
 def test_a_clone_has_the_parameters_and_nothing_learned(labeled):
     learner = KMeansAnchors(5, batch_size=99, n_init=2, random_state=7)
     parameters = {"n_anchors": 5, "batch_size": 99, "n_init": 2, "random_state": 7, "device": "auto"}
+    parameters |= {"max_points": None, "n_jobs": None, "progress": None}
     assert learner.get_params() == parameters
     copy = clone(learner.fit(labeled[0]))
     assert copy.get_params() == parameters

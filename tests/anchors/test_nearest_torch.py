@@ -121,11 +121,9 @@ def test_a_learner_encodes_on_its_device(collection, monkeypatch):
 def test_auto_leaves_small_work_to_the_cpu(collection, monkeypatch):
     asked = []
     monkeypatch.setattr(devices, "torch_device", lambda device, worth_it: asked.append((device, worth_it)))
-    space = AnchorSpace(np.eye(3))
-    space.histograms(collection, device="auto")
+    AnchorSpace(np.eye(3)).histograms(collection)
     monkeypatch.setattr(space_module, "WORTH_A_DEVICE", len(collection.points) * 9)
-    space.histograms(collection, device="auto")
-    space.histograms(collection)
+    AnchorSpace(np.eye(3)).histograms(collection)
     assert asked == [("auto", False), ("auto", True)]
 
 
