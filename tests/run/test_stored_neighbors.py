@@ -94,7 +94,7 @@ def test_parts_make_the_whole(path, expected):
     ("call", "says"),
     [
         (lambda sink: asot.kneighbors(D, 5, sink=sink), "n_neighbors was 4 and is now 5"),
-        (lambda sink: asot.kneighbors(D[:150], 4, sink=sink), "inputs.collection.*is another one"),
+        (lambda sink: asot.kneighbors(D[:150], 4, sink=sink), r"inputs\.collection\."),
         (lambda sink: asot.kneighbors(D, 4, metric="cityblock", sink=sink), "metric was 'euclidean'"),
         (lambda sink: asot.kneighbors(D, 4, p=2, sink=sink), "p was 1.0 and is now 2.0"),
         (lambda sink: asot.pairwise_exact(D, sink=Store(sink.path, TopK(4))), "plan was 'strips' and is now 'squares'"),
