@@ -128,3 +128,21 @@ def _rows_match(points, representative):  # type: ignore[no-untyped-def]
             if points[i, j] != points[r, j]:
                 return False
     return True
+
+
+FEW_COORDINATES = 16
+"""Up to this many coordinates in use, their number does not matter."""
+
+
+def left_to_ship(histograms: SparseHistograms, i: int, j: int) -> tuple[int, int, int]:
+    """Sources, sinks and coordinates of a pair once common mass is canceled."""
+    a, b = (slice(histograms.offsets[t], histograms.offsets[t + 1]) for t in (i, j))
+    x, y = histograms.index[a], histograms.index[b]
+    place = np.minimum(np.searchsorted(y, x), len(y) - 1)  # both ascend
+    common = np.flatnonzero(y[place] == x)
+    surplus = histograms.masses[a][common] - histograms.masses[b][place[common]]
+    p, q = len(x) - int(np.sum(surplus <= 0)), len(y) - int(np.sum(surplus >= 0))
+    if histograms.points.shape[1] <= FEW_COORDINATES:
+        return p, q, histograms.points.shape[1]
+    used = (histograms.points[x] != 0).any(axis=0) | (histograms.points[y] != 0).any(axis=0)
+    return p, q, int(used.sum())

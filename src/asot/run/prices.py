@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
-from asot.data.distinct import SparseHistograms, sparse_histograms
+from asot.data.distinct import left_to_ship, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.run.pairs import PairSet, at_places
 
@@ -28,9 +28,6 @@ GPU_ESTIMATE_FACTOR, GPU_BOUNDS_FACTOR = 650.0, 100.0
 
 GPU_CALL_SECONDS = 0.02
 """What a call on a GPU costs beside that: copies, launches, and the answers' way back."""
-
-FEW_COORDINATES = 16
-"""Up to this many coordinates in use, their number does not matter."""
 
 SAMPLED_PAIRS = 48
 """Pairs whose points are counted."""
@@ -89,20 +86,6 @@ def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Loa
         exact = 0.5 + 0.02 * (p + q)
     bounds = 1.5 + p * q * (9e-4 + 4e-5 * min(both.dim, 32))
     return Load(len(pairs), n_points, both.dim, size, MICRO * float(exact.mean()), MICRO * float(bounds.mean()))
-
-
-def left_to_ship(histograms: SparseHistograms, i: int, j: int) -> tuple[int, int, int]:
-    """Sources, sinks and coordinates of a pair once common mass is canceled."""
-    a, b = (slice(histograms.offsets[t], histograms.offsets[t + 1]) for t in (i, j))
-    x, y = histograms.index[a], histograms.index[b]
-    place = np.minimum(np.searchsorted(y, x), len(y) - 1)  # both ascend
-    common = np.flatnonzero(y[place] == x)
-    surplus = histograms.masses[a][common] - histograms.masses[b][place[common]]
-    p, q = len(x) - int(np.sum(surplus <= 0)), len(y) - int(np.sum(surplus >= 0))
-    if histograms.points.shape[1] <= FEW_COORDINATES:
-        return p, q, histograms.points.shape[1]
-    used = (histograms.points[x] != 0).any(axis=0) | (histograms.points[y] != 0).any(axis=0)
-    return p, q, int(used.sum())
 
 
 def anchor_pair(k: int, load: Load) -> float:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.search.relaxed_costs import Cost, Histograms
-from asot.data.distinct import SparseHistograms
+from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.jit.metrics import CITYBLOCK
-from asot.run.prices import left_to_ship
 from asot.run.solver import Solver
 
 NANO = 1e-9
