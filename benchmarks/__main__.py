@@ -29,6 +29,7 @@ NAMES = (
     "anchors",
     "strategy",
     "features",
+    "coverage",
     "baselines",
     "published",
     "gpu",

@@ -147,6 +147,8 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def _warm_up() -> None:
     """Every kernel is compiled before the clock runs."""
     small, large = cells(20, 30), silhouettes(16, 120)
+    for D in (cells(2, 700), voxels(2, 700), silhouettes(2, 2500)):
+        asot.pairwise_exact(D)
     for D in (small, large):
         asot.pairwise(D, estimate="calibrated", bounds=True)
         asot.pairwise(D)

@@ -270,6 +270,15 @@ def test_float32_points_are_taken_for_what_they_are():
     np.testing.assert_array_equal(asot.pairwise_exact(small).values, asot.pairwise_exact(same).values)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "minkowski"])
+@pytest.mark.parametrize("tiny", [1e-130, 1e-178, 1e-250, 1e-300])
+def test_distances_whose_squares_vanish_are_no_zeros(metric, tiny):
+    x, y = np.array([[1.0, 3.0], [0.0, 2.0]]), np.array([[5.0, 1.0], [0.0, 1.0], [7.0, 4.0]])
+    large = asot.pairwise_exact(Distributions.from_list([x, y]), metric=metric).values[0]
+    D = Distributions.from_list([tiny * x, tiny * y, [[1.0, 0.0]]])
+    np.testing.assert_allclose(asot.pairwise_exact(D, metric=metric).values[0], tiny * large, rtol=1e-12)
+
+
 def test_lists_and_mixed_precision_are_read():
     x, y = [[0.0, 0.0], [1.0, 0.0]], np.array([[0.5, 1.0]], dtype=np.float32)
     values = asot.pairwise_exact([x], [y]).values

@@ -111,9 +111,8 @@ def mixture(rng):
     return Distributions.from_list(many + few)
 
 
-@pytest.mark.xfail(reason="on a slow machine one collection was seen whose errors are too small", strict=False)
 def test_measured_errors_hold_on_mixtures():
-    held, tried = 0, 0
+    held, tried, astray = 0, 0, 0
     for rng in rounds():
         D = mixture(rng)
         true = asot.pairwise_exact(D).values
@@ -125,7 +124,17 @@ def test_measured_errors_hold_on_mixtures():
         first, second = r.pairs.T
         kind = (first >= 100).astype(int) + (second >= 100)  # small pairs, mixed ones, and those among the few
         z = np.abs(r.values - true) / r.error
-        for group in range(3):
-            assert np.mean(z[kind == group] > 3) <= 0.4, group
-            assert np.median(z[kind == group]) < 2, group
+        astray += any(np.mean(z[kind == g] > 3) > 0.4 or np.median(z[kind == g]) > 2 for g in range(3))
     assert held >= 0.9 * tried - 1, (held, tried)
+    assert astray <= 0.02 * tried, (astray, tried)  # a sample of 64 pairs may be unlucky, but not often
+
+
+def test_a_few_wide_distributions_are_judged_by_pairs_of_their_own():
+    """The 28 pairs among eight wide distributions of 108 hold nearly all of the error."""
+    rng = np.random.default_rng(20)
+    D = mixture(rng)
+    r = asot.pairwise(D, estimate="calibrated", space=KMeansAnchors(8, random_state=0), random_state=20)
+    wide = r.pairs.min(axis=1) >= 100
+    exact = asot.pairwise_exact(D).values
+    assert np.sum(r.status[wide] == asot.Status.EXACT) >= 5
+    assert np.median((np.abs(r.values - exact) / r.error)[wide & (r.error > 0)]) < 2

@@ -9,6 +9,7 @@ import pytest
 
 import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
+from asot.bounds.fit import error_model
 from asot.datasets import load_digits
 
 
@@ -137,6 +138,22 @@ def test_all_distances_zero_is_reported():
     np.testing.assert_array_equal(r.values, 0.0)
     np.testing.assert_array_equal(r.error, 0.0)
     assert r.info["calibration"]["note"].startswith("all sampled distances are equal")
+
+
+def test_values_that_are_all_exact_have_no_error():
+    r = asot.pairwise(clouds(3, 9), estimate="calibrated", random_state=0)
+    assert r.info["calibration"]["held_out_rmse_interval"] == [0.0, 0.0]
+
+
+def test_errors_of_every_size_are_explained_together():
+    """Squared errors 1e-4, 1 and 100 in three groups that three squares tell apart."""
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1, 2], [30, 25, 9])
+    size = np.array([1e-2, 1.0, 10.0])
+    squares = np.stack([np.ones(64), np.array([0.0, 4.0, 4.0])[group], np.array([0.0, 0.0, 7.0])[group]]).T
+    errors = np.sqrt(squares @ error_model(squares, size[group] * rng.normal(size=64)))
+    for g in range(3):
+        assert 0.7 * size[g] < errors[group == g][0] < 2 * size[g]
 
 
 def test_three_distributions_are_enough():

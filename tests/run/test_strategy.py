@@ -108,6 +108,17 @@ def test_the_record_is_plain_and_repeats_the_call(D, by_default):
     assert {"why", "tried", "predicted_seconds", "seconds", "aim"} <= set(record)
 
 
+def test_a_strategy_that_was_not_tried_first_is_repeated_to_the_last_bit():
+    """Exact pairs are drawn by the first space tried, which the record remembers."""
+    rng = np.random.default_rng(2)
+    D = Distributions.from_list([rng.normal(size=(150, 2)) for _ in range(40)])
+    r = asot.pairwise(D)
+    record = r.info["strategy"]
+    assert len(record["tried"]) > 1
+    assert record["drawn_at"] != record["n_anchors"]
+    np.testing.assert_array_equal(asot.pairwise(D, strategy=record).values, r.values)
+
+
 @pytest.mark.parametrize("options", [{"n_jobs": 2}, {"memory": "200K"}])
 def test_the_way_and_the_values_do_not_depend_on_how_it_runs(D, by_default, options):
     again = asot.pairwise(D, **options)
@@ -154,12 +165,13 @@ def test_the_cheapest_way_that_meets_the_aim_is_found_and_failures_are_learned_f
         mean, exact_share = 1.0, 0.0
 
         def __init__(self, strategy):
+            self.strategy = strategy
             self.rmse = self.cautious = 0.3 / strategy.n_anchors  # more anchors are better, as always
 
     load = count_load(clouds(0, 60, 300), None, AllPairs(60))
     tried = []
 
-    def attempt(strategy, earlier):
+    def attempt(strategy):
         tried.append(strategy)
         return Trial(strategy)
 

@@ -5,7 +5,7 @@ The distance on the anchors is biased low, and the bias is predictable from what
 exactly (`asot.bounds.exact_sample` chooses them, `asot.bounds.fit` fits). These pairs keep their exact values.
 
 The fit is cross-validated. If it does not help on held-out pairs, it is not used. The reported error is the held-out
-error. It is an estimate, not a bound.
+error; pairs that keep their exact values count as exact. It is an estimate, not a bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.exact_sample import draw_candidates, draw_sample
+from asot.bounds.exact_sample import draw_candidates, draw_sample, kinds
 from asot.bounds.fit import FOLDS, Fit, combined, error_model, least_squares, rms_interval
 from asot.bounds.pair_features import Measured, PairFeatures
 from asot.bounds.short_vectors import scaled
@@ -71,11 +71,16 @@ class Running:
 
 @dataclass(frozen=True)
 class ExactSample:
-    """Pairs of a set that were solved exactly, and how many pairs each represents."""
+    """Pairs of a set that were solved exactly, and how many pairs each represents, itself included."""
 
     pairs: ListedPairs
     exact: Float  # (S,)
     weights: Float  # (S,)
+
+    @property
+    def left_open(self) -> Float:
+        """The share (S,) of the pairs each stands for that are estimated, not solved."""
+        return np.maximum(1.0 - 1.0 / self.weights, 0.0)
 
 
 def draw_exact(
@@ -86,11 +91,13 @@ def draw_exact(
     candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
     listed = at_places(pairs, candidates.places)
     measured = running.features_of(listed, features)
-    sample = draw_sample(candidates.weights, features.width(measured), measured[:, 0], n_exact, rng)
+    rows, columns = listed.indices(0, len(listed))
+    kind = kinds(features.radii, rows, columns + features.column_start)
+    sample = draw_sample(candidates.weights, features.width(measured), measured[:, 0], kind, n_exact, rng)
     chosen = at_places(listed, sample.places)
     rows, columns = chosen.indices(0, len(chosen))
     exact = exact_distances(both, rows, columns + features.column_start, running)
-    return ExactSample(chosen, exact, sample.weights)
+    return ExactSample(chosen, exact, sample.weights * (len(pairs) / sample.weights.sum()))
 
 
 class Calibration:
@@ -105,7 +112,7 @@ class Calibration:
         rows, columns = sample.pairs.indices(0, len(sample.pairs))
         self._remember(rows, columns, sample.exact)
         self._sampled = measured
-        self._fit(measured, scaled(sample.exact, -features.exponent), sample.weights)
+        self._fit(measured, scaled(sample.exact, -features.exponent), sample)
 
     def estimate(self, measured: Measured, rows: Indices, columns: Indices) -> tuple[Float, Float, NDArray[np.bool_]]:
         """Corrected distances and their expected errors (P,) of a tile, and which of them are exact."""
@@ -139,8 +146,8 @@ class Calibration:
 
     # ------------------------------------------------------------------------------------------------ the fit
 
-    def _fit(self, features: Float, exact: Float, weights: Float) -> None:
-        own = self._features
+    def _fit(self, features: Float, exact: Float, sample: ExactSample) -> None:
+        own, weights = self._features, sample.weights
         fit = self._judge(features, exact, weights)
         self.coefficients, self.error_weights = fit.coefficients, fit.error_weights
         exponent = own.exponent
@@ -150,7 +157,7 @@ class Calibration:
             "n_exact": len(exact),
             "coefficients": dict(zip(own.names, fit.coefficients.tolist(), strict=True)),
             "mean_distance": float(np.ldexp(mean, exponent)),
-            **_summary("held_out", fit.residual, weights, mean, exponent),
+            **_summary("held_out", fit.residual * np.sqrt(sample.left_open), weights, mean, exponent),
             **_summary("anchor", features @ own.plain - exact, weights, mean, exponent),
             "note": _note(fit.used, exact),
         }
@@ -168,7 +175,7 @@ class Calibration:
         used = bool((weights * residual**2).sum() < (weights * without**2).sum())
         kept = residual if used else without
         coefficients = least_squares(features, exact, weights, own.prior) if used else own.plain
-        return Fit(coefficients, used, kept, error_model(own.squares(features), kept, weights))
+        return Fit(coefficients, used, kept, error_model(own.squares(features), kept))
 
 
 def _note(helps: bool, exact: Float) -> str:

@@ -6,8 +6,9 @@ where the uncertainty is large, and each is weighted by the inverse of its proba
 
 1. *candidates*: half of them evenly, half with ends chosen in proportion to r², the squared mean distance of a
    distribution to its anchors, which bounds what the anchors can lose of it;
-2. *the sample*: half of it evenly among the candidates, half in proportion to the width of what the anchors leave open
-   about a candidate, and spread evenly over the range of distances.
+2. *the sample*: a third of it evenly among the candidates, a third in proportion to the width of what the anchors leave
+   open about a candidate, a third in equal parts to the kinds of pairs (`kinds`), so that none is judged by its
+   neighbors. Within each kind it is spread evenly over the range of distances.
 
 Sums over the sample, with its weights, estimate the same sums over all pairs without bias.
 """
@@ -24,11 +25,14 @@ from asot.run.pairs import AllPairs, ListedPairs, PairSet
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+LEVELS = 8
+"""Radii below the largest by more than this power of two are alike."""
+
 
 class Drawn(NamedTuple):
     """Places in a list of pairs, and how many pairs each of them represents, up to a common factor."""
 
-    places: Indices  # (M,) ascending in candidates, in order of distance in a sample
+    places: Indices  # (M,) ascending in candidates, in order of kind and distance in a sample
     weights: Float  # (M,)
 
 
@@ -88,18 +92,33 @@ def _weighed(places: Indices, count: Indices, chance: Float) -> Drawn:
     return Drawn(places, np.asarray(weights / weights.mean(), dtype=np.float64))
 
 
-def draw_sample(weights: Float, width: Float, value: Float, size: int, rng: np.random.Generator) -> Drawn:
-    """About ``size`` of the M candidates: half evenly, half in proportion to their ``width``; all if M is no more.
+def kinds(radii: Float, rows: Indices, columns: Indices) -> Indices:
+    """A number (P,) for the kind of each pair: the sizes of its two radii, each to a power of two.
 
-    ``value`` orders them: the sample takes every so-manieth of the way through that order (systematic sampling).
+    Pairs within a few wide distributions, pairs of these with the many narrow ones, and pairs of narrow ones have
+    errors of their own.
     """
-    order = np.argsort(value, kind="stable")
+    level = np.frexp(radii)[1].astype(np.int64)
+    level = np.maximum(level - level[radii > 0].max(initial=0), -LEVELS) * (radii > 0)
+    return np.minimum(level[rows], level[columns]) * (LEVELS + 1) + np.maximum(level[rows], level[columns])
+
+
+def draw_sample(
+    weights: Float, width: Float, value: Float, kind: Indices, size: int, rng: np.random.Generator
+) -> Drawn:
+    """About ``size`` of the M candidates by weight, by ``width`` and by ``kind``; all if M is no more.
+
+    They are put in order of kind and ``value``, and the sample takes every so-manieth of the way through that order
+    (systematic sampling).
+    """
+    order = np.lexsort((value, kind))
     if len(weights) <= size:
         return Drawn(order, weights[order])
-    share = weights / weights.sum()
-    mass = weights * width
-    if mass.sum() > 0:
-        share = 0.5 * share + 0.5 * mass / mass.sum()
+    _, kind = np.unique(kind, return_inverse=True)
+    parts = [weights, weights / np.bincount(kind, weights)[kind]]
+    if width.any():
+        parts.append(weights * width)
+    share: Float = np.mean([part / part.sum() for part in parts], axis=0)
     chance = _inclusion(share, size)
     reached = np.cumsum(chance[order]) - rng.random()
     taken = order[np.diff(np.floor(np.concatenate([[-1.0], reached]))) > 0]

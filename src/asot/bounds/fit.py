@@ -8,6 +8,7 @@ valid when a few errors dominate).
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -23,14 +24,11 @@ RIDGE = 1e-4
 
 DRAWS = 1000
 
+UPDATES = 100
+"""Of the weights that explain squared errors. Each takes some microseconds."""
 
-class Fit(NamedTuple):
-    """A linear combination of features, and what is known about its errors."""
-
-    coefficients: Float  # (F,)
-    used: bool  # whether the fit did better on held-out pairs than the plain feature
-    residual: Float  # (S,) of held-out pairs
-    error_weights: Float  # (U,) of the squares that explain squared residuals
+LEAST_EXPECTED = 1e-8
+"""Squared errors below this share of their mean are alike."""
 
 
 def least_squares(features: Float, exact: Float, weights: Float, prior: Float) -> Float:
@@ -43,24 +41,35 @@ def least_squares(features: Float, exact: Float, weights: Float, prior: Float) -
     return prior + np.linalg.solve(normal, (x * weights[:, None]).T @ (exact - features @ prior)) / scale
 
 
-def error_model(squares: Float, residual: Float, weights: Float) -> Float:
-    """Weights ≥ 0 (U,) with which ``squares`` (S, U) explain the squared residuals.
+def error_model(squares: Float, residual: Float) -> Float:
+    """Weights ≥ 0 (U,) with which ``squares`` (S, U) explain the squared residuals (S,).
 
-    The errors of a mixed collection differ by orders of magnitude. So each squared residual is compared with what is
-    expected of it, not with the largest one: the expectation is found in a few turns.
+    The errors of a mixed collection differ by orders of magnitude, so what counts is the ratio of a squared residual to
+    what is expected of it. The most likely weights for normal residuals are found by multiplicative updates, each of
+    which makes them likelier (the Itakura-Saito divergence of non-negative factorization). They are made larger by one
+    standard deviation of a variance that is known from S numbers.
     """
-    from scipy.optimize import nnls  # only here: loading it takes longer than many calls
-
+    unit = float((residual**2).mean())
     scale = squares.mean(axis=0)
+    if unit == 0.0:
+        return np.zeros(len(scale))
     scale[scale == 0] = 1.0
-    unit = float((weights * residual**2).sum() / weights.sum()) or 1.0
     x, target = squares / scale, residual**2 / unit
-    expected = np.ones(len(x))
-    found = np.zeros(x.shape[1])
-    for _ in range(10):
-        found, _ = nnls(x / expected[:, None], target / expected)
-        expected = np.maximum(x @ found, 1e-4)
-    return np.asarray(found / scale * unit, dtype=np.float64)
+    found = np.full(x.shape[1], 1.0 / x.shape[1])
+    for _ in range(UPDATES):
+        expected = np.maximum(x @ found, LEAST_EXPECTED)
+        found *= np.sqrt((target / expected**2) @ x / np.maximum((1.0 / expected) @ x, 1e-300))
+    doubt = 1.0 + np.sqrt(2.0 / len(x))
+    return np.asarray(found * (doubt * unit / scale), dtype=np.float64)
+
+
+class Fit(NamedTuple):
+    """A linear combination of features, and what is known about its errors."""
+
+    coefficients: Float  # (F,)
+    used: bool  # whether the fit did better on held-out pairs than the plain feature
+    residual: Float  # (S,) of held-out pairs
+    error_weights: Float  # (U,) of the squares that explain squared residuals
 
 
 def rms_interval(residual: Float, weights: Float) -> tuple[float, float, float]:
@@ -70,25 +79,33 @@ def rms_interval(residual: Float, weights: Float) -> tuple[float, float, float]:
         return size, size, size
     squares = weights * (residual / size) ** 2  # at the scale of 1: fourth powers follow
     mean = float(squares.sum() / weights.sum())
-    draws = np.random.default_rng(0).integers(n, size=(DRAWS, n))
-    means = squares[draws].sum(axis=1) / weights[draws].sum(axis=1)
-    deviations = _deviation(squares[draws], weights[draws], means)
+    counts = _draws(n)
+    means = counts @ squares / (counts @ weights)
+    deviations = _deviation(counts, squares, weights, means)
     tiny = np.finfo(np.float64).tiny
     logs = np.log(np.maximum(means, tiny)) - np.log(mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(deviations > 0, logs * means / deviations, 0.0)
     low, high = np.quantile(t, [0.025, 0.975])
-    relative = float(_deviation(squares[None], weights[None], np.array([mean]))[0]) / mean
+    relative = float(_deviation(np.ones((1, n)), squares, weights, np.array([mean]))[0]) / mean
     factors = np.exp(0.5 * relative * np.clip([-max(high, 1.0), -min(low, -1.0)], -6.0, 6.0))
     root = size * float(np.sqrt(mean))
     return root, root * float(factors[0]), root * float(factors[1])
 
 
-def _deviation(squares: Float, weights: Float, means: Float) -> Float:
-    """Standard deviation (B,) of ratios Σ squares / Σ weights, by linearization. Rows are samples (B, S)."""
-    n = squares.shape[1]
-    influence = (squares - means[:, None] * weights) / weights.mean(axis=1)[:, None]
-    return np.asarray(influence.std(axis=1, ddof=1) / np.sqrt(n), dtype=np.float64)
+@functools.lru_cache(maxsize=4)
+def _draws(n: int) -> Float:
+    """How often each of n pairs is drawn (B, n) when n are drawn anew, B times."""
+    draws = np.random.default_rng(0).integers(n, size=(DRAWS, n))
+    counts = np.bincount((draws + n * np.arange(DRAWS)[:, None]).ravel(), minlength=DRAWS * n)
+    return counts.reshape(DRAWS, n).astype(np.float64)
+
+
+def _deviation(counts: Float, squares: Float, weights: Float, means: Float) -> Float:
+    """Standard deviation (B,) of Σ squares / Σ weights, by linearization; ``counts`` (B, n) say what is drawn."""
+    n = counts.shape[1]
+    influence = counts @ squares**2 - 2 * means * (counts @ (squares * weights)) + means**2 * (counts @ weights**2)
+    return np.asarray(np.sqrt(np.maximum(influence, 0.0) * n / (n - 1)) / (counts @ weights), dtype=np.float64)
 
 
 def combined(features: Float, weights: Float) -> Float:

@@ -25,6 +25,9 @@ Indices = NDArray[np.int64]
 BLURRED = 1e-5
 """Rounding above this share of an upper bound blurs it."""
 
+LEAST = 2.0**-1070
+"""Some steps between numbers near 0, where a share of a number is no number."""
+
 
 class SmallPairs:
     """Prepared from both collections of a call, one after the other; then brackets the pairs it is given."""
@@ -41,12 +44,14 @@ class SmallPairs:
         points = np.ldexp(np.asarray(histograms.points, dtype=np.float64), -self._exponent)
         apart = _lengths(points[histograms.index] - self._first[owner])
         self._reach = np.maximum.reduceat(apart, histograms.offsets[:-1])  # (N,) from the first point to the farthest
+        lost = np.any(np.ldexp(points, self._exponent) != histograms.points)  # of numbers near the smallest there are
+        self._lost = D.dim * np.ldexp(1.0, self._exponent - 1073) if lost else 0.0
 
     def bracket(self, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
         """Bounds (P,) on W_1: the exact value, widened by the possible rounding error."""
         values = self._solver.solve(rows, columns, stop).values
         widest = _lengths(self._first[rows] - self._first[columns]) + self._reach[rows] + self._reach[columns]
-        slack = np.where(values > 0, self._open * np.ldexp(widest, self._exponent), 0.0)
+        slack = np.where(values > 0, self._open * np.ldexp(widest, self._exponent) + LEAST, 0.0) + self._lost
         return np.maximum(values - slack, 0.0), values + slack
 
 

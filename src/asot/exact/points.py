@@ -20,9 +20,15 @@ from asot.exact.large import may_be_large, solve_any
 from asot.exact.simplex import solve_block
 from asot.exact.workspace import MASS_BITS, first_sink, make_workspace, stride_of
 from asot.jit.compiled import at, compiled, inlined
-from asot.jit.metrics import Ground, fill_distances
+from asot.jit.metrics import MINKOWSKI, Ground, fill_distances
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
+
+TINY = 2.0**-450
+"""Distances below this, at the scale of 1, lose digits when they are squared, or vanish."""
+
+ENLARGED = 2.0**900
+"""Points of a pair that is that small are multiplied by this first: what differs at all then has a square."""
 
 
 class ExactPoints:
@@ -279,6 +285,42 @@ def _read_distances(ws, scratch, table, index, start_a, start_b, p, q):  # type:
 
 
 @inlined
+def _all_tiny(distance, p, q):  # type: ignore[no-untyped-def]
+    """Whether no distance of a block is large enough for its square to be a number. Nearly always the first one is."""
+    stride = stride_of(q)
+    for i in range(p):
+        for j in range(q):
+            if distance[i * stride + j] >= TINY:
+                return False
+    return True
+
+
+@inlined
+def _measure(  # type: ignore[no-untyped-def]
+    ws, scratch, offsets, index, used_offsets, used, packed_offsets, packed, a, b, code, order, table, p, q
+):
+    """The distances of a pair, times the factor that is returned: 1, or more where their squares would vanish."""
+    if table is not None:
+        _read_distances(ws, scratch, table, index, offsets[a], offsets[b], p, q)
+        if not _all_tiny(scratch.distance, p, q):
+            return 1.0
+    width = merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b)
+    used_a = used_offsets[a + 1] - used_offsets[a]
+    used_b = used_offsets[b + 1] - used_offsets[b]
+    _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)
+    factor = 1.0
+    while True:
+        fill_distances(code, order, scratch.x, scratch.y, p, stride_of(q), width, scratch.distance)
+        if factor > 1.0 or code > MINKOWSKI or not _all_tiny(scratch.distance, p, q):
+            return factor
+        factor = ENLARGED
+        for t in range(p * width):
+            scratch.x[t] *= factor
+        for t in range(width * stride_of(q)):
+            scratch.y[t] *= factor
+
+
+@inlined
 def _solve_pair(  # type: ignore[no-untyped-def]
     ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, a, b, code, order, index_bits,
     cost_scale, large, table, stop,
@@ -287,15 +329,13 @@ def _solve_pair(  # type: ignore[no-untyped-def]
     p, q = _place_masses(ws, offsets, index, masses, a, b)
     if p == 0:
         return p, q, 0
-    if table is not None:
-        _read_distances(ws, scratch, table, index, offsets[a], offsets[b], p, q)
-    else:
-        width = merge_used(used_offsets, used, a, b, scratch.place_a, scratch.place_b)
-        used_a = used_offsets[a + 1] - used_offsets[a]
-        used_b = used_offsets[b + 1] - used_offsets[b]
-        _gather_points(ws, scratch, packed, packed_offsets[a], packed_offsets[b], used_a, used_b, width, p, q)
-        fill_distances(code, order, scratch.x, scratch.y, p, stride_of(q), width, scratch.distance)
+    factor = _measure(
+        ws, scratch, offsets, index, used_offsets, used, packed_offsets, packed, a, b, code, order, table, p, q
+    )  # fmt: skip
     place_distances(ws, scratch, p, q, index_bits, cost_scale)
+    if factor > 1.0:
+        for t in range(p * stride_of(q)):
+            scratch.distance[t] /= factor
     if large is not None:
         return p, q, solve_any(ws, p, q, index_bits, stop)
     return p, q, solve_block(ws, p, q, index_bits, stop)

@@ -1,11 +1,14 @@
 """Setting up a strategy: its anchors are learned, its features prepared, and its fit is measured on exact pairs.
 
 If an attempt is accepted, the call continues with what it has computed; nothing is computed twice. Attempts of one call
-share the pairs that were solved exactly.
+share their spaces and the pairs that were solved exactly. These pairs are chosen in the first space that is tried. A
+strategy records its number of anchors, so that the same pairs are chosen when it is repeated.
 """
 
 from __future__ import annotations
 
+import copy
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +18,7 @@ from asot.bounds.calibration import Calibration, ExactSample, Running, draw_exac
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.guarantee import MaxError
 from asot.bounds.pair_features import PairFeatures, View, coordinates_of
+from asot.bounds.short_vectors import Coordinates
 from asot.data.distributions import Distributions
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
@@ -33,6 +37,7 @@ class Attempt:
     calibration: Calibration
     exact_share: float
     n_anchors: int
+    seconds: float  # spent on all parts of it, also by earlier attempts
 
     @property
     def rmse(self) -> float:
@@ -46,6 +51,15 @@ class Attempt:
     @property
     def mean(self) -> float:
         return float(self.calibration.report["mean_distance"])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All pairs as one space sees them, and how long it took to look."""
+
+    space: AnchorSpace
+    view: View
+    seconds: float
 
 
 class Attempts:
@@ -68,39 +82,61 @@ class Attempts:
         self._both = D if E is None else D + E
         self._column_start = None if E is None else len(D)
         self._space, self._level, self._accepted = space, level, accepted
-        self._short = coordinates_of(self._both)
+        self._short: Coordinates | None = None
+        self._seen: dict[tuple[int | None, int, bool], Seen] = {}
+        self._drawn_at: int | None = None
+        self._sample: tuple[ExactSample, float] | None = None
 
-    def __call__(self, strategy: Strategy, earlier: Attempt | None = None) -> Attempt:
-        spaces = self._spaces(strategy)
-        views = [self._view(space, strategy) for space in spaces]
-        features = PairFeatures(
-            views, self._short, self._column_start or 0, with_bounds=strategy.bounds, learned=self._learned()
-        )
-        if earlier is None:
-            pairs = make_pairs(len(self._D), None if self._E is None else len(self._E))
-            sample = draw_exact(features, self._both, pairs, strategy.n_exact, strategy.seed, self._running)
-        else:
-            sample = earlier.sample
+    def __call__(self, strategy: Strategy) -> Attempt:
+        self._drawn_at = self._drawn_at or strategy.drawn_at or strategy.n_anchors
+        strategy = replace(strategy, drawn_at=self._drawn_at)
+        sample, sample_seconds = self._drawn(strategy)
+        seen = [self._see(strategy.n_anchors, strategy.seed + s, strategy.bounds) for s in range(strategy.n_spaces)]
+        began = time.perf_counter()
+        features = self._features([one.view for one in seen], strategy.bounds, self._learned())
         calibration = Calibration(features, sample, self._running)
         share = self._share_too_wide(calibration, sample)
-        strategy = replace(strategy, n_exact=max(strategy.n_exact, 1))
-        return Attempt(strategy, features, sample, calibration, share, spaces[0].n_anchors)
+        seconds = sample_seconds + sum(one.seconds for one in seen) + time.perf_counter() - began
+        return Attempt(strategy, features, sample, calibration, share, seen[0].space.n_anchors, seconds)
 
-    def _spaces(self, strategy: Strategy) -> list[AnchorSpace]:
+    def _drawn(self, strategy: Strategy) -> tuple[ExactSample, float]:
+        """The pairs that are solved exactly, for all attempts, and how long that took."""
+        if self._sample is None:
+            first = self._see(strategy.drawn_at, strategy.seed, False)
+            began = time.perf_counter()
+            pairs = make_pairs(len(self._D), None if self._E is None else len(self._E))
+            features = self._features([first.view], with_bounds=False)
+            sample = draw_exact(features, self._both, pairs, strategy.n_exact, strategy.seed, self._running)
+            self._sample = sample, time.perf_counter() - began
+        return self._sample
+
+    def _features(self, views: list[View], with_bounds: bool, learned: ExactSharedCost | None = None) -> PairFeatures:
+        assert self._short is not None
+        return PairFeatures(views, self._short, self._column_start or 0, with_bounds=with_bounds, learned=learned)
+
+    def _see(self, n_anchors: int | None, seed: int, with_bounds: bool) -> Seen:
+        """The pairs as one space sees them, made when it is first asked for."""
+        key = n_anchors, seed, with_bounds
+        if key not in self._seen:
+            plain = self._see(n_anchors, seed, False) if with_bounds else None
+            began = time.perf_counter()
+            space, view = self._look(n_anchors, seed) if plain is None else (plain.space, copy.copy(plain.view))
+            if with_bounds:
+                view.bounds = make_bounds(space, self._D, self._E, self._level or "points")
+            earlier = 0.0 if plain is None else plain.seconds
+            self._seen[key] = Seen(space, view, earlier + time.perf_counter() - began)
+        return self._seen[key]
+
+    def _look(self, n_anchors: int | None, seed: int) -> tuple[AnchorSpace, View]:
+        if self._short is None:
+            self._short = coordinates_of(self._both)
         if self._space is not None:
-            return [self._space.proven]
-        assert strategy.n_anchors is not None
-        seeds = range(strategy.seed, strategy.seed + strategy.n_spaces)
-        return [learn_space(self._both, strategy.n_anchors, seed, self._running) for seed in seeds]
-
-    def _view(self, space: AnchorSpace, strategy: Strategy) -> View:
-        space.nearest_of(
-            self._both, device="cpu", n_jobs=self._running.n_jobs
-        )  # on all threads; later ones find it done
-        bounds = None
-        if self._level is not None or strategy.bounds:
-            bounds = make_bounds(space, self._D, self._E, self._level or "points")
-        return View(space, self._both, self._short, self._column_start, bounds)
+            space = self._space.proven
+        else:
+            assert n_anchors is not None
+            space = learn_space(self._both, n_anchors, seed, self._running)
+        space.nearest_of(self._both, device="cpu", n_jobs=self._running.n_jobs)  # on all threads; others find it done
+        return space, View(space, self._both, self._short, self._column_start)
 
     def _learned(self) -> ExactSharedCost | None:
         """Distances in a space with soft codes, in addition to those of its nearest anchors."""

@@ -81,7 +81,7 @@ def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Loa
     found = [left_to_ship(histograms, int(i), int(j)) for i, j in zip(first, second, strict=True)]
     counted = np.array(found, dtype=float)
     p, q, width = counted.T
-    exact = 0.5 + p * q * (0.016 * (1 + (p + q) / 900) + 1e-4 * width)
+    exact = 1.0 + p * q * (0.016 * (1 + (p + q) / 900) + 1e-4 * width) + 0.002 * (p + q) * width
     if both.dim == 1:  # on a line, distances are found by sorting
         exact = 0.5 + 0.02 * (p + q)
     bounds = 1.5 + p * q * (9e-4 + 4e-5 * min(both.dim, 32))
@@ -92,7 +92,7 @@ def anchor_pair(k: int, load: Load) -> float:
     """Seconds for one pair with its cheap features in one space of k anchors."""
     nodes = min(k, 2 * load.size)
     width = min(load.dim, 16)
-    return MICRO * (0.6 + 0.05 * nodes + 0.0015 * nodes**2 + 3e-5 * nodes**2 * (4 + width))
+    return MICRO * (0.4 + 0.04 * nodes + 0.0012 * nodes**2 + 2e-5 * nodes**2 * (4 + width))
 
 
 def bounds_pair(k: int, level: str, load: Load) -> float:

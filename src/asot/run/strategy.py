@@ -11,7 +11,6 @@ solves are the cheapest method left, they are the answer.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -33,7 +32,7 @@ NUMBERS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 SPACES = (1, 2, 4)
 
-GUESS, AT = 0.02, 32
+GUESS, AT = 0.0175, 32
 """Before any trial: the relative error of a fit with cheap features, at this many anchors."""
 
 DECAY = 0.6
@@ -91,7 +90,8 @@ class Strategy:
     """One method to compute the distances of a collection.
 
     ``kind`` is "exact" or "calibrated". For the latter: ``n_anchors`` in each of ``n_spaces`` spaces, whether proven
-    ``bounds`` are features of the fit, ``n_exact`` pairs to fit it, and the ``seed`` of anchors and pairs.
+    ``bounds`` are features of the fit, ``n_exact`` pairs to fit it, the ``seed`` of anchors and pairs, and
+    ``drawn_at``, the number of anchors of the space by which these pairs were chosen.
     """
 
     kind: str
@@ -101,6 +101,7 @@ class Strategy:
     n_exact: int = 0
     seed: int = 0
     given_space: bool = False
+    drawn_at: int | None = None
 
     def __str__(self) -> str:
         if self.kind == "exact":
@@ -114,7 +115,7 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
     """Read ``strategy=``: what `info["strategy"]` of another call holds, or a Strategy."""
     if isinstance(record, Strategy):
         return record
-    names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space")
+    names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space", "drawn_at")
     if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
         raise ValueError(
             "strategy must be r.info['strategy'] of another call, a dict whose 'kind' is 'exact' or "
@@ -143,8 +144,6 @@ class Choice:
     tried: list[dict[str, Any]] = field(default_factory=list)
     trial: Any = None
     """What the accepted trial has computed, to continue with."""
-    trial_seconds: float = 0.0
-    """How long that took: it is part of the work, not of the choice."""
 
     def record(self) -> dict[str, Any]:
         """For `info["strategy"]`: only numbers, strings and lists."""
@@ -160,17 +159,17 @@ class Choice:
 class Planner:
     """Finds the cheapest strategy that meets an aim.
 
-    ``attempt(strategy, earlier)`` carries out the set-up of a strategy, with the exact pairs of an ``earlier`` attempt
-    or None, and returns it; its ``rmse``, ``cautious``, ``mean`` and ``exact_share`` are looked at here. ``cautious``
-    is an error that allows for the sample it was measured on; ``exact_share`` is the share of pairs that must still be
-    solved exactly. ``on_gpu`` says that a GPU would solve exactly, ``gpu_estimates`` that it would also estimate.
+    ``attempt(strategy)`` carries out the set-up of a strategy and returns it; its ``strategy``, ``rmse``, ``cautious``,
+    ``mean`` and ``exact_share`` are looked at here. ``cautious`` is an error that allows for the sample it was measured
+    on; ``exact_share`` is the share of pairs that must still be solved exactly. ``on_gpu`` says that a GPU would solve
+    exactly, ``gpu_estimates`` that it would also estimate.
     """
 
     def __init__(
         self,
         load: Load,
         aim: Aim | None,
-        attempt: Callable[[Strategy, Any], Any],
+        attempt: Callable[[Strategy], Any],
         *,
         seed: int,
         level: str | None = None,
@@ -190,32 +189,32 @@ class Planner:
         self._spaces = (1,) if given_space else SPACES
         self._error = GUESS  # of cheap features at `AT` anchors, corrected by every trial
         self._mean: float | None = None
+        self._spaces_made: dict[int, int] = {}
 
     def choose(self) -> Choice:
         tried: list[dict[str, Any]] = []
-        spent, earlier = 0.0, None
+        spent = 0.0
         seen: set[Strategy] = set()
         while len(tried) < TRIALS:
-            ways = [(self.price(s, first=earlier is None), s) for s in self._candidates() if s not in seen]
+            ways = [(self.price(s), s) for s in self._candidates() if s not in seen]
             limit = WORTH_IT * self._exact - spent
             cheap = [(price, s) for price, s in ways if price < limit and self._hoped(s)]
             if not cheap:
                 break
             price, strategy = min(cheap, key=lambda way: (way[0], way[1].n_spaces, way[1].bounds))
             seen.add(strategy)
-            began = time.perf_counter()
-            trial = earlier = self._attempt(strategy, earlier)
-            took = time.perf_counter() - began
+            spent += self._setup(strategy)
+            trial = self._attempt(strategy)
+            self._made(strategy)
             self._mean = trial.mean
             relative = trial.rmse / trial.mean if trial.mean > 0 else 0.0
             met = self._aim is None or self._aim.met(trial.cautious, trial.mean)
             real = price + trial.exact_share * self._exact
             tried.append({**_brief(strategy), "relative_error": relative, "met": bool(met), "price": real})
             if met and real < limit:
-                return Choice(strategy, self._praise(strategy, real), self._aim, real, tried, trial, took)
+                return Choice(trial.strategy, self._praise(strategy, real), self._aim, real, tried, trial)
             cautious = trial.cautious / trial.mean if trial.mean > 0 else 0.0
             self._learn_from(strategy, max(cautious, 1e-9), enough=met)
-            spent += self._setup(strategy, first=len(tried) == 1)
         return Choice(Strategy("exact"), self._blame(tried), self._aim, self._exact, tried)
 
     # ------------------------------------------------------------------------------------------------ candidates
@@ -248,20 +247,27 @@ class Planner:
 
     # ------------------------------------------------------------------------------------------------ prices
 
-    def price(self, s: Strategy, first: bool = True) -> float:
-        """Seconds of a strategy: its set-up, and all pairs."""
+    def price(self, s: Strategy) -> float:
+        """Seconds of a strategy: what of its set-up is not made yet, and all pairs."""
         k, all_pairs = s.n_anchors or AT, s.n_spaces * self._load.n_pairs
         features = all_pairs * anchor_pair(k, self._load)
         bounds = all_pairs * bounds_pair(k, self._level or "points", self._load) if s.bounds else 0.0
         if self._gpu_estimates:
             features, bounds = features / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS, bounds / GPU_BOUNDS_FACTOR
-        return self._setup(s, first) + features + bounds
+        return self._setup(s) + features + bounds
 
-    def _setup(self, s: Strategy, first: bool) -> float:
+    def _setup(self, s: Strategy) -> float:
         k = s.n_anchors or AT
-        spaces = 0.0 if s.given_space else s.n_spaces * space_seconds(k, self._load)
-        looked_at = min(self._load.n_pairs, 2048) * anchor_pair(k, self._load)
-        return TRIAL_SECONDS + spaces + looked_at + (s.n_exact * self._load.exact_pair if first else 0.0)
+        missing = 0 if s.given_space else max(s.n_spaces - self._spaces_made.get(k, 0), 0)
+        seconds = TRIAL_SECONDS + missing * space_seconds(k, self._load)
+        if self._mean is None:  # exact pairs are yet to be drawn and solved
+            looked_at = min(self._load.n_pairs, 2048) * anchor_pair(k, self._load)
+            seconds += looked_at + s.n_exact * self._load.exact_pair
+        return seconds
+
+    def _made(self, s: Strategy) -> None:
+        k = s.n_anchors or AT
+        self._spaces_made[k] = max(self._spaces_made.get(k, 0), s.n_spaces)
 
     def _praise(self, s: Strategy, price: float) -> str:
         share = price / self._exact if self._exact > 0 else 1.0

@@ -48,7 +48,7 @@ def solve_to_aim(
         began = time.perf_counter()
         choice = _take(call, strategy, space) if strategy is not None else _choose(call, aim, seed, space, n_anchors)
         record = {**choice.record(), **_measured(choice)}
-        planning = time.perf_counter() - began - choice.trial_seconds
+        planning = time.perf_counter() - began - (0.0 if choice.trial is None else choice.trial.seconds)
         info = {"metric": "euclidean", "p": 1, "strategy": record, "started": call.started}
         if choice.strategy.kind == "exact":
             result = _exact(call, info)
@@ -110,11 +110,9 @@ def _take(call: Call, strategy: Strategy, space: AnchorSpace | None) -> Choice:
     if call.level is not None:
         strategy = replace(strategy, bounds=True)
     attempts = Attempts(call.D, call.E, call.running, space=space, level=call.level, accepted=call.accepted)
-    began = time.perf_counter()
     trial = attempts(strategy)
-    took = time.perf_counter() - began
     price = Planner(load, None, attempts, seed=strategy.seed, level=call.level).price(strategy)
-    return Choice(strategy, f"{strategy}, as asked for", None, price, trial=trial, trial_seconds=took)
+    return Choice(trial.strategy, f"{strategy}, as asked for", None, price, trial=trial)
 
 
 def _measured(choice: Choice) -> dict[str, Any]:
