@@ -28,6 +28,8 @@ NAMES = (
     "errorbars",
     "anchors",
     "strategy",
+    "strategy_rivals",
+    "strategy_large",
     "features",
     "coverage",
     "baselines",
@@ -40,6 +42,7 @@ NAMES = (
 )
 READ_GRAPHS = {
     "strategy",
+    "strategy_rivals",
     "features",
     "exact_points",
     "gpu_points",

@@ -1,4 +1,4 @@
-"""The default call on every collection of the project, and beside it the ways it could have taken, and rivals.
+"""The default call on every collection of the project, and beside it the ways it could have taken.
 
 Seconds are CPU seconds of one thread (`time.process_time`), so that a busy machine does not favor anybody. The exact
 time of large collections is extrapolated from a sample of pairs.
@@ -24,7 +24,6 @@ from asot.run.prices import count_load
 from benchmarks.common import Options, Report, Table
 from benchmarks.data import mnist_collection, random_pairs, tu_collection
 from benchmarks.large_collections import cells, silhouettes, voxels
-from benchmarks.rivals import bounds_features, linear_features, rescaled, sliced_features
 
 Float = NDArray[np.float64]
 
@@ -36,7 +35,6 @@ TODAY = (16, 32, 64, 128)
 """Numbers of anchors of the calibrated calls that the choice is held against, beside the mean size."""
 
 GRACE = 1.1
-FITTED = 64
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,8 @@ def run(options: Options) -> Report:
     """Measure, check the promise of the default, and make the report."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _warm_up()
-        collections = [_prepare(name, make) for name, make in _makers(options).items()]
+        warm_up()
+        collections = [prepare(name, make) for name, make in makers(options).items()]
         tables = [
             Table("`asot.pairwise(D)`, no options: the aim is 2 %, with 10 % grace.", *_defaults(collections)),
             Table(
@@ -74,37 +72,35 @@ def run(options: Options) -> Report:
                 *_beside(collections if options.quick else collections[:8]),
             ),
             Table('`error="1%"`:', *_tighter(collections)),
-            Table("Error in percent / CPU seconds for all pairs; rivals are fitted to 64:", *_rivals(collections)),
             Table("Counted work against the clock, in µs per exact pair:", *_prices(collections)),
         ]  # fmt: skip
     return Report("strategy", "Right by default", __doc__ or "", tables, NOTES)
 
 
 NOTES = (
-    "*true* is the error on 1,500 random pairs (300 and 60 of the generated ones), relative to their mean.",
+    "*true* is the error on 1,500 random pairs (300 and 40 of the large ones), relative to their mean.",
     "*measured* is what the call itself reports.",
-    "Tree-sliced distances and Wormhole were not run.",
-    "Rivals are NumPy around compiled parts; sliced distances are asot's own compiled ones.",
 )
 
 
-def _makers(options: Options) -> dict[str, Callable[[], asot.Distributions]]:
+def makers(options: Options) -> dict[str, Callable[[], asot.Distributions]]:
+    """How to make every collection, by name."""
     assert options.data is not None
     few = 40 if options.quick else None
-    makers: dict[str, Callable[[], asot.Distributions]] = {}
+    found: dict[str, Callable[[], asot.Distributions]] = {}
     for name in GRAPHS:
-        makers[name] = partial(
+        found[name] = partial(
             _first, partial(tu_collection, options.data, name), few or (600 if name == "NCI1" else None)
         )
-    makers["MNIST"] = partial(mnist_collection, options.data, few or 500)
-    makers["digits"] = partial(_first, lambda: asot.datasets.load_digits()[0], few)
+    found["MNIST"] = partial(mnist_collection, options.data, few or 500)
+    found["digits"] = partial(_first, lambda: asot.datasets.load_digits()[0], few or 1000)
     for name, loader in (("tweets", _tweets), ("events", _events)):
         if (options.data / "more").is_dir():
-            makers[name] = partial(_first, partial(loader, options.data), few or 600)
+            found[name] = partial(_first, partial(loader, options.data), few or 600)
     for kind in (cells, voxels, silhouettes):
         for size in (100,) if options.quick else (500, 2000):
-            makers[f"{kind.__name__} of {size}"] = partial(kind, few or 200, size)
-    return makers
+            found[f"{kind.__name__} of {size}"] = partial(kind, few or 200, size)
+    return found
 
 
 def _first(make: Callable[[], asot.Distributions], n: int | None) -> asot.Distributions:
@@ -125,26 +121,28 @@ def _events(folder: Path) -> asot.Distributions:
         return asot.Distributions(directions, file["event_ptr"], p[:, 3])
 
 
-def _prepare(name: str, make: Callable[[], asot.Distributions]) -> Collection:
+def prepare(name: str, make: Callable[[], asot.Distributions], dear_pairs: int | None = None) -> Collection:
+    """Make a collection, solve some of its pairs exactly (``dear_pairs`` of large ones), and time that."""
     D = make()
     dear = D.sizes.mean() > 300
-    pairs = random_pairs(len(D), 60 if D.sizes.mean() > 1000 else 300 if dear else CHECKED)
-    seconds, r = _timed(lambda: asot.pairwise_exact(D, pairs=pairs, progress=False))
+    pairs = random_pairs(len(D), dear_pairs or (40 if D.sizes.mean() > 1000 else 300 if dear else CHECKED))
+    seconds, r = timed(lambda: asot.pairwise_exact(D, pairs=pairs, progress=False))
     n_pairs = len(D) * (len(D) - 1) // 2
     if not dear and n_pairs <= 2_000_000:
-        seconds, _ = _timed(lambda: asot.pairwise_exact(D, progress=False))
+        seconds, _ = timed(lambda: asot.pairwise_exact(D, progress=False))
     else:
         seconds *= n_pairs / len(pairs)
     return Collection(name, D, pairs, r.values, seconds)
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds and answer."""
     started = time.process_time()
     result = work()
     return time.process_time() - started, result
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Every kernel is compiled before the clock runs."""
     small, large = cells(20, 30), silhouettes(16, 120)
     for D in (cells(2, 700), voxels(2, 700), silhouettes(2, 2500)):
@@ -153,8 +151,6 @@ def _warm_up() -> None:
         asot.pairwise(D, estimate="calibrated", bounds=True)
         asot.pairwise(D)
         asot.pairwise_exact(D)
-    for features in (sliced_features(4), linear_features(8), bounds_features(4)):
-        features(small, random_pairs(20, 20))
 
 
 # ------------------------------------------------------------------------------------------------ the tables
@@ -163,7 +159,7 @@ def _warm_up() -> None:
 def _defaults(collections: list[Collection]) -> tuple[list[str], list[list[str]]]:
     rows = []
     for one in collections:
-        seconds, r = _timed(partial(asot.pairwise, one.D, progress=False))
+        seconds, r = timed(partial(asot.pairwise, one.D, progress=False))
         record, true = r.info["strategy"], one.off(r.values)
         low, high = (100 * end / r.values.mean() for end in record["error_interval"])
         verdict = "met" if true <= GRACE * 2 else "**missed**"
@@ -197,10 +193,10 @@ def _beside(collections: list[Collection]) -> tuple[list[str], list[list[str]]]:
         best, name = one.exact_seconds, "exact"
         for k in sorted({*TODAY, round(float(one.D.sizes.mean()))}):
             call = partial(asot.pairwise, one.D, estimate="calibrated", n_anchors=k, random_state=0, progress=False)
-            seconds, r = _timed(call)
+            seconds, r = timed(call)
             if one.off(r.values) <= 2 and seconds < best:
                 best, name = seconds, f"calibrated, k = {k}"
-        seconds = min(_timed(partial(asot.pairwise, one.D, progress=False))[0] for _ in range(2))
+        seconds = min(timed(partial(asot.pairwise, one.D, progress=False))[0] for _ in range(2))
         r = asot.pairwise(one.D, progress=False)
         planning = r.info["strategy"]["planning_seconds"]
         rows.append(
@@ -218,7 +214,7 @@ def _beside(collections: list[Collection]) -> tuple[list[str], list[list[str]]]:
 def _tighter(collections: list[Collection]) -> tuple[list[str], list[list[str]]]:
     rows = []
     for one in collections[:8]:
-        seconds, r = _timed(partial(asot.pairwise, one.D, error="1%", progress=False))
+        seconds, r = timed(partial(asot.pairwise, one.D, error="1%", progress=False))
         record = r.info["strategy"]
         low, high = (100 * end / r.values.mean() for end in record["error_interval"])
         rows.append(
@@ -231,46 +227,6 @@ def _tighter(collections: list[Collection]) -> tuple[list[str], list[list[str]]]
             ]
         )
     return ["collection", "way", "measured, %", "true, %", "seconds"], rows
-
-
-def _rivals(collections: list[Collection]) -> tuple[list[str], list[list[str]]]:
-    ways: dict[str, Callable[[Collection], tuple[float, float]]] = {
-        'error="5%"': partial(_ours, error="5%"),
-        'error="2%"': partial(_ours, error="2%"),
-        'error="1%"': partial(_ours, error="1%"),
-        "anchors, k = 32": partial(_ours, estimate="anchor", n_anchors=32, random_state=0),
-        "sliced, 50": partial(_rival, sliced_features(50)),
-        "sliced, 500": partial(_rival, sliced_features(500)),
-        "linear, 64": partial(_rival, linear_features(64)),
-        "sliced and lifted, 20": partial(_rival, bounds_features(20)),
-    }
-    chosen = [
-        one
-        for one in collections
-        if one.name in ("COX2", "MNIST", "tweets", "cells of 500", "voxels of 500", "silhouettes of 500")
-    ]
-    rows = []
-    for one in chosen or collections[:2]:
-        cells_of = [f"{error:.2f} / {seconds:.2f}" for error, seconds in (way(one) for way in ways.values())]
-        rows.append([one.name, f"0 / {one.exact_seconds:.2f}", *cells_of])
-    return ["collection", "exact", *ways], rows
-
-
-def _ours(one: Collection, **options: Any) -> tuple[float, float]:
-    seconds, r = _timed(partial(asot.pairwise, one.D, progress=False, **options))
-    return one.off(r.values), seconds
-
-
-def _rival(features: Any, one: Collection) -> tuple[float, float]:
-    """Error on the checked pairs that were not fitted, and seconds for all pairs, from those of a sample."""
-    few = one.pairs[: len(one.pairs) // 2]
-    half, _ = _timed(partial(features, one.D, few))
-    seconds, found = _timed(partial(features, one.D, one.pairs))
-    per_pair = max(seconds - half, 0.0) / (len(one.pairs) - len(few))
-    values = rescaled(found, one.exact[:FITTED], np.arange(FITTED))[FITTED:]
-    exact = one.exact[FITTED:]
-    off = 100 * float(np.sqrt(np.mean((values - exact) ** 2)) / exact.mean())
-    return off, seconds + per_pair * (one.n_pairs - len(one.pairs))
 
 
 def _prices(collections: list[Collection]) -> tuple[list[str], list[list[str]]]:

@@ -1,4 +1,4 @@
-"""Error against time, from the table that ``python -m benchmarks strategy`` wrote.
+"""Error against time, from the table that ``python -m benchmarks strategy_rivals`` wrote.
 
 ``python -m benchmarks.strategy_picture docs/images/which-error.png``
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-TABLE = Path(__file__).parent / "results" / "strategy.md"
+TABLE = Path(__file__).parent / "results" / "strategy_rivals.md"
 OURS, EXACT, RIVALS = "#1f6fb4", "#222222", "#c2762d"
 LEAST_SHOWN = 0.05
 """Percent: where exact answers stand on a logarithmic axis."""
