@@ -20,7 +20,7 @@ import asot
 from benchmarks.common import Options, Report, Table
 
 Float = NDArray[np.float64]
-COLLECTIONS = 60
+COLLECTIONS = 40
 NUMBERS = (8, 20, 40)
 """Of anchors, in turn."""
 
