@@ -176,10 +176,10 @@ def test_what_calibration_needs(n, options, message):
 
 
 def test_calibration_shows_progress_and_can_be_interrupted(D):
-    """The calls of the function are those of measuring, of exact solves and of all pairs, one after the other."""
+    """The calls of the function are those of k-means, of measuring, of exact solves and of all pairs."""
     totals = []
     asot.pairwise(D, estimate="calibrated", random_state=0, progress=lambda done, total: totals.append(total))
-    assert list(dict.fromkeys(totals)) == [1770, 64]
+    assert list(dict.fromkeys(totals))[-2:] == [1770, 64]
 
     def interrupt(done, total):
         raise KeyboardInterrupt

@@ -93,13 +93,13 @@ def _weighed(places: Indices, count: Indices, chance: Float) -> Drawn:
 
 
 def kinds(radii: Float, rows: Indices, columns: Indices) -> Indices:
-    """A number (P,) for the kind of each pair: the sizes of its two radii, each to a power of two.
+    """A number (P,) for the kind of each pair: the sizes of its two radii beside the largest, to a power of two.
 
     Pairs within a few wide distributions, pairs of these with the many narrow ones, and pairs of narrow ones have
     errors of their own.
     """
-    level = np.frexp(radii)[1].astype(np.int64)
-    level = np.maximum(level - level[radii > 0].max(initial=0), -LEVELS) * (radii > 0)
+    share = np.maximum(radii / (radii.max() or 1.0), 2.0**-LEVELS)
+    level = np.frexp(0.99 * share)[1].astype(np.int64)  # 0 for the largest ones, down to -LEVELS
     return np.minimum(level[rows], level[columns]) * (LEVELS + 1) + np.maximum(level[rows], level[columns])
 
 
