@@ -97,7 +97,7 @@ class Constructors:
         (array([2, 1]), array([4., 2.]))
         """
         vocabulary, index, offsets, masses, names = flatten_weights(weights, support, ids)
-        return cls._on_support(vocabulary, index, offsets, masses, names)
+        return cls._on_support(vocabulary, index, offsets, masses, names, is_own=True)
 
     @classmethod
     def from_table(cls, table: Any, by: str, points: str | Sequence[str], masses: str | None = None) -> Distributions:
@@ -238,7 +238,7 @@ class Constructors:
         """
         from asot.data.adapters.texts import flatten_texts
 
-        return cls._on_support(*flatten_texts(documents, vectors, words, idf, norm, unknown, ids))
+        return cls._on_support(*flatten_texts(documents, vectors, words, idf, norm, unknown, ids), is_own=True)
 
     @classmethod
     def from_images(cls, stack: Any, ids: Sequence[Any] | None = None) -> Distributions:
@@ -253,7 +253,7 @@ class Constructors:
         """
         from asot.data.adapters.images import flatten_images
 
-        return cls._on_support(*flatten_images(stack, ids))
+        return cls._on_support(*flatten_images(stack, ids), is_own=True)
 
     @classmethod
     def from_jets(

@@ -253,15 +253,18 @@ class Distributions(Constructors):
 
     @classmethod
     def _on_support(
-        cls, support: FloatArray, index: NDArray[Any], offsets: Any, masses: Any, ids: Any
+        cls, support: FloatArray, index: NDArray[Any], offsets: Any, masses: Any, ids: Any, is_own: bool = False
     ) -> Distributions:
-        """Over points (V, d) that many distributions share: point t of the collection is ``support[index[t]]``."""
+        """Over points (V, d) that many distributions share: point t of the collection is ``support[index[t]]``.
+
+        ``is_own``: the masses were made for it, and are scaled in place.
+        """
         checked = read_offsets(offsets, len(index), ids)
         names = read_ids(ids, len(checked) - 1)
         bad = ~np.asarray(np.isfinite(support).all(axis=1))
         if bad.any() and bad[index].any():
             _check_finite(support[index], checked, names)
-        scaled, totals = _normalized(masses, checked, names)
+        scaled, totals = _normalized(masses, checked, names, is_own)
         return cls._from_clean(
             _support=support, _index=index, offsets=checked, masses=scaled, totals=totals, _ids=names
         )
@@ -305,7 +308,9 @@ def _owner(point: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
     return label_of(i, ids), point - int(offsets[i])
 
 
-def _normalized(masses: Any, offsets: NDArray[np.int64], ids: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _normalized(
+    masses: Any, offsets: NDArray[np.int64], ids: Any, is_own: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Masses scaled to total 1 in every distribution, and the totals they had."""
     sizes, starts = np.diff(offsets), offsets[:-1]
     if masses is None:
@@ -322,16 +327,22 @@ def _normalized(masses: Any, offsets: NDArray[np.int64], ids: Any) -> tuple[NDAr
     peaks = np.maximum.reduceat(given, starts)
     if not peaks.all():
         raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
-    scaled = np.repeat(peaks, sizes)
-    np.divide(given, scaled, out=scaled)  # first, so that the total neither overflows nor underflows
+    scaled = given if is_own and given.flags.writeable else given.copy()
+    _divide_each(scaled, peaks, offsets)  # first, so that the total neither overflows nor underflows
     totals = np.add.reduceat(scaled, starts)
-    step = max(1, int(_BLOCK // sizes.mean()))
-    for first in range(0, len(sizes), step):  # in blocks, so that no second column is in memory
-        some = slice(first, first + step)
-        own = slice(int(offsets[first]), int(offsets[min(first + step, len(sizes))]))
-        scaled[own] /= np.repeat(totals[some], sizes[some])
+    _divide_each(scaled, totals, offsets)
     with np.errstate(over="ignore"):  # a total beyond float64 becomes inf
         return scaled, peaks * totals
+
+
+def _divide_each(masses: NDArray[np.float64], by: NDArray[np.float64], offsets: NDArray[np.int64]) -> None:
+    """Divide the masses of every distribution by its number, in blocks, so that no second column is in memory."""
+    sizes = np.diff(offsets)
+    step = max(1, int(_BLOCK // sizes.mean()))
+    for first in range(0, len(sizes), step):
+        some = slice(first, first + step)
+        own = slice(int(offsets[first]), int(offsets[min(first + step, len(sizes))]))
+        masses[own] /= np.repeat(by[some], sizes[some])
 
 
 def as_distributions(values: Any) -> Distributions:
