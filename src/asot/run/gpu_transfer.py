@@ -52,7 +52,7 @@ class Fetch:
         self.n_mended = 0
         """Pairs that the CPU had to solve."""
         self.all_numbers = False
-        """Whether the GPU has seen that no value is NaN, so that nobody has to look again."""
+        """Whether the GPU has checked that no value is NaN, so that this need not be checked again."""
         self._pairs, self._stream = pairs, stream
 
     def enqueue(self, solution: DeviceSolution) -> None:

@@ -141,7 +141,7 @@ def _shares(
     limits: NDArray[np.float64],
     settled: NDArray[np.int64],
 ) -> tuple[float, float]:
-    """Which share of the pairs a plan leaves to solve, and which one its cheap bound leaves to the dear one."""
+    """Which share of the pairs a plan leaves to solve, and which share its cheap bound leaves to the expensive one."""
     look = from_one_end(plan.look)
     left = doubted = 0
     for low, high in groups:

@@ -78,7 +78,8 @@ class _Strip:
         self._solve(rows, columns)
 
     def _solve(self, rows: Index, columns: Index) -> Index:
-        """Solve those of the pairs that were not promising; nobody is his own neighbor. Returns their keys."""
+        """Solve those of the pairs that were not promising; a distribution is not its own neighbor. Returns their
+        keys."""
         search, s = self._search, self._search.shape
         if s.within:
             rows, columns = rows[rows != columns], columns[rows != columns]

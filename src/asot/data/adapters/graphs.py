@@ -276,7 +276,7 @@ def _as_batch(batch: Any, n_nodes: int) -> NDArray[np.int64]:
         gap = int(np.argmax(present != np.arange(len(present))))
         raise ValueError(
             f"batch gives no node to graph {gap}, and a distribution needs a point; "
-            "number the graphs anew: np.unique(batch, return_inverse=True)[1]"
+            "renumber the graphs: np.unique(batch, return_inverse=True)[1]"
         )
     return graph
 

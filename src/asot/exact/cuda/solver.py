@@ -87,7 +87,7 @@ class ExactCuda:
     def geometry(self, shared_memory: int) -> Launch:
         """How to launch the kernel, given the bytes of shared memory that a block may have on a GPU.
 
-        Where they are too few for the kernel planned, the masses are laid out anew for the other one.
+        If they are too few for the planned kernel, the masses are laid out again for the other one.
         """
         if not self.plan.fits(shared_memory):
             self._follow(warp_plan(self._cost))
