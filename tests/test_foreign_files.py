@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 import asot
-from asot.cli import cli
+from asot.cli import COMMANDS, cli
 
 
 def asot_command(*arguments):
@@ -66,6 +66,12 @@ def test_what_is_wrong_with_cells_is_one_line(cells, tmp_path, options, message)
     assert done.exit_code == 1
     assert message in done.output
     assert done.output.count("\n") == 1
+
+
+def test_every_command_shows_an_example():
+    for name in COMMANDS.keys() - {"paper"}:  # which another package brings
+        said = asot_command(name, "--help").output
+        assert f"Example: asot {name} " in " ".join(said.split()), name
 
 
 def test_files_that_are_no_anndata_are_told(tmp_path):

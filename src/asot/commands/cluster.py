@@ -22,9 +22,20 @@ from asot.commands import options
     show_default=True,
     help="What a center is: a member of its cluster, or a barycenter.",
 )
+@options.n_anchors
+@options.device
 @options.n_jobs
 @options.random_state
-def cluster(collection: str, output: str, n_clusters: int, method: str, n_jobs: int, random_state: int) -> None:
+def cluster(
+    collection: str,
+    output: str,
+    n_clusters: int,
+    method: str,
+    n_anchors: int | None,
+    device: str,
+    n_jobs: int,
+    random_state: int,
+) -> None:
     """Clusters of a COLLECTION, by distances on anchors.
 
     Example: asot cluster patients.csv --n-clusters 3 -o clusters.csv
@@ -36,7 +47,9 @@ def cluster(collection: str, output: str, n_clusters: int, method: str, n_jobs: 
         raise ValueError(f"cannot write clusters to {output}: its name must end in .csv")
     options.check_target(output, collection)
     D = options.load(collection)
-    model = asot.WassersteinKMeans(n_clusters, method=method, n_jobs=n_jobs, random_state=random_state).fit(D)
+    model = asot.WassersteinKMeans(
+        n_clusters, method=method, n_anchors=n_anchors, device=device, n_jobs=n_jobs, random_state=random_state
+    ).fit(D)
     with atomic_write(output) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")

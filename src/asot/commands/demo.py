@@ -16,7 +16,10 @@ from asot.commands import options
 @options.n_jobs
 @options.random_state
 def demo(output: str, n: int | None, n_anchors: int | None, n_jobs: int, random_state: int) -> None:
-    """Distances between all of scikit-learn's digits: a table and a picture."""
+    """Distances between all of scikit-learn's digits: a table and a picture.
+
+    Example: asot demo -o digits.png
+    """
     from asot.data.npz import check_writable
     from asot.demo import run_demo
     from asot.demo_picture import check_suffix, draw

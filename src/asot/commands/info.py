@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path())
 def info(file: str) -> None:
-    """Show what a FILE holds: a collection, an anchor space or distances."""
+    """Show what a FILE holds: a collection, an anchor space or distances.
+
+    Example: asot info patients.csv
+    """
     click.echo(f"{file}: {_describe(file)}")
 
 
