@@ -19,7 +19,7 @@ NEEDS = {"threading": "joblib", "loky": "joblib", "dask": "distributed", "ray": 
 
 def run(backend, folder):
     arguments = [sys.executable, str(SCRIPT), backend, str(folder / f"{backend}.zarr")]
-    quiet = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    quiet = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env={**environment(), **quiet})
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.splitlines()[-1]
