@@ -21,6 +21,7 @@ NAMES = (
     "store",
     "faults",
     "edges",
+    "coming_from",
     "neighbors",
     "adapters",
     "documents",

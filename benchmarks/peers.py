@@ -59,7 +59,7 @@ class WassersteinPeer:
         return SelfTimed(report["seconds"], np.load(values))
 
     def _ask(self, *arguments: str) -> dict:
-        return json.loads(_checked([str(self._python), str(RUNNER), *arguments]))
+        return json.loads(checked([str(self._python), str(RUNNER), *arguments]))
 
 
 class _PairwiseEMD:
@@ -86,25 +86,31 @@ def wasserstein_peer(folder: Path | None) -> Iterator[WassersteinPeer | Unavaila
 
 def _environment(folder: Path) -> Path:
     """The interpreter of a virtual environment with wasserstein, made on first use."""
-    home = folder / ".venv-peers"
+    python = environment(folder, ".venv-peers", ("numpy<2", "wasserstein"))
+    return python if _works(python) else environment(folder, ".venv-peers", ("numpy<2", "wasserstein"), anew=True)
+
+
+def environment(folder: Path, name: str, packages: tuple[str, ...], *, anew: bool = False) -> Path:
+    """The interpreter of a virtual environment with some packages, made on first use."""
+    home = folder / name
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if python.exists() and _works(python):
+    if python.exists() and not anew:
         return python
-    print("setting up an environment for wasserstein …", file=sys.stderr, flush=True)
-    _checked([sys.executable, "-m", "venv", "--clear", str(home)])
-    _checked([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "numpy<2", "wasserstein"])
+    print(f"setting up an environment for {packages[-1]} …", file=sys.stderr, flush=True)
+    checked([sys.executable, "-m", "venv", "--clear", str(home)])
+    checked([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
     return python
 
 
 def _works(python: Path) -> bool:
     try:
-        _checked([str(python), str(RUNNER), "--version"])
+        checked([str(python), str(RUNNER), "--version"])
     except Unavailable:
         return False
     return True
 
 
-def _checked(command: list[str]) -> str:
+def checked(command: list[str]) -> str:
     """Output of a command; what it says last when it fails becomes the reason."""
     one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
