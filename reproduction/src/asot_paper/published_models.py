@@ -97,7 +97,7 @@ class PublishedSpace(AnchorSpace):
         codes = self.encode(points, device=device)
         return np.add.reduceat(codes[index] * D.masses[:, None], D.offsets[:-1], axis=0)
 
-    def assign(self, points: ArrayLike, *, device: str | None = None) -> NoReturn:
+    def assign(self, points: ArrayLike, *, device: str | None = None, n_jobs: int | None = None) -> NoReturn:
         """Not there: a point of this space belongs to no single anchor."""
         raise ValueError(f"this space has no nearest anchors: {self.why_no_bounds}")
 

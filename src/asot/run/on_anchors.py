@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.soft_space import LearnedSpace
 from asot.anchors.space import POINTS_AT_A_TIME, AnchorSpace
 from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
@@ -48,8 +47,8 @@ def solve_on_anchors(call: Call, space: AnchorSpace, reg: Any, *, given: bool) -
 
 
 def _plain(call: Call, space: AnchorSpace, reg: Any, info: dict[str, Any]) -> Any:
-    if not isinstance(space, LearnedSpace) and call.D.offsets[-1] <= POINTS_AT_A_TIME:
-        space.nearest_of(call.D, device=call.device, n_jobs=call.running.n_jobs)  # later ones find it done
+    if type(space) is AnchorSpace and call.D.offsets[-1] <= POINTS_AT_A_TIME:
+        space.nearest_of(call.D, device=call.device, n_jobs=call.running.n_jobs)  # histograms find it done
     A = space.histograms(call.D, device=call.device)
     B = None if call.E is None else space.histograms(call.E, device=call.device)
     common: dict[str, Any] = {"cost": space.cost, "pairs": call.listed, "device": call.device, "info": info}
