@@ -28,7 +28,8 @@ _GROUPS = 4  # of neighboring rows, spread over the collection
 _MOST_ROWS = 32  # in all groups together
 _COUNTED = 48  # pairs that tell what a solve costs
 _SHORT = 0.02  # seconds; brute force that takes no longer is not worth a plan
-_TABLES = 0.05  # the part of the work as it is known so far that tables for another plan may take
+_TABLES = 0.02  # the part of brute force's work that tables for another plan may always take
+_TELLING = 0.5  # the share of pairs that tables may leave: those that leave more do not know the nearest either
 _GAIN = 0.8  # the part of brute force's work that a plan has to beat
 
 
@@ -38,7 +39,6 @@ class _Plan:
 
     names: list[str]
     look: Look
-    tried: bool = False
     left: float = 1.0  # share of the pairs that must be solved
     price: float = 0.0  # seconds of bounds, per pair
     work: float = np.inf  # seconds in all
@@ -65,12 +65,13 @@ def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink:
     if offer.relaxed is not None:
         plans.append(_Plan(["relaxed"], offer.relaxed))
         _try(search, plans, groups, sink, solve)
-    if offer.cascade_work < _TABLES * min([brute, *(plan.work for plan in plans)]):
+    if _tables_may_pay(offer.cascade_work, brute, min([brute, *(plan.work for plan in plans)])):
         cascade, tables = offer.cascade(), offer.made["tables"]
         plans.append(_Plan(tables, cascade))
-        if offer.relaxed is not None:
-            plans.append(_Plan([*tables, "relaxed"], Chain(cascade, offer.relaxed)))
         _try(search, plans, groups, sink, solve)
+        if offer.relaxed is not None and plans[-1].left < _TELLING:
+            plans.append(_Plan([*tables, "relaxed"], Chain(cascade, offer.relaxed)))
+            _try(search, plans, groups, sink, solve)
     record["plans"] = [
         {
             "bounds": plan.names,
@@ -90,25 +91,26 @@ def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink:
 
 
 def _try(search: Search, plans: list[_Plan], groups: list[tuple[int, int]], sink: Best | Edges, solve: float) -> None:
-    """Look through every plan, those that were tried before with the limits as they are now."""
-    shape = search.shape
+    """Try the last plan, with the limits that its own nearest pairs give, or tighter ones."""
+    shape, plan = search.shape, plans[-1]
     if isinstance(sink, Best):
-        for plan in plans:
-            if not plan.tried:
-                _find_promising(search, plan, groups, sink)
-                plan.tried = True
-    limits, settled = sink.limits()
-    for plan in plans:
-        plan.left, doubted = _shares(search, plan, groups, limits, settled)
-        first, second = plan.look.prices(doubted)
-        firsts = shape.n_rows * shape.n_columns / shape.n_pairs if isinstance(sink, Best) else 0.0
-        plan.price = first * firsts + second
-        plan.work = (plan.price + plan.left * solve) * shape.n_pairs
+        _find_promising(search, plan, groups, sink)
+    plan.left, doubted = _shares(search, plan, groups, *sink.limits())
+    first, second = plan.look.prices(doubted)
+    firsts = shape.n_rows * shape.n_columns / shape.n_pairs if isinstance(sink, Best) else 0.0
+    plan.price = first * firsts + second
+    plan.work = (plan.price + plan.left * solve) * shape.n_pairs
+
+
+def _tables_may_pay(tables: float, brute: float, best: float) -> bool:
+    """Whether tables that take so many seconds are worth a try, beside brute force and the best plan so far."""
+    affordable = tables < max(_TABLES * brute, 0.25 * (brute - best))  # if they are in vain, brute force still loses
+    return affordable and tables < 0.2 * best
 
 
 def _groups(n_rows: int) -> list[tuple[int, int]]:
     """Some groups of neighboring rows, spread evenly."""
-    rows = int(np.clip(n_rows // 24, 1, _MOST_ROWS))
+    rows = int(np.clip(n_rows // 48, 1, _MOST_ROWS))
     groups = min(_GROUPS, rows)
     each = rows // groups
     starts = np.linspace(0, n_rows - each, groups).astype(int)
