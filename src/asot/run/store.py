@@ -215,7 +215,7 @@ class SolveBlock(SolveRange):
         assert self.work.gpu is not None
         listed = ListedPairs(np.stack(pairs.indices(0, len(pairs)), axis=1), pairs.n_rows, pairs.n_columns, False)
         r = gpu_engine.run(listed, self.work.gpu(), self.work.cpu, self.work.choice, memory=self.memory, progress=False)
-        return Solution(r.values, r.status, r.n_iter)
+        return Solution(r.values, r.status, r.n_iter, r.marginal_error, r.lower, r.upper, r.error)
 
     def _chunks(self, pairs: PairSet, solution: Solution) -> dict[str, NDArray[Any]]:
         if self.files.n_neighbors is not None:
