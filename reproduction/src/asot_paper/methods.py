@@ -34,6 +34,9 @@ from asot_paper.scale import ZINC_TRAINING, Scale
 
 Float = NDArray[np.float64]
 
+ALL_MOLECULES = "all molecules of the training split"
+"""What a cell says that it was learned on."""
+
 WORTH_THREADS = 1000
 """Distinct points from which the authors' models are learned with more than one thread. With fewer, threads mostly wait
 for each other."""
@@ -154,7 +157,7 @@ def _learned_on(name: str, scale: Scale, authors: bool) -> str:
     if name == "ZINC":
         count = scale.molecules(authors)
         if count >= ZINC_TRAINING:
-            return "all molecules of the training split"
+            return ALL_MOLECULES
         return f"{count} molecules of the training split, drawn by seed and fold"
     return "nine of ten stratified folds, drawn by seed"
 

@@ -92,13 +92,13 @@ def test_a_circle_has_one_long_loop():
 
 def test_shapes_in_a_quick_form(monkeypatch, tmp_path):
     pytest.importorskip("gudhi")
-    monkeypatch.setattr(shapes, "POINTS", 40)
-    table = run(monkeypatch, tmp_path, shapes, "--per-class", "10", "--repetitions", "1", "--pairs", "5")
+    small = ["--per-class", "10", "--points", "40", "--repetitions", "1", "--pairs", "5"]
+    table = run(monkeypatch, tmp_path, shapes, *small)
     found = rows(table)
     assert [row[0].strip() for row in found] == ["H0, noise 0.05", "H1, noise 0.05", "H0, noise 0.1", "H1, noise 0.1"]
     assert all(float(row[6]) < 1e-9 for row in found)  # GUDHI's distances are ours
     assert all(float(row[2].split()[0]) > 30 for row in found)  # better than a guess
-    assert "--per-class 10 --repetitions 1 --pairs 5`, seed 0" in table
+    assert "--per-class 10 --points 40 --repetitions 1 --pairs 5`, seed 0" in table
 
 
 # ------------------------------------------------------------------------------------------------------------- digits

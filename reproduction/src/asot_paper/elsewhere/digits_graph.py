@@ -6,8 +6,9 @@ on the same images, and its neighbors are compared with those of brute force.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,22 @@ def wrong(found: NDArray[np.int64], distances: NDArray[np.float64]) -> int:
     return int(np.count_nonzero(np.take_along_axis(distances, found, axis=1) > limit))
 
 
+_OLD_NAME = "infty"
+
+
+@contextlib.contextmanager
+def _old_numpy_names() -> Iterator[None]:
+    """ANNchor 1.0 uses a name that NumPy 2 no longer has."""
+    missing = not hasattr(np, _OLD_NAME)
+    if missing:
+        setattr(np, _OLD_NAME, np.inf)
+    try:
+        yield
+    finally:
+        if missing:
+            delattr(np, _OLD_NAME)
+
+
 def rivals(images: NDArray[np.float64]) -> dict[str, Any]:
     """The graphs of other libraries, as functions, for those that are installed."""
     flat = images.reshape(len(images), -1)
@@ -43,7 +60,8 @@ def rivals(images: NDArray[np.float64]) -> dict[str, Any]:
             model = annchor.Annchor(
                 flat, "wasserstein", func_kwargs={"cost_matrix": cost}, n_anchors=25, n_neighbors=K + 1
             )
-            model.fit()
+            with _old_numpy_names():
+                model.fit()
             return np.asarray(model.neighbor_graph[0])[:, 1:]
 
         found["ANNchor, here"] = by_annchor

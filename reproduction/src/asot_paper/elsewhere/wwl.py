@@ -18,7 +18,7 @@ import asot
 from asot.data.adapters.graphs import group_nodes
 from asot.datasets.tu import TUGraphs, read_tu
 from asot_paper.elsewhere.kernel_svm import accuracy
-from asot_paper.elsewhere.table import arguments, finish, timed
+from asot_paper.elsewhere.table import arguments, cpu_timed, finish
 
 Float = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def distances(graphs: TUGraphs, kind: str, rounds: int, n_jobs: int = -1) -> Flo
 
 
 def seconds_of_wwl(graphs: TUGraphs, kind: str, rounds: int) -> tuple[float, float, float] | None:
-    """Seconds of the `wwl` package and ours, one thread each, and the largest difference; None where it is missing."""
+    """CPU seconds of the `wwl` package and ours, and the largest difference; None where the package is missing."""
     try:
         wwl, igraph = importlib.import_module("wwl"), importlib.import_module("igraph")
     except ImportError:
@@ -102,11 +102,11 @@ def seconds_of_wwl(graphs: TUGraphs, kind: str, rounds: int) -> tuple[float, flo
         x = graphs.node_attributes
         scaled = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
         features = [scaled[first[g] : first[g + 1]] for g in range(graphs.n_graphs)]
-    theirs, seconds = timed(
+    theirs, seconds = cpu_timed(
         lambda: wwl.pairwise_wasserstein_distance(listed, node_features=features, num_iterations=rounds)
     )
     distances(graphs, kind, 0, n_jobs=1)  # compiles
-    ours, spent = timed(lambda: distances(graphs, kind, rounds, n_jobs=1))
+    ours, spent = cpu_timed(lambda: distances(graphs, kind, rounds, n_jobs=1))
     return seconds, spent, float(np.abs(theirs - ours).max())
 
 
@@ -133,14 +133,14 @@ def main() -> None:
     given = parser.parse_args()
     rows = [row(given, name, kind) for name, kind in PUBLISHED if name in given.sets]
     head = ["set", "Togninalli 2019, accuracy %", "WWLsquare, accuracy %", "ours, accuracy %"]
-    head += ["`wwl` s", "ours s", "ratio", "`wwl` - ours, at most"]
+    head += ["`wwl` CPU s", "ours CPU s", "ratio", "`wwl` - ours, at most"]
     notes = [
         "Whose numbers: the first column of accuracies is printed in the paper (10 repetitions, ± their standard "
         "deviation), the second is an independent run of the authors' code by njuxx/WWLsquare. Everything else is "
         f"measured here: ten stratified folds, repetitions of ours: {given.repetitions}, each with other folds; γ, C "
         "and h are chosen by three inner folds from the authors' grids.",
-        f"Seconds are of all distances at h = {TIMED_ROUNDS}, one thread each; a dash means that the package `wwl` is "
-        "not installed. The last column is the largest difference of two distances.",
+        f"CPU seconds are of all distances at h = {TIMED_ROUNDS}, one thread each; a dash means that the package "
+        "`wwl` is not installed. The last column is the largest difference of two distances.",
         "Where accuracies differ: the distances are the same, so it is the folds. The paper does not give its own, and "
         "one fold of MUTAG has 19 graphs, one fold of PTC_MR 34.",
     ]

@@ -14,8 +14,9 @@ from asot_paper.published import SLIPS, paper_seconds, read_published
 from asot_paper.report.data import EXACT, LOOP, Place, Record, ReportData
 from asot_paper.tables import Summary
 
-ABSOLUTE, SHARE, ERRORS = 0.0005, 0.02, 2.0
-"""Two errors agree within 0.0005, 2 percent, or two standard errors of ours, whichever is largest."""
+ABSOLUTE, SHARE, ERRORS, FEWEST = 0.0005, 0.02, 2.0, 3
+"""Two errors agree within 0.0005, 2 percent, or two standard errors of ours, whichever is largest. The standard error
+of fewer than three runs says too little to count."""
 
 
 class Comparison(NamedTuple):
@@ -77,7 +78,8 @@ def agrees(ours: Summary, paper: float) -> bool:
     >>> agrees(Summary(0.7365, 0.0, 0.0, 1), 0.3253)
     False
     """
-    return abs(ours.mean - paper) <= max(ABSOLUTE, SHARE * paper, ERRORS * ours.standard_error)
+    spread = ours.standard_error if ours.n >= FEWEST else 0.0
+    return abs(ours.mean - paper) <= max(ABSOLUTE, SHARE * paper, ERRORS * spread)
 
 
 def with_paper(data: ReportData) -> list[Comparison]:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from asot_paper.methods import ALL_MOLECULES
 from asot_paper.names import METHODS, SETS, has_row_zero_rule
 from asot_paper.tables import Summary, summarize
 from asot_paper.trials import TRIALS
@@ -115,7 +116,16 @@ class ReportData:
             timed = [cell for cell in _full_before_quick(cells) if is_timed(cell) and place_of(cell) == place]
             return _as_runs(_of_one_recipe(timed, ignored=RULE))
         rule = row_zero if row_zero is not None else has_row_zero_rule(method) and self._rule_is_on(condition)
-        return _as_runs(_of_one_recipe(_full_before_quick([c for c in cells if row_zero_of(c) in (None, rule)])))
+        chosen = _full_before_quick([cell for cell in cells if row_zero_of(cell) in (None, rule)])
+        return _as_runs(_of_one_recipe(_on_all_before_some(chosen)))
+
+    def runs_of(self, condition: str, name: str, method: str) -> list[Record]:
+        """Full runs with the row-0 rule or without a rule, whatever else they have: one for each fold and seed."""
+        found: dict[str, list[Record]] = {}
+        for cell in self._runs.get((condition, name, method), []):
+            if row_zero_of(cell) is not False and not cell.get("quick"):
+                found.setdefault(str(cell["settings"].get("learned_on")), []).append(cell)
+        return [cell for cells in found.values() for cell in _latest(cells)]
 
     def _rule_is_on(self, condition: str) -> bool:
         """Whether the condition's tables follow the row-0 rule: they do, unless every cell was run without it."""
@@ -135,6 +145,7 @@ class ReportData:
         for cells in self._runs.values():
             for rule in {row_zero_of(cell) for cell in cells}:
                 alike = _full_before_quick([cell for cell in cells if row_zero_of(cell) == rule])
+                left_out += len(alike) - len(alike := _on_all_before_some(alike))
                 left_out += len(alike) - len(_of_one_recipe(alike))
         return left_out
 
@@ -142,18 +153,17 @@ class ReportData:
         """What was tried where the paper's error does not come back: what was changed, in words, and the error then."""
         found = []
         for trial in TRIALS:
-            cells = [
-                cell
-                for cell in self.finished
-                if cell["kind"] == "trial"
-                and (cell["set"], cell["method"]) == (name, method)
-                and cell["settings"].get("trial") == trial.name
-            ]
+            cells = [cell for cell in self.of_trials(name, method) if cell["settings"].get("trial") == trial.name]
             runs = _as_runs(_of_one_recipe(_full_before_quick(cells)))
             summary = None if runs is None else runs.summary("rmse")
             if summary is not None:
                 found.append((trial.words, summary))
         return found
+
+    def of_trials(self, name: str, method: str) -> list[Record]:
+        """Cells of all trials of a method on a set."""
+        chosen = (name, method)
+        return [cell for cell in self.finished if cell["kind"] == "trial" and (cell["set"], cell["method"]) == chosen]
 
     # ------------------------------------------------------------------------------------------------------ figures
 
@@ -230,6 +240,11 @@ def place_of(cell: Record) -> Place:
 
 def _full_before_quick(cells: Sequence[Record]) -> list[Record]:
     return [cell for cell in cells if not cell.get("quick")] or list(cells)
+
+
+def _on_all_before_some(cells: Sequence[Record]) -> list[Record]:
+    """Runs that learned from all of a training split, as the paper does; others where there are no such."""
+    return [cell for cell in cells if cell["settings"].get("learned_on") == ALL_MOLECULES] or list(cells)
 
 
 def _as_runs(cells: Sequence[Record]) -> Runs | None:

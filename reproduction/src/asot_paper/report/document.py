@@ -71,6 +71,7 @@ def _context(data: ReportData) -> dict[str, Any]:
         "ranking": facts.described_ranking(data),
         "gains": facts.gains(data),
         "speed": facts.speed(data, times),
+        "sampled_times": facts.sampled_times(data),
         "our_machine": tables.machine_words(compare.machine_of(places[0])) if places else "",
         "paper_machine": MACHINE,
         "paper": lambda *place: read_published()[place],

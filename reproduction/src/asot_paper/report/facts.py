@@ -13,27 +13,11 @@ from asot_paper.names import CALIBRATED, DESCRIBED, OURS, PAPER_METHODS, PUBLISH
 from asot_paper.published import paper_seconds, read_published
 from asot_paper.report import compare
 from asot_paper.report.data import EXACT, ReportData
+from asot_paper.report.reasons import why
+from asot_paper.scale import ZINC_TRAINING
 
 TRAINED = ("ASOT-ML", "ASOT-DL")
 GRAPH_SETS = (*TU_SETS, "ZINC")
-
-
-_DIGITS = (
-    "the public program has no digits. Ours uses this library's networks on all 500; the paper's trained for less "
-    "than a second"
-)
-_STEPS = "we learn from 10,000 molecules, the paper from all 220,011 with 22 times as many steps"
-WHY = {
-    ("PTC_MR", "eASOT-DL"): "by chance, most likely: ASOT-DL on the same anchors agrees",
-    ("NCI1", "ASOT-ML"): "the number of steps decides: batches of 500 give less than the paper's error, one batch more",
-    ("NCI1", "eASOT-DL"): "it works on the anchors of ASOT-DL, whose batches are another size",
-    ("ZINC", "ASOT-k"): "one pass over 10,000 molecules misses more rare atoms than one over all 220,011",
-    ("ZINC", "ASOT-ML"): _STEPS,
-    ("ZINC", "ASOT-DL"): _STEPS,
-    ("ZINC", "eASOT-ML"): _STEPS,
-    **{("MNIST", method): _DIGITS for method in ("ASOT-ML", "ASOT-DL", "eASOT-ML", "eASOT-DL")},
-}
-"""What we think is the reason for a miss that no trial settles."""
 
 
 class Agreement(NamedTuple):
@@ -41,6 +25,8 @@ class Agreement(NamedTuple):
 
     cells: list[compare.Comparison]
     tried: list[Tried]
+    reasons: list[tuple[compare.Comparison, str]]
+    """What stands behind each miss that stays, in words."""
 
     @property
     def compared(self) -> list[compare.Comparison]:
@@ -70,15 +56,6 @@ class Agreement(NamedTuple):
         """Misses that stay."""
         known = {(one.set, one.method) for one in (*self.slips, *self.explained)}
         return [one for one in self.misses if (one.set, one.method) not in known]
-
-    @property
-    def reasons(self) -> list[tuple[str, list[str]]]:
-        """What we think is behind the misses that stay, with the cells that each reason is for."""
-        found: dict[str, list[str]] = {}
-        for one in self.open:
-            why = WHY.get((one.set, one.method), "not known")
-            found.setdefault(why, []).append(f"{one.method} on {one.set}")
-        return list(found.items())
 
     @property
     def open_but_better(self) -> int:
@@ -131,7 +108,8 @@ TIME_CLAIMS = (
 def agreement(data: ReportData) -> Agreement:
     """Every error of the paper beside ours, and what was tried where they differ."""
     cells = compare.with_paper(data)
-    return Agreement(cells, [one for cell in cells if not cell.agrees for one in _tried(data, cell)])
+    found = Agreement(cells, [one for cell in cells if not cell.agrees for one in _tried(data, cell)], [])
+    return found._replace(reasons=[(one, why(data, one.set, one.method, one.paper)) for one in found.open])
 
 
 def _tried(data: ReportData, cell: compare.Comparison) -> list[Tried]:
@@ -234,6 +212,15 @@ def speed(data: ReportData, times: Sequence[compare.Seconds]) -> dict[str, Any]:
         "described": compare.timed(data, DESCRIBED, EXACT),
         "loop": compare.loop_ratio(data),
     }
+
+
+def sampled_times(data: ReportData) -> int | None:
+    """How many molecules of ZINC the timed models of the paper learned from, where that is not all of them."""
+    for place in [place for place in data.places if place.device == "cpu"][:1]:
+        runs = data.runs(PUBLISHED, "ZINC", "ASOT-ML", place=place)
+        if runs is not None and (count := int(runs.cells[0]["settings"].get("n_train", 0))) < ZINC_TRAINING:
+            return count or None
+    return None
 
 
 def open_ranges(data: ReportData) -> list[tuple[str, float, float, int]]:
