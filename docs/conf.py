@@ -72,7 +72,7 @@ sphinx_gallery_conf = {
 
 
 def _links_out_of_the_pages(app: Any, name: str, source: list[str]) -> None:
-    """Links to files that are not pages of the site: the report is a separate page, others are named."""
+    """Links to files that are not pages of the site: the report and tables lie beside it, others are named."""
     docs = Path(app.srcdir).resolve()
 
     def named(link: re.Match[str]) -> str:
@@ -80,6 +80,7 @@ def _links_out_of_the_pages(app: Any, name: str, source: list[str]) -> None:
         return link[0] if target.is_relative_to(docs) else f"{link[1]} (`{target.relative_to(docs.parent)}`)"
 
     text = re.sub(r"\[([^\]]+)\]\(results/paper\.md(#\w+)?\)", r'<a href="paper.html">\1</a>', source[0])
+    text = re.sub(r"\[([^\]]+)\]\(results/(elsewhere-[\w-]+\.md)\)", r'<a href="\2">\1</a>', text)
     text = re.sub(r"\[([^\]]+)\]\(examples/\)", r"\1", text)
     source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)]+)\)", named, text)
 
