@@ -66,7 +66,8 @@ def _error(found: Summary) -> str:
 
 def _runs(data: ReportData, name: str, method: str, paper: float) -> str:
     """On the runs of the table and, where these are few, on those that learned from a part of the training split."""
-    whole, part = [], []
+    whole: list[float] = []
+    part: list[float] = []
     for cell in data.runs_of(PUBLISHED, name, method):
         (whole if cell["settings"].get("learned_on") == ALL_MOLECULES else part).append(float(cell["rmse"]))
     words = f". Runs that learned from all molecules: {len(whole)}"
