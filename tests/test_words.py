@@ -94,8 +94,20 @@ ARGUMENTS = {
     "pairwise": asot.pairwise,
     "plan": asot.plan,
 }
-FILES = {"collection", "other", "output", "help", "first", "second", "store_path", "part"}
-"""Arguments that name files, which Python has no need for."""
+FILES = {
+    "collection",
+    "other",
+    "output",
+    "help",
+    "first",
+    "second",
+    "store_path",
+    "part",
+    "groupby",
+    "use_rep",
+    "attributes",
+}
+"""Arguments that name files, or what to read of them, which the calls have no need for."""
 
 
 @pytest.mark.parametrize("command", sorted(ARGUMENTS))

@@ -43,7 +43,7 @@ def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=
     """Answers of the CPU and of the kernels for all pairs; bounds of a level are features, too."""
     both, column_start = (D, None) if E is None else (D + E, len(D))
     short = coordinates_of(both)
-    spaces = [learn_space(both, k, seed) for seed in range(n_spaces)]
+    spaces = [learn_space(both, k, seed, Running()) for seed in range(n_spaces)]
     bounds = [None if level is None else make_bounds(space, D, E, level) for space in spaces]
     views = [View(space, both, short, column_start, own) for space, own in zip(spaces, bounds, strict=True)]
     features = PairFeatures(views, short, column_start or 0, with_bounds=level is not None)
@@ -59,7 +59,7 @@ def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=
 def assert_same(cpu, gpu):
     scale = cpu.values.max()
     assert np.abs(gpu.values.get() - cpu.values).max() <= 1e-6 * scale
-    assert np.abs(gpu.error.get() - cpu.error).max() <= 1e-5 * scale
+    assert np.all(np.abs(gpu.error.get() - cpu.error) <= 1e-5 * scale + 0.01 * cpu.error)  # an estimate of an error
     if cpu.lower is not None:
         assert np.abs(gpu.lower.get() - cpu.lower).max() <= 1e-6 * scale
         assert np.abs(gpu.upper.get() - cpu.upper).max() <= 1e-6 * scale

@@ -327,7 +327,8 @@ def _normalized(
     peaks = np.maximum.reduceat(given, starts)
     if not peaks.all():
         raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
-    scaled = given if is_own and given.flags.writeable else given.copy()
+    in_place = is_own and given.flags.writeable and given.base is None  # a view could be unfrozen through its base
+    scaled = given if in_place else given.copy()
     _divide_each(scaled, peaks, offsets)  # first, so that the total neither overflows nor underflows
     totals = np.add.reduceat(scaled, starts)
     _divide_each(scaled, totals, offsets)
