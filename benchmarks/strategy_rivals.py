@@ -2,8 +2,7 @@
 
 Rivals are rescaled to 64 exact pairs, as many as our own fit uses; what these pairs cost is not counted. Seconds are
 CPU seconds of one thread for all pairs, extrapolated from the checked pairs for rivals and for large exact problems.
-Wormhole (PyPI: WassersteinWormhole 0.3.7) was not run: it installs, with JAX and 26 other packages, but it trains a
-network for every collection, which takes a GPU.
+Wormhole (PyPI: WassersteinWormhole) was not run: it trains a network for every collection, with JAX.
 """
 
 from __future__ import annotations
