@@ -230,6 +230,43 @@ def test_a_constant_price_below_half_of_the_largest_distance_is_refused():
     assert asot.pairwise_exact(D, unmatched=[1.0, 1.0]).values[0] == 2.0
 
 
+def by_partial_program(a, b, cost, share):
+    """A share of the mass at the least cost, as a linear program."""
+    n, m = len(a), len(b)
+    sums = np.vstack([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))])
+    everything = np.ones((1, n * m))
+    return linprog(
+        cost.ravel(), A_ub=sums, b_ub=np.concatenate([a, b]), A_eq=everything, b_eq=[share], method="highs"
+    ).fun
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 1.0])
+def test_partial_transport_agrees_with_a_linear_program_and_its_plan(p, share):
+    D = clouds(10, largest=9)
+    D = D + D[:2]  # equal ones
+    found = asot.pairwise_exact(D, p=p, share=share)
+    assert found.info.get("share") == (share if share < 1 else None)
+    for (i, j), value in zip(found.pairs, found.values, strict=True):
+        (x, a), (y, b) = D[i], D[j]
+        expected = by_partial_program(a, b, cdist(x, y) ** p, share)
+        assert np.isclose(value**p, expected, rtol=1e-8, atol=1e-10)
+        T = asot.plan(D, i, j, p=p, share=share, exact=True)
+        assert np.isclose(T.cost, value, rtol=1e-8, atol=1e-8)
+        assert np.isclose(T.sum(), share)
+
+
+def test_partial_transport_refuses_what_it_cannot_mean():
+    D = clouds(4)
+    for bad in (0, 1.5, -1, "half", True):
+        with pytest.raises(ValueError, match="share must be a number above 0 and up to 1"):
+            asot.pairwise_exact(D, share=bad)
+    with pytest.raises(ValueError, match="leave out unmatched="):
+        asot.pairwise_exact(D, share=0.5, unmatched=9.0)
+    with pytest.raises(ValueError, match="use device='auto' or 'cpu'"):
+        asot.pairwise_exact(D, share=0.5, device="cuda")
+
+
 # ------------------------------------------------------------------------------------------------ neighbors
 
 

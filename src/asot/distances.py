@@ -6,7 +6,6 @@ solves the original problems. Both are thin: they read the input and hand it ove
 
 from __future__ import annotations
 
-import functools
 import time
 from typing import Any
 
@@ -18,11 +17,13 @@ from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import Running
 from asot.bounds.guarantee import MaxError, as_max_error
 from asot.data.distributions import Distributions, read_both
-from asot.exact.solvers import cpu_solver, is_plain, on_cpu
+from asot.exact.unmatched import as_share
+from asot.exact.wanted import Wanted, as_order
 from asot.jit.costs import Metric
-from asot.run import devices, dispatch, engine
+from asot.run import devices
+from asot.run.any_order import solve_any_order
 from asot.run.call import Call
-from asot.run.exactly import solve_exactly
+from asot.run.exactly import solve_wanted
 from asot.run.on_anchors import solve_on_anchors
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
@@ -30,8 +31,7 @@ from asot.run.result import named
 from asot.run.sinks import Callback, Counts, Dense, Kept, Radius, Sink
 from asot.run.strategy import as_aim, as_strategy
 from asot.run.to_aim import calibrated, solve_to_aim
-from asot.run.work import Work
-from asot.validation import as_bytes, as_choice, as_positive_int, as_seed
+from asot.validation import as_choice, as_positive_int, as_seed
 
 
 def pairwise(
@@ -40,6 +40,10 @@ def pairwise(
     *,
     error: float | str | None = "2%",
     max_error: float | str | None = None,
+    p: float = 1,
+    metric: Metric = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    unmatched: Any = None,
     space: Any = None,
     n_anchors: int | None = None,
     estimate: str = "auto",
@@ -54,7 +58,7 @@ def pairwise(
     random_state: Any = None,
     sink: Sink[Kept] | None = None,
 ) -> Kept:
-    """Wasserstein distances W_1 within a collection, or between two, as accurate as you ask for.
+    """Wasserstein distances within a collection, or between two, as accurate as you ask for.
 
     Parameters
     ----------
@@ -70,6 +74,10 @@ def pairwise(
     max_error : float or str, optional
         The largest error of any value, in distance units or as a share of the distance (``"2%"``), proven pair by pair.
         Pairs whose bounds are too far apart are solved exactly and have the status ``Status.EXACT``.
+    p, metric, metric_params, unmatched
+        Which distance, as in `pairwise_exact`. The default is the Euclidean W_1 between total masses of 1. Estimates
+        exist for metrics that are norms, and for prices that are a number or "diagonal"; everything else is solved
+        exactly.
     space : AnchorSpace or anchor learner, optional
         Your own anchors. If a learner is not fitted yet, a copy of it is fitted on the collection. By default, anchors
         are learned by k-means, and the strategy decides how many.
@@ -81,10 +89,11 @@ def pairwise(
         ``info["calibration"]`` describes the fit and its error on held-out pairs, and ``error`` of the result is the
         expected error of each pair.
     bounds : bool, or "radius", "cells", "points"
-        Also compute ``lower`` and ``upper`` bounds on the true W_1 of every pair, proven for Euclidean spaces; values
-        outside them are moved to the nearer end (except entropic ones). True looks at every pair of points if
+        Also compute ``lower`` and ``upper`` bounds on the true distance of every pair, proven for Euclidean spaces;
+        values outside them are moved to the nearer end (except entropic ones). True looks at every pair of points if
         distributions have up to four points per anchor ("points"), and otherwise only at summaries near each anchor
-        ("cells"); "radius" takes almost no time. Entropic solves (`reg`) are bounded by what their scalings prove.
+        ("cells"); "radius" takes almost no time, and is the only level for p > 1, other norms and unmatched mass.
+        Entropic solves (`reg`) are bounded by what their scalings prove.
     reg : float, "auto" or None
         The ε of entropic transport on the anchors; "auto" chooses it from the cost. Entropic distances are a different
         quantity, to which `error` does not apply.
@@ -126,6 +135,7 @@ def pairwise(
     D, E = read_both(D, E)
     as_choice(estimate, "estimate", ("auto", "anchor", "calibrated"))
     aim = as_aim(error)
+    wanted = Wanted(as_order(p), metric, metric_params, unmatched)
     accepted = None if max_error is None else as_max_error(max_error)
     level = _bounds_level(bounds, accepted)
     if reg is not None and error not in ("2%", None):
@@ -140,7 +150,7 @@ def pairwise(
     )
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
     running = Running(n_jobs, memory, progress)
-    call = Call(D, E, pair_set, pairs, sink, device, running, level, accepted, started)
+    call = Call(D, E, pair_set, pairs, sink, device, running, level, accepted, started, wanted)
     if n_anchors is not None:
         n_anchors = _check_number(n_anchors, space)
     given = space is not None
@@ -151,6 +161,12 @@ def pairwise(
         anchors = fitted_space(learner, call.both, random_state, device)
         if anchors.dim != D.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
+    if not wanted.is_plain:
+        way = None if strategy is None else as_strategy(strategy, given)
+        other: Any = solve_any_order(
+            call, aim, estimate, reg, as_seed(random_state), space=anchors, n_anchors=n_anchors, strategy=way
+        )
+        return named(other, D.ids, D.ids if E is None else E.ids)
     if aimed and (anchors is None or anchors.why_no_bounds is None):
         way = None if strategy is None else as_strategy(strategy, given)
         result: Any = solve_to_aim(
@@ -213,6 +229,7 @@ def pairwise_exact(
     metric: Metric = "euclidean",
     metric_params: dict[str, Any] | None = None,
     unmatched: Any = None,
+    share: float | None = None,
     pairs: ArrayLike | None = None,
     device: str = "auto",
     n_jobs: int | None = None,
@@ -245,6 +262,9 @@ def pairwise_exact(
         this is the price of mass without a partner: one number for all points, an array with one price per point of the
         collection (followed by those of the second one), or "diagonal", the distance to the diagonal, for persistence
         diagrams.
+    share : float in (0, 1], optional
+        Partial transport: only this share of the mass has to be moved, at the least cost, and the rest stays for free.
+        It is not divided by the share, and it is no metric.
 
     Returns
     -------
@@ -263,17 +283,11 @@ def pairwise_exact(
     D, E = read_both(D, E)
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    if is_plain(pooled, p, metric, unmatched, device):
-        result = solve_exactly(
-            pair_set, pooled, column_start, device, sink, metric=str(metric), metric_params=metric_params,
-            info={"p": 1, "estimate": "exact"}, **limits,
-        )  # fmt: skip
-    else:
-        budget = as_bytes(memory, engine.DEFAULT_MEMORY)
-        make = functools.partial(cpu_solver, pooled, p, metric, metric_params, unmatched, column_start, budget)
-        info = {"estimate": "exact", **on_cpu(p, pooled.dim, metric, unmatched, device)}
-        result = dispatch.solve(Work(pair_set, make, info=info), sink, **limits)
+    wanted = Wanted(as_order(p), metric, metric_params, as_share(share, unmatched))
+    result = solve_wanted(
+        pair_set, pooled, column_start, wanted, device, sink, info={"estimate": "exact"}, n_jobs=n_jobs, memory=memory,
+        progress=progress,
+    )  # fmt: skip
     return named(result, D.ids, D.ids if E is None else E.ids)
 
 

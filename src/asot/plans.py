@@ -23,7 +23,7 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
-from asot.exact.unmatched import read_unmatched
+from asot.exact.unmatched import Share, as_share, read_unmatched
 from asot.exact.wanted import as_order
 from asot.exact.workspace import MASS_BITS
 from asot.jit.costs import Metric, cost_table, prepare_cost
@@ -90,6 +90,7 @@ def plan(
     metric: Metric = "euclidean",
     metric_params: dict[str, Any] | None = None,
     unmatched: Any = None,
+    share: float | None = None,
     space: Any = None,
     exact: bool = False,
     random_state: Any = None,
@@ -102,7 +103,7 @@ def plan(
         Or a list of point arrays.
     i, j : int or str
         The two distributions: indices, or ids that are strings.
-    p, metric, metric_params, unmatched
+    p, metric, metric_params, unmatched, share
         Which distance, as in `pairwise_exact`; a plan on anchors needs the defaults. With ``unmatched``, masses are
         used as they were given, and ``plan.unmatched`` is the mass without a partner.
     space : AnchorSpace or anchor learner, optional
@@ -132,13 +133,14 @@ def plan(
     pair = D[[D.place(i, "i"), D.place(j, "j")]]
     if exact or (space is None and int(pair.sizes[0]) * int(pair.sizes[1]) <= MOST_ENTRIES):
         order = as_order(p)
+        unmatched = as_share(share, unmatched)
         if unmatched is not None:
             return _with_unmatched(pair, order, metric, metric_params, _prices_of(unmatched, D, i, j))
         (_, a), (_, b) = pair
         costs, unit = _powers(pair, order, metric, metric_params)
         value, optimal, _ = solve_one(a, b, costs)
         return _as_plan(optimal, unit * value ** (1.0 / order), pair, is_exact=True)
-    if as_order(p) != 1 or metric != "euclidean" or unmatched is not None:
+    if as_order(p) != 1 or metric != "euclidean" or as_share(share, unmatched) is not None:
         raise ValueError(
             "a lifted plan needs p=1, metric='euclidean' and total mass 1; pass exact=True for other distances"
         )
@@ -162,7 +164,7 @@ def _powers(pair: Distributions, p: float, metric: Metric, parameters: dict[str,
 
 def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:
     """``unmatched=`` of a collection for two of its distributions: an array has a price for every point."""
-    if isinstance(unmatched, (str, bool, int, float, np.number)):
+    if isinstance(unmatched, (str, bool, int, float, np.number, Share)):
         return unmatched
     given = to_array(unmatched, "unmatched")
     if given.shape != (len(D.masses),):
@@ -187,10 +189,12 @@ def _with_unmatched(
     prices.check_reach(costs[:n, :m][held].max(keepdims=True).ravel(), pair.ids[:1], pair.ids[1:])
     costs[:n, m], costs[n, :m] = prices.prices[index[:n]], prices.prices[index[n:]]
     unit = float(costs.max()) or 1.0
-    first, second = pair.totals
-    together = first + second
-    a = np.append(pair.masses[:n] * (first / together), second / together)
-    b = np.append(pair.masses[n:] * (second / together), first / together)
+    costs[n, m] = unit if prices.share else 0.0  # so that no more is moved than has to be, even for free
+    first, second = prices.totals
+    moved = prices.share * min(first, second)
+    together = first + second - moved
+    a = np.append(pair.masses[:n] * (first / together), (second - moved) / together)
+    b = np.append(pair.masses[n:] * (second / together), (first - moved) / together)
     value, optimal, _ = solve_one(a, b, (costs / unit) ** p)
     whole = together * optimal.tocsr()
     result = _as_plan(whole[:n, :m], unit * (together * value) ** (1.0 / p), pair, is_exact=True)

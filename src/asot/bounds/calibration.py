@@ -10,6 +10,7 @@ error; pairs that keep their exact values count as exact. It is an estimate, not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from asot.bounds.exact_sample import draw_candidates, draw_sample, kinds
 from asot.bounds.fit import FOLDS, Fit, combined, error_model, least_squares, rms_interval
-from asot.bounds.pair_features import Measured, PairFeatures
+from asot.bounds.pair_features import Features, Measured
 from asot.bounds.short_vectors import scaled
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
@@ -28,6 +29,7 @@ from asot.run import engine
 from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.progress import Progress, ProgressLike
 from asot.run.result import Distances
+from asot.run.solver import Solver
 from asot.validation import as_bytes, as_n_jobs
 
 Float = NDArray[np.float64]
@@ -51,7 +53,7 @@ class Running:
     memory: int | str | None = None
     progress: ProgressLike = None
 
-    def features_of(self, pairs: PairSet, features: PairFeatures) -> Float:
+    def features_of(self, pairs: PairSet, features: Features) -> Float:
         """Features (P, F) of every pair."""
         jobs, budget = as_n_jobs(self.n_jobs), as_bytes(self.memory, engine.DEFAULT_MEMORY)
         parts: list[Float] = []
@@ -62,7 +64,7 @@ class Running:
                 shown.advance(len(parts[-1]))
         return np.concatenate(parts)
 
-    def exact(self, pairs: PairSet, solver: ExactPoints) -> Float:
+    def exact(self, pairs: PairSet, solver: Solver) -> Float:
         """Exact distances (P,)."""
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "memory": self.memory, "progress": self.progress}
         result: Distances = engine.run(pairs, solver, **options)
@@ -84,9 +86,15 @@ class ExactSample:
 
 
 def draw_exact(
-    features: PairFeatures, both: Distributions, pairs: PairSet, n_exact: int, seed: int, running: Running
+    features: Features,
+    both: Distributions,
+    pairs: PairSet,
+    n_exact: int,
+    seed: int,
+    running: Running,
+    solve: Callable[[Indices, Indices], Float] | None = None,
 ) -> ExactSample:
-    """Choose pairs by how uncertain ``features`` leave them, and solve them."""
+    """Choose pairs by how uncertain ``features`` leave them, and solve them: by W_1, or by ``solve``."""
     rng = np.random.default_rng(seed)
     candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
     listed = at_places(pairs, candidates.places)
@@ -96,7 +104,8 @@ def draw_exact(
     sample = draw_sample(candidates.weights, features.width(measured), measured[:, 0], kind, n_exact, rng)
     chosen = at_places(listed, sample.places)
     rows, columns = chosen.indices(0, len(chosen))
-    exact = exact_distances(both, rows, columns + features.column_start, running)
+    later = columns + features.column_start
+    exact = exact_distances(both, rows, later, running) if solve is None else solve(rows, later)
     return ExactSample(chosen, exact, sample.weights * (len(pairs) / sample.weights.sum()))
 
 
@@ -106,7 +115,7 @@ class Calibration:
     ``report`` says what was fitted and how well it did on held-out pairs; it becomes ``info["calibration"]``.
     """
 
-    def __init__(self, features: PairFeatures, sample: ExactSample, running: Running) -> None:
+    def __init__(self, features: Features, sample: ExactSample, running: Running) -> None:
         self._features = features
         measured = running.features_of(sample.pairs, features)
         rows, columns = sample.pairs.indices(0, len(sample.pairs))

@@ -67,11 +67,21 @@ class Guaranteed:
     The other values are moved to where their error is proven.
     """
 
-    def __init__(self, bounded: Solver, D: Distributions, E: Distributions | None, accepted: MaxError) -> None:
+    def __init__(
+        self,
+        bounded: Solver,
+        D: Distributions,
+        E: Distributions | None,
+        accepted: MaxError,
+        exact: Solver | None = None,
+    ) -> None:
+        """``exact`` solves the original problems; without it, they are those of the Euclidean W_1."""
         self._bounded, self._accepted = bounded, accepted
-        histograms = sparse_histograms(D if E is None else D + E)
-        ground = prepare_metric(histograms.points, "euclidean")
-        self._exact = ExactPoints(histograms, ground, column_start=0 if E is None else len(D))
+        if exact is None:
+            histograms = sparse_histograms(D if E is None else D + E)
+            ground = prepare_metric(histograms.points, "euclidean")
+            exact = ExactPoints(histograms, ground, column_start=0 if E is None else len(D))
+        self._exact = exact
         self.info: dict[str, Any] = {**bounded.info, "max_error": str(accepted)}
 
     def pairs_per_tile(self, memory: int) -> int:

@@ -10,7 +10,7 @@ With several spaces, their numbers are averaged, and the tightest bounds are use
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,39 @@ def untie(histograms: Float) -> Float:
 def split(histograms: Float, column_start: int | None) -> tuple[Float, Float | None]:
     """Those of the rows, and of the columns, where they are another collection."""
     return (histograms, None) if column_start is None else (histograms[:column_start], histograms[column_start:])
+
+
+class Features(Protocol):
+    """What a fit needs to know of pairs: a solver that answers with features, and what it can say about them."""
+
+    names: tuple[str, ...]  # "lower" and "upper" among them where bounds are known
+    prior: Float  # (F,) what to do without evidence
+    plain: Float  # (F,) picks the value that is returned without a fit
+    radii: Float  # (N,) how much each distribution may lose
+    exponent: int  # features are in units of 2^exponent
+    column_start: int
+    info: dict[str, Any]
+
+    @property
+    def level(self) -> str | None:
+        """Which bounds it has."""
+        ...
+
+    def pairs_per_tile(self, memory: int) -> int: ...
+
+    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured: ...
+
+    def limits(self, features: Float) -> tuple[Float, Float]:
+        """What is proven about the distances: lowest, highest (P,)."""
+        ...
+
+    def width(self, features: Float) -> Float:
+        """How much is left open about a distance (P,)."""
+        ...
+
+    def squares(self, features: Float) -> Float:
+        """(P, U) squares that an error may grow with."""
+        ...
 
 
 class View:
@@ -142,6 +175,11 @@ class PairFeatures:
         self.plain = np.eye(len(names))[self._plain]
         self.radii: Float = np.mean([view.radii for view in views], axis=0)
         self.info: dict[str, Any] = dict(views[0].anchor.info)
+
+    @property
+    def level(self) -> str | None:
+        bounds = self.views[0].bounds
+        return None if bounds is None else bounds.level
 
     def expected_seconds(self, n_pairs: int) -> float:
         """For one thread: a pair's features cost about as much as its plan, and bounds some times more."""

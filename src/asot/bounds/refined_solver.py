@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asot.bounds.calibration import Calibration
 from asot.bounds.entropic_bracket import anchor_bounds
 from asot.bounds.error_bars import Bounds, clip
-from asot.bounds.pair_features import PairFeatures
+from asot.bounds.pair_features import Features
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.exact.shared_cost import ExactSharedCost
 from asot.run.result import Status
@@ -49,13 +49,12 @@ class BoundedAnchors:
 class Estimates:
     """Calibrated distances with their expected errors, and with bounds if they are wanted."""
 
-    def __init__(self, features: PairFeatures, calibration: Calibration, *, give_bounds: bool) -> None:
+    def __init__(self, features: Features, calibration: Calibration, *, give_bounds: bool) -> None:
         self._features, self._calibration = features, calibration
         self._give_bounds = give_bounds
         self.info: dict[str, Any] = {**features.info, "calibration": calibration.report}
-        bounds = features.views[0].bounds
-        if bounds is not None and give_bounds:
-            self.info["bounds"] = bounds.level
+        if features.level is not None and give_bounds:
+            self.info["bounds"] = features.level
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._features.pairs_per_tile(memory)

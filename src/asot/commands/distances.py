@@ -34,6 +34,9 @@ from asot.commands import options, store
     show_default=True,
     help="auto meets the error; anchor is the plain distance on the anchors; calibrated corrects it.",
 )
+@options.order
+@options.metric
+@options.unmatched
 @click.option("--space", type=click.Path(), help="Anchor space from `asot fit`.  [default: learned if that pays off]")
 @options.n_anchors
 @click.option(

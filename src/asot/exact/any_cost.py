@@ -8,6 +8,9 @@ With a price ρ(x) for mass that stays unmatched, each side gets one point more,
 other side has in all, so that everything may stay unmatched: sending to it or getting from it costs ρ^p, and nothing
 between the two reservoirs.
 
+Partial transport moves a share of the mass, and the rest stays for free: prices are 0, and each reservoir holds only
+what the other side may keep. More is never moved than has to be, since costs are not negative.
+
 Costs of a pair are divided by the largest distance of the pair before they are raised to p, so that no power leaves the
 range of float64; the root is taken at the end.
 """
@@ -63,6 +66,7 @@ class _Cost(NamedTuple):
     power: float
     table: NDArray[np.float64]  # (V, V) or (0, 0)
     prices: NDArray[np.float64]  # (V,) in the unit of the kernel, or (0,)
+    share: float  # of the smaller total that is moved in any case
     cancels: bool
 
 
@@ -98,8 +102,9 @@ class ExactAnyCost:
         self._cancels = p == 1 and cost.is_metric and unmatched is None
         prices = np.empty(0) if unmatched is None else unmatched.prices / cost.scale
         self._kernel = _Cost(
-            cost.ground.code, cost.ground.order, cost.transform, float(p), cost.table, prices, self._cancels
-        )
+            cost.ground.code, cost.ground.order, cost.transform, float(p), cost.table, prices,
+            0.0 if unmatched is None else unmatched.share, self._cancels,
+        )  # fmt: skip
         self.info: dict[str, Any] = {
             "solver": "network simplex",
             "common_mass_canceled": self._cancels,
@@ -109,6 +114,7 @@ class ExactAnyCost:
             "metric": cost.name,
             "metric_proven": cost.is_metric,
             "unmatched": None if unmatched is None else unmatched.name,
+            "share": unmatched.share if unmatched is not None and unmatched.share else None,
             "distinct_points": len(cost.ground.points),
         }
 
@@ -164,8 +170,9 @@ def _place_pair(ws, h, a, b, cost):  # type: ignore[no-untyped-def]
             ws.sink[q] = t - h.offsets[b]
             q += 1
     if len(cost.prices) > 0:
-        ws.supply[p] = h.totals[b]
-        ws.demand[q] = h.totals[a]
+        moved = np.int64(np.rint(cost.share * min(h.totals[a], h.totals[b])))
+        ws.supply[p] = h.totals[b] - moved
+        ws.demand[q] = h.totals[a] - moved
         p += 1
         q += 1
     return p, q

@@ -129,18 +129,18 @@ class SinkPotentials(NamedTuple):
 
 
 @compiled
-def quantize_sparse(offsets, masses):  # type: ignore[no-untyped-def]
-    """Masses as int64 that sum to exactly 2^60 in every distribution; the largest absorbs the rounding."""
+def quantize_sparse(offsets, masses, bits=MASS_BITS):  # type: ignore[no-untyped-def]
+    """Masses as int64 that sum to exactly 2^bits in every distribution; the largest absorbs the rounding."""
     quantized = np.empty(len(masses), np.int64)
     for i in range(len(offsets) - 1):
         total = np.int64(0)
         largest = offsets[i]
         for t in range(offsets[i], offsets[i + 1]):
-            quantized[t] = np.int64(np.rint(masses[t] * 2.0**MASS_BITS))
+            quantized[t] = np.int64(np.rint(masses[t] * 2.0**bits))
             total += quantized[t]
             if masses[t] > masses[largest]:
                 largest = t
-        quantized[largest] += (np.int64(1) << MASS_BITS) - total
+        quantized[largest] += (np.int64(1) << bits) - total
     return quantized
 
 

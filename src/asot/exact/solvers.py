@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import ExactAnyCost
+from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import with_table
 from asot.exact.unmatched import Unmatched, read_unmatched
@@ -47,6 +48,11 @@ def cpu_solver(
         ground = prepare_metric(pooled.points, str(metric), parameters)
         return OneDimension(ground, pooled.offsets, pooled.masses, p=order, column_start=column_start)
     histograms = sparse_histograms(pooled) if histograms is None else histograms
+    if metric == "hamming" and order == 1 and unmatched is None:
+        codes = nested_codes(histograms.points)
+        if codes is not None:
+            prepare_metric(histograms.points, "hamming", parameters)  # refuses what means nothing
+            return NestedLabels(histograms, codes, column_start)
     if is_plain(pooled, p, metric, unmatched, "cpu"):
         ground = prepare_metric(histograms.points, str(metric), parameters)
         return with_table(histograms, ground, column_start, n_pairs)

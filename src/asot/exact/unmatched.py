@@ -15,6 +15,24 @@ from asot.validation import to_float_array
 
 
 @dataclass(frozen=True)
+class Share:
+    """Partial transport: only this share of the mass has to be moved, and the rest stays for free."""
+
+    amount: float
+
+
+def as_share(share: Any, unmatched: Any) -> Any:
+    """``share=`` and ``unmatched=`` of a call as one: None, a `Share`, or the price of unmatched mass."""
+    if share is None:
+        return unmatched
+    if unmatched is not None:
+        raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
+    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share <= 1:
+        raise ValueError(f"share must be a number above 0 and up to 1; found {share!r}")
+    return None if share == 1 else Share(float(share))
+
+
+@dataclass(frozen=True)
 class Unmatched:
     """Prices of the V distinct points, and the masses that distributions have before they are scaled."""
 
@@ -24,6 +42,8 @@ class Unmatched:
     totals: NDArray[np.float64]  # (N,)
     constant: float | None
     """The price, where it is the same for all points."""
+    share: float = 0.0
+    """What has to be moved in any case, as a share of the smaller total."""
 
     def check_reach(self, reach: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
         """Refuse a constant price below half of the largest distance of a pair: other libraries then compute a
@@ -47,6 +67,8 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: NDArray[np.int6
     ``index`` (n,) is the distinct point of every point; points without mass have -1.
     """
     n = len(cost.ground.points)
+    if isinstance(unmatched, Share):
+        return Unmatched(None, np.zeros(n), np.ones(len(pooled)), None, unmatched.amount)
     if not np.isfinite(pooled.totals).all():
         raise ValueError("masses are too large to be compared as they are; divide them all by one number")
     if isinstance(unmatched, str):

@@ -17,7 +17,7 @@ from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import Calibration, ExactSample, Running, draw_exact
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.guarantee import MaxError
-from asot.bounds.pair_features import PairFeatures, View, coordinates_of
+from asot.bounds.pair_features import Features, PairFeatures, View, coordinates_of
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distributions import Distributions
 from asot.exact.metric_check import is_metric
@@ -32,7 +32,7 @@ class Attempt:
     """A strategy that is ready to solve pairs, and what was measured about it."""
 
     strategy: Strategy
-    features: PairFeatures
+    features: Features
     sample: ExactSample
     calibration: Calibration
     exact_share: float

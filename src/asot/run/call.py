@@ -9,8 +9,12 @@ from typing import Any, cast
 from asot.bounds.calibration import Running
 from asot.bounds.guarantee import MaxError
 from asot.data.distributions import Distributions
+from asot.exact.wanted import Wanted
 from asot.run.pairs import PairSet
 from asot.run.sinks import Condensed, Sink
+
+PLAIN = Wanted()
+"""The Euclidean W_1 of total masses 1."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Call:
     accepted: MaxError | None
     started: float
     """When the call began."""
+    wanted: Wanted = PLAIN
 
     @cached_property
     def both(self) -> Distributions:

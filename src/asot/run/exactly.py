@@ -7,6 +7,7 @@ from typing import Any
 
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
+from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import solve_points
 from asot.exact.solvers import cpu_solver, is_plain, on_cpu
@@ -42,6 +43,12 @@ def solve_exactly(
         reason = "asked for" if device == "cpu" else "sorting takes no GPU"
         return dispatch.solve(Work(pairs, line, info={**info, "device_reason": reason}), sink, **limits)
     histograms = sparse_histograms(pooled)
+    codes = nested_codes(histograms.points) if metric == "hamming" and devices.parse(device)[0] != "cuda" else None
+    if codes is not None:
+        prepare_metric(histograms.points, metric, metric_params)  # refuses what means nothing
+        tree = functools.partial(NestedLabels, histograms, codes, column_start)
+        reason = "asked for" if device == "cpu" else "a sum takes no GPU"
+        return dispatch.solve(Work(pairs, tree, info={**info, "device_reason": reason}), sink, **limits)
     ground = prepare_metric(histograms.points, metric, metric_params)
     return solve_points(pairs, histograms, ground, column_start, device, sink, info=info, **limits)
 

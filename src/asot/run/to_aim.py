@@ -48,7 +48,7 @@ def solve_to_aim(
     with one_thread_per_product():
         began = time.perf_counter()
         choice = _take(call, strategy, space) if strategy is not None else _choose(call, aim, seed, space, n_anchors)
-        record = {**choice.record(), **_measured(choice)}
+        record = {**choice.record(), **measured(choice)}
         planning = time.perf_counter() - began - (0.0 if choice.trial is None else choice.trial.seconds)
         info = {"metric": "euclidean", "p": 1, "strategy": record, "started": call.started}
         if choice.strategy.kind == "exact":
@@ -116,7 +116,7 @@ def _take(call: Call, strategy: Strategy, space: AnchorSpace | None) -> Choice:
     return Choice(trial.strategy, f"{strategy}, as asked for", None, price, trial=trial)
 
 
-def _measured(choice: Choice) -> dict[str, Any]:
+def measured(choice: Choice) -> dict[str, Any]:
     """Error and interval of what was chosen, relative to the mean distance and in its units."""
     if choice.trial is None:
         return {"relative_error": 0.0, "error": 0.0, "error_interval": [0.0, 0.0]}
@@ -138,6 +138,11 @@ def _exact(call: Call, info: dict[str, Any]) -> Any:
     result: Any = solve_exactly(
         call.pairs, call.both, call.column_start, call.device, call.sink, info=info, **call.options
     )
+    return as_certain(result, call)
+
+
+def as_certain(result: Any, call: Call) -> Any:
+    """An exact result with its errors, and with bounds where they are wanted."""
     if isinstance(result, Neighbors):
         return replace(result, **_certain(result.distances, call))
     if not isinstance(result, Distances):
