@@ -266,8 +266,12 @@ def _shapes(histograms: SparseHistograms, ground: Ground) -> _Shapes:
     if points.shape[1] > SHAPE_AXES:
         _, axes = np.linalg.eigh((centered * masses).T @ centered)
         centered = centered @ axes[:, -SHAPE_AXES:]
-    products = centered[:, :, None] * (masses * centered)[:, None, :]
-    covariance = np.add.reduceat(products, offsets[:-1], axis=0)
+    width = centered.shape[1]
+    covariance = np.empty((len(means), width, width))
+    for c in range(width):
+        for e in range(width):
+            products = centered[:, c] * centered[:, e] * histograms.masses
+            covariance[:, c, e] = np.add.reduceat(products, offsets[:-1])
     size, axes = np.linalg.eigh(covariance)
     size = np.maximum(size, 0.0)
     roots = (axes * np.sqrt(size)[:, None, :]) @ axes.transpose(0, 2, 1)
