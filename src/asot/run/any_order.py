@@ -67,6 +67,12 @@ def solve_any_order(
             check_proven(space, "another distance than the Euclidean W_1")
         if problem.why_exact is not None and (space is not None or (strategy is not None and strategy.kind != "exact")):
             raise ValueError(f"{problem.why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
+        estimated = estimate != "auto" or (strategy is not None and strategy.kind != "exact")
+        if estimated and devices.parse(call.device)[0] == "cuda":
+            raise ValueError(
+                f"device={str(call.device)!r} has no estimates for p > 1, other metrics or unmatched mass; "
+                "use device='auto' or 'cpu'"
+            )
         if estimate == "anchor":
             assert space is not None
             return _on_anchors(problem, space)

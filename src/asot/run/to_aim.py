@@ -15,6 +15,7 @@ from asot.bounds.calibration import EXACT_ERROR, EXACT_PAIRS
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
 from asot.bounds.on_gpu import EstimatesCuda, why_not_on_gpus
+from asot.bounds.pair_features import PairFeatures
 from asot.bounds.refined_solver import Estimates
 from asot.jit.products import one_thread_per_product
 from asot.run import devices, dispatch, engine, gpu_engine
@@ -163,14 +164,16 @@ def _certain(values: Float, call: Call) -> dict[str, Any]:
 
 def _estimated(call: Call, chosen: Choice, space: AnchorSpace | None, info: dict[str, Any]) -> Any:
     trial: Attempt = chosen.trial
+    features = trial.features
+    assert isinstance(features, PairFeatures)
     if space is not None:
-        warn_far_from_anchors(space.proven, trial.features.radii)
+        warn_far_from_anchors(space.proven, features.radii)
     with_bounds = call.level is not None
-    solver: Solver = Estimates(trial.features, trial.calibration, give_bounds=with_bounds)
+    solver: Solver = Estimates(features, trial.calibration, give_bounds=with_bounds)
     if call.accepted is not None:
         solver = Guaranteed(solver, call.D, call.E, call.accepted)
     seconds = chosen.predicted_seconds / as_n_jobs(call.running.n_jobs)
-    unfit = why_not_on_gpus(trial.features) if call.accepted is None else "max_error is met on the CPU"
+    unfit = why_not_on_gpus(features) if call.accepted is None else "max_error is met on the CPU"
     if isinstance(call.sink, Store):
         unfit = "estimates that go to a store are computed on the CPU"
     place = devices.choose(call.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
@@ -178,7 +181,7 @@ def _estimated(call: Call, chosen: Choice, space: AnchorSpace | None, info: dict
     if not place.gpus:
         info["device_reason"] = place.reason
     on_gpu = functools.partial(
-        EstimatesCuda, trial.features, trial.calibration, give_bounds=with_bounds,
+        EstimatesCuda, features, trial.calibration, give_bounds=with_bounds,
         memory=as_bytes(call.running.memory, engine.DEFAULT_MEMORY) // (2 * gpu_engine.IN_FLIGHT),
         n_jobs=as_n_jobs(call.running.n_jobs),
     )  # fmt: skip
