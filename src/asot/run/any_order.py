@@ -267,8 +267,10 @@ def _attempt(problem: _Problem, strategy: Strategy, space: AnchorSpace | None, e
     strategy = replace(strategy, drawn_at=strategy.drawn_at or strategy.n_anchors)
     coarse = _seen(problem, strategy.n_anchors, strategy.seed, space)
     if earlier is None:
-        first = coarse if strategy.drawn_at == strategy.n_anchors else (
-            _seen(problem, strategy.drawn_at, strategy.seed, space)
+        first = (
+            coarse
+            if strategy.drawn_at == strategy.n_anchors
+            else (_seen(problem, strategy.drawn_at, strategy.seed, space))
         )
         pairs = make_pairs(len(call.D), None if call.E is None else len(call.E))
         sample: ExactSample = draw_exact(
