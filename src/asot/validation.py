@@ -150,19 +150,28 @@ def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:
     return _as_distances(array) if square else array
 
 
+ROWS_AT_A_TIME = 256
+"""Rows of a cost that are compared with its columns in one step."""
+
+
 def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
     if cost.shape[0] != cost.shape[1]:
         raise ValueError(
             f"cost has shape {cost.shape}; distances within one set need a square one (pass B for a second set)"
         )
     slack = 1e-9 * cost.max()  # rounding of whoever computed it
-    symmetric = np.abs(cost - cost.T) <= slack
-    if not symmetric.all():
-        i, j = first_false(symmetric)
-        raise ValueError(
-            f"cost is not symmetric: cost[{i}, {j}] = {cost[i, j]:g} but cost[{j}, {i}] = {cost[j, i]:g}; "
-            "distances within one set need a symmetric cost (pass B=A to solve both directions)"
-        )
+    as_it_is = not np.diagonal(cost).any()
+    for low in range(0, len(cost), ROWS_AT_A_TIME):  # in short steps, between which Ctrl-C is heard
+        some = slice(low, low + ROWS_AT_A_TIME)
+        difference = np.abs(cost[some] - cost[:, some].T)
+        as_it_is &= not difference.any()
+        if difference.max() > slack:
+            i, j = first_false(difference <= slack)
+            i += low
+            raise ValueError(
+                f"cost is not symmetric: cost[{i}, {j}] = {cost[i, j]:g} but cost[{j}, {i}] = {cost[j, i]:g}; "
+                "distances within one set need a symmetric cost (pass B=A to solve both directions)"
+            )
     diagonal = np.diagonal(cost) <= slack
     if not diagonal.all():
         (i,) = first_false(diagonal)
@@ -170,7 +179,7 @@ def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
             f"cost[{i}, {i}] = {cost[i, i]:g}; distances within one set need a zero diagonal "
             "(pass B=A for a general cost)"
         )
-    if np.array_equal(cost, cost.T) and not np.diagonal(cost).any():
+    if as_it_is:
         return cost
     cost = 0.5 * cost + 0.5 * cost.T
     np.fill_diagonal(cost, 0.0)

@@ -327,11 +327,12 @@ def _normalized(
     peaks = np.maximum.reduceat(given, starts)
     if not peaks.all():
         raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
-    in_place = is_own and given.flags.writeable and given.base is None  # a view could be unfrozen through its base
-    scaled = given if in_place else given.copy()
+    scaled = given if is_own and given.flags.writeable else given.copy()
     _divide_each(scaled, peaks, offsets)  # first, so that the total neither overflows nor underflows
     totals = np.add.reduceat(scaled, starts)
     _divide_each(scaled, totals, offsets)
+    if isinstance(scaled.base, np.ndarray):  # else a view could be unfrozen through its base
+        scaled.base.flags.writeable = scaled.flags.writeable = False
     with np.errstate(over="ignore"):  # a total beyond float64 becomes inf
         return scaled, peaks * totals
 
