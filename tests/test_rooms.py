@@ -33,7 +33,7 @@ ROOMS = (
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 HERE = Path(asot.__file__).parent
 
-STRATEGY = ("any_order", "attempts", "call", "exactly", "on_anchors", "prices", "strategy", "to_aim")
+STRATEGY = ("attempts", "call", "exactly", "on_anchors", "other_distances", "prices", "strategy", "to_aim")
 """Modules of ``run`` that decide how a call is carried out, and so know all solvers, spaces and bounds."""
 
 

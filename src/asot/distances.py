@@ -21,10 +21,10 @@ from asot.exact.unmatched import as_share
 from asot.exact.wanted import Wanted, as_order
 from asot.jit.costs import Metric
 from asot.run import devices
-from asot.run.any_order import solve_any_order
 from asot.run.call import Call
 from asot.run.exactly import solve_wanted
 from asot.run.on_anchors import solve_on_anchors
+from asot.run.other_distances import solve_other_distance
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.result import named
@@ -163,7 +163,7 @@ def pairwise(
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
     if not wanted.is_plain:
         way = None if strategy is None else as_strategy(strategy, given)
-        other: Any = solve_any_order(
+        other: Any = solve_other_distance(
             call, aim, estimate, reg, as_seed(random_state), space=anchors, n_anchors=n_anchors, strategy=way
         )
         return named(other, D.ids, D.ids if E is None else E.ids)

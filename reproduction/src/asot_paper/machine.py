@@ -15,10 +15,10 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "POT")
 
 
 @functools.cache
-def versions() -> dict[str, str | None]:
+def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str | None]:
     """Version of Python and of every package that takes part; None for one that is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version(), "asot": asot.__version__}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -130,16 +130,7 @@ DEVICE double measure(const Table& table, const Own& own, int p, int q, int lane
     return warp_max((double)size);
 }
 
-DEVICE float row_least(const Own& own, int i, int q) {
-    float least = own.distance[i * STRIDE] - own.g[0];
-    for (int j = 1; j < q; j++) least = fminf(least, own.distance[i * STRIDE + j] - own.g[j]);
-    return least;
-}
-DEVICE float column_least(const Own& own, int j, int p) {
-    float least = own.distance[j] - own.f[0];
-    for (int i = 1; i < p; i++) least = fminf(least, own.distance[i * STRIDE + j] - own.f[i]);
-    return least;
-}
+#include "transforms.cuh"
 
 // The better of two feasible pairs of potentials: c-transforms that begin at the sources or at the sinks. Also the size
 // of the potentials it began with, which are counted from that of the first source.

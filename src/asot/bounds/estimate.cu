@@ -81,19 +81,7 @@ DEVICE void fill_distances(const Cells& cells, i64 i0, int n, i64 j0, int m, int
     }
 }
 
-// f_i = min_j d_ij - g_j.
-DEVICE float row_least(const Own& own, int i, int m) {
-    float least = own.distance[i * STRIDE] - own.g[0];
-    for (int j = 1; j < m; j++) least = fminf(least, own.distance[i * STRIDE + j] - own.g[j]);
-    return least;
-}
-
-// g_j = min_i d_ij - f_i.
-DEVICE float column_least(const Own& own, int j, int n) {
-    float least = own.distance[j] - own.f[0];
-    for (int i = 1; i < n; i++) least = fminf(least, own.distance[i * STRIDE + j] - own.f[i]);
-    return least;
-}
+#include "transforms.cuh"
 
 // Features (7, count) of the pairs at start..start+count-1, added to what is there if `add`: the distance on the
 // anchors, radii, the price of mass that stays and of mass that moves, the dual, the distance of means, and the price

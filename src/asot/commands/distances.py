@@ -42,7 +42,7 @@ from asot.commands import options, store
 @click.option(
     "--reg",
     metavar="FLOAT|auto",
-    callback=options.read_reg,
+    callback=options.number_or("auto"),
     help="Entropic distances on the anchors, with this ε or one chosen from the costs.",
 )
 @options.device

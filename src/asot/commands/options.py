@@ -74,32 +74,26 @@ metric = click.option(
 )
 
 
-def read_unmatched(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
-    """A callback: the price of mass without a partner, or "diagonal"."""
-    if value is None or value == "diagonal":
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is neither a number nor 'diagonal'", ctx, param) from None
+def number_or(word: str) -> Callable[[click.Context, click.Parameter, str | None], float | str | None]:
+    """A callback for options that take a number or one word."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
+        if value is None or value == word:
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is neither a number nor {word!r}", ctx, param) from None
+
+    return read
 
 
 unmatched = click.option(
     "--unmatched",
     metavar="FLOAT|diagonal",
-    callback=read_unmatched,
+    callback=number_or("diagonal"),
     help="Take masses as they are; mass without a partner costs this, or its distance to the diagonal.",
 )
-
-
-def read_reg(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
-    """A callback: ε as a number, or "auto"."""
-    if value is None or value == "auto":
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is neither a number nor 'auto'", ctx, param) from None
 
 
 def read_share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:

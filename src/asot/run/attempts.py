@@ -95,7 +95,7 @@ class Attempts:
         began = time.perf_counter()
         features = self._features([one.view for one in seen], strategy.bounds, self._learned())
         calibration = Calibration(features, sample, self._running)
-        share = self._share_too_wide(calibration, sample)
+        share = share_too_wide(self._accepted, calibration, sample)
         seconds = sample_seconds + sum(one.seconds for one in seen) + time.perf_counter() - began
         return Attempt(strategy, features, sample, calibration, share, seen[0].space.n_anchors, seconds)
 
@@ -147,13 +147,13 @@ class Attempts:
         B = None if self._E is None else space.histograms(self._E, device="cpu")
         return ExactSharedCost(A, B, space.cost, cancel=is_metric(space.cost))
 
-    def _share_too_wide(self, calibration: Calibration, sample: ExactSample) -> float:
-        """The share of all pairs whose bounds are farther apart than is accepted."""
-        if self._accepted is None:
-            return 0.0
-        lower, upper = calibration.sampled_bounds()
-        wide = self._accepted.too_wide(lower, upper)
-        return float((sample.weights * wide).sum() / sample.weights.sum())
+
+def share_too_wide(accepted: MaxError | None, calibration: Calibration, sample: ExactSample) -> float:
+    """The share of all pairs whose bounds are farther apart than is accepted."""
+    if accepted is None:
+        return 0.0
+    wide = accepted.too_wide(*calibration.sampled_bounds())
+    return float((sample.weights * wide).sum() / sample.weights.sum())
 
 
 def learn_space(D: Distributions, k: int, seed: int, running: Running) -> AnchorSpace:

@@ -21,7 +21,7 @@ from asot.jit.products import one_thread_per_product
 from asot.run import devices, dispatch, engine, gpu_engine
 from asot.run.attempts import Attempt, Attempts
 from asot.run.call import Call
-from asot.run.exactly import solve_exactly
+from asot.run.exactly import solve_wanted
 from asot.run.prices import Load, count_load
 from asot.run.result import Distances, Neighbors, Status
 from asot.run.solver import Solver
@@ -53,13 +53,10 @@ def solve_to_aim(
         planning = time.perf_counter() - began - (0.0 if choice.trial is None else choice.trial.seconds)
         info = {"metric": "euclidean", "p": 1, "strategy": record, "started": call.started}
         if choice.strategy.kind == "exact":
-            result = _exact(call, info)
+            result = solve_all(call, info)
         else:
             result = _estimated(call, choice, space, info)
-    if isinstance(result, (Distances, Neighbors)):
-        took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
-        result.info["strategy"] = {**record, **took}
-    return result
+    return timed(result, record, planning)
 
 
 def calibrated(call: Call, space: AnchorSpace, seed: int) -> Any:
@@ -132,18 +129,22 @@ def measured(choice: Choice) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ carrying out
 
 
-def _exact(call: Call, info: dict[str, Any]) -> Any:
+def timed(result: Any, record: dict[str, Any], planning: float) -> Any:
+    """A result whose ``info["strategy"]`` also says what the choice and all the rest took."""
+    if isinstance(result, (Distances, Neighbors)):
+        took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
+        result.info["strategy"] = {**record, **took}
+    return result
+
+
+def solve_all(call: Call, info: dict[str, Any]) -> Any:
+    """Every pair exactly, with its error, and with bounds where they are wanted."""
     info = {**info, "estimate": "exact"}
     if call.accepted is not None:
         info["max_error"] = str(call.accepted)
-    result: Any = solve_exactly(
-        call.pairs, call.both, call.column_start, call.device, call.sink, info=info, **call.options
+    result: Any = solve_wanted(
+        call.pairs, call.both, call.column_start, call.wanted, call.device, call.sink, info=info, **call.options
     )
-    return as_certain(result, call)
-
-
-def as_certain(result: Any, call: Call) -> Any:
-    """An exact result with its errors, and with bounds where they are wanted."""
     if isinstance(result, Neighbors):
         return replace(result, **_certain(result.distances, call))
     if not isinstance(result, Distances):

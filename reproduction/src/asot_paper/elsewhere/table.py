@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib.metadata
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from asot_paper.machine import machine, versions
+from asot_paper.machine import PACKAGES, machine, versions
 
 T = TypeVar("T")
 
@@ -69,7 +68,7 @@ def _made(given: argparse.Namespace, name: str, rivals: Sequence[str]) -> str:
     options = [f"--{key.replace('_', '-')} {_words(value)}" for key, value in vars(given).items() if key not in own]
     command = " ".join([f"python -m asot_paper.elsewhere.{name}", *["--data DATA"] * hasattr(given, "data"), *options])
     here = machine(1)
-    found = {**{key: value for key, value in versions().items() if key not in rivals}, **_versions(rivals)}
+    found = versions((*(package for package in PACKAGES if package not in rivals), *rivals))
     listed = ", ".join(f"{package} {version}" for package, version in found.items() if version)
     return (
         f"Made by `{command}`, seed {given.random_state}, on {here['cpu']}, {here['cores']} cores, {here['system']}, "
@@ -79,16 +78,6 @@ def _made(given: argparse.Namespace, name: str, rivals: Sequence[str]) -> str:
 
 def _words(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _versions(packages: Sequence[str]) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
-    return found
 
 
 def _line(cells: Sequence[str]) -> str:

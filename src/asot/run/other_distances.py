@@ -27,14 +27,12 @@ from asot.jit.costs import KERNELS
 from asot.jit.metrics import Ground, prepare_metric
 from asot.jit.products import one_thread_per_product
 from asot.run import devices, dispatch, engine
-from asot.run.attempts import Attempt, learn_space
+from asot.run.attempts import Attempt, learn_space, share_too_wide
 from asot.run.call import Call
-from asot.run.exactly import solve_wanted
 from asot.run.pairs import ListedPairs, make_pairs
-from asot.run.result import Distances, Neighbors
 from asot.run.solver import Solver
 from asot.run.strategy import DECAY, SAFETY, WORTH_IT, Aim, Choice, Strategy
-from asot.run.to_aim import as_certain, measured
+from asot.run.to_aim import measured, solve_all, timed
 from asot.run.work import Ready, Work
 from asot.validation import as_bytes
 
@@ -47,7 +45,7 @@ NUMBERS = (16, 32, 64, 128, 256, 512)
 FIRST, TRIALS = 32, 3
 
 
-def solve_any_order(
+def solve_other_distance(
     call: Call,
     aim: Aim | None,
     estimate: str,
@@ -85,11 +83,8 @@ def solve_any_order(
         planning = time.perf_counter() - began - (0.0 if choice.trial is None else choice.trial.seconds)
         record = {**choice.record(), **measured(choice)}
         info = {**call.wanted.info, "strategy": record, "started": call.started}
-        result = _exact(call, info) if choice.trial is None else _estimated(problem, choice.trial, info)
-    if isinstance(result, (Distances, Neighbors)):
-        took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
-        result.info["strategy"] = {**record, **took}
-    return result
+        result = solve_all(call, info) if choice.trial is None else _estimated(problem, choice.trial, info)
+    return timed(result, record, planning)
 
 
 def _refuse(call: Call, reg: Any) -> None:
@@ -267,11 +262,8 @@ def _attempt(problem: _Problem, strategy: Strategy, space: AnchorSpace | None, e
     strategy = replace(strategy, drawn_at=strategy.drawn_at or strategy.n_anchors)
     coarse = _seen(problem, strategy.n_anchors, strategy.seed, space)
     if earlier is None:
-        first = (
-            coarse
-            if strategy.drawn_at == strategy.n_anchors
-            else (_seen(problem, strategy.drawn_at, strategy.seed, space))
-        )
+        same = strategy.drawn_at == strategy.n_anchors
+        first = coarse if same else _seen(problem, strategy.drawn_at, strategy.seed, space)
         pairs = make_pairs(len(call.D), None if call.E is None else len(call.E))
         sample: ExactSample = draw_exact(
             first, call.both, pairs, strategy.n_exact, strategy.seed, call.running, problem.exact_pairs
@@ -279,10 +271,7 @@ def _attempt(problem: _Problem, strategy: Strategy, space: AnchorSpace | None, e
     else:
         sample = earlier.sample
     calibration = Calibration(coarse, sample, call.running)
-    share = 0.0
-    if call.accepted is not None:
-        wide = call.accepted.too_wide(*calibration.sampled_bounds())
-        share = float((sample.weights * wide).sum() / sample.weights.sum())
+    share = share_too_wide(call.accepted, calibration, sample)
     spent = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
     n_anchors = space.n_anchors if space is not None else int(strategy.n_anchors or 0)
     return Attempt(strategy, coarse, sample, calibration, share, n_anchors, spent)
@@ -310,16 +299,6 @@ def _on_anchors(problem: _Problem, space: AnchorSpace) -> Any:
         solver = Guaranteed(solver, call.D, call.E, call.accepted, problem.exact_solver())
     info = {**call.wanted.info, "n_anchors": space.n_anchors, "estimate": "anchor", "started": call.started}
     return dispatch.solve(Work(call.pairs, Ready(solver), info=info), call.bounded_sink, **call.options)
-
-
-def _exact(call: Call, info: dict[str, Any]) -> Any:
-    info = {**info, "estimate": "exact"}
-    if call.accepted is not None:
-        info["max_error"] = str(call.accepted)
-    result: Any = solve_wanted(
-        call.pairs, call.both, call.column_start, call.wanted, call.device, call.sink, info=info, **call.options
-    )
-    return as_certain(result, call)
 
 
 def _estimated(problem: _Problem, trial: Attempt, info: dict[str, Any]) -> Any:
