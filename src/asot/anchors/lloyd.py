@@ -40,6 +40,7 @@ class _Problem:
     squares: NDArray[Any]  # (n,) squared lengths
     k: int
     tolerance: float
+    most_rounds: int
     n_jobs: int
     shown: Progress
 
@@ -68,6 +69,7 @@ def kmeans(
     k: int,
     *,
     n_init: int = 1,
+    most_rounds: int = MOST_ROUNDS,
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: ProgressLike = None,
@@ -81,10 +83,10 @@ def kmeans(
     mean = points.mean(axis=0)
     points -= mean
     best: _Found | None = None
-    with one_thread_per_product(), Progress(progress, n_init * (k + MOST_ROUNDS), "anchors", unit="step") as shown:
+    with one_thread_per_product(), Progress(progress, n_init * (k + most_rounds), "anchors", unit="step") as shown:
         squares = np.einsum("ij,ij->i", points, points)
         problem = _Problem(
-            points, weights.astype(points.dtype), squares, k, tolerance, as_n_jobs(n_jobs), shown
+            points, weights.astype(points.dtype), squares, k, tolerance, most_rounds, as_n_jobs(n_jobs), shown
         )  # fmt: skip
         for _ in range(n_init):
             found = _iterate(problem, _first_centers(problem, rng))
@@ -145,7 +147,7 @@ def _squared_distances(problem: _Problem, some: NDArray[Any]) -> NDArray[Any]:
 def _iterate(problem: _Problem, centers: NDArray[Any]) -> _Found:
     """Nearest centers and means in turn, until no point changes its center or the centers hardly move."""
     labels = _nearest_centers(problem, centers)
-    for done in range(1, MOST_ROUNDS + 1):
+    for done in range(1, problem.most_rounds + 1):
         means, held = _sums(problem.points, problem.weights, labels, problem.k)
         _relocate_empty(problem, centers, labels, means, held)
         means = _averaged(means, held)
@@ -154,7 +156,7 @@ def _iterate(problem: _Problem, centers: NDArray[Any]) -> _Found:
         labels = _nearest_centers(problem, centers)
         problem.shown.advance(1)
         if np.array_equal(labels, before) or moved <= problem.tolerance:
-            problem.shown.advance(MOST_ROUNDS - done)
+            problem.shown.advance(problem.most_rounds - done)
             break
     own = ((problem.points - centers[labels]) ** 2).sum(axis=1)
     return _Found(centers, labels, float(own @ problem.weights))

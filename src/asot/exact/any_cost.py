@@ -11,8 +11,8 @@ between the two reservoirs.
 Partial transport moves a share of the mass, and the rest stays for free: prices are 0, and each reservoir holds only
 what the other side may keep. More is never moved than has to be, since costs are not negative.
 
-Costs of a pair are divided by the largest distance of the pair before they are raised to p, so that no power leaves the
-range of float64; the root is taken at the end.
+Distances of a pair are divided by a unit, the largest one that matters, before they are raised to p, so that no power
+leaves the range of float64; the root is taken at the end.
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ from asot.run.solver import TILE_SECONDS, Solution
 FINE = 2.0**-8
 """If a plan uses only costs below this part of the largest one, it is sought again with the large ones clipped, since
 integers that reach up to them are coarse for those that matter: (1/10)^20 is below every digit of 1."""
+
+ROUNDED_BITS = MASS_BITS - 53
+"""A mass of float64 may be off by this many bits of its integer."""
+
+CLIPPED = 4.0
+"""Costs are then clipped at this multiple of the largest one in use."""
 
 
 class _Collection(NamedTuple):
@@ -125,7 +131,7 @@ class ExactAnyCost:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        values, largest, reach = (np.empty(len(rows)) for _ in range(3))
+        values, units, reach = (np.empty(len(rows)) for _ in range(3))
         pivots = np.empty(len(rows), dtype=np.int32)
         second = columns + self._column_start
         most_sources, most_sinks = int(self._sizes[rows].max()) + 1, int(self._sizes[second].max()) + 1
@@ -133,13 +139,13 @@ class ExactAnyCost:
         index_bits = index_bits_for(every, every)  # of the collection: no answer depends on its tile
         _solve_tile(
             self._collection, self._kernel, rows, second, self._dim, most_sources, most_sinks, index_bits,
-            2.0 ** cost_bits_for(index_bits), values, largest, reach, pivots, stop,
+            2.0 ** cost_bits_for(index_bits), values, units, reach, pivots, stop,
         )  # fmt: skip
         if self._unmatched is not None and stop[0] == 0:
             self._unmatched.check_reach(reach * self._cost.scale, rows, columns)
         moved = np.ldexp(values, -MASS_BITS) * self._total
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(self._cost.scale * largest * moved ** (1.0 / self._p), status, pivots)
+        return Solution(self._cost.scale * units * moved ** (1.0 / self._p), status, pivots)
 
 
 def quantize_totals(histograms: SparseHistograms, totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
@@ -237,42 +243,43 @@ def _add_reservoirs(ws, scratch, h, a, b, cost, p, q):  # type: ignore[no-untype
 
 
 @inlined
-def _raise_to(power, scratch, p, q, largest):  # type: ignore[no-untyped-def]
-    """Distances become (d / largest)^power, and 0 beyond the last column."""
+def _measure(ws, scratch, h, a, b, cost, p, q):  # type: ignore[no-untyped-def]
+    """Distances and prices of a pair; the largest distance between two points, and the largest of all."""
+    extra = 1 if len(cost.prices) > 0 else 0
+    reach = _fill_distances(ws, scratch, h, a, b, cost, p - extra, q - extra)
+    if extra == 0:
+        return reach, reach
+    return reach, max(reach, _add_reservoirs(ws, scratch, h, a, b, cost, p, q))
+
+
+@inlined
+def _raise_to(power, scratch, p, q, unit):  # type: ignore[no-untyped-def]
+    """Distances become (d / unit)^power, at most `CLIPPED`, and 0 beyond the last column."""
     stride = stride_of(q)
-    scale = 1.0 / largest
     for i in range(p):
         for j in range(q):
-            part = scratch.distance[at(i * stride, j)] * scale
+            part = scratch.distance[at(i * stride, j)] / unit
             if power == 1.0:
-                scratch.distance[at(i * stride, j)] = part
+                raised = part
             elif power == 2.0:
-                scratch.distance[at(i * stride, j)] = part * part
+                raised = part * part
             else:
-                scratch.distance[at(i * stride, j)] = part**power
+                raised = part**power
+            scratch.distance[at(i * stride, j)] = min(raised, CLIPPED)
         for j in range(q, stride):
             scratch.distance[at(i * stride, j)] = 0.0
 
 
 @inlined
-def _clip(scratch, p, q, top):  # type: ignore[no-untyped-def]
-    """Costs above ``top`` become it. A plan that uses none of them is optimal for what they were, too."""
-    for i in range(p):
-        for j in range(q):
-            o = at(i * stride_of(q), j)
-            scratch.distance[o] = min(scratch.distance[o], top)
-
-
-@inlined
-def _value_of_flows(ws, scratch, p, q):  # type: ignore[no-untyped-def]
-    """What the flows of the optimal tree cost, and the largest cost among them."""
+def _value_of_flows(ws, scratch, p, q, least):  # type: ignore[no-untyped-def]
+    """What the flows of the optimal tree cost, and the largest cost among them; flows below ``least`` do not count."""
     total = 0.0
     used = 0.0
     stride = stride_of(q)
     first = first_sink(p)
     for node in range(first + q):
         up = ws.parent[node]
-        if up != node and ws.flow[node] > 0:
+        if up != node and ws.flow[node] >= least:
             arc = node * stride + up - first if node < p else up * stride + node - first
             total += ws.flow[node] * scratch.distance[arc]
             used = max(used, scratch.distance[arc])
@@ -281,12 +288,15 @@ def _value_of_flows(ws, scratch, p, q):  # type: ignore[no-untyped-def]
 
 @compiled
 def _solve_tile(  # type: ignore[no-untyped-def]
-    h, cost, rows, columns, dim, most_sources, most_sinks, index_bits, cost_scale, values, largest, reach, pivots, stop
+    h, cost, rows, columns, dim, most_sources, most_sinks, index_bits, cost_scale, values, units, reach, pivots, stop
 ):
-    """``largest`` (P,): the distance that costs were divided by; ``reach`` (P,): the largest between two points."""
+    """``units`` (P,): the distance that a pair's costs are powers of; ``reach`` (P,): the largest between two points.
+
+    For p > 1, flows below the rounding of float64 masses do not count: nine masses of 1/9 are not exactly 1, and the
+    power of a long distance would make what is left over visible.
+    """
     ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
     scratch = make_scratch(most_sources, most_sinks, dim)
-    extra = 1 if len(cost.prices) > 0 else 0
     for t in range(len(rows)):
         if stop[0] != 0:
             return
@@ -294,29 +304,26 @@ def _solve_tile(  # type: ignore[no-untyped-def]
         b = columns[t]
         values[t] = 0.0
         pivots[t] = 0
-        p, q = _place_pair(ws, h, a, b, cost)
-        largest[t] = 0.0
+        units[t] = 0.0
         reach[t] = 0.0
+        p, q = _place_pair(ws, h, a, b, cost)
         if p == 0 or q == 0:
             continue
-        reach[t] = _fill_distances(ws, scratch, h, a, b, cost, p - extra, q - extra)
-        largest[t] = reach[t]
-        if extra:
-            largest[t] = max(largest[t], _add_reservoirs(ws, scratch, h, a, b, cost, p, q))
-        if largest[t] == 0.0:
-            continue
-        _raise_to(cost.power, scratch, p, q, largest[t])
-        place_distances(ws, scratch, p, q, index_bits, cost_scale)
-        pivots[t] = solve_block(ws, p, q, index_bits, stop)
-        values[t], used = _value_of_flows(ws, scratch, p, q)
+        least = 1 if cost.power == 1.0 else (p + q) << ROUNDED_BITS
+        reach[t], unit = _measure(ws, scratch, h, a, b, cost, p, q)
         top = 1.0
-        while 0.0 < used < FINE * top:
-            top = 4.0 * used
-            _clip(scratch, p, q, top)
-            _place_pair(ws, h, a, b, cost)
+        while unit > 0.0:
+            _raise_to(cost.power, scratch, p, q, unit)
             place_distances(ws, scratch, p, q, index_bits, cost_scale)
             pivots[t] += solve_block(ws, p, q, index_bits, stop)
-            value, used = _value_of_flows(ws, scratch, p, q)
-            if used >= top or stop[0] != 0:
+            value, used = _value_of_flows(ws, scratch, p, q, least)
+            if stop[0] != 0 or (top == CLIPPED and used >= top):  # what was clipped is needed: the last plan stands
                 break
-            values[t] = min(values[t], value)
+            values[t] = value
+            units[t] = unit
+            if used >= FINE * top:
+                break
+            _measure(ws, scratch, h, a, b, cost, p, q)
+            unit = _value_of_flows(ws, scratch, p, q, least)[1]
+            top = CLIPPED
+            _place_pair(ws, h, a, b, cost)

@@ -81,31 +81,30 @@ def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Loa
     found = [left_to_ship(histograms, int(i), int(j)) for i, j in zip(first, second, strict=True)]
     counted = np.array(found, dtype=float)
     p, q, width = counted.T
-    exact = 1.0 + p * q * (0.016 * (1 + (p + q) / 900) + 1e-4 * width) + 0.002 * (p + q) * width
+    exact = 2.0 + p * q * (0.0135 * (1 + (p + q) / 700) + 1e-4 * width) + 5e-4 * (p + q) * width
     if both.dim == 1:  # on a line, distances are found by sorting
         exact = 0.5 + 0.02 * (p + q)
-    bounds = 1.5 + p * q * (9e-4 + 4e-5 * min(both.dim, 32))
+    bounds = 1.2 + 0.045 * (p + q) + p * q * (9e-4 + 1e-4 * width)
     return Load(len(pairs), n_points, both.dim, size, MICRO * float(exact.mean()), MICRO * float(bounds.mean()))
 
 
 def anchor_pair(k: int, load: Load) -> float:
     """Seconds for one pair with its cheap features in one space of k anchors."""
-    nodes = min(k, 2 * load.size)
-    width = min(load.dim, 16)
-    return MICRO * (0.4 + 0.04 * nodes + 0.0012 * nodes**2 + 2e-5 * nodes**2 * (4 + width))
+    nodes, width = (k**-2 + max(load.size, 1) ** -2) ** -0.5, min(load.dim, 16)  # fewer than k, and than points
+    return MICRO * (0.3 + 0.025 * k + 0.08 * nodes + nodes**2 * (0.002 + 2e-5 * (4 + width)))
 
 
 def bounds_pair(k: int, level: str, load: Load) -> float:
     """Seconds for the bounds of one pair; "auto" means what it means in `asot.bounds.error_bars.make_bounds`."""
     if level == "points" or (level == "auto" and load.size <= MOST_POINTS_PER_ANCHOR * k):
-        return load.points_pair
+        return load.points_pair + MICRO * 0.02 * k
     return MICRO * (0.2 if level == "radius" else load.size * k * (0.002 + 2e-4 * min(load.dim, 32)))
 
 
 def space_seconds(k: int, load: Load) -> float:
     """Seconds to learn a space of k anchors and to encode the collection in it."""
     m = learned_from(k, load.n_points)
-    learn = 0.005 + m * k * (2e-7 + 4e-9 * load.dim)
+    learn = 0.005 + m * k * (8e-8 + 1.2e-9 * load.dim)
     encode = load.n_points * (k * (4e-9 + 3e-10 * load.dim) + MICRO * (0.3 + 0.02 * min(load.dim, 16)))
     return learn + encode
 
