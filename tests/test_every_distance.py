@@ -1,5 +1,7 @@
 """W_p for every p, ground costs of every kind, and mass that stays unmatched: against POT, HiGHS, GUDHI and others."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment, linprog
@@ -57,6 +59,22 @@ def test_high_orders_find_plans_that_costs_of_a_wide_range_hide():
         rows, columns = linear_sum_assignment(cdist(x, near) ** p)
         expected = (cdist(x, near)[rows, columns] ** p).mean() ** (1 / p)
         assert np.isclose(asot.pairwise_exact(D, p=p).values[0], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("p", [8, 16, 40, 300, 1e5])
+def test_high_orders_agree_with_every_permutation(p):
+    rng = np.random.default_rng(int(p))
+    x = rng.normal(size=(5, 2))
+    y = x[rng.permutation(5)] + 0.1 * rng.normal(size=(5, 2))
+    distances = cdist(x, y)
+    sums = [np.logaddexp.reduce(p * np.log(distances[range(5), s])) for s in itertools.permutations(range(5))]
+    expected = np.exp((min(sums) - np.log(5)) / p)
+    D = asot.Distributions.from_list([x, y])
+    assert np.isclose(asot.pairwise_exact(D, p=p).values[0], expected, rtol=1e-12)
+    T = asot.plan(D, 0, 1, p=p)
+    assert np.isclose(T.cost, expected, rtol=1e-12)
+    moved = T.toarray() > 1e-9
+    assert np.isclose(np.exp((np.logaddexp.reduce(p * np.log(distances[moved])) - np.log(5)) / p), expected, rtol=1e-12)
 
 
 def test_orders_are_monotone_and_approach_the_largest_step():

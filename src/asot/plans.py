@@ -21,6 +21,7 @@ from asot.bounds.short_vectors import short_coordinates
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized
+from asot.exact.any_cost import CLIPPED, FINE
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.unmatched import Share, as_share, read_unmatched
@@ -137,9 +138,8 @@ def plan(
         if unmatched is not None:
             return _with_unmatched(pair, order, metric, metric_params, _prices_of(unmatched, D, i, j))
         (_, a), (_, b) = pair
-        costs, unit = _powers(pair, order, metric, metric_params)
-        value, optimal, _ = solve_one(a, b, costs)
-        return _as_plan(optimal, unit * value ** (1.0 / order), pair, is_exact=True)
+        value, optimal = _solve_power(a, b, _ground_costs(pair, order, metric, metric_params), order)
+        return _as_plan(optimal, value, pair, is_exact=True)
     if as_order(p) != 1 or metric != "euclidean" or as_share(share, unmatched) is not None:
         raise ValueError(
             "a lifted plan needs p=1, metric='euclidean' and total mass 1; pass exact=True for other distances"
@@ -149,17 +149,39 @@ def plan(
     return _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
 
 
-def _powers(pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None) -> tuple[Float, float]:
-    """(d / unit)^p between the points of a collection of two (n_0, n_1), and the unit: the largest distance."""
+def _ground_costs(pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None) -> Float:
+    """Distances (n_0, n_1) between the points of a collection of two."""
     if p == 1 and metric == "euclidean":
         (x, _), (y, _) = pair
-        return _distances(x, y), 1.0
+        return _distances(x, y)
     points, index = distinct_rows(pair.points)
     distances = cost_table(prepare_cost(points, metric, parameters))
     middle = int(pair.offsets[1])
-    costs = distances[np.ix_(index[:middle], index[middle:])]
-    unit = float(costs.max()) or 1.0
-    return (costs / unit) ** p, unit
+    return distances[np.ix_(index[:middle], index[middle:])]
+
+
+def _solve_power(a: Float, b: Float, distances: Float, p: float) -> tuple[float, Any]:
+    """(Σ T d^p)^(1/p) of masses of total 1 and its plan T, found as `asot.exact.any_cost` finds the value."""
+    if p == 1:
+        value, optimal, _ = solve_one(a, b, distances)
+        return value, optimal
+    least = (len(a) + len(b)) * np.finfo(float).eps
+    unit, top = float(distances.max()), 1.0
+    found: tuple[float, Any] = 0.0, None
+    while True:
+        with np.errstate(over="ignore"):
+            costs = np.minimum((distances / (unit or 1.0)) ** p, CLIPPED)
+        optimal = solve_one(a, b, costs).plan.tocoo()
+        counted = optimal.data >= least
+        steps = optimal.row[counted], optimal.col[counted]
+        used = float(costs[steps].max(initial=0.0))
+        if top == CLIPPED and used >= top:  # what was clipped is needed: the last plan stands
+            return found
+        found = unit * float(optimal.data[counted] @ costs[steps]) ** (1.0 / p), optimal.tocsr()
+        unit, enough = float(distances[steps].max(initial=0.0)), used >= FINE * top
+        if enough or unit == 0.0:
+            return found
+        top = CLIPPED
 
 
 def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:
@@ -188,16 +210,15 @@ def _with_unmatched(
     held = np.ix_(pair.masses[:n] > 0, pair.masses[n:] > 0)
     prices.check_reach(costs[:n, :m][held].max(keepdims=True).ravel(), pair.ids[:1], pair.ids[1:])
     costs[:n, m], costs[n, :m] = prices.prices[index[:n]], prices.prices[index[n:]]
-    unit = float(costs.max()) or 1.0
-    costs[n, m] = unit if prices.share else 0.0  # so that no more is moved than has to be, even for free
+    costs[n, m] = costs.max() if prices.share else 0.0  # so that no more is moved than has to be, even for free
     first, second = prices.totals
     moved = prices.share * min(first, second)
     together = first + second - moved
     a = np.append(pair.masses[:n] * (first / together), (second - moved) / together)
     b = np.append(pair.masses[n:] * (second / together), (first - moved) / together)
-    value, optimal, _ = solve_one(a, b, (costs / unit) ** p)
+    value, optimal = _solve_power(a, b, costs, p)
     whole = together * optimal.tocsr()
-    result = _as_plan(whole[:n, :m], unit * (together * value) ** (1.0 / p), pair, is_exact=True)
+    result = _as_plan(whole[:n, :m], together ** (1.0 / p) * value, pair, is_exact=True)
     result.unmatched = whole[:n, [m]].toarray().ravel(), whole[[n], :m].toarray().ravel()
     return result
 

@@ -36,7 +36,8 @@ GUESS, AT = 0.0175, 32
 """Before any trial: the relative error of a fit with cheap features, at this many anchors."""
 
 DECAY = 0.85
-"""The error is expected to fall with this power of the number of anchors. That is optimistic: a trial that fails costs\nless than anchors that are not needed."""
+"""The error is expected to fall with this power of the number of anchors. That is optimistic: a trial that fails costs
+less than anchors that are not needed."""
 
 GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.65, (True, 2): 0.53, (True, 4): 0.45}
 """By (bounds as features, spaces): the error relative to that of cheap features in one space (docs/method.md §13)."""
