@@ -126,13 +126,22 @@ def prepare(name: str, make: Callable[[], asot.Distributions], dear_pairs: int |
     D = make()
     dear = D.sizes.mean() > 300
     pairs = random_pairs(len(D), dear_pairs or (40 if D.sizes.mean() > 1000 else 300 if dear else CHECKED))
-    seconds, r = timed(lambda: asot.pairwise_exact(D, pairs=pairs, progress=False))
-    n_pairs = len(D) * (len(D) - 1) // 2
-    if not dear and n_pairs <= 2_000_000:
-        seconds, _ = timed(lambda: asot.pairwise_exact(D, progress=False))
-    else:
-        seconds *= n_pairs / len(pairs)
-    return Collection(name, D, pairs, r.values, seconds)
+    if dear or len(D) * (len(D) - 1) > 4_000_000:
+        exact, seconds = _extrapolated(D, pairs)
+        return Collection(name, D, pairs, exact, seconds)
+    seconds, r = timed(lambda: asot.pairwise_exact(D, progress=False))
+    i, j = pairs.T
+    return Collection(name, D, pairs, r.values[AllPairs(len(D)).row_start(i) + j - i - 1], seconds)
+
+
+def _extrapolated(D: asot.Distributions, pairs: NDArray[np.int64]) -> tuple[Float, float]:
+    """Exact distances of some pairs, and seconds of all pairs, without what is done once for a collection."""
+    named, index = np.unique(pairs, return_inverse=True)
+    some, places = D[named], index.reshape(-1, 2)
+    few = len(pairs) // 10
+    start, _ = timed(lambda: asot.pairwise_exact(some, pairs=places[:few], progress=False))
+    seconds, r = timed(lambda: asot.pairwise_exact(some, pairs=places, progress=False))
+    return r.values, (seconds - start) / (len(pairs) - few) * (len(D) * (len(D) - 1) // 2)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
