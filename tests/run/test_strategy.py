@@ -157,7 +157,7 @@ def test_prices_count_what_common_mass_leaves():
     same = Distributions.from_list([points] * 4)
     different = Distributions.from_list([points + i for i in range(4)])
     equal, apart = (count_load(d, None, AllPairs(4)).exact_pair for d in (same, different))
-    assert equal < 0.2 * apart
+    assert equal < 0.3 * apart
 
 
 def test_the_cheapest_way_that_meets_the_aim_is_found_and_failures_are_learned_from(D):

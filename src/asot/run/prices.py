@@ -81,7 +81,7 @@ def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Loa
     found = [left_to_ship(histograms, int(i), int(j)) for i, j in zip(first, second, strict=True)]
     counted = np.array(found, dtype=float)
     p, q, width = counted.T
-    exact = 2.0 + p * q * (0.0135 * (1 + (p + q) / 700) + 1e-4 * width) + 5e-4 * (p + q) * width
+    exact = 2.5 + p * q * (0.0135 * (1 + (p + q) / 700) + 1e-4 * width) + 5e-4 * (p + q) * width
     if both.dim == 1:  # on a line, distances are found by sorting
         exact = 0.5 + 0.02 * (p + q)
     bounds = 1.2 + 0.045 * (p + q) + p * q * (9e-4 + 1e-4 * width)
