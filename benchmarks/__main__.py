@@ -21,6 +21,8 @@ NAMES = (
     "store",
     "faults",
     "edges",
+    "edges_shared",
+    "edges_search",
     "coming_from",
     "neighbors",
     "adapters",

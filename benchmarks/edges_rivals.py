@@ -16,11 +16,11 @@ from benchmarks.peers import pot
 
 Float = NDArray[np.float64]
 
-_MODULES = {"lapjv": "lapjv", "lapx": "lap", "ortools": "ortools"}
+_MODULES = {"lapjv": "lapjv", "lapx": "lap", "ortools": "ortools", "faiss": "faiss"}
 
 
 def needs(name: str) -> bool:
-    """Whether a rival is installed: ``pip install lapjv lapx ortools``."""
+    """Whether a rival is installed: ``pip install lapjv lapx ortools faiss-cpu``."""
     return importlib.util.find_spec(_MODULES[name]) is not None
 
 
@@ -104,3 +104,36 @@ def grid_flow(a: Float, b: Float, side: int, unit: int = 1_000_000_000) -> float
     if solver.solve() != solver.OPTIMAL:
         raise RuntimeError("OR-tools found no optimal flow")
     return solver.optimal_cost() / unit
+
+
+def sliced_candidates(D: Any, count: int, directions: int = 64, quantiles: int = 16) -> NDArray[np.int64]:
+    """The ``count`` others (N, count) with the nearest quantiles along random directions, by faiss."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    axes = np.random.default_rng(0).normal(size=(D.dim, directions))
+    projected = D.points @ (axes / np.linalg.norm(axes, axis=0))
+    levels = (np.arange(quantiles) + 0.5) / quantiles
+    vectors = np.empty((len(D), quantiles, directions), np.float32)
+    for i in range(len(D)):
+        own = slice(D.offsets[i], D.offsets[i + 1])
+        order = np.argsort(projected[own], axis=0)
+        reached = np.cumsum(D.masses[own][order], axis=0)
+        place = np.minimum((reached[None] < levels[:, None, None]).sum(axis=1), len(order) - 1)  # (quantiles, L)
+        vectors[i] = np.take_along_axis(projected[own], np.take_along_axis(order, place, axis=0), axis=0)
+    flat = vectors.reshape(len(D), -1)
+    index = faiss.IndexFlatL2(flat.shape[1])
+    index.add(flat)
+    found = index.search(flat, count + 1)[1]
+    others = np.argsort(found == np.arange(len(D))[:, None], axis=1, kind="stable")[:, :count]  # itself goes last
+    return np.asarray(np.take_along_axis(found, others, axis=1))
+
+
+def faiss_kmeans(points: NDArray[np.float32], k: int, points_per_center: int) -> NDArray[np.float32]:
+    """Centers (k, d); at most so many points for each of them are used."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    model = faiss.Kmeans(points.shape[1], k, niter=25, seed=1, max_points_per_centroid=points_per_center)
+    model.train(points)
+    return np.asarray(model.centroids)

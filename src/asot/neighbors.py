@@ -4,7 +4,8 @@ A pair whose lower bound exceeds the K-th best distance of a query cannot be amo
 all pairs through bounds that cost a fraction of a solve (`asot.bounds.search`), solves those that look nearest to get a
 first K-th best distance for every query, and then solves every pair that no bound rules out. The answer equals brute
 force over `pairwise_exact`, ties included; only the number of solves depends on how good the bounds are. A test on a
-few rows decides which bounds to use; if none pays off, brute force is used.
+few rows decides which bounds to use; if none pays off, brute force is used, or a search for a stated share of the
+neighbors (`asot.bounds.search.stated_recall`) if the caller asks for one.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.bounds.search import stated_recall
 from asot.bounds.search.cascade import Shape
 from asot.bounds.search.choose import Offer, offer_bounds
+from asot.bounds.search.energy import energy_vectors
 from asot.bounds.search.rehearse import choose_look
 from asot.bounds.search.strips import StripSearch
 from asot.bounds.search.sweep import Best, Edges, Search
@@ -38,7 +41,7 @@ from asot.run.solver import Solver
 from asot.run.store import Store
 from asot.run.store_strips import Question, search_into
 from asot.run.stored import Stored
-from asot.validation import as_bytes, as_n_jobs, as_positive_int
+from asot.validation import as_bytes, as_n_jobs, as_positive_int, as_seed
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -69,6 +72,7 @@ def kneighbors(
     memory: int | str | None = None,
     progress: ProgressLike = None,
     random_state: Any = None,
+    recall: float | None = None,
     sink: Sink[Found] | None = None,
 ) -> Found:
     """The nearest distributions of each query under the exact W_p: what brute force over `pairwise_exact` would find.
@@ -98,7 +102,13 @@ def kneighbors(
     n_jobs, memory, progress
         As in `pairwise_exact`.
     random_state : int, RandomState or None
-        Decides which pairs the pool of potentials comes from. The answer does not depend on it.
+        Decides which pairs the pool of potentials comes from. The answer does not depend on it, unless there is a
+        `recall`.
+    recall : float, optional
+        The share of the true neighbors to find, such as 0.98, for collections in which no bound rules out anything.
+        Only the pairs that look nearest are solved. Distances are still exact, but some neighbors are missing. How many
+        pairs that takes is measured on held-out queries; ``info["recall"]`` has the measured share with its 95 %
+        interval. By default, all neighbors are found, for certain.
     sink : asot.sinks.Store, optional
         Where the neighbors go on disk, a strip of rows at a time, on the CPU. The same call again resumes. Returns what
         `asot.open_store` does; its ``top_k()`` is the result without a store.
@@ -130,7 +140,8 @@ def kneighbors(
     candidates = shape.n_columns - shape.within
     if candidates < K:
         raise ValueError(f"n_neighbors={K}, but there are only {candidates} candidates for each query")
-    choice = _choose(device, problem, bounds, space, sink)
+    share = stated_recall.as_recall(recall, bounds, space, sink)
+    choice = _choose(device, problem, bounds, space, sink, share)
     if sink is not None:
         return cast(
             "Found", _into_store(sink, problem, K, metric, metric_params, (space, bounds, random_state), progress)
@@ -141,11 +152,14 @@ def kneighbors(
         if choice.gpus:
             info = _search_on_gpus(problem, best, choice, shown, started)
             return cast("Found", Neighbors(best.indices, best.distances, info, info["n_exact"], _names(Q, D)))
-        search, offer = _prepare(problem, space, bounds, random_state, shown)
-        look = choose_look(search, problem.histograms, offer, best)
-        if look is not None:
-            search.solve_promising(look, best, min(candidates, 2 * K + 8))
-        search.sweep(look, best)
+        seed = as_seed(random_state)
+        held_out = None if share is None else stated_recall.choose_held_out(shape, K, share, seed)
+        if share is not None and held_out is not None:
+            search = _search_for_share(problem, held_out, best, share, seed, shown)
+        else:
+            search = _search_for_all(problem, space, bounds, random_state, best, shown)
+            if share is not None:
+                search.made["recall"] = stated_recall.all_were_found(share, candidates)
     finally:
         shown.close()
     info = search.info(started) | {"device_reason": choice.reason}
@@ -291,7 +305,9 @@ def _read(
     return _Problem(pooled, histograms, cost, order, prices, shape, solver, as_n_jobs(n_jobs), budget)
 
 
-def _choose(device: str, problem: _Problem, bounds: Any, space: Any, sink: Any = None) -> devices.Choice:
+def _choose(
+    device: str, problem: _Problem, bounds: Any, space: Any, sink: Any = None, recall: float | None = None
+) -> devices.Choice:
     work = ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
     seconds = SHARE_SOLVED * problem.shape.n_pairs * work
     unfit = None
@@ -301,6 +317,8 @@ def _choose(device: str, problem: _Problem, bounds: Any, space: Any, sink: Any =
         unfit = "the search on GPUs has its own bounds and takes neither bounds= nor space="
     if sink is not None:
         unfit = "a search into a store runs on CPUs"
+    if recall is not None:
+        unfit = "a search with recall= runs on CPUs"
     return devices.choose(device, needs=("cupy",), cpu_seconds=seconds / problem.jobs, unfit=unfit)
 
 
@@ -313,6 +331,29 @@ def _search_on_gpus(
     found = search_on_gpus(problem.histograms, problem.cost.ground, shape, sink, choice, jobs, memory, shown)
     own = {"estimate": "exact", "p": 1, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
     return found | own | {"seconds": time.perf_counter() - started}
+
+
+def _search_for_all(
+    problem: _Problem, space: Any, bounds: Any, random_state: Any, best: Best, shown: Progress
+) -> Search:
+    search, offer = _prepare(problem, space, bounds, random_state, shown)
+    look = choose_look(search, problem.histograms, offer, best)
+    if look is not None:
+        candidates = problem.shape.n_columns - problem.shape.within
+        search.solve_promising(look, best, min(candidates, 2 * best.distances.shape[1] + 8))
+    search.sweep(look, best)
+    return search
+
+
+def _search_for_share(
+    problem: _Problem, held_out: NDArray[np.int64], best: Best, recall: float, seed: int, shown: Progress
+) -> Search:
+    histograms, shape, jobs = problem.histograms, problem.shape, problem.jobs
+    search = Search(shape, problem.solver, jobs, problem.memory // 2, {"bounds": []}, shown, problem.p)
+    vectors = energy_vectors(histograms, problem.cost, problem.unmatched, seed, jobs)
+    candidates = stated_recall.Candidates(vectors, shape, jobs)
+    search.made["recall"] = stated_recall.search_with_recall(search, candidates, held_out, best, recall)
+    return search
 
 
 def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any, shown: Progress) -> tuple[Search, Offer]:

@@ -168,14 +168,41 @@ def test_the_number_of_threads_changes_no_bit():
 # ------------------------------------------------------------------------------------------- batches
 
 
-def test_a_large_pool_is_learned_in_mini_batches(D, monkeypatch):
-    full = learned(D, 15).space_.anchors
+@pytest.mark.parametrize("telling", [10, 10**6])
+def test_a_large_pool_is_learned_from_a_sample(D, monkeypatch, telling):
+    full = learned(D, 15)
     monkeypatch.setattr(kmeans, "LARGE_POOL", 100)
-    monkeypatch.setattr(kmeans, "AUTO_BATCH", 64)
+    monkeypatch.setattr(kmeans, "TELLING_POINTS", telling)
+    monkeypatch.setattr(kmeans, "SAMPLED_POINTS", 40)
+    monkeypatch.setattr(kmeans, "POINTS_PER_ANCHOR", 10)
     by_default = learned(D, 15)
-    np.testing.assert_array_equal(by_default.space_.anchors, learned(D, 15, batch_size=64).space_.anchors)
-    assert not np.array_equal(by_default.space_.anchors, full)
-    np.testing.assert_array_equal(learned(D, 15, batch_size=None).space_.anchors, full)
+    if telling == 10:
+        np.testing.assert_array_equal(by_default.space_.anchors, learned(D, 15, max_points=150).space_.anchors)
+    assert by_default.inertia_ == pytest.approx(full.inertia_, rel=0.5)
+    assert not np.array_equal(by_default.space_.anchors, full.space_.anchors)
+    np.testing.assert_array_equal(learned(D, 15, batch_size=None).space_.anchors, full.space_.anchors)
+
+
+def test_a_large_pool_of_few_distinct_points_keeps_all_of_them(monkeypatch):
+    monkeypatch.setattr(kmeans, "LARGE_POOL", 100)
+    monkeypatch.setattr(kmeans, "SAMPLED_POINTS", 20)
+    monkeypatch.setattr(kmeans, "POINTS_PER_ANCHOR", 1)
+    monkeypatch.setattr(kmeans, "TELLING_POINTS", 60)
+    rare = np.repeat(np.arange(6.0), [400, 300, 100, 5, 1, 1])[:, None]
+    E = asot.Distributions.from_list([rare, rare[::2]])
+    assert sorted(learned(E, 6).space_.anchors[:, 0]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_anchors_from_a_sample_lose_as_little_as_stated(monkeypatch):
+    rng = np.random.default_rng(0)
+    E = asot.Distributions.from_list([rng.normal(rng.integers(0, 12, (4000, 1)), 0.2, (4000, 3)) for _ in range(3)])
+    full = learned(E, 12, n_init=3)
+    monkeypatch.setattr(kmeans, "LARGE_POOL", 10_000)
+    monkeypatch.setattr(kmeans, "SAMPLED_POINTS", 3000)
+    monkeypatch.setattr(kmeans, "POINTS_PER_ANCHOR", 250)
+    sampled = learned(E, 12, n_init=3)
+    _, distance = sampled.space_.assign(E.points)
+    assert 1.0 <= (distance**2).mean() / full.inertia_ < 1.0 + 4 * 12 / 3000
 
 
 def test_batches_of_distributions_are_learned_one_by_one():

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import asot
 from asot.datasets import load_digits
-from asot.learn import kernel_estimator, recall
+from asot.learn import kernel_estimator, recent
 
 
 @parametrize_with_checks([asot.WassersteinKernel()])
@@ -30,7 +30,7 @@ def test_it_is_the_kernel_of_the_distances():
 
 
 def test_a_search_over_gamma_solves_every_fold_once(monkeypatch):
-    recall.forget()
+    recent.forget()
     solved = []
 
     def counting(D, E=None, **options):
@@ -44,4 +44,4 @@ def test_a_search_over_gamma_solves_every_fold_once(monkeypatch):
     search = GridSearchCV(model, grid, cv=3, refit=False).fit(digits, labels)
     assert len(solved) == 6  # three folds, each within the training part and from the test part to it
     assert search.best_score_ > 0.5
-    recall.forget()
+    recent.forget()

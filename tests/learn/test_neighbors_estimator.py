@@ -87,9 +87,9 @@ def test_wrong_use_is_refused_with_a_reason(call, error, message):
 
 
 def test_a_search_over_the_number_of_neighbors_does_not_solve_anew(monkeypatch):
-    from asot.learn import neighbors_estimator, recall
+    from asot.learn import neighbors_estimator, recent
 
-    recall.forget()
+    recent.forget()
     searched = []
 
     def counting(Q, D, n_neighbors, **options):
@@ -103,18 +103,18 @@ def test_a_search_over_the_number_of_neighbors_does_not_solve_anew(monkeypatch):
     GridSearchCV(model, grid, cv=2, refit=False).fit(digits, labels)
     assert len(searched) == 4  # two folds, each within the training part and from the test part
     searched.clear()
-    recall.forget()
+    recent.forget()
     grid = {"wassersteinneighbors__n_neighbors": [1, 2, 3, 4, 5, 6]}
     model = make_pipeline(asot.WassersteinNeighbors(), KNeighborsClassifier(1, metric="precomputed"))
     GridSearchCV(model, grid, cv=2, refit=False).fit(digits, labels)
     assert len(searched) <= 12
-    recall.forget()
+    recent.forget()
 
 
 def test_what_is_recalled_is_what_would_be_found():
-    from asot.learn import recall
+    from asot.learn import recent
 
-    recall.forget()
+    recent.forget()
     D, Q = clouds(30), clouds(9, seed=4)
     model = asot.WassersteinNeighbors(6).fit(D)
     for count in (6, 2, 7, 9, 14):
@@ -124,17 +124,17 @@ def test_what_is_recalled_is_what_would_be_found():
         assert np.array_equal(found[1], expected.indices)
     other = asot.WassersteinNeighbors(6, metric="cityblock").fit(D)
     assert not np.array_equal(other.kneighbors(Q)[0], model.kneighbors(Q)[0])
-    recall.forget()
+    recent.forget()
 
 
 def test_the_oldest_is_forgotten_first(monkeypatch):
-    from asot.learn import recall
+    from asot.learn import recent
 
-    recall.forget()
-    monkeypatch.setattr(recall, "MOST_BYTES", 100)
+    recent.forget()
+    monkeypatch.setattr(recent, "MOST_BYTES", 100)
     for i in range(4):
-        recall.remember(bytes([i]), i, 40)
-    assert [recall.recalled(bytes([i])) for i in range(4)] == [None, None, 2, 3]
-    recall.remember(b"large", "large", 101)
-    assert recall.recalled(b"large") is None
-    recall.forget()
+        recent.remember(bytes([i]), i, 40)
+    assert [recent.recalled(bytes([i])) for i in range(4)] == [None, None, 2, 3]
+    recent.remember(b"large", "large", 101)
+    assert recent.recalled(b"large") is None
+    recent.forget()

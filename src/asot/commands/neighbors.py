@@ -26,6 +26,10 @@ SUFFIXES = (".csv", ".npz")
 @options.order
 @options.metric
 @options.unmatched
+@click.option(
+    "--recall", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Find this share of the neighbors, such as 0.98, with fewer solves. By default, all of them.",
+)  # fmt: skip
 @options.n_jobs
 @options.memory
 def neighbors(
@@ -38,6 +42,7 @@ def neighbors(
     p: float,
     metric: str,
     unmatched: float | str | None,
+    recall: float | None,
     n_jobs: int,
     memory: str | None,
 ) -> None:
@@ -56,8 +61,9 @@ def neighbors(
         options.check_target(output, collection, other)
     first, second = options.load_both(collection, other)
     found = asot.kneighbors(
-        first, second, n_neighbors, p=p, metric=metric, unmatched=unmatched, n_jobs=n_jobs, memory=memory, sink=sink
-    )
+        first, second, n_neighbors, p=p, metric=metric, unmatched=unmatched, recall=recall, n_jobs=n_jobs,
+        memory=memory, sink=sink,
+    )  # fmt: skip
     if output is None:
         click.echo(repr(found))
     else:
@@ -83,4 +89,7 @@ def _write(output: str, found: Any, first: Any, second: Any) -> None:
             text.detach()
     n_pairs = len(first) * (len(first) - 1) // 2 if second is None else len(first) * len(there)
     solved = f"{found.n_exact:,} of {n_pairs:,} pairs solved"
+    if "recall" in found.info:
+        low, high = found.info["recall"]["interval"]
+        solved += f"; recall {found.info['recall']['measured']:.3f} ({low:.3f} to {high:.3f})"
     click.echo(f"{output}: {found.indices.shape[1]} nearest of {len(first):,} distributions; {solved}")

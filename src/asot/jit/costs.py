@@ -122,16 +122,8 @@ def _on_globe(points: FloatArray, metric: str) -> NDArray[np.float64]:
 
 def cost_table(cost: GroundCost) -> NDArray[np.float64]:
     """The costs between all points (V, V), for few points."""
-    if cost.has_table:
-        return cost.scale * cost.table
-    x = cost.ground.points
-    width, stride = (x.shape[1] + 3) & ~3, (len(x) + 15) & ~15
-    rows, columns = np.zeros((len(x) + 1, width)), np.zeros((width, stride))
-    rows[: len(x), : x.shape[1]] = x
-    columns[: x.shape[1], : len(x)] = x.T
-    out = np.empty((len(x) + 1) * stride)
-    _fill_all(cost.ground.code, cost.ground.order, rows.reshape(-1), columns.reshape(-1), len(x), stride, width, out)
-    plain = out[: len(x) * stride].reshape(len(x), stride)[:, : len(x)]
+    every = np.arange(len(cost.ground.points))
+    plain = plain_distances(cost, every, every)
     if cost.transform == SQUARE:
         plain = plain**2
     elif cost.transform == HALF_SQUARE:
@@ -139,6 +131,24 @@ def cost_table(cost: GroundCost) -> NDArray[np.float64]:
     elif cost.transform == ARC:
         plain = 2.0 * np.arcsin(np.minimum(1.0, 0.5 * plain))
     return np.asarray(cost.scale * plain)
+
+
+def plain_distances(cost: GroundCost, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Distances (R, C) between some of the points, in the unit of the kernel or table.
+
+    Costs that are functions of a Euclidean distance are not applied.
+    """
+    if cost.has_table:
+        return cost.table[np.ix_(rows, columns)]
+    points = cost.ground.points
+    d = points.shape[1]
+    width, stride = (d + 3) & ~3, (len(columns) + 15) & ~15
+    x, y = np.zeros((len(rows) + 1, width)), np.zeros((width, stride))
+    x[: len(rows), :d] = points[rows]
+    y[:d, : len(columns)] = points[columns].T
+    out = np.empty((len(rows) + 1) * stride)
+    _fill_all(cost.ground.code, cost.ground.order, x.reshape(-1), y.reshape(-1), len(rows), stride, width, out)
+    return np.asarray(out[: len(rows) * stride].reshape(len(rows), stride)[:, : len(columns)])
 
 
 @compiled

@@ -1,6 +1,6 @@
 """Distances and kernel as a scikit-learn transformer, so that γ can be grid-searched: `asot.WassersteinKernel`.
 
-The distances do not depend on γ. They are cached by the content of the collections (`asot.learn.recall`), so a search
+The distances do not depend on γ. They are cached by the content of the collections (`asot.learn.recent`), so a search
 over γ solves the pairs of every fold once.
 """
 
@@ -17,7 +17,7 @@ from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
 from asot.distances import pairwise_exact
 from asot.learn.kernel import Kernel, kernel
-from asot.learn.recall import key_of, recalled, remember
+from asot.learn.recent import key_of, recalled, remember
 from asot.run.progress import ProgressLike
 from asot.run.sinks import Dense
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
-from asot.learn.recall import key_of, recalled, remember
+from asot.learn.recent import key_of, recalled, remember
 from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
 from asot.run.progress import ProgressLike
 from asot.run.result import Neighbors
@@ -34,6 +34,9 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     space, p, metric, metric_params, unmatched, bounds, device, n_jobs, memory, progress, random_state
         As in `asot.kneighbors`; prices of single points (an array as `unmatched`) only work for searches within the
         fitted collection.
+    recall : float, optional
+        As in `asot.kneighbors`: the share of the neighbors to find. Neighbors within a radius are always certain, so
+        `radius_neighbors_graph` refuses it.
 
     Attributes
     ----------
@@ -69,6 +72,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         memory: int | str | None = None,
         progress: ProgressLike = None,
         random_state: Any = None,
+        recall: float | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.radius = radius
@@ -83,6 +87,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         self.memory = memory
         self.progress = progress
         self.random_state = random_state
+        self.recall = recall
 
     def fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
         """Remember a collection; ``y`` is not used."""
@@ -104,6 +109,8 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
 
     def radius_neighbors_graph(self, X: Any = None, radius: float | None = None, mode: str = "connectivity") -> Any:
         """Sparse graph (N, M) of all fitted distributions within a distance of every query."""
+        if self.recall is not None:
+            raise ValueError("neighbors within a radius are certain; leave out recall=")
         found: RadiusNeighbors = radius_neighbors(
             *self._sides(X), self.radius if radius is None else radius, **self._options()
         )
@@ -125,6 +132,8 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         """
         queries, collection = self._sides(X)
         count = as_positive_int(n_neighbors, "n_neighbors")
+        if self.recall is not None:  # what was measured holds for this number of neighbors
+            return kneighbors(queries, collection, count, **self._options(), recall=self.recall)
         key = key_of("neighbors", queries, collection, self.p, self.metric, self.metric_params, self.unmatched)
         found: Neighbors | None = recalled(key)
         if found is None or found.indices.shape[1] < count:

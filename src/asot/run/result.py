@@ -255,7 +255,8 @@ class Neighbors:
         n, k = self.indices.shape
         solved = "" if self.n_exact is None else f"; {self.n_exact:,} pairs solved"
         spread = f", {self.distances.min():.4g} to {self.distances.max():.4g}" if self.distances.size else ""
-        return f"Neighbors: the {k:,} nearest of each of {n:,}{spread}{solved}"
+        recall = f"; recall {self.info['recall']['measured']:.3f}" if "recall" in self.info else ""
+        return f"Neighbors: the {k:,} nearest of each of {n:,}{spread}{solved}{recall}"
 
     def graph(self, n_columns: int | None = None) -> Any:
         """The distances as scipy.sparse.csr_matrix (N, M), as scikit-learn's ``metric="precomputed"`` reads it.

@@ -1,0 +1,192 @@
+"""`kneighbors(recall=...)`: a stated share of the neighbors, with exact distances and a measurement that is true."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import asot
+from asot.bounds.search.cascade import Shape
+from asot.bounds.search.stated_recall import Candidates, _measured, _smallest, choose_held_out
+from asot.cli import cli
+
+
+def mixtures(n, dim, seed=0):
+    """Clouds from a few shared clusters, in so many dimensions that bounds rule out little."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(8, dim))
+    arrays = []
+    for _ in range(n):
+        own = rng.choice(8, rng.integers(4, 9), p=rng.dirichlet(np.full(8, 0.4)))
+        arrays.append(centers[own] + 0.4 * rng.normal(size=(len(own), dim)))
+    return asot.Distributions.from_list(arrays)
+
+
+def share_found(found, truth):
+    return np.mean([np.isin(own, true).mean() for own, true in zip(truth.indices, found.indices, strict=True)])
+
+
+@pytest.mark.parametrize(
+    "distance",
+    [
+        {},
+        {"metric": "cityblock"},
+        {"metric": "canberra"},
+        {"metric": "cosine"},
+        {"metric": "braycurtis"},
+        {"p": 2},
+        {"metric": "sqeuclidean"},
+        {"unmatched": 8.0},
+    ],
+)
+def test_the_stated_share_is_found_under_every_distance(distance):
+    D = mixtures(150, 12)
+    if distance.get("metric") in ("canberra", "braycurtis"):
+        D = asot.Distributions(np.abs(D.points) + 0.1, D.offsets, D.masses)
+    truth = asot.kneighbors(D, 6, **distance)
+    found = asot.kneighbors(D, 6, recall=0.9, **distance)
+    record = found.info["recall"]
+    assert share_found(found, truth) > 0.85
+    assert record["asked"] == 0.9 <= record["measured"] <= 1.0
+    assert record["interval"][0] < record["measured"]
+    assert found.n_exact < 0.7 * found.info["n_pairs"]
+    assert found.info["n_exact"] == found.n_exact
+
+
+def test_distances_are_exact_and_neighbors_ascend():
+    D = mixtures(120, 10)
+    found = asot.kneighbors(D, 5, recall=0.8)
+    matrix = asot.pairwise_exact(D, progress=False).matrix()
+    assert np.array_equal(found.distances, np.take_along_axis(matrix, found.indices, axis=1))
+    assert (np.diff(found.distances, axis=1) >= 0).all()
+    assert not (found.indices == np.arange(120)[:, None]).any()
+    assert all(len(set(row)) == 5 for row in found.indices.tolist())
+
+
+def test_neighbors_in_another_collection():
+    both = mixtures(210, 10)
+    Q, D = both[:60], both[60:]
+    truth, found = asot.kneighbors(Q, D, 5), asot.kneighbors(Q, D, 5, recall=0.9)
+    assert share_found(found, truth) > 0.85
+    assert found.n_exact < 60 * 150
+    matrix = asot.pairwise_exact(Q, D, progress=False).matrix()
+    assert np.array_equal(found.distances, np.take_along_axis(matrix, found.indices, axis=1))
+
+
+def test_the_measured_interval_holds_the_true_share():
+    D = mixtures(200, 15, seed=3)
+    truth = asot.kneighbors(D, 5)
+    inside = []
+    for seed in range(10):
+        found = asot.kneighbors(D, 5, recall=0.9, random_state=seed)
+        low, high = found.info["recall"]["interval"]
+        inside.append(low <= share_found(found, truth) <= high)
+    assert sum(inside) >= 8
+
+
+def test_the_answer_does_not_depend_on_threads_and_memory_and_repeats_for_a_seed():
+    D = mixtures(120, 10)
+    once = asot.kneighbors(D, 5, recall=0.85, random_state=1, n_jobs=1)
+    for more in ({"n_jobs": 3}, {"n_jobs": 2, "memory": "20M"}):
+        again = asot.kneighbors(D, 5, recall=0.85, random_state=1, **more)
+        assert np.array_equal(once.indices, again.indices)
+        assert np.array_equal(once.distances, again.distances)
+        assert once.info["recall"] == again.info["recall"]
+        assert once.n_exact == again.n_exact
+
+
+@pytest.mark.parametrize("options", [{"n_neighbors": 3}, {"n_neighbors": 8}])
+def test_where_nothing_can_be_measured_all_neighbors_are_found(options):
+    D = mixtures(20, 10) if options["n_neighbors"] == 3 else mixtures(60, 10)
+    found, truth = asot.kneighbors(D, recall=0.95, **options), asot.kneighbors(D, **options)
+    assert np.array_equal(found.indices, truth.indices)
+    assert found.info["recall"]["measured"] == 1.0
+    assert found.info["recall"]["interval"] == (1.0, 1.0)
+
+
+def test_candidates_that_tell_nothing_end_in_brute_force():
+    """Equal means of all distances: the vectors are no help, and the measurement says so."""
+    D = mixtures(1, 4)[np.zeros(80, dtype=int)]  # all equal: ties everywhere
+    found = asot.kneighbors(D, 3, recall=0.9)
+    assert np.array_equal(found.indices, asot.kneighbors(D, 3).indices)
+    rng = np.random.default_rng(0)
+    shape = Shape(90, 90, 0, True)
+    D = mixtures(90, 10)
+    from asot.bounds.search import stated_recall
+    from asot.bounds.search.sweep import Best, Search
+    from asot.exact.solvers import cpu_solver
+    from asot.run.progress import Progress
+
+    solver = cpu_solver(D, 1, "euclidean", None, None, 0, 2**28)
+    best = Best(90, 4, True)
+    search = Search(shape, solver, 1, 2**28, {}, Progress(False, 0, ""))
+    nonsense = Candidates(np.rint(1000 * rng.normal(size=(90, 5))), shape, 1)
+    held_out = choose_held_out(shape, 4, 0.9, 0)
+    record = stated_recall.search_with_recall(search, nonsense, held_out, best, 0.9)
+    assert record["measured"] == 1.0
+    assert np.array_equal(best.indices, asot.kneighbors(D, 4).indices)
+    assert search.n_exact == shape.n_pairs
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_scale_of_the_points_does_not_matter(scale):
+    D = mixtures(100, 10)
+    scaled = asot.Distributions(D.points * scale, D.offsets, D.masses)
+    found = asot.kneighbors(scaled, 4, recall=0.9)
+    assert share_found(found, asot.kneighbors(scaled, 4)) > 0.85
+
+
+def test_ranks_and_lists_agree_with_sorting_and_ties_go_by_index():
+    rng = np.random.default_rng(0)
+    vectors = rng.integers(-2, 3, size=(50, 2)).astype(float)
+    gaps = ((vectors[:, None] - vectors) ** 2).sum(axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    order = np.lexsort((np.broadcast_to(np.arange(50), gaps.shape), gaps), axis=1)
+    candidates = Candidates(vectors, Shape(50, 50, 0, True), 2)
+    assert np.array_equal(np.sort(order[:, :7], axis=1), candidates.nearest(0, 50, 7))
+    rows, columns = np.nonzero(~np.eye(50, dtype=bool))
+    place = np.argsort(order, axis=1)
+    assert np.array_equal(candidates.ranks(rows, columns), place[rows, columns])
+    assert np.array_equal(_smallest(np.zeros((2, 9)), 3), [[0, 1, 2]] * 2)
+
+
+def test_the_interval_is_wilsons_and_wider_where_rows_differ():
+    even = _measured(np.full(20, 9), 10)
+    assert even["measured"] == pytest.approx(0.9)
+    assert even["interval"] == pytest.approx((0.8506, 0.9344), abs=1e-3)
+    uneven = _measured(np.array([0, 0] + [10] * 18), 10)
+    assert uneven["interval"][1] - uneven["interval"][0] > even["interval"][1] - even["interval"][0]
+    assert _measured(np.full(12, 5), 5)["interval"][0] < 0.95
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"recall": 1.0}, "recall is the share of the neighbors to find, a number between 0 and 1; found 1.0"),
+        ({"recall": 0}, "between 0 and 1; found 0"),
+        ({"recall": True}, "found True"),
+        ({"recall": "98%"}, "found '98%'"),
+        ({"recall": 0.9, "bounds": "relaxed"}, "leave out bounds= and space=, or recall="),
+        ({"recall": 0.9, "space": asot.KMeansAnchors(3)}, "leave out bounds= and space=, or recall="),
+        ({"recall": 0.9, "sink": asot.sinks.Store("never-made.zarr")}, "a store keeps certain neighbors"),
+        ({"recall": 0.9, "device": "cuda"}, "recall= runs on CPUs"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options, words):
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        asot.kneighbors(mixtures(60, 5), 2, **options)
+
+
+def test_the_estimator_and_the_command_line_take_it(tmp_path):
+    D = mixtures(120, 10)
+    expected = asot.kneighbors(D, 5, recall=0.9)
+    model = asot.WassersteinNeighbors(5, recall=0.9).fit(D)
+    assert np.array_equal(model.kneighbors(return_distance=False), expected.indices)
+    with pytest.raises(ValueError, match="within a radius are certain"):
+        model.radius_neighbors_graph()
+    D.save(tmp_path / "d.npz")
+    arguments = ["neighbors", str(tmp_path / "d.npz"), "-o", str(tmp_path / "n.npz"), "--recall", "0.9"]
+    outcome = CliRunner().invoke(cli, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert "pairs solved; recall 0.9" in outcome.output
+    assert np.array_equal(np.load(tmp_path / "n.npz")["indices"], expected.indices)
+    assert "; recall 0.9" in repr(expected)
