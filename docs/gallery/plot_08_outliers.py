@@ -11,7 +11,7 @@ import numpy as np
 
 import asot
 
-digits, labels, images = asot.datasets.load_digits(600)
+digits, labels, about = asot.datasets.load_digits(600)
 found = asot.kneighbors(digits, n_neighbors=10, n_jobs=-1)
 score = found.distances[:, -1]
 order = np.argsort(score)
@@ -22,5 +22,5 @@ print(f"{found.n_exact:,} of {600 * 599 // 2:,} pairs were solved")
 
 fig, axes = plt.subplots(2, 8, figsize=(8, 2.4), layout="constrained")
 for ax, i in zip(axes.ravel(), [*order[:8], *order[-8:]], strict=True):
-    ax.imshow(images[i], cmap="gray_r")
+    ax.imshow(about["images"][i], cmap="gray_r")
     ax.set_axis_off()

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 import asot
 
-digits, labels, images = asot.datasets.load_digits(300)
+digits, labels, about = asot.datasets.load_digits(300)
 model = asot.WassersteinKMeans(10, random_state=0).fit(digits)
 
 # %%
@@ -18,5 +18,5 @@ model = asot.WassersteinKMeans(10, random_state=0).fit(digits)
 
 fig, axes = plt.subplots(1, 10, figsize=(10, 1.4), layout="constrained")
 for ax, i in zip(axes, model.medoid_indices_, strict=True):
-    ax.imshow(images[i], cmap="gray_r")
+    ax.imshow(about["images"][i], cmap="gray_r")
     ax.set_axis_off()

@@ -99,7 +99,8 @@ def run_demo(
     """
     import asot
 
-    digits, labels, images = load_digits(n)
+    digits, labels, about = load_digits(n)
+    assert labels is not None
     if len(digits) < 3:
         raise ValueError(f"the demo needs at least 3 digits; found n={n}")
     checked = _random_pairs(len(digits), as_positive_int(n_checked, "n_checked"), random_state)
@@ -117,7 +118,7 @@ def run_demo(
     return Demo(
         digits=digits,
         labels=labels,
-        images=images,
+        images=about["images"],
         distances=distances,
         aim=str(error),
         n_jobs=as_n_jobs(n_jobs),

@@ -147,7 +147,7 @@ def kneighbors(
             "Found", _into_store(sink, problem, K, metric, metric_params, (space, bounds, random_state), progress)
         )
     best = Best(shape.n_rows, K, shape.within)
-    shown = Progress(progress, shape.n_pairs, "pairs")
+    shown = Progress(progress, shape.n_pairs, "nearest neighbors")
     try:
         if choice.gpus:
             info = _search_on_gpus(problem, best, choice, shown, started)
@@ -247,7 +247,7 @@ def radius_neighbors(
     shape = problem.shape
     found = Edges(float(radius), shape.n_rows, shape.within)
     choice = _choose(device, problem, bounds, space)
-    shown = Progress(progress, shape.n_pairs, "pairs")
+    shown = Progress(progress, shape.n_pairs, "neighbors within the radius")
     try:
         if choice.gpus:
             info = _search_on_gpus(problem, found, choice, shown, started)

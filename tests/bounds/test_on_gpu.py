@@ -17,8 +17,8 @@ from asot.bounds.pair_features import PairFeatures, View, coordinates_of, untie
 from asot.bounds.refined_solver import Estimates
 from asot.exact.shared_cost import ExactSharedCost
 from asot.run.attempts import learn_space
-from asot.run.gpu_transfer import OPEN
 from asot.run.pairs import make_pairs
+from asot.run.solver import OPEN
 from tests.simt import host, numpy_as_cupy
 
 pytestmark = host.needs_compiler

@@ -7,7 +7,8 @@ from asot.datasets import load_digits
 
 
 def test_every_digit_is_the_bag_of_its_inked_pixels():
-    digits, labels, images = load_digits(50)
+    digits, labels, about = load_digits(50)
+    images = about["images"]
     assert len(digits) == len(labels) == len(images) == 50
     for i in (0, 17, 49):
         points, masses = digits[i]

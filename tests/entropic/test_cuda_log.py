@@ -12,11 +12,11 @@ from scipy.spatial.distance import cdist
 from asot import Status
 from asot.entropic import cpu as sinkhorn_cpu
 from asot.entropic.cpu import SinkhornSharedCost
-from asot.entropic.cuda_log import OPEN, LogSinkhornCuda, geometry
+from asot.entropic.cuda_log import LogSinkhornCuda, geometry
 from asot.entropic.options import SinkhornOptions
 from asot.jit import cuda as module
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
-from asot.run.solver import DeviceSolution
+from asot.run.solver import OPEN, DeviceSolution
 from tests.oracles import entropic_values, sinkhorn_sweeps
 from tests.simt import host, numpy_as_cupy
 from tests.strategies import METRICS, histograms_of_every_kind, metric_cost

@@ -25,7 +25,7 @@ from triton.runtime import interpreter  # noqa: E402
 from asot.entropic import shared_kernel  # noqa: E402
 from asot.entropic import triton_kernel as sinkhorn_triton_kernel  # noqa: E402
 from asot.entropic.cpu import SinkhornSharedCost  # noqa: E402
-from asot.entropic.options import OPEN, SinkhornOptions  # noqa: E402
+from asot.entropic.options import SinkhornOptions  # noqa: E402
 from asot.entropic.triton_fused import (  # noqa: E402
     Chip,
     SinkhornTriton,
@@ -38,6 +38,7 @@ from asot.entropic.triton_fused import (  # noqa: E402
 )
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs  # noqa: E402
 from asot.run.result import Status  # noqa: E402
+from asot.run.solver import OPEN  # noqa: E402
 
 if not isinstance(sinkhorn_triton_kernel.resident_kernel, interpreter.InterpretedFunction):
     pytest.skip("Triton was imported before its interpreter was chosen", allow_module_level=True)

@@ -45,12 +45,6 @@ def test_an_error_of_a_loop_comes_out():
         in_threads(fail, range(3), 2)
 
 
-def test_a_loop_tells_its_progress():
-    calls = []
-    in_threads(lambda item, stop: None, range(4), 2, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-
 # ------------------------------------------------------------------------------- loops before the first pair
 
 

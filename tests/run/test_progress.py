@@ -31,7 +31,7 @@ def test_true_shows_a_bar(capsys):
     solve(True)
     shown = capsys.readouterr()
     assert "435" in shown.err
-    assert "pairs" in shown.err
+    assert "pair/s" in shown.err
     assert shown.out == ""
 
 
@@ -48,6 +48,18 @@ def test_on_a_terminal_a_quick_job_shows_nothing(capsys, monkeypatch):
     assert capsys.readouterr().err.strip() == ""
 
 
+@pytest.mark.parametrize(("n", "stage", "unit"), [(None, "exact distances", "pair"), (3, "nearest neighbors", "row")])
+def test_a_store_names_its_stage_and_what_it_counts(tmp_path, capsys, n, stage, unit):
+    pytest.importorskip("zarr")
+    D = asot.Distributions.from_list(list(np.random.default_rng(0).normal(size=(25, 6, 2))))
+    sink = asot.sinks.Store(tmp_path / "run.zarr")
+    if n is None:
+        asot.pairwise_exact(D, sink=sink, progress=True)
+    else:
+        asot.kneighbors(D, n, sink=sink, progress=True)
+    assert re.search(rf"{stage} \(stored\): 100%.*{unit}/s", capsys.readouterr().err)
+
+
 def test_every_stage_has_its_name_and_the_time_left(capsys):
     rng = np.random.default_rng(0)
     D = asot.Distributions.from_list([rng.normal(size=(6, 2)) for _ in range(25)])
@@ -60,7 +72,9 @@ def test_every_stage_has_its_name_and_the_time_left(capsys):
             lambda: asot.pairwise(D, progress=True, n_anchors=4, estimate="calibrated"),
             ["measuring", "exact distances", "estimates"],
         ),
-        (lambda: asot.WassersteinKMeans(2, n_anchors=4, progress=True).fit(D), ["pairs", "starts"]),
+        (lambda: asot.WassersteinKMeans(2, n_anchors=4, progress=True).fit(D), ["distances", "starts"]),
+        (lambda: asot.kneighbors(D, 3, progress=True), ["nearest neighbors"]),
+        (lambda: asot.radius_neighbors(D, progress=True), ["neighbors within the radius"]),
     ):
         call()
         bars = capsys.readouterr().err.replace("\r", "\n").splitlines()

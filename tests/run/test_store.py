@@ -181,6 +181,17 @@ def test_ctrl_c_leaves_whole_blocks_and_the_next_call_goes_on(path, matrix):
     np.testing.assert_array_equal(np.asarray(asot.emd_many(A, cost=COST, sink=Store(path))), matrix)
 
 
+def test_the_parts_bars_together_count_every_pair_once(path):
+    totals = []
+    for number in (1, 2, 3):
+        seen = []
+        sink = Store(path, part=(number, 3))
+        asot.emd_many(A, cost=COST, sink=sink, progress=lambda done, total, seen=seen: seen.append((done, total)))
+        assert seen[-1][0] == seen[-1][1]
+        totals.append(seen[-1][1])
+    assert sum(totals) == len(A) * (len(A) - 1) // 2
+
+
 def test_parts_in_any_order_and_twice_make_the_whole(path, matrix):
     for number in (3, 1, 3, 4, 2):
         stored = asot.emd_many(A, cost=COST, sink=Store(path, part=(number, 4)))

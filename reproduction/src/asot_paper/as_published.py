@@ -2,8 +2,8 @@
 
 Its text describes features of four rounds of aggregation and errors of distances. Its public code gives every node five
 copies of its one-hot label, leaves row and column 0 of most matrices empty, and averages over whole matrices with their
-diagonals. Its k-means sees every point once. None of that is what a user wants, but only so the published digits can be
-checked; so it is all here, under this name, and nowhere else.
+diagonals. Its k-means sees every point once. None of that is what a user wants, but the published numbers can only be
+checked this way; so it is all here, under this name, and nowhere else.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ COPIES = 5
 """How often a node's one-hot label is repeated in its features."""
 
 ONE_HOT_COLUMNS = {"BZR": 53, "COX2": 35}
-"""Columns of the one-hot labels, where there are more than labels: the public code has a column for every number from
-the least label to the greatest, used or not. The numbers of the other sets have no gaps."""
+"""Columns of the one-hot labels, if there are more than labels: the public code has a column for every number from the
+smallest label to the largest, used or not. The numbers of the other sets have no gaps."""
 
 DISTRIBUTIONS_PER_BATCH = 500
-"""Graphs of a batch while anchors are learned, in order: by the paper's text; its public code has an option for it."""
+"""Graphs of a batch while anchors are learned, in order, according to the paper's text; an option of its public
+code."""
 
 POINTS_PER_STEP = 2048
 """Points of one step of its k-means."""
@@ -68,9 +69,9 @@ def five_copies(D: Distributions, columns: int | None = None) -> Distributions:
 def merged(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Every distribution as a histogram over the distinct points of the collection: (N, V) and the points (V, d).
 
-    Neither W_1 nor the entropic cost knows whether equal points are merged, and nor does Sinkhorn's iteration: the
-    scalings of merged points are the sums of theirs, iteration by iteration. It makes eOT on a set of labeled graphs a
-    problem of as many points as there are labels. The histograms are dense, so use it where V is small.
+    Merging equal points changes neither W_1 nor the entropic cost, nor Sinkhorn's iteration: the scaling of a merged
+    point is the sum of the original ones, iteration by iteration. It turns eOT on a set of labeled graphs into a
+    problem with as many points as there are labels. The histograms are dense, so use it where V is small.
 
     >>> import asot
     >>> histograms, points = merged(asot.Distributions.from_list([[[1, 0], [0, 1], [1, 0]], [[0, 1]]]))
@@ -93,7 +94,7 @@ def merged(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def full_matrix(values: ArrayLike, diagonal: ArrayLike | None = None, *, row_zero: bool = False) -> NDArray[np.float64]:
     """The symmetric matrix (N, N) of condensed values (N (N - 1) / 2,) and a diagonal (N,), zeros unless given.
 
-    ``row_zero=True`` leaves row and column 0 empty, as the loops of the public code do that begin at the second graph.
+    ``row_zero=True`` leaves row and column 0 empty, like the loops of the public code that begin at the second graph.
 
     >>> full_matrix([1.0, 2.0, 3.0], row_zero=True)
     array([[0., 0., 0.],
@@ -119,7 +120,7 @@ def full_matrix_error(
 ) -> float:
     """The error as published: root mean square difference of two N × N matrices, diagonal included.
 
-    No matrix is made; the result is that of `full_matrix` on both sides.
+    No matrix is built; the result is the same as with `full_matrix` on both sides.
 
     Parameters
     ----------
@@ -190,13 +191,13 @@ def one_pass_kmeans(D: Distributions, k: int, seed: int) -> AnchorSpace:
 
     The points come in order, 500 distributions at a time, in blocks of 2048. The first block places the centers. Later
     ones move them, and each block may send centers with few points elsewhere; where k is far above the number of
-    distinct points, that is how rare points lose their center. Such points then share the nearest of the others, which
-    is the whole error of ASOT-k in the paper: with a center on every distinct point it would be 0.
+    distinct points, this is how rare points lose their center. Such points then share the nearest other center, which
+    is the entire error of ASOT-k in the paper: with a center on every distinct point it would be 0.
 
     Parameters
     ----------
     D : Distributions
-        Those to learn from. Masses are not looked at.
+        Those to learn from. Masses are ignored.
     k : int
         Number of centers; at most as many as there are points in the first block.
     seed : int

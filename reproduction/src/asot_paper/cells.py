@@ -1,4 +1,4 @@
-"""A cell: one piece of work that is done whole or not at all, and its key.
+"""A cell: one piece of work that is done completely or not at all, and its key.
 
 The key is made from everything that changes a cell's numbers and is known before it is run. So a results file can say
 which cells are finished, and a changed setting makes a new cell in place of a wrong old one.
@@ -44,7 +44,7 @@ class Cell:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that the key is made from, as the results file shows it."""
+        """Everything the key is made from, as the results file shows it."""
         size = {} if self.size is None else {"size": self.size}
         return {
             "kind": self.kind,
@@ -66,7 +66,7 @@ class Cell:
 
     @property
     def group(self) -> tuple[str, str, str, str]:
-        """Kind, condition, set and method: what a line of a listing stands for."""
+        """Kind, condition, set and method: one line of a listing."""
         return self.kind, self.condition, self.set, self.method
 
     def __str__(self) -> str:
@@ -103,9 +103,9 @@ def make_cell(
 
 
 def record_of(cell: Cell, hardware: Hardware, outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """What a results file keeps of a finished cell: its identity, numbers and all that produced them.
+    """What a results file keeps of a finished cell: its identity, its numbers and everything that produced them.
 
-    ``outcome`` may bring ``settings`` that were found while running, and the ``device`` that did the work.
+    ``outcome`` may contain ``settings`` that were found while running, and the ``device`` that did the work.
     """
     identity = cell.identity
     found = dict(outcome)

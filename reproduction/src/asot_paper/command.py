@@ -47,14 +47,15 @@ class Wanted:
         self._refuse_idle_options()
 
     def _refuse_idle_options(self) -> None:
-        """No option is taken and then has nothing to do."""
+        """No option is accepted and then ignored."""
         if "ZINC" not in self.sets and (self.options.get("zinc_graphs") or self.options.get("zinc_runs")):
             raise ValueError("--zinc-graphs and --zinc-runs are for ZINC, which is not among the sets; drop them")
         if PUBLISHED not in self.conditions and (not self.row_zero or self.options.get("epochs")):
             raise ValueError("--no-row-zero-rule and --epochs are for --condition published or both; drop them")
 
     def pick_sets(self, default: Sequence[str]) -> tuple[str, ...]:
-        """The sets asked for, or a figure's own that this scale has; a set that the quick scale leaves out is told."""
+        """The sets asked for, or a figure's own that this scale has; a set that the quick scale leaves out is an
+        error."""
         if self.options["sets"] is None:
             return tuple(name for name in default if name in self.scale.sets)
         chosen = pick(self.options["sets"], SETS, "set")
@@ -151,7 +152,7 @@ _OPTIONS = (
 
 
 def _with_options(*without: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options of all commands but those that have nothing to do in this one."""
+    """Add the options of all commands except those that this one does not use."""
     options = [option for option in _OPTIONS if option not in without]
     return lambda command: functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
 

@@ -23,7 +23,7 @@ Float = NDArray[np.float64]
 
 PUBLISHED_REG = 0.1
 DESCRIBED_SHARE = 0.1 / np.sqrt(10.0)
-"""ε as a share of the mean ground cost. As published, different labels are √10 apart, so this is the same relation."""
+"""ε as a share of the mean ground cost. As published, different labels are √10 apart, so this is the same ratio."""
 
 COST_PAIRS = 1000
 """Pairs of distributions that the mean ground cost is measured on."""

@@ -1,6 +1,6 @@
 """Figure 3: the error against the epoch, while a space is learned.
 
-The authors' models are looked at every few epochs: the error is that of the whole set, by the rule of the condition.
+The authors' models are evaluated every few epochs: the error is that of the whole set, by the rule of the condition.
 This library's learners keep a history of their own: the error on held-out pairs of the training folds.
 """
 
@@ -48,7 +48,7 @@ def plan(
 
 
 def run(workshop: Workshop, cell: Cell) -> dict[str, Any]:
-    """Learn, and tell the error on the way."""
+    """Learn, and record the error along the way."""
     problem = workshop.problem(cell)
     learner = str(cell.settings["learner"])
     watched = learner.endswith("as published")
@@ -72,7 +72,7 @@ def run(workshop: Workshop, cell: Cell) -> dict[str, Any]:
 
 
 class _Looks:
-    """Called after every epoch; looks at some of them, off the clock."""
+    """Called after every epoch; evaluates some of them, off the clock."""
 
     def __init__(self, workshop: Workshop, cell: Cell, problem: Problem) -> None:
         self._workshop, self._cell, self._problem = workshop, cell, problem

@@ -1,6 +1,7 @@
 """Figure 4: how error and time depend on the number of anchors.
 
-Spaces are learned on all that is evaluated: the graphs of MUTAG, or a subset of digits, another one in every run.
+Spaces are learned on everything that is evaluated: the graphs of MUTAG, or a subset of digits that differs from run to
+run.
 """
 
 from __future__ import annotations

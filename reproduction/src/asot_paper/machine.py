@@ -16,7 +16,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "POT")
 
 @functools.cache
 def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str | None]:
-    """Version of Python and of every package that takes part; None for one that is not installed."""
+    """Version of Python and of every package involved; None for one that is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version(), "asot": asot.__version__}
     for package in packages:
         try:

@@ -1,8 +1,8 @@
 """The methods of the tables: how each learns its space, if it has one, and how it gets its distances.
 
 Methods with an anchor space are a *learner* and a *solver*. The learner depends on the condition: as published, the
-authors' models; as described, this library's. Methods that share a learner share what it has learned. All others work
-on the original points.
+authors' models; as described, this library's. Methods with the same learner share its space. All others work on the
+original points.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from asot_paper.scale import ZINC_TRAINING, Scale
 Float = NDArray[np.float64]
 
 ALL_MOLECULES = "all molecules of the training split"
-"""What a cell says that it was learned on."""
+"""How a cell records what it was learned on."""
 
 WORTH_THREADS = 1000
 """Distinct points from which the authors' models are learned with more than one thread. With fewer, threads mostly wait
@@ -91,7 +91,7 @@ class Hardware:
     device: str = "cpu"
     jobs: int = -1
     alone: bool = True
-    """Whether nothing else runs beside it, so that times mean something."""
+    """Whether nothing else runs at the same time, so that times count."""
 
     @property
     def threads(self) -> int:
@@ -102,7 +102,7 @@ class Hardware:
 
 
 def learner_of(method: str, condition: str, name: str) -> str | None:
-    """The name of the learner behind a method on a set, which is what methods share a space by.
+    """The name of the learner behind a method on a set; methods with the same one share a space.
 
     The public code learns on graphs only. On digits, the paper's ASOT-ML and ASOT-DL are this library's in both
     conditions.
@@ -268,7 +268,7 @@ def _torch_threads(hardware: Hardware, D: Distributions, published: bool) -> con
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Distances of all pairs i < j, and what was noticed."""
+    """Distances of all pairs i < j, and what else was observed."""
 
     values: Float
     seconds: float
@@ -308,7 +308,7 @@ def diagonal(
     max_iter: int,
     hardware: Hardware,
 ) -> Float | None:
-    """What an entropic method gives for every distribution with itself (N,); None for all others."""
+    """What an entropic method gives for every distribution with itself (N,); None for other methods."""
     if not METHODS[method].entropic:
         return None
     own = np.repeat(np.arange(len(D)), 2).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""The names of conditions, sets and methods, in the order in which tables show them. Nothing heavy is loaded here."""
+"""The names of conditions, sets and methods, in the order in which tables show them. Nothing heavy is imported here."""
 
 from __future__ import annotations
 

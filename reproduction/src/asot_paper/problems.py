@@ -29,7 +29,7 @@ MNIST_SPLIT = "test"
 class Problem:
     """The data of a cell.
 
-    ``D`` is what distances are wanted of, ``train`` what anchors are learned from.
+    Distances are wanted within ``D``; anchors are learned from ``train``.
     """
 
     D: Distributions
@@ -47,13 +47,13 @@ class Problem:
 
 @dataclass
 class Problems:
-    """Loads sets when they are first needed and keeps the last of them; a set that cannot be loaded is asked for once.
+    """Loads sets when they are first needed and keeps the last few; a set that cannot be loaded is tried only once.
 
     Parameters
     ----------
     scale : Scale
     folder : str, optional
-        Where data lie; see `asot.datasets`.
+        Where the data are; see `asot.datasets`.
     download : bool
         Whether what is missing may be fetched.
     """
@@ -79,7 +79,7 @@ class Problems:
         return Problem(D, D if whole else D[training_fold(labels, fold, seed)])
 
     def _molecules(self, condition: str, count: int, fold: int, seed: int) -> Distributions:
-        """As many of ZINC's training split: the same for every fold and seed where that is all."""
+        """This many of ZINC's training split: the same for every fold and seed if that is all of it."""
         if count >= ZINC_TRAINING:
             load = lambda: load_molecules("train", condition, self.folder, self.download)  # noqa: E731
             return self._once(("ZINC training", condition), load)
@@ -111,7 +111,7 @@ def training_fold(labels: NDArray[np.int64], fold: int, seed: int) -> NDArray[np
 
 
 def fingerprint(D: Distributions) -> str:
-    """Equal for equal collections, different for others: what cached reference distances are filed under."""
+    """A key that is the same for equal collections only; cached reference distances are filed under it."""
     digest = hashlib.sha256()
     for array in (D.points, D.offsets, D.masses):
         digest.update(f"{array.dtype}{array.shape}".encode())

@@ -1,7 +1,7 @@
 """The paper's own numbers: Table 1 and Table 2, every cell, in ``published.csv`` beside this module.
 
 Columns are ``table``, ``set``, ``method`` and ``value``. ``table`` is "rmse" (Table 1), "seconds_training" or
-"seconds_distances" (Table 2). Nothing else in the package is a number of the paper. The paper gives no spread; it says
+"seconds_distances" (Table 2). No other number in the package is the paper's. The paper gives no spread; it says
 that standard deviations are "all less than 0.05".
 """
 

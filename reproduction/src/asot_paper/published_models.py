@@ -1,10 +1,10 @@
 """ASOT-DL and ASOT-ML as the paper's public code learns them, to compare with (docs/method.md §4, 5, 11).
 
 Our own learners start at k-means, standardize their inputs and normalize every code. These do not. Their anchors are
-random and lose their negative entries in a ReLU, their codes have the scale they happen to have, and Adam runs for a
-given number of epochs at one rate. What is different from the public code is only the speed: a loss over points, or
-over pairs of points, is the same loss over the *distinct* points, weighted by how often each occurs. Labeled graphs
-have a few dozen of them.
+random and lose their negative entries in a ReLU, their codes have whatever scale they happen to have, and Adam runs for
+a given number of epochs at one rate. Only the speed differs from the public code: a loss over points, or over pairs of
+points, is the same loss over the *distinct* points, weighted by how often each occurs. Labeled graphs have a few dozen
+of them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 LEARNING_RATE = 0.01
 MOST_POINTS_IN_PAIRS = 2048
-"""Distinct points of a batch of ASOT-ML, whose loss looks at all pairs of them. More are taken in several batches."""
+"""Distinct points of a batch of ASOT-ML, whose loss runs over all pairs of them. More are split into several
+batches."""
 
 _CHUNK = 65_536  # points encoded at a time
 
 WORTH_THREADS = 2000
-"""Distinct points of a batch from which several threads of torch, or a GPU nobody named, are of use."""
+"""Distinct points of a batch from which several threads of torch, or a GPU chosen by "auto", pay off."""
 
 OnEpoch = Callable[[int, "PublishedSpace", float], object]
 Batch = tuple["Tensor", "Tensor"]
@@ -98,15 +99,15 @@ class PublishedSpace(AnchorSpace):
         return np.add.reduceat(codes[index] * D.masses[:, None], D.offsets[:-1], axis=0)
 
     def assign(self, points: ArrayLike, *, device: str | None = None, n_jobs: int | None = None) -> NoReturn:
-        """Not there: a point of this space belongs to no single anchor."""
+        """Not available: a point of this space belongs to no single anchor."""
         raise ValueError(f"this space has no nearest anchors: {self.why_no_bounds}")
 
     def radii(self, D: Distributions, *, device: str | None = None) -> NoReturn:
-        """Not there: a radius needs nearest anchors."""
+        """Not available: a radius needs nearest anchors."""
         raise ValueError(f"this space has no radii: {self.why_no_bounds}")
 
     def save(self, path: Any) -> NoReturn:
-        """Not there: a space as published is learned again when it is wanted."""
+        """Not available: a space as published is learned again when it is needed."""
         raise ValueError("a space as published is for comparison and has no file format; save one of asot's learners")
 
 
@@ -135,12 +136,12 @@ def published_dictionary(
     epochs : int
         Passes over D, in order.
     seed : int
-        Of the random start. The public code has 1.
+        Seed of the random start. The public code uses 1.
     keep : {"last", "best"}
         Which epoch counts: the last, as where the public code runs one fold, or that of the least loss, as where it
         runs ten.
     per_batch : int
-        Distributions of a batch. The paper's text has 500, the public code by default all.
+        Distributions of a batch: 500 in the paper's text, all of them by default in the public code.
     on_epoch : callable, optional
         Gets (epochs done, the space so far, its mean loss during the epoch).
     device : {"cpu", "cuda", "cuda:N", "auto"}
@@ -173,9 +174,9 @@ def published_metric(
 ) -> PublishedSpace:
     """ASOT-ML as published. Needs PyTorch.
 
-    Parameters are those of `published_dictionary`, and ``weight``, the factor of the loss: 100 in the paper, 10 where
-    the public code is not told. Adam is nearly blind to it. A batch has at most `MOST_POINTS_IN_PAIRS` distinct points.
-    ``keep="best"`` judges an epoch as the public code does: by the loss and, mostly, by how well anchors rebuild
+    Parameters are those of `published_dictionary`, and ``weight``, the factor of the loss: 100 in the paper, 10 by
+    default in the public code. Adam hardly notices it. A batch has at most `MOST_POINTS_IN_PAIRS` distinct points.
+    ``keep="best"`` judges an epoch as the public code does: by the loss and, mostly, by how well anchors reconstruct
     points, which is not learned. It picks an epoch near the start, with an error about ten times that of the last.
 
     Examples
@@ -194,7 +195,7 @@ def published_metric(
 
 
 def _prepare(name: str, D: Distributions, most: int, per_batch: int, device: str) -> tuple[list[Batch], str]:
-    """The batches, each of at most ``most`` distinct points, on the device, and which device that is."""
+    """The batches, each of at most ``most`` distinct points, on the device, and the device."""
     if importlib.util.find_spec("torch") is None:
         raise ImportError(f"{name} is learned with PyTorch, which is not installed; pip install 'asot[torch]'")
     import torch
@@ -251,7 +252,8 @@ def _epoch(
 def weighted_batches(
     D: Distributions, most: int, per_batch: int = DISTRIBUTIONS_PER_BATCH
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Distinct points (n, d) of every batch, and how often each occurs (n,); batches of more than ``most`` are cut."""
+    """Distinct points (n, d) of every batch, and how often each occurs (n,); batches of more than ``most`` are
+    split."""
     found = []
     for batch in batches(D, per_batch):
         points, index = distinct_rows(np.asarray(D.points[batch], dtype=np.float32))

@@ -33,7 +33,7 @@ class PublishedModel(ABC):
         self.device = device
         self._generator = torch.Generator().manual_seed(seed)
         self.parameters: dict[str, Tensor] = {}
-        # In this order, and also where it is not used, so that a seed means the numbers it means in the public code.
+        # In this order, and even if unused, so that a seed gives the same numbers as in the public code.
         self._add_layer("threshold0", dim, math.ceil(dim / 2))
         self._add_layer("threshold1", math.ceil(dim / 2), 1)
         self._add("dictionary", (dim, k), k)
@@ -58,7 +58,7 @@ class PublishedModel(ABC):
         return self.parameters["dictionary"].relu().T
 
     def frozen(self, device: str | None = None) -> PublishedModel:
-        """A copy, there or on another device, that does not change while this one goes on learning."""
+        """A copy, on the same or another device, that does not change while this one keeps learning."""
         where = self.device if device is None else device
         other = object.__new__(type(self))
         copies = {name: array.detach().clone().to(where) for name, array in self.parameters.items()}
@@ -83,7 +83,7 @@ class PublishedModel(ABC):
 
     @abstractmethod
     def score(self, x: Tensor, counts: Tensor, loss: float) -> float:
-        """By what the best epoch is chosen."""
+        """What the best epoch is chosen by."""
 
     def _rebuilding_error(self, x: Tensor, counts: Tensor, codes: Tensor) -> Tensor:
         return _mean((codes @ self.anchors() - x).square().sum(dim=1), counts)
@@ -155,7 +155,8 @@ class PublishedMetric(PublishedModel):
         return self.weight * (root[:, None] * gap * root).norm() / counts.sum() ** 2
 
     def score(self, x: Tensor, counts: Tensor, loss: float) -> float:
-        """The public code adds how well anchors rebuild points, which is not learned here and outweighs the loss."""
+        """The public code adds how well anchors reconstruct points, which is not learned here and outweighs the
+        loss."""
         import torch
 
         with torch.no_grad():

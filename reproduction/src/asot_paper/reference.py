@@ -1,8 +1,8 @@
-"""Exact distances to judge by, computed once per collection.
+"""Exact distances as the reference, computed once per collection.
 
 They are kept in memory and as ``.npy`` files in a folder beside the results, filed under a fingerprint of the data
-themselves: all methods, conditions and seeds that look at the same collection share them, and a changed file or feature
-never meets old numbers.
+themselves: all methods, conditions and seeds with the same collection share them, and a changed file or feature is
+never compared with old numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class References:
     Parameters
     ----------
     folder : Path
-        Where the files are; made when the first is written.
+        Where the files are; created when the first one is written.
     jobs : int
         Threads to compute with.
     """
@@ -67,7 +67,7 @@ class References:
         return self._folder / f"{key}.npy"
 
     def _read(self, key: str, n_pairs: int) -> Float | None:
-        """What the file holds, or None where there is none that can be used; a damaged one is computed again."""
+        """The contents of the file, or None if there is no usable one; a damaged one is computed again."""
         path = self._path(key)
         if not path.exists():
             return None

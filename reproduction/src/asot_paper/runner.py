@@ -1,4 +1,4 @@
-"""Run cells one after the other, keep each as soon as it is finished, and go on when one fails."""
+"""Run cells one after the other, keep each as soon as it is finished, and continue when one fails."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Outcome:
 def run_cells(cells: Sequence[Cell], results: Results, workshop: Workshop) -> Outcome:
     """Run the cells that are not finished yet.
 
-    A cell that fails is kept with its message, and the others go on. An interrupt (Ctrl-C) ends the run; finished cells
-    are on disk by then.
+    A cell that fails is kept with its message, and the others continue. An interrupt (Ctrl-C) ends the run; finished
+    cells are on disk by then.
     """
     todo = [cell for cell in cells if results.finished(cell.key) is None]
     failed = []

@@ -1,7 +1,7 @@
 """Time against the number of distributions, for one large set and growing parts of it.
 
-POT's exact solver is called in a Python loop, as people do, on a sample of the pairs; its time for all of them is that
-time in proportion.
+POT's exact solver is called in a Python loop, as people do, on a sample of the pairs; its time for all of them is
+extrapolated.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def run(workshop: Workshop, cell: Cell) -> dict[str, Any]:
 
 
 def _pot_loop(D: Distributions, sample: int) -> dict[str, Any]:
-    """POT's time on some pairs, and what it makes for all of them."""
+    """POT's time on some pairs, extrapolated to all of them."""
     from asot_paper.baselines import pot_emd
 
     n_pairs = len(D) * (len(D) - 1) // 2

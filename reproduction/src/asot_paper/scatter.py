@@ -1,8 +1,8 @@
-"""Estimates against exact distances, pair by pair, with the error bars that are proven.
+"""Estimates against exact distances, pair by pair, with proven error bars.
 
 Error bars are those of k-means anchors. For learned codes none is proven, but a learned space keeps the k-means anchors
-that it began with, and what these prove about W_1 holds whatever the estimate. Estimates are shown as they are, not
-moved into their bars.
+that it began with, and what these prove about W_1 holds for any estimate. Estimates are shown as they are, not moved
+into their bars.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The results file: what was computed is kept, whatever happens next.
+"""The results file: what was computed is kept, no matter what happens next.
 
-``results.json`` holds one record per cell. It is written anew, whole, after every finished cell, under a temporary name
-that then takes the final one; so a crash loses at most the cell that was running. A file that this version does not
-understand is refused and left alone. While a run writes to it, the file is locked: a second run would lose cells. A
-file whose name ends in ``.gz`` is packed: records repeat their settings, so that a tenth of the bytes is left.
+``results.json`` holds one record per cell. The whole file is written again after every finished cell, under a temporary
+name, and then renamed; so a crash loses at most the cell that was running. A file that this version does not understand
+is refused and left alone. While a run writes to it, the file is locked: a second run would lose cells. A file whose
+name ends in ``.gz`` is compressed to about a tenth, since records repeat their settings.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ _COUNTS = ("fold", "seed")
 
 
 def _check_cell(cell: Any, place: int, path: PathLike) -> None:
-    """Refuse what later code would stumble over, naming the cell."""
+    """Refuse what later code cannot handle, naming the cell."""
     where = f"{path}: cell {place}"
     if not isinstance(cell, dict):
         raise ValueError(f"{where} is not a record; the file is damaged")
@@ -155,7 +155,7 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _locked(path: PathLike) -> Iterator[None]:
-    """Hold the lock beside a results file. The system takes it back when the process ends, however it ends."""
+    """Hold the lock beside a results file. The system releases it when the process ends, however it ends."""
     place = Path(os.path.realpath(path) + ".lock")
     if not place.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: the folder {place.parent} does not exist")

@@ -35,7 +35,8 @@ def plan(
 ) -> list[Cell]:
     """The cells of both tables, in the order in which they are best run.
 
-    Folds of one set follow each other, and the methods of a fold, so that what one has learned serves the next.
+    Folds of one set follow each other, as do the methods of a fold, so that each can use what the one before has
+    learned.
     """
     cells = []
     for name in sets:
@@ -54,7 +55,7 @@ def _folds(name: str, scale: Scale) -> int:
 
 
 def _is_wanted(method: str, name: str, fold: int, seed: int) -> bool:
-    """Whether another fold or seed gives this method another number: digits differ by fold, training by both."""
+    """Whether this method gives another number for another fold or seed: digits differ by fold, training by both."""
     how = _METHODS[method]
     other_data = fold == 0 or name == "MNIST" or how.space is not None
     return other_data and (seed == 0 or how.repeats)
@@ -103,13 +104,13 @@ def _rank(group: Group) -> tuple[int, ...]:
 
 
 def table_text(table: str, records: Iterable[Mapping[str, Any]]) -> str:
-    """A table for the terminal, condition by condition; the paper's numbers stand beside ours as published.
+    """A table for the terminal, condition by condition; the paper's numbers are shown beside ours as published.
 
     Parameters
     ----------
     table : {"rmse", "seconds"}
         Errors, or times: training + distances.
-    records : finished and failed cells; only those of the tables are looked at
+    records : finished and failed cells; only those of the tables are used
     """
     found = groups(records)
     parts = []
@@ -145,7 +146,7 @@ def _grid(table: str, cells: Mapping[tuple[str, str], list[Mapping[str, Any]]], 
 
 
 def _paper(table: str, name: str, method: str) -> str:
-    """The paper's number, or nothing where it has none."""
+    """The paper's number, or nothing if there is none."""
     if table == "rmse":
         error = read_published().get(("rmse", name, method))
         return "" if error is None else f"{error:.4f}"

@@ -1,4 +1,4 @@
-"""Trials: what the paper's program may have done where its errors do not come back.
+"""Trials: what the paper's program may have done where its errors are not reproduced.
 
 The paper's text leaves some settings open, and its program has defaults of its own. Each trial changes one of them and
 runs the cells that differ again. A trial never replaces a number of the tables. The report shows it beside the miss

@@ -1,7 +1,7 @@
 """Where cells are run: data, reference distances and learned spaces, made once and shared by the cells that follow.
 
 Times are wall clock. Before anything is timed, the method runs once on a few distributions, so that compiling kernels,
-importing packages and waking a GPU do not count.
+importing packages and starting a GPU do not count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEPT_SPACES = 6
 
 @dataclass
 class Workshop:
-    """Everything that outlives a cell."""
+    """Everything that is kept from cell to cell."""
 
     scale: Scale
     hardware: Hardware
@@ -67,7 +67,7 @@ class Workshop:
         return self.once(place, lambda: self.learn(cell, problem, k))
 
     def once(self, place: tuple[Any, ...], learn: Callable[[], Learned]) -> Learned:
-        """What was learned under a name, learned now if it was not; the last few are kept."""
+        """What was learned under a name, or is learned now; the last few are kept."""
         if place not in self._spaces:
             self._spaces[place] = learn()
             while len(self._spaces) > KEPT_SPACES:
@@ -75,7 +75,7 @@ class Workshop:
         return self._spaces[place]
 
     def learn(self, cell: Cell, problem: Problem, k: int, on_epoch: OnEpoch | None = None) -> Learned:
-        """Learn the space of a cell's method now; ``on_epoch`` watches."""
+        """Learn the space of a cell's method now; ``on_epoch`` is called after every epoch."""
         learner, hardware = str(cell.settings["learner"]), self.hardware_of(cell)
         self.rehearse_learning(learner, problem.train, hardware)
         how: dict[str, Any] = {"seed": model_seed(cell), "hardware": hardware, "on_epoch": on_epoch}
@@ -87,7 +87,7 @@ class Workshop:
         if place in self._rehearsed:
             return
         self._rehearsed.add(place)
-        with contextlib.suppress(Exception):  # the same error comes again, and counts, when it is not a rehearsal
+        with contextlib.suppress(Exception):  # the same error will come again after the rehearsal, and count then
             learn(learner, D[:FEW], 2, seed=0, epochs=1, n_pairs=8, hardware=hardware)
 
     # ------------------------------------------------------------------------------------------------------- distances
@@ -105,7 +105,7 @@ class Workshop:
         return distances(cell.method, cell.condition, D, max_iter=max_iter, hardware=self.hardware_of(cell), **how)
 
     def _rehearsal_devices(self, cell: Cell) -> tuple[str, ...]:
-        """With "auto" a few pairs would never go to the GPU that all of them may go to, so it is named."""
+        """With "auto", a few pairs would not use the GPU that the whole run may use, so it is named."""
         return ("cpu", "cuda") if cell.device == "auto" else (cell.device,)
 
     def errors(
@@ -128,7 +128,7 @@ class Workshop:
 
 
 def model_seed(cell: Cell) -> int:
-    """The seed of a learner: another one in every fold."""
+    """The seed of a learner, different in every fold."""
     return 1000 * cell.seed + cell.fold
 
 
@@ -139,7 +139,7 @@ def _training(cell: Cell) -> dict[str, Any]:
 def run_method(workshop: Workshop, cell: Cell, *, k: int | None = None, whole: bool = False) -> dict[str, Any]:
     """Run a method on a cell's data: learn, compute all distances, compare with the exact ones.
 
-    ``k`` is the number of anchors, by default the mean size; ``whole=True`` learns on all that is evaluated.
+    ``k`` is the number of anchors, by default the mean size; ``whole=True`` learns on everything that is evaluated.
     """
     problem = workshop.problem(cell, whole=whole)
     asked = problem.k if k is None else k
@@ -147,7 +147,7 @@ def run_method(workshop: Workshop, cell: Cell, *, k: int | None = None, whole: b
 
 
 def measured(workshop: Workshop, cell: Cell, problem: Problem, learned: Learned | None, asked: int) -> dict[str, Any]:
-    """All distances by a method in a space that was learned, compared with the exact ones."""
+    """All distances by a method in a learned space, compared with the exact ones."""
     D = problem.D
     max_iter = int(cell.settings.get("max_iter", MAX_ITER))
     reg = workshop.reg(cell, D)

@@ -39,10 +39,10 @@ EXACT_PAIRS = 64
 """How many pairs are solved exactly to fit and validate the estimate."""
 
 EXACT_ERROR = 2.0**-40
-"""Relative error of a pair that was solved exactly: what the integer costs of the simplex leave open."""
+"""Relative error of a pair that was solved exactly: the rounding of the simplex's integer costs."""
 
 CANDIDATES = 2048
-"""Pairs looked at to choose them."""
+"""Pairs from which they are chosen."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class ExactSample:
 
     @property
     def left_open(self) -> Float:
-        """The share (S,) of the pairs each stands for that are estimated, not solved."""
+        """Of the pairs that each represents: the share (S,) that is estimated, not solved."""
         return np.maximum(1.0 - 1.0 / self.weights, 0.0)
 
 

@@ -74,7 +74,7 @@ def _squared(x, y):  # type: ignore[no-untyped-def]
 
 @inlined
 def _price(mean, variance, rest, i, j):  # type: ignore[no-untyped-def]
-    """At most this far apart are the points of two cells on average."""
+    """An upper bound on the mean distance between the points of two cells."""
     return np.sqrt(_squared(mean[i], mean[j]) + variance[i] + variance[j] + 4.0 * rest[i] * rest[j])
 
 

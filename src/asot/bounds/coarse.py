@@ -5,10 +5,10 @@ anchor. What is left is a smaller problem of the same kind, which is solved exac
 mass too (as long as prices change no faster than the ground distance), so the true distance is within r_x + r_y, where
 r^p = Σ a d(point, place)^p is what moving the points of a distribution costs.
 
-More is known in special cases. For p = 2 and Euclidean distances, a plan between means is lifted at a price of
-W̃² + r_x² + r_y². Without unmatched mass, W_p is at least the distance between the two means, and for p ≥ 2 at least
-that of two normal distributions with the same means and covariances (Gelbrich). With a constant price R, what one side
-has more must stay unmatched: W_p^p ≥ R^p |difference of totals|.
+More is known in special cases. For p = 2 and Euclidean distances, a plan between means is lifted at a price of W̃² +
+r_x² + r_y². Without unmatched mass, W_p is at least the distance between the two means, and for p ≥ 2 at least that of
+two normal distributions with the same means and covariances (Gelbrich). With a constant price R, the excess of one side
+must stay unmatched: W_p^p ≥ R^p |difference of totals|.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ SHAPE_AXES = 4
 """Leading axes in which covariances are compared."""
 
 MOST_AXES = 512
-"""Leading axes are looked for in up to this many dimensions."""
+"""Leading axes are computed in up to this many dimensions."""
 
 MOST_PAIRS = 2**14
 
 ROUNDING = 1e-13
-"""Of sums over points of size 1, amply."""
+"""Rounding of sums over points of size 1, with room to spare."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Coarse:
         Both collections, one after the other.
     totals : (N,) masses before they were scaled
     ground : Ground
-        A norm, made ready for the distinct points.
+        A norm, prepared for the distinct points.
     wanted : Wanted
     cells : Cells
     column_start : int
@@ -138,7 +138,7 @@ class Coarse:
         self._radii = most * (self._totals * mean) ** (1.0 / self._p)
 
     def _left_open(self) -> tuple[float, float]:
-        """What the simplex leaves open of a sum of costs d^p, and the unit of d in it."""
+        """The simplex's rounding error in a sum of costs d^p, and the unit of d in it."""
         points = self.collection.points
         reach = float(norm((points.max(axis=0) - points.min(axis=0))[None], *self._norm)[0])
         if not self._matched:
@@ -151,7 +151,7 @@ class Coarse:
         return int(np.clip(min(self._solver.pairs_per_tile(memory), memory // 1024), 1, MOST_PAIRS))
 
     def expected_seconds(self, n_pairs: int) -> float:
-        """About how long a thread takes for so many pairs."""
+        """Roughly how long one thread takes for this many pairs."""
         expected: float = self._solver.expected_seconds(n_pairs)  # type: ignore[attr-defined]
         return expected + n_pairs * (1e-6 if self._roots is None else 8e-6)
 
@@ -216,7 +216,7 @@ class Coarse:
 
 
 class CoarseValues:
-    """The coarse distances as they are, with bounds if they are wanted."""
+    """The coarse distances as they are, with bounds if asked for."""
 
     def __init__(self, coarse: Coarse, *, give_bounds: bool) -> None:
         self._coarse, self._give_bounds = coarse, give_bounds

@@ -73,7 +73,7 @@ def _feasible(M, a, b, phi, f, g):  # type: ignore[no-untyped-def]
 
 @compiled
 def _rounded_cost(T, M, a, b, missing_a, missing_b):  # type: ignore[no-untyped-def]
-    """Cost of the plan T after its marginals are made those of a and b. T is changed."""
+    """Cost of the plan T once its marginals are those of a and b. Changes T."""
     k, l = T.shape
     for i in range(k):
         total = T[i].sum()

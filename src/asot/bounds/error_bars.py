@@ -119,7 +119,7 @@ class Bounds:
         lower, upper = combine(own, (more[0] - slack, more[1] + slack))
         blurred = np.flatnonzero((slack + self.open > BLURRED * upper) & (upper > lower))
         if len(blurred):
-            if self._small is None:  # if two threads get here at once, they make the same
+            if self._small is None:  # two threads that get here at once make the same thing
                 self._small = SmallPairs(self._D)
             sharp = self._small.bracket(rows[blurred], columns[blurred] + self._column_start, stop)
             lower[blurred], upper[blurred] = combine((lower[blurred], upper[blurred]), sharp)

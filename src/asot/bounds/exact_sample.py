@@ -5,10 +5,10 @@ Pairs drawn uniformly then miss them, and an error measured on such pairs is man
 where the uncertainty is large, and each is weighted by the inverse of its probability (importance sampling):
 
 1. *candidates*: half of them evenly, half with ends chosen in proportion to r², the squared mean distance of a
-   distribution to its anchors, which bounds what the anchors can lose of it;
-2. *the sample*: a third of it evenly among the candidates, a third in proportion to the width of what the anchors leave
-   open about a candidate, a third in equal parts to the kinds of pairs (`kinds`), so that none is judged by its
-   neighbors. Within each kind it is spread evenly over the range of distances.
+  distribution to its anchors, which bounds the error they can cause;
+2. *the sample*: a third of it evenly among the candidates, a third in proportion to how uncertain the anchors leave a
+  candidate, a third in equal parts among the kinds of pairs (`kinds`), so that each kind is judged by its own pairs.
+  Within each kind it is spread evenly over the range of distances.
 
 Sums over the sample, with its weights, estimate the same sums over all pairs without bias.
 """
@@ -26,7 +26,7 @@ Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 LEVELS = 8
-"""Radii below the largest by more than this power of two are alike."""
+"""Radii smaller than the largest by more than this power of two count as one kind."""
 
 
 class Drawn(NamedTuple):
@@ -78,7 +78,7 @@ def _of_a_table(pairs: PairSet, p: Float, q: Float, size: int, rng: np.random.Ge
 
     def chance(i: Indices, j: Indices) -> Float:
         even = (0.75 - both_share) / len(pairs)
-        if symmetric:  # an unordered pair can be met both ways round
+        if symmetric:  # an unordered pair can be drawn in either order
             return even + 0.25 * (p[i] + p[j]) / (n - 1) + both_share * 2 * p[i] * p[j] / (1 - meet)
         return even + 0.125 * (p[i] / m + q[j] / n) + both_share * p[i] * q[j]
 
@@ -93,7 +93,7 @@ def _weighed(places: Indices, count: Indices, chance: Float) -> Drawn:
 
 
 def kinds(radii: Float, rows: Indices, columns: Indices) -> Indices:
-    """A number (P,) for the kind of each pair: the sizes of its two radii beside the largest, to a power of two.
+    """A number (P,) for the kind of each pair: the sizes of its two radii relative to the largest, to a power of two.
 
     Pairs within a few wide distributions, pairs of these with the many narrow ones, and pairs of narrow ones have
     errors of their own.
@@ -106,10 +106,10 @@ def kinds(radii: Float, rows: Indices, columns: Indices) -> Indices:
 def draw_sample(
     weights: Float, width: Float, value: Float, kind: Indices, size: int, rng: np.random.Generator
 ) -> Drawn:
-    """About ``size`` of the M candidates by weight, by ``width`` and by ``kind``; all if M is no more.
+    """About ``size`` of the M candidates by weight, by ``width`` and by ``kind``; all of them if M ≤ ``size``.
 
-    They are put in order of kind and ``value``, and the sample takes every so-manieth of the way through that order
-    (systematic sampling).
+    They are put in order of kind and ``value``, and the sample is taken at equal steps through that order (systematic
+    sampling).
     """
     order = np.lexsort((value, kind))
     if len(weights) <= size:

@@ -25,10 +25,10 @@ RIDGE = 1e-4
 DRAWS = 1000
 
 UPDATES = 100
-"""Of the weights that explain squared errors. Each takes some microseconds."""
+"""Updates of the weights that explain squared errors. Each takes a few microseconds."""
 
 LEAST_EXPECTED = 1e-8
-"""Squared errors below this share of their mean are alike."""
+"""Squared errors below this share of their mean count as equal."""
 
 
 def least_squares(features: Float, exact: Float, weights: Float, prior: Float) -> Float:
@@ -46,8 +46,8 @@ def error_model(squares: Float, residual: Float) -> Float:
 
     The errors of a mixed collection differ by orders of magnitude, so what counts is the ratio of a squared residual to
     what is expected of it. The most likely weights for normal residuals are found by multiplicative updates, each of
-    which makes them likelier (the Itakura-Saito divergence of non-negative factorization). They are made larger by one
-    standard deviation of a variance that is known from S numbers.
+    which makes them likelier (the Itakura-Saito divergence of non-negative factorization). They are then increased by
+    one standard deviation of a variance estimated from S numbers.
     """
     unit = float((residual**2).mean())
     scale = squares.mean(axis=0)
@@ -95,7 +95,7 @@ def rms_interval(residual: Float, weights: Float) -> tuple[float, float, float]:
 
 @functools.lru_cache(maxsize=4)
 def _draws(n: int) -> Float:
-    """How often each of n pairs is drawn (B, n) when n are drawn anew, B times."""
+    """How often each of n pairs is drawn (B, n) in B resamples of size n."""
     draws = np.random.default_rng(0).integers(n, size=(DRAWS, n))
     counts = np.bincount((draws + n * np.arange(DRAWS)[:, None]).ravel(), minlength=DRAWS * n)
     return counts.reshape(DRAWS, n).astype(np.float64)

@@ -1,7 +1,7 @@
-"""Calibrated estimates on GPUs: features from the trees where they lie, with the coefficients of the host's fit.
+"""Calibrated estimates on GPUs: features are computed where the trees are, with the coefficients of the host's fit.
 
 The anchor problems of a tile are solved (`asot.exact.cuda.solver`); their trees stay on the device, where
-``estimate.cu`` prices them and makes estimates of what it finds. Only answers travel. They are those of the CPU
+``estimate.cu`` prices them and turns the prices into estimates. Only answers are copied back. They are those of the CPU
 (`asot.bounds.refined_solver.Estimates`) up to the rounding of float32 distances.
 """
 
@@ -27,7 +27,7 @@ from asot.run.solver import DeviceSolution
 
 MOST_PAIRS, LEAST_PAIRS = 2**22, 2**12
 MOST_WARPS = 32
-"""Warps of a block, where registers and shared memory allow so many: they wait for memory most of the time."""
+"""Warps of a block, where registers and shared memory allow that many: they wait for memory most of the time."""
 
 MOST_POINT_WARPS = 20
 """The same for bounds: more would have too few registers."""
@@ -267,7 +267,7 @@ class PointsOnDevice:
 
 
 def _launch(file: str, kernel: str, shape: LaunchShape, first: tuple[Any, ...], last: tuple[Any, ...]) -> None:
-    """Enqueue a kernel; the memory it works in stands between its arguments."""
+    """Enqueue a kernel; its scratch memory goes between its arguments."""
     import cupy
 
     function = load(file, shape.defines).get_function(kernel)

@@ -1,7 +1,7 @@
 """What is known about a pair once its anchor problems are solved: the numbers behind a calibrated estimate.
 
 Eight of them cost less than the anchor plan itself (docs/method.md §7): the distance on the anchors; the two radii; the
-price of the plan between local means, apart for mass that stays in its cell and mass that moves; the dual of the
+price of the plan between local means, separately for mass that stays in its cell and mass that moves; the dual of the
 transport between local means; the distance between the means of the distributions; and the price of the plan if the
 points of a cell are spread around their mean. Proven bounds are the best features of all (§13), but look at the points.
 With several spaces, their numbers are averaged, and the tightest bounds are used.
@@ -34,13 +34,13 @@ PRIOR = {"stays": 0.5, "moves": 0.5, "dual": 0.5}
 PRIOR_OF_BOUNDS = {"lower": 0.5, "upper": 0.5}
 
 TIE_BREAK = 2.0**-30
-"""How far masses are moved apart, as a share of each: far above rounding, far below what a distance shows."""
+"""How far masses are moved apart, as a share of each: far above rounding, and far too little to show in a distance."""
 
 SMALLEST_SHARE = 2.0**-46
-"""Masses are whole multiples of this before: sums of the same numbers in another order then give the same."""
+"""Before that, masses are rounded to multiples of this, so that the order of a sum does not matter."""
 
 SMALLEST_MASS = 2.0**-52
-"""And of this after: the integers of all solvers hold them without rounding."""
+"""Afterwards, to multiples of this, which the integers of all solvers hold exactly."""
 
 MOST = 1e100
 """Features are at most this, in units of the collection's size."""
@@ -78,7 +78,7 @@ def split(histograms: Float, column_start: int | None) -> tuple[Float, Float | N
 
 
 class Features(Protocol):
-    """What a fit needs to know of pairs: a solver that answers with features, and what it can say about them."""
+    """What a fit needs to know about pairs: a solver that answers with features, and what these prove."""
 
     names: tuple[str, ...]  # "lower" and "upper" among them where bounds are known
     prior: Float  # (F,) what to do without evidence
@@ -182,7 +182,7 @@ class PairFeatures:
         return None if bounds is None else bounds.level
 
     def expected_seconds(self, n_pairs: int) -> float:
-        """For one thread: a pair's features cost about as much as its plan, and bounds some times more."""
+        """For one thread: a pair's features cost about as much as its plan, and bounds several times as much."""
         plans = sum(view.anchor.expected_seconds(n_pairs) for view in self.views)
         return plans * (2.0 if self.views[0].bounds is None else 8.0)
 
@@ -239,7 +239,7 @@ class PairFeatures:
 
 
 def _at_unit(values: Float, exponent: int) -> Float:
-    """At the scale of 1; a space of quite another scale than the collection must not make squares overflow."""
+    """At the scale of 1, so that a space of a very different scale cannot make squares overflow."""
     with np.errstate(over="ignore"):
         return np.minimum(scaled(values, -exponent), MOST)
 

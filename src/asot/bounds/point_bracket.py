@@ -7,7 +7,8 @@ from which cell to which. Two things are made of it:
   second, and what stays in a cell is joined in order of position. That is a plan on the original points; its price is
   at least W_1.
 * *a lower bound*: every point takes the potential of its anchor, and c-transforms with the distances between the points
-  make these potentials feasible. Feasible potentials are worth at most W_1. Both sides begin once; the better one wins.
+  make these potentials feasible. Feasible potentials are worth at most W_1. Each side begins once, and the better
+  result counts.
 
 Distances are those of `asot.bounds.short_vectors`: never too long in the lower bound, never too short in the upper one.
 They are computed in float32, around a point of the pair, and the bounds are widened by the error that this can cause.
@@ -104,7 +105,7 @@ def _make_scratch(most_sources, most_sinks, k, width):  # type: ignore[no-untype
 
 @inlined
 def _merge(s, offsets, index, masses, a, b):  # type: ignore[no-untyped-def]
-    """Points of either distribution that have more mass than in the other one, and how much more."""
+    """Points where one distribution has more mass than the other, and how much more."""
     p = 0
     q = 0
     i = offsets[a]

@@ -25,7 +25,7 @@ NEGLIGIBLE = 1e-3
 """Share of the variance that may be left to ρ in a bound; it loosens the bounds by about this much of their square."""
 
 LARGEST_ROTATION = 1024
-"""Dimensions up to which principal directions are looked for (an eigenproblem of this size takes 0.2 s)."""
+"""Dimensions up to which principal directions are computed (an eigenproblem of this size takes 0.2 s)."""
 
 LOOKED_AT = 8192
 """Points from which the directions of an estimate are taken."""
@@ -35,7 +35,7 @@ ROUNDING = 2e-13
 
 
 class Coordinates(NamedTuple):
-    """Short vectors of a set of points. Multiply distances by 2^exponent to have the points' own units."""
+    """Short vectors of a set of points. Multiply distances by 2^exponent to get the points' own units."""
 
     points: Float  # (n, w), w a multiple of 4 padded with zeros; the last used one is ρ unless ρ = 0
     rest: Float  # (n,) ρ, the length of what was left out
@@ -101,7 +101,7 @@ def _centered(points: FloatArray, weights: Float) -> tuple[Float, int]:
 
 
 def _exponent(x: FloatArray) -> int:
-    """The power of two that is next above all sizes."""
+    """The smallest power of two above all sizes."""
     return int(np.frexp(max(x.max(), -x.min()))[1])
 
 

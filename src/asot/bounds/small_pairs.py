@@ -1,9 +1,9 @@
 """Bounds for pairs that are tiny compared with the extent of their collection.
 
-One point at 1e12 beside distributions of width 1e-3 leaves three digits of them in coordinates that all share, and none
-in the anchor plan, whose costs are rounded to a share of the largest one. Rounding is then wider than any bound is
-tight. The exact solver measures every pair by itself, from differences of the original coordinates, so these few pairs
-are solved on their points, and the interval is what its integer costs leave open.
+Next to a point at 1e12, distributions of width 1e-3 keep three digits in shared coordinates, and none in the anchor
+plan, whose costs are rounded relative to the largest one. Rounding then exceeds the width of any bound. The exact
+solver measures every pair by itself, from differences of the original coordinates, so these few pairs are solved on
+their points, and the interval is the rounding of its integer costs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BLURRED = 1e-5
 """Rounding above this share of an upper bound blurs it."""
 
 LEAST = 2.0**-1070
-"""Some steps between numbers near 0, where a share of a number is no number."""
+"""A few steps between numbers near 0, where a share of a number is too small to represent."""
 
 
 class SmallPairs:
@@ -44,7 +44,7 @@ class SmallPairs:
         points = np.ldexp(np.asarray(histograms.points, dtype=np.float64), -self._exponent)
         apart = _lengths(points[histograms.index] - self._first[owner])
         self._reach = np.maximum.reduceat(apart, histograms.offsets[:-1])  # (N,) from the first point to the farthest
-        lost = np.any(np.ldexp(points, self._exponent) != histograms.points)  # of numbers near the smallest there are
+        lost = np.any(np.ldexp(points, self._exponent) != histograms.points)  # digits of numbers near 0
         self._lost = D.dim * np.ldexp(1.0, self._exponent - 1073) if lost else 0.0
 
     def bracket(self, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:

@@ -1,5 +1,4 @@
-"""What every loader that reads files returns: the collection, what is known about its members, and where it came
-from."""
+"""What every loader returns: the collection, what is known about its members, and where it came from."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
+from asot.datasets.dataset import Dataset
 from asot.validation import as_positive_int
 
 
-def load_digits(n: int | None = None) -> tuple[Distributions, NDArray[np.int64], NDArray[np.float64]]:
+def load_digits(n: int | None = None) -> Dataset:
     """scikit-learn's 1,797 digits, each a bag of its pixels: sizes vary with the ink.
 
     Parameters
@@ -19,17 +19,14 @@ def load_digits(n: int | None = None) -> tuple[Distributions, NDArray[np.int64],
 
     Returns
     -------
-    digits : Distributions
-        Points (row / 8, column / 8) of the pixels that are not blank, with the ink as mass.
-    labels : (N,) int64
-        Which digit it is, 0 to 9.
-    images : (N, 8, 8) float64
-        The images, ink from 0 to 16.
+    Dataset
+        The distributions are points (row / 8, column / 8) of the pixels that are not blank, with the ink as mass.
+        Labels are the digits, 0 to 9. ``about["images"]`` (N, 8, 8) has the images, ink from 0 to 16.
 
     Examples
     --------
     >>> from asot.datasets import load_digits
-    >>> digits, labels, images = load_digits(100)
+    >>> digits, labels, about = load_digits(100)
     >>> digits
     Distributions: 100 distributions of 26 to 38 points (mean 32.1, 3,211 in all) in 2 dimensions, float64
     """
@@ -45,4 +42,10 @@ def load_digits(n: int | None = None) -> tuple[Distributions, NDArray[np.int64],
         images, labels = images[:n], labels[:n]
     rows, columns = np.indices(images.shape[1:])
     support = np.column_stack([rows.ravel(), columns.ravel()]) / images.shape[1]  # (64, 2)
-    return Distributions.from_weights(images.reshape(len(images), -1), support), labels, images
+    about = {
+        "name": "digits",
+        "features": "row / 8 and column / 8 of the pixels with ink",
+        "source": "scikit-learn's load_digits",
+        "images": images,
+    }
+    return Dataset(Distributions.from_weights(images.reshape(len(images), -1), support), labels, about)

@@ -124,6 +124,6 @@ class SinkhornSharedCost:
         if options.sigma and options.value == "regularized":
             answers.values[which] += a[which].sum(1) * b[which].sum(1)
         if answers.c is not None:
-            with np.errstate(divide="ignore", invalid="ignore"):  # where there is no mass, 0 is as good as anything
+            with np.errstate(divide="ignore", invalid="ignore"):  # any number will do where there is no mass
                 answers.c[which] = np.where(a[which] > 0, phi - np.log(a[which]), 0.0)
                 answers.d[which] = np.where(b[which] > 0, psi - np.log(b[which]), 0.0)

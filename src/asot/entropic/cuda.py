@@ -22,7 +22,7 @@ from asot.run.solver import DeviceSolution
 PRECISIONS = ("auto", "float32", "tf32", "float64")
 
 NEEDS = ("cupy", "torch", "triton")
-"""Packages that this solver is made with."""
+"""Packages that this solver needs."""
 
 Float = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 The algorithm is that of `asot.entropic.log_newton`, so it takes any ε. It has two uses: all pairs of a tile, where C/ε
 is too large for a kernel, and the pairs that a faster solver left open. In both, the open pairs are listed first and
-warps take them one after another, so that a tile without any costs a look at its statuses and nothing else.
+warps take them one after another, so that a tile without any only costs a check of its statuses.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from asot.entropic.options import OPEN, SinkhornOptions, Stopping
+from asot.entropic.options import SinkhornOptions, Stopping
 from asot.jit.cuda import load
 from asot.run.gpu_pairs import pair_arguments
 from asot.run.pairs import PairSet
-from asot.run.solver import DeviceSolution
+from asot.run.solver import OPEN, DeviceSolution
 
 TILE_SECONDS = 0.1
 BYTES_PER_PAIR = 41
@@ -26,7 +26,7 @@ BYTES_PER_PAIR = 41
 MOST_PAIRS = 2**24
 
 MOST_WARPS = 16
-"""Warps of a multiprocessor: so many have the registers they need."""
+"""Warps of a multiprocessor: the most that have the registers they need."""
 
 ENOUGH_WARPS = 6
 """Plans move to shared memory if this many warps of a multiprocessor find room there."""

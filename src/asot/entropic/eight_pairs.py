@@ -1,8 +1,8 @@
 """Sinkhorn's updates of eight pairs in step, compiled, for few anchors: everything stays in the nearest cache.
 
 A pair is a lane of a SIMD register, so a product with the shared kernel is a broadcast entry of K times eight scalings,
-six rows at a time, and its result is divided at once. A BLAS library does the same products; what this saves is the way
-of the scalings through memory and a library call for every half of an update.
+six rows at a time, and its result is divided at once. A BLAS library does the same products; this saves moving the
+scalings through memory and a library call for every half of an update.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ROWS = 6
 """Rows of a product that are summed together: their twelve AVX2 registers leave room for the other factor."""
 
 LARGEST_KERNEL = 2**17
-"""Entries of a kernel beyond which a BLAS library is faster, because eight pairs are too few for each of its walks
-through memory."""
+"""Entries of a kernel beyond which a BLAS library is faster, because eight pairs are too few for one pass through
+memory."""
 
 STOP_EVERY = 100
-"""Updates between looks at ``stop``."""
+"""Updates between checks of ``stop``."""
 
 Float = NDArray[np.float64]
 

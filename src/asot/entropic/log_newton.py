@@ -33,7 +33,7 @@ from asot.entropic.own_kernel import (
 from asot.jit.compiled import compiled, inlined, reordered
 
 LARGEST_MOVE = 4.0
-"""A Newton step changes no potential by more than this many ε, whatever a nearly singular matrix asks for."""
+"""A Newton step changes no potential by more than this many ε, no matter what a nearly singular matrix suggests."""
 
 TRIALS = 16
 """Lengths tried along a Newton step."""
@@ -44,7 +44,7 @@ COARSE_TOLERANCE = 1e-2
 """Marginal error at which an annealing level is left for the next."""
 
 STALLED = 50
-"""Steps without a smaller marginal error after which rounding has won."""
+"""Steps without a smaller marginal error after which only rounding is left."""
 
 
 @inlined
@@ -170,10 +170,10 @@ def _semidual(a, b, sigma, phi, psi, column_sum):  # type: ignore[no-untyped-def
 def _climb(a, b, M, sigma, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
     """From φ, sweep and Newton in turn until the marginal error is at most ``tol``; φ and ψ are updated in place.
 
-    A Newton step is kept where it raises the semi-dual or lowers the marginal error, by halving if need be; one that
-    its limit made too short is followed by steps twice as long, as long as they are kept. Takes at least one step:
-    a surplus below ``tol`` must follow ε down, or later it would have a long way to go. Returns (steps, marginal
-    error); the plan's column sums are exact.
+    A Newton step is kept if it raises the semi-dual or lowers the marginal error, halved if need be; one that its limit
+    made too short is followed by steps twice as long, while they are kept. Takes at least one step: an error below
+    ``tol`` must shrink with ε, or it would have a long way to go later. Returns (steps, marginal error); the plan's
+    column sums are exact.
     """
     p, q = M.shape
     T = np.empty((p, q))
@@ -223,7 +223,7 @@ def _climb(a, b, M, sigma, phi, psi, tol, max_steps, stop):  # type: ignore[no-u
 
 @inlined
 def _anneal(a, b, M, sigma, phi, psi, tol, max_steps, stop):  # type: ignore[no-untyped-def]
-    """Solve from nothing at any ε: levels of falling ε, coarse but for the last. Returns (steps, marginal error)."""
+    """Solve from scratch at any ε: levels of falling ε, coarse but for the last. Returns (steps, marginal error)."""
     largest = M.max()
     level = 1.0
     while largest / level > ANNEALING_FACTOR:

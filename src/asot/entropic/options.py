@@ -13,10 +13,10 @@ is at most 1 / (1 + σ)². Row sums should be a e^(-σ c): the marginal error is
 mass of T. With σ = 0 all of it is the balanced problem.
 
 *Stop.* Without a tolerance: after exactly ``max_iter`` iterations, all of them plain updates. With one: a pair stops
-when its marginal error is at most its *goal*, and when what is still missing, extrapolated from the measured rate, is
-so as well. The goal is ``tol`` times value / max C (at least 1e-4, at most 1), because that is how far a value can be
-off; no goal is below what rounding leaves. Errors are looked at in iterations 5, 10, 20, 30, … One look alone decides
-nothing: it takes two to know a rate. Pairs that would need many more updates continue with Newton steps.
+when its marginal error is at most its *goal*, and when the remaining error, extrapolated from the measured rate, is as
+well. The goal is ``tol`` times value / max C (at least 1e-4, at most 1), because that is how far a value can be off; no
+goal is below rounding. Errors are measured in iterations 5, 10, 20, 30, … One measurement alone decides nothing: it
+takes two to know a rate. Pairs that would need many more updates continue with Newton steps.
 
 *Status.* FIXED_ITERATIONS without a tolerance, CONVERGED at the goal, MAX_ITER where ``max_iter`` came first. Inside a
 device, OPEN marks pairs that another solver has to finish: their updates are too slow, or left the range of floats.
@@ -40,9 +40,6 @@ FIRST_LOOK, LOOK_EVERY = 5, 10
 
 PATIENCE = 500
 """On a GPU, a pair that would need more updates than this in all is finished by Newton steps."""
-
-OPEN = 100
-"""Status of pairs that another solver has to finish. It never reaches a result (``common.cuh`` has it, too)."""
 
 VALUES = ("transport", "regularized", "divergence")
 INITS = ("ones", "target")
@@ -88,7 +85,7 @@ class SinkhornOptions:
 
     @property
     def regularized(self) -> bool:
-        """Whether pairs are worth ⟨T, C⟩ - ε H(T), from which divergences are made, or ⟨T, C⟩."""
+        """Whether the value of a pair is ⟨T, C⟩ - ε H(T), from which divergences are made, or ⟨T, C⟩."""
         return self.value != "transport"
 
     @property
@@ -135,7 +132,7 @@ class Stopping(NamedTuple):
 
     @property
     def rounding(self) -> float:
-        """Exponents are this uncertain, and with them every mass."""
+        """The uncertainty of exponents, and so of every mass."""
         return 4.5 * self.eps * (1.0 + self.largest)
 
     def goal(self, values: Any) -> Any:
@@ -147,7 +144,7 @@ class Stopping(NamedTuple):
         return self.xp.where(error < 45 * self.eps, error, error / (1.0 - rate).clip(self.eps))
 
     def updates_needed(self, error: Any, rate: Any) -> Any:
-        """How many more plain updates would do, for a goal of a hundredth of the tolerance."""
+        """How many more plain updates would be enough, for a goal of a hundredth of the tolerance."""
         goal = max(1e-2 * self.tol, self.rounding)
         missing = (goal / self.remaining(error, rate)).clip(1e-30, 1.0)
         return self.xp.log(missing) / self.xp.log(rate.clip(1e-9, 1.0 - self.eps))

@@ -1,10 +1,10 @@
 """Sinkhorn's iteration for one pair with its own cost, compiled: u ← a / (K v), v ← b / (Kᵀ u), K = exp(-C/ε).
 
-The iteration is one walk over the rows of K: a row gives its entry of u, and that at once its share of Kᵀu, so K is
+An iteration is one pass over the rows of K: a row gives its entry of u, which at once gives its share of Kᵀu, so K is
 read once per iteration. Four rows go together.
 
-**Range.** Nothing is trusted that may have lost digits to the range of float64: all entries of Kv and Kᵀu must lie in
-[1e-100, 1e100]. An iteration that breaks this is taken back and done with logarithms (log-sum-exp). What it found, φ
+**Range.** Numbers that may have lost digits to the range of float64 are not trusted: all entries of Kv and Kᵀu must lie
+in [1e-100, 1e100]. An iteration that breaks this is undone and repeated with logarithms (log-sum-exp). Its result, φ
 and ψ, goes into the kernel, K ← exp(φ_i + ψ_j - C_ij/ε), which is the plan as it is now; v starts again at 1. In exact
 arithmetic this changes nothing: the state of the iteration is v alone, and v is the product of the two. In float64 the
 entries of K that vanish are below 1e-307, and the scalings that could make up for it are at most 1e100.
@@ -39,7 +39,7 @@ KERNEL_RANGE = 690.0
 """Largest max C/ε for which K is formed without potentials: none of its entries is below 1e-300."""
 
 STOP_EVERY = 100
-"""Iterations between looks at ``stop``."""
+"""Iterations between checks of ``stop``."""
 
 
 class PairScratch(NamedTuple):

@@ -4,9 +4,9 @@ A pair is a row, so an update of a whole tile is two matrix products: U ← A �
 tile one by one as they finish (see `asot.entropic.options` for when). The slow ones continue together by Newton steps
 from where they are. A Newton step climbs the semi-dual J(φ) = ⟨a, φ⟩ + ⟨b, ψ(φ)⟩, φ = log u, where ψ(φ) makes column
 sums exact: its gradient is a - T1, its Hessian -(diag(T1) - T diag(1/b) Tᵀ). The linear system is solved by conjugate
-gradients, whose steps are again two products with K: no plan is formed, and the number of anchors enters as in an
-update. Where λ is the rate of plain updates, their number goes like 1/(1 - λ), that of conjugate gradients like its
-root.
+gradients, whose steps are again two products with K: no plan is formed, and the cost depends on the number of anchors
+as in an update. If λ is the rate of plain updates, their number grows like 1/(1 - λ), and that of conjugate gradients
+like its root.
 
 Scalings are kept as what the masses are divided by: U = A ⊘ R, V = B ⊘ S. R and S are positive and finite where there
 is no mass, too. Their logarithms are potentials: T_ij = a_i b_j exp(c_i + d_j - C_ij/ε), c = -log R, d = -log S.
@@ -136,7 +136,7 @@ def solve_in_kernel(
 def _to_next_look(
     kernel: SharedKernel, at: _Iterate, options: SinkhornOptions, done: int, stop: Any
 ) -> tuple[_Iterate, int]:
-    """Updates up to the next iteration in which errors are looked at, or the last; which one it is."""
+    """Updates up to the next iteration in which errors are measured, or the last; which one it is."""
     look = options.max_iter
     if options.tol is not None:
         look = min(look, FIRST_LOOK if done < FIRST_LOOK else done // LOOK_EVERY * LOOK_EVERY + LOOK_EVERY)
@@ -155,7 +155,7 @@ def _joined(xp: Any, parts: Any) -> Any:
 
 
 def _update_in_place(kernel: SharedKernel, at: _Iterate) -> _Iterate:
-    """One plain update with exact marginals, for which no memory is asked."""
+    """One plain update with exact marginals, which allocates no memory."""
     xp = kernel.xp
     at = at._replace(R=at.KV, KV=at.R)  # the new KV goes where the old R was
     xp.divide(at.a, at.R, out=at.U)
@@ -175,7 +175,7 @@ def _update(kernel: SharedKernel, at: _Iterate) -> _Iterate:
 
 
 def _wanted(kernel: SharedKernel, at: _Iterate) -> Any:
-    """The row sums that T should have: a, or a e^(-σ c) where marginals may give."""
+    """The row sums that T should have: a, or a e^(-σ c) if marginals are loose."""
     return at.a * kernel.xp.exp(kernel.sigma * kernel.xp.log(at.R)) if kernel.sigma else at.a
 
 
@@ -261,7 +261,7 @@ def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, opti
         at = _update(kernel, at)
         error, goal = _error(kernel, at), _goal(kernel, at)
         answers.n_iter[at.which] += 1
-        # A Newton step is far below the goal or short of it, so little is lost by what the rate asks for beside.
+        # A Newton step ends far below the goal or short of it, so the rate's extra demand costs little.
         converged = error <= (goal * (1.0 - rate).clip(1e-3, 1.0)).clip(rule.rounding)
         converged = converged | (failed & (error <= 1e-2 * goal))
         spent = answers.n_iter[at.which] >= options.max_iter

@@ -1,12 +1,12 @@
 """Entropic transport between many histograms under one shared cost, in plain torch, on any device torch knows.
 
 This is the solver behind the gradients of `asot.gradients`, and the plain counterpart that the fused GPU kernels are
-compared with. It takes the roads of `asot.entropic.cpu`, a whole tile at a time: the loop of
+compared with. It proceeds like `asot.entropic.cpu`, a whole tile at a time: the loop of
 `asot.entropic.shared_kernel` where float32 or float64 can hold the kernel, and for small ε the log domain, with ε
 lowered in stages, sweeps and Newton steps (`asot.entropic.log_newton`).
 
 Potentials are relative to the masses: T_ij = a_i b_j exp(c_i + d_j - C_ij/ε). Then c_i = -log Σ_j b_j exp(d_j - C_ij/ε)
-is defined and finite also where a_i = 0, and nothing here needs log 0 more than as a weight.
+is defined and finite also where a_i = 0, and log 0 only occurs as a weight.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SinkhornTorch:
     # --------------------------------------------------------------------------------------------------- log domain
 
     def _solve_in_log_domain(self, which: Tensor, A: Tensor, B: Tensor, answers: Answers) -> None:
-        """Some pairs of a tile from the start, in as many parts as memory asks for."""
+        """Some pairs of a tile from the start, in as many parts as memory requires."""
         options, rule = self.options, self._rules[self._precise]
         for start, stop in tiles(len(which), self.plans_per_tile):
             part = which[start:stop]
@@ -168,7 +168,7 @@ class _LogProblem:
         """From c, sweep and Newton in turn until marginal errors are at most ``goal``; ``steps`` counts on in place.
 
         Every pair takes at least one step, if its budget allows, and stops by itself: at the goal, at the end of its
-        budget, or when rounding has won.
+        budget, or when only rounding is left.
         """
         c = c.clone()
         best = torch.full_like(c[:, 0], torch.inf)
@@ -188,8 +188,8 @@ class _LogProblem:
     def step(self, c: Tensor, goal: float) -> tuple[Tensor, Tensor]:
         """A sweep, and a Newton step for pairs above the goal: new c, marginal errors.
 
-        A Newton step is kept where it raises the semi-dual ⟨a, c⟩ + ⟨b, d⟩ or lowers the marginal error, by halving if
-        need be; one that its limit made too short is followed by steps twice as long, as long as they are kept.
+        A Newton step is kept if it raises the semi-dual ⟨a, c⟩ + ⟨b, d⟩ or lowers the marginal error, halved if need
+        be; one that its limit made too short is followed by steps twice as long, while they are kept.
         """
         c = self.fit_rows(self.log_b + self.fit_columns(c)[0])
         error, height, R, row_sums = self._judged(c)

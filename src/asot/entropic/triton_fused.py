@@ -1,9 +1,9 @@
 """Entropic transport between many histograms under one shared cost, on a GPU: all iterations in one kernel.
 
-Histograms go in, values come out (see `asot.entropic.triton_kernel` for how). Here is what surrounds the
-kernel: the shared data in the form it wants, which shapes of work suit which size, and for which costs float32 or
-float64 can hold all numbers that may turn up. Pairs that plain iterations would take too long for, and pairs whose
-numbers left the range in spite of everything, come back with the status OPEN and are finished by a log-domain solver.
+Histograms go in, values come out (see `asot.entropic.triton_kernel` for how). This module surrounds the kernel: it has
+the shared data in the form the kernel needs, the tilings that suit each size, and the costs for which float32 or
+float64 can hold all numbers that may occur. Pairs for which plain iterations would take too long, and pairs whose
+numbers left the range anyway, come back with the status OPEN and are finished by a log-domain solver.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Tiling:
     """How a kernel cuts its work."""
 
     pairs: int
-    """Pairs of a program: 16 for each warp. Hopper's matrix products need warps by the four."""
+    """Pairs of a program: 16 for each warp. Hopper's matrix products need warps in groups of four."""
     warps: int
     mode: str
     """Arithmetic: "tf32", "tf32x3" or "float64"."""
@@ -88,7 +88,7 @@ STREAMED = {
 
 
 FEW, FEW_STREAMED = 192, Tiling(64, 4, "tf32x3", stages=3)
-"""Up to so many anchors, a tiling that is a little faster in float32."""
+"""Up to this many anchors, a tiling that is a little faster in float32."""
 
 
 def kernel_is_safe(cost: Float, reg: float, precision: str) -> bool:

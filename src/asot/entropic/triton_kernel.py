@@ -24,11 +24,12 @@ import triton
 import triton.language as tl
 
 from asot.entropic import options
+from asot.run import solver
 from asot.run.result import Status
 
 FIRST_LOOK, LOOK_EVERY = tl.constexpr(options.FIRST_LOOK), tl.constexpr(options.LOOK_EVERY)
 CONVERGED, FIXED_ITERATIONS, MAX_ITER, OPEN = (
-    tl.constexpr(int(status)) for status in (Status.CONVERGED, Status.FIXED_ITERATIONS, Status.MAX_ITER, options.OPEN)
+    tl.constexpr(int(status)) for status in (Status.CONVERGED, Status.FIXED_ITERATIONS, Status.MAX_ITER, solver.OPEN)
 )
 
 COUNTS = ["start", "count", "n_rows", "n_columns", "n_anchors", "max_iter", "patience", "kind", "at_target"]
@@ -170,7 +171,7 @@ def resident_kernel(
     PAIRS: tl.constexpr, K: tl.constexpr, L: tl.constexpr, MODE: tl.constexpr, SYMMETRIC: tl.constexpr,
     JUDGED: tl.constexpr, REGULARIZED: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """One block of PAIRS pairs. ``zero`` is 0: an address that contains it is not kept in shared memory for ever."""
+    """One block of PAIRS pairs. ``zero`` is 0: an address that contains it is not kept in shared memory."""
     t = tl.program_id(0).to(tl.int64) * PAIRS + tl.arange(0, PAIRS)
     waiting = t < count
     t = tl.minimum(t, count - 1)  # the last block is filled up with its last pair

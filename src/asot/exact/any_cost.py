@@ -4,12 +4,12 @@ The same simplex as in `asot.exact.points`, on other costs: d^p, a function of a
 table. d^p is not a metric for p > 1, so mass that both distributions have on a point is left out only for p = 1 and a
 proven metric.
 
-With a price ρ(x) for mass that stays unmatched, each side gets one point more, the reservoir. It holds as much as the
-other side has in all, so that everything may stay unmatched: sending to it or getting from it costs ρ^p, and nothing
-between the two reservoirs.
+With a price ρ(x) for mass that stays unmatched, each side gets one more point, the reservoir. It holds as much as the
+other side has in total, so that everything may stay unmatched: sending to it or receiving from it costs ρ^p, and
+shipping between the two reservoirs is free.
 
 Partial transport moves a share of the mass, and the rest stays for free: prices are 0, and each reservoir holds only
-what the other side may keep. More is never moved than has to be, since costs are not negative.
+what the other side may keep. No more is moved than necessary, since costs are not negative.
 
 Distances of a pair are divided by a unit, the largest one that matters, before they are raised to p, so that no power
 leaves the range of float64; the root is taken at the end.
@@ -42,8 +42,9 @@ from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 
 FINE = 2.0**-8
-"""If a plan uses only costs below this part of the largest one, it is sought again with the large ones clipped, since
-integers that reach up to them are coarse for those that matter: (1/10)^20 is below every digit of 1."""
+"""If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones
+clipped, since integers that reach that far are coarse for the costs that matter: (1/10)^20 is below every digit of
+1."""
 
 ROUNDED_BITS = MASS_BITS - 53
 """A mass of float64 may be off by this many bits of its integer."""
@@ -72,7 +73,7 @@ class _Cost(NamedTuple):
     power: float
     table: NDArray[np.float64]  # (V, V) or (0, 0)
     prices: NDArray[np.float64]  # (V,) in the unit of the kernel, or (0,)
-    share: float  # of the smaller total that is moved in any case
+    share: float  # of the smaller total that must be moved
     cancels: bool
 
 

@@ -1,11 +1,11 @@
 """Cancel common mass first and prove afterwards that this was valid, for a few pairs under a cost.
 
-Mass that two histograms share may stay where it is when the cost is a metric, and to prove that takes k³ comparisons.
-For one pair less is enough. Solve what is left after canceling, carry its potential to every anchor that holds mass,
+Mass that two histograms share may stay where it is when the cost is a metric, and proving that takes k³ comparisons.
+For one pair, less is enough. Solve what is left after canceling, carry its potential to every anchor that holds mass,
 
     f_u = min over sinks v of C_uv - g_v,
 
-and look whether |f_u - f_v| ≤ C_uv between those anchors: k² comparisons. If so, f and -f are potentials of the whole
+and check whether |f_u - f_v| ≤ C_uv between those anchors: k² comparisons. If so, f and -f are potentials of the whole
 problem, with the value of the plan that leaves common mass alone, and that plan is optimal. A metric always passes
 (f is 1-Lipschitz by the triangle inequality). Where a pair does not, all of its mass is shipped.
 
@@ -34,11 +34,12 @@ SLACK = 1e-12
 much."""
 
 TRIANGLES = 4096
-"""Triangles looked at before anything is solved: a cost that is far from a metric fails at one of these."""
+"""Triangles checked before anything is solved: a cost that is far from a metric fails at one of these."""
 
 
 def looks_like_metric(cost: NDArray[np.float64]) -> bool:
-    """Whether a cost is square, zero on the diagonal, and obeys symmetry and the triangle inequality where we look."""
+    """Whether a cost is square, zero on the diagonal, symmetric, and obeys the triangle inequality in a few
+    triangles."""
     k = len(cost)
     if cost.shape != (k, k) or np.diagonal(cost).any():
         return False

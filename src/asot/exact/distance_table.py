@@ -1,8 +1,8 @@
 """All distances between the distinct points of a collection, if that is cheaper than computing them pair by pair.
 
-Words of documents and features in hundreds of dimensions meet again in many pairs, and one matrix product computes
-‖x‖² + ‖y‖² - 2⟨x, y⟩ three times faster than differences of coordinates are summed. What the formula loses to
-cancellation is repaired: wherever less than a twentieth of ‖x‖² + ‖y‖² is left, the distance is summed after all.
+Words of documents and features in hundreds of dimensions occur in many pairs, and one matrix product computes ‖x‖² +
+‖y‖² - 2⟨x, y⟩ three times faster than differences of coordinates are summed. What the formula loses to cancellation is
+repaired: wherever less than a twentieth of ‖x‖² + ‖y‖² is left, the distance is summed from its coordinates.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Potentials of a large problem, roughly: a few sweeps of Sinkhorn's iteration in float32.
+"""Rough potentials of a large problem: a few sweeps of Sinkhorn's iteration in float32.
 
 A large problem has n² arcs of which its optimal tree takes 2n. Entropic potentials show which ones matter: an arc far
-above them is not in any optimal plan. They need not be accurate, since nothing is left to them: the simplex that starts
-from them proves its answer on all arcs. So the exponential is a straight line between powers of two (6 percent off, one
-multiplication), ε goes down in a few steps, and each step runs a fixed number of sweeps.
+above them is not in any optimal plan. They need not be accurate, since no answer depends on them: the simplex that
+starts from them proves its answer on all arcs. So the exponential is a straight line between powers of two (6 percent
+off, one multiplication), ε goes down in a few steps, and each step runs a fixed number of sweeps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A good first basis for the simplex: ship along the cheapest arc that is still open, again and again.
 
-Costs are looked at after each node's typical distance is subtracted, so that a far node is served before its only near
+Costs are compared after each node's typical distance is subtracted, so that a far node is served before its only near
 partner is gone.
 """
 

@@ -1,4 +1,4 @@
-"""Float data to the integers of the simplex, with nothing lost that a float64 answer could show.
+"""Float data to the integers of the simplex, losing nothing that a float64 answer could show.
 
 Masses become int64 that sum to exactly 2^60; a unit is 1e-18 of the total, below float64's own rounding. Costs become
 int64 with as many bits as the longest path of a tree allows: 52 at ten anchors, 40 at two thousand. They only steer the

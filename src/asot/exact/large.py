@@ -27,13 +27,13 @@ ARCS_PER_NODE = 10
 """Arcs that the first list holds, over the mean of sources and sinks."""
 
 ADDED_PER_ROW = 12
-"""Arcs of one source that a round of pricing adds at most."""
+"""The most arcs of one source that a round of pricing adds."""
 
 RANKS = 2048
 """Reduced costs are sorted into this many steps."""
 
 PATIENCE = 1
-"""Pivots between two rounds of pricing, over the number of nodes: there is no point in finishing on a list that lacks
+"""Pivots between two rounds of pricing, over the number of nodes: there is no point in finishing with a list that lacks
 arcs."""
 
 
@@ -95,7 +95,7 @@ def _rank_row(cost, o, stride, height, g, scale, limit, rank):
 
 @inlined
 def _lowest(cost, f, g, p, q, stride):
-    """About the lowest reduced cost: that of some rows."""
+    """Roughly the lowest reduced cost: that of some rows."""
     lowest = np.float32(np.inf)
     for i in range(0, p, 1 + p // 32):
         for j in range(q):

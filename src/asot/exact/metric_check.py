@@ -12,7 +12,7 @@ from asot.run.executors import Stop, Threads
 from asot.run.progress import Progress, ProgressLike
 
 ALWAYS_CHECKED = 64
-"""Up to this many anchors the triangle inequality is always checked (some ten microseconds)."""
+"""Up to this many anchors the triangle inequality is always checked (tens of microseconds)."""
 
 
 TRIANGLES_PER_TILE = 2**25
@@ -30,7 +30,7 @@ def worth_checking(n_anchors: int, n_pairs: int) -> bool:
 def is_metric(cost: NDArray[np.float64], *, n_jobs: int = 1, progress: ProgressLike = False) -> bool:
     """Whether a cost is square, symmetric, zero on the diagonal and satisfies every triangle inequality.
 
-    Violations up to 1e-11·max(cost)/k are rounding: by at most k of them in a row, a distance could be wrong by
+    Violations up to 1e-11·max(cost)/k are rounding: at most k of them in a row could make a distance wrong by
     1e-11·max(cost). Progress is shown only where the check takes long, in rows of the cost.
     """
     k = len(cost)
@@ -52,7 +52,8 @@ def is_metric(cost: NDArray[np.float64], *, n_jobs: int = 1, progress: ProgressL
 
 
 def _row_tiles(k: int) -> Iterator[tuple[int, int]]:
-    """Rows first..last-1 that take some hundredths of a second, too little to be stopped: row i has k · i triangles."""
+    """Rows first..last-1 that take a few hundredths of a second, too short to need stopping: row i has k · i
+    triangles."""
     first = 0
     while first < k:
         last = min(k, max(first + 1, int(np.sqrt(first**2 + 2 * TRIANGLES_PER_TILE / k))))

@@ -1,4 +1,4 @@
-"""W_1 under the Hamming distance of labels that nest: a sum, no network at all (docs/method.md §14).
+"""W_1 under the Hamming distance of labels that nest: a sum, without any network (docs/method.md §14).
 
 Weisfeiler-Lehman labels nest: a node's label after t rounds determines its label after t - 1 rounds. The labels then
 form a tree, the Hamming distance of two points is the length of the path between their leaves, and transport on a tree

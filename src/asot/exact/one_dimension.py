@@ -1,4 +1,4 @@
-"""Distributions on a line: W_p by sorting, no network at all.
+"""Distributions on a line: W_p by sorting, without any network.
 
 In one dimension the cheapest plan ships mass in order, for every cost |x - y|^p with p ≥ 1: the q-th quantile of one
 distribution goes to the q-th quantile of the other. So every distribution is sorted once, and a pair is a sum:
@@ -39,7 +39,7 @@ class OneDimension:
     Parameters
     ----------
     ground : Ground
-        A norm made ready for points (n, 1), the points of all distributions one after the other.
+        A norm prepared for points (n, 1), the points of all distributions one after the other.
     offsets : (N + 1,) int64, distribution i owns ``offsets[i]:offsets[i + 1]``
     masses : (n,) float64 ≥ 0, total 1 within a distribution
     p : order of the distance, ≥ 1
@@ -133,7 +133,7 @@ def _padded(vectors: Float) -> Float:
 def _short_list(positions: Float, most: float) -> Float | None:
     """The distinct positions of all distributions, ascending, where there are no more than ``most``."""
     few = positions[: int(4 * most) + 2]
-    if len(few) < len(positions) and len(np.unique(few)) > most:  # a look at some of them usually decides
+    if len(few) < len(positions) and len(np.unique(few)) > most:  # a few of them usually decide
         return None
     grid = np.unique(positions)
     return grid if len(grid) <= most else None

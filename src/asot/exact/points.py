@@ -28,7 +28,7 @@ TINY = 2.0**-450
 """Distances below this, at the scale of 1, lose digits when they are squared, or vanish."""
 
 ENLARGED = 2.0**900
-"""Points of a pair that is that small are multiplied by this first: what differs at all then has a square."""
+"""Points of such a small pair are multiplied by this first, so that every difference has a square."""
 
 
 class ExactPoints:
@@ -81,7 +81,7 @@ class ExactPoints:
 
     @staticmethod
     def seconds_per_pair(histograms: SparseHistograms, ground: Ground) -> float:
-        """About how long a thread takes for a pair."""
+        """Roughly how long a thread takes for a pair."""
         n = 2.0 * len(histograms.index) / (len(histograms.offsets) - 1)
         return 1e-6 + 4e-9 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * ground.points.shape[1]
 
@@ -346,7 +346,7 @@ def _solve_tile(  # type: ignore[no-untyped-def]
     offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
     most_sources, most_sinks, index_bits, cost_scale, large, table, values, pivots, stop,
 ):  # fmt: skip
-    """``large`` is None or True: whether the kernel for large problems is compiled in, which takes its time. ``table``
+    """``large`` is None or True: whether the kernel for large problems is compiled in, which takes a while. ``table``
     is None or the distances of all points."""
     ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
     scratch = make_scratch(most_sources, most_sinks, dim)

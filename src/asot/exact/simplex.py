@@ -11,7 +11,7 @@ cheapest way to ship everything. Three ideas make it fast and free of tolerances
   node as a bitset, so that "is the sink below this node?" and "shift the potentials below" are word operations. Trees
   are kept strongly feasible (zero flows point to the root), hence the method cannot cycle.
 
-The problem lies in a `Workspace`, which numbers its nodes; the start is that of `greedy`. Potentials satisfy
+The problem lies in a `Workspace`, which numbers its nodes; the start is `initial_basis`'s. Potentials satisfy
 ``pi[i] - pi[first+j] == cost(i, j)`` on tree arcs.
 All functions release the GIL; the engine runs many of them side by side on threads.
 """
@@ -36,7 +36,7 @@ def _word_of(ws, x, width):
 def _plant_tree(ws, p, q, index_bits, width):
     """Parents, potentials and subtree bitsets from the steps of the greedy start.
 
-    ``width`` is how many words of a bitset stand together: 1 if there is but one, else LANES. Callers pass a constant,
+    ``width`` is how many words of a bitset stand together: 1 if there is only one, else LANES. Callers pass a constant,
     so that the compiler makes a version for each.
     """
     first = first_sink(p)

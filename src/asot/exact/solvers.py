@@ -38,7 +38,7 @@ def cpu_solver(
     histograms: SparseHistograms | None = None,
     n_pairs: int = 0,
 ) -> Solver:
-    """The solver of a collection. ``histograms``: the collection over its distinct points, where that is known.
+    """The solver of a collection. ``histograms``: the collection over its distinct points, if already known.
 
     ``n_pairs`` decides whether distances come from a table, which may change their last bit. A search names all pairs
     that it looks at, so that its distances are those of brute force.

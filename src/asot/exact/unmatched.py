@@ -43,7 +43,7 @@ class Unmatched:
     constant: float | None
     """The price, where it is the same for all points."""
     share: float = 0.0
-    """What has to be moved in any case, as a share of the smaller total."""
+    """What must be moved, as a share of the smaller total."""
 
     def check_reach(self, reach: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
         """Refuse a constant price below half of the largest distance of a pair: other libraries then compute a

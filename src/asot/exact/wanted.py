@@ -28,7 +28,7 @@ class Wanted:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the Euclidean W_1 of total masses 1, which all parts of the package know."""
+        """Whether it is the Euclidean W_1 of total masses 1, which every part of the package supports."""
         return self.p == 1 and self.unmatched is None and not callable(self.metric) and self.metric == "euclidean"
 
     @property

@@ -1,7 +1,7 @@
 """Plans and potentials of many pairs: `emd_many` with ``plans=True``.
 
 A plan has fewer than k + l entries, so the plans of all pairs are one flat list of (pair, source, sink, mass). Both
-solvers have the optimal tree in their hands when they are done with a pair; here it is read out and kept.
+solvers end with the optimal tree of a pair; here it is read out and kept.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _solve_tile_with_plans(  # type: ignore[no-untyped-def]
 
 
 class ExactCudaWithPlans(ExactCuda):
-    """The GPU solver that also brings the trees."""
+    """The GPU solver that also returns the trees."""
 
     def pairs_per_tile(self, memory: int) -> int:
         return max(1, min(super().pairs_per_tile(memory), memory // (40 * self.plan.n_nodes)))
@@ -135,6 +135,6 @@ class _OnDeviceWithPlans(ExactOnDevice):
         return replace(solution, trees=trees)
 
     def read_trees(self, pairs: PairSet, start: int, stop: int, trees: tuple[NDArray[Any], ...]) -> TilePlans:
-        """Plans and potentials of a tile from its trees, which are on the host now."""
+        """Plans and potentials of a tile from its trees, once they are on the host."""
         rows, columns = pairs.indices(start, stop)
         return self._host.plans_and_potentials(rows, columns, DeviceTrees(*trees))

@@ -2,8 +2,8 @@
 
 All exact solvers write their problem into a `Workspace`, which one thread reuses from pair to pair.
 
-Nodes 0..p-1 are sources and first..first+q-1 are sinks, where first is `first_sink` (p); the few numbers between are
-no nodes.
+Nodes 0..p-1 are sources and first..first+q-1 are sinks, where first is `first_sink` (p); the few numbers in between are
+not nodes.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _compiling_enabled() -> Iterator[None]:
 
 
 def _do_without_cache_if_need_be(dispatcher: Any) -> None:
-    """Let a full or failing disk under the cache cost time, not the call. numba has no public way to say so."""
+    """Let a full or failing disk under the cache cost time, but not the call. numba has no public way to do this."""
     cache: Any = getattr(dispatcher, "_cache", None)
     save, load = getattr(cache, "save_overload", None), getattr(cache, "load_overload", None)
     if save is None or load is None:
@@ -92,10 +92,10 @@ def _do_without_cache_if_need_be(dispatcher: Any) -> None:
 
 
 def _expire_with_kernels(dispatcher: Any) -> None:
-    """Let cached code die when any file with kernels changes.
+    """Let cached code expire when any file with kernels changes.
 
-    numba only checks the file that defines a function. Code that inlines a function from another file would live on
-    after that file has changed, and mix with its new code. numba has no public way to say so; where its inside differs
+    numba only checks the file that defines a function. Code that inlines a function from another file would outlive a
+    change of that file and mix with its new code. numba has no public way to change this; where its internals differ
     from what is used here, its own rule stays.
     """
     with contextlib.suppress(AttributeError):
@@ -105,7 +105,7 @@ def _expire_with_kernels(dispatcher: Any) -> None:
 
 
 def _nothing_if_unreadable(load_index: Callable[[], Any]) -> Any:
-    """An index of another version of the package may name types that have moved since; it is obsolete, no error."""
+    """An index of another version of the package may name types that have moved since; it is obsolete, not an error."""
     try:
         return load_index()
     except (AttributeError, ImportError):

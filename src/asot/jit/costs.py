@@ -25,7 +25,7 @@ PLAIN, SQUARE, HALF_SQUARE, ARC = range(4)
 """What is taken of a Euclidean distance e: e, e², e²/2, or the angle 2 arcsin(e/2) between unit vectors."""
 
 MOST_CHECKED = 64
-"""Points of a table whose triangles are looked at: a few hundred thousand."""
+"""Points of a table whose triangles are checked: a few hundred thousand."""
 
 KERNELS = (
     "euclidean", "cityblock", "manhattan", "chebyshev", "minkowski", "canberra", "hamming", "jaccard",
@@ -39,7 +39,7 @@ _NO_TABLE = np.empty((0, 0))
 
 @dataclass(frozen=True)
 class GroundCost:
-    """A cost made ready for V points: ``scale`` times what its kernel or table says."""
+    """A cost prepared for V points: ``scale`` times what its kernel or table says."""
 
     name: str
     is_metric: bool
@@ -259,5 +259,5 @@ def _triangle_holds(table: NDArray[np.float64]) -> bool:
     if len(table) > MOST_CHECKED or np.diagonal(table).any():
         return False
     costs = 0.5 * (table + table.T)
-    through = (costs[:, :, None] + costs[None]).min(axis=1)  # the cheapest way over a third point
+    through = (costs[:, :, None] + costs[None]).min(axis=1)  # the cheapest way through a third point
     return bool((costs <= through + 1e-11 * costs.max() / len(costs)).all())

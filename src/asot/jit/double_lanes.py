@@ -1,5 +1,4 @@
-"""Eight float64 side by side: what `asot.jit.lanes` is for integers, for exact distances, and for pairs
-that iterate in step.
+"""Eight float64 side by side: like `asot.jit.lanes`, for exact distances and for pairs that iterate in step.
 
 A value is an LLVM vector ``<8 x double>``. The functions are for kernels only (`asot.jit.compiled`). Arrays are
 contiguous float64; indices are not checked.

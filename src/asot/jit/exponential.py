@@ -1,6 +1,6 @@
 """The exponential function over rows of numbers, eight or four at a time.
 
-A compiled loop that calls the library's ``exp`` gets one number per call. Here the same is written as a polynomial,
+A compiled loop that calls the library's ``exp`` gets one number per call. Here it is written as a polynomial,
 which compilers turn into vector instructions: ten times as fast, and right to two units in the last place.
 
 exp(x) = 2^n · exp(r) with n the integer nearest to x / log 2, so that |r| ≤ (log 2) / 2.

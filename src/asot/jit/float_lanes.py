@@ -1,4 +1,4 @@
-"""Sixteen float32 side by side: what `asot.jit.lanes` is for integers, for blocks of distances.
+"""Sixteen float32 side by side: like `asot.jit.lanes`, for blocks of distances.
 
 A value is an LLVM vector ``<16 x float>``: one AVX-512 register, two of AVX2, four of NEON. The functions are for
 kernels only (`asot.jit.compiled`). Arrays are contiguous float32; indices are not checked; NaN must not occur.

@@ -46,7 +46,7 @@ _PARAMETERS = {"minkowski": "p", "seuclidean": "V", "mahalanobis": "VI"}
 
 @dataclass(frozen=True)
 class Ground:
-    """A metric made ready for a set of points: distances are 2^exponent times those of ``points`` under ``code``."""
+    """A metric prepared for a set of points: distances are 2^exponent times those of ``points`` under ``code``."""
 
     points: NDArray[np.float64]  # (n, d)
     code: int

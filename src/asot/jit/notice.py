@@ -14,13 +14,13 @@ from typing import Any
 from numba.core import event
 
 PATIENCE = 1.0
-"""Seconds of compiling before a word is said."""
+"""Seconds of compiling before the message."""
 
 WORD = "asot: compiling for this machine, which takes up to half a minute; the result is cached"
 
 
 class Notice(event.Listener):
-    """Adds up the time that compiling asot's functions takes, and speaks once."""
+    """Adds up the time that compiling asot's functions takes, and shows the message once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

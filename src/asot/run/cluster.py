@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from asot.run.executors import Answer, Item, Stop
 
 MOST_DEATHS = 5
-"""How many times in a row workers may die before an item is finished."""
+"""How many times in a row workers may die without finishing an item."""
 
 
 def active_cluster() -> Cluster | None:
@@ -62,7 +62,7 @@ class Cluster:
                         waiting.pop(0)
                         deaths = 0
                         yield answer
-                except BaseException as error:  # asyncio's CancelledError is no Exception
+                except BaseException as error:  # asyncio's CancelledError is not an Exception
                     if _is_loss(error):
                         raise ConnectionError(
                             f"the connection to the scheduler ({self.name}) is lost with {len(waiting)} tasks to go; "

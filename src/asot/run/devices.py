@@ -55,8 +55,9 @@ def choose(device: Any, *, needs: Sequence[str], cpu_seconds: float, unfit: str 
     ----------
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "cuda" uses every visible GPU, "cuda:N" one of them.
-    needs : packages that the GPU solver needs cpu_seconds : estimate of the work, in seconds of the CPU threads that
-    would do it unfit : why no GPU solver can take this problem, if so
+    needs : packages that the GPU solver needs
+    cpu_seconds : estimate of the work, in seconds of the CPU threads that would do it
+    unfit : why no GPU solver can take this problem, if so
     """
     kind, number = parse(device)
     if kind == "cpu":

@@ -1,6 +1,6 @@
 """Distances in files: everything (``.npz``), the matrix (``.npy``), or one line per pair (``.csv``).
 
-A table does not say which pairs it was meant to hold, so reading one looks at the order of its lines: that of all pairs
+A table does not say which pairs it holds, so they are recognized by the order of its lines: that of all pairs
 of one collection, that of every pair of two, or else a list.
 """
 

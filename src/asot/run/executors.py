@@ -17,8 +17,6 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.progress import Progress, ProgressLike
-
 Stop = NDArray[np.int64]
 """(1,) int64: 0 while work should continue. When it is not 0, compiled loops return early, with any result."""
 
@@ -75,22 +73,10 @@ class CallingThread:
         return (function(item, stop) for item in items)
 
 
-def in_threads(
-    function: Callable[[Item, Stop], object],
-    items: Iterable[Item],
-    n_jobs: int,
-    *,
-    progress: ProgressLike = False,
-    label: str = "",
-) -> None:
-    """Run a function that leaves its answers in shared arrays on every item, with progress counted in items."""
-    listed = list(items)
-    shown = Progress(progress, len(listed), label, unit="step")
-    try:
-        for _ in Threads(n_jobs).map(function, listed):
-            shown.advance(1)
-    finally:
-        shown.close()
+def in_threads(function: Callable[[Item, Stop], object], items: Iterable[Item], n_jobs: int) -> None:
+    """Run a function that leaves its answers in shared arrays on every item."""
+    for _ in Threads(n_jobs).map(function, items):
+        pass
 
 
 def _wait(future: Future[Answer]) -> Answer:

@@ -16,13 +16,10 @@ from asot.run.gpu_pairs import launch_over_pairs, pair_arguments
 from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.result import Status
 from asot.run.sinks import Tile
-from asot.run.solver import EXTRAS, DeviceSolution, Solution, TilePlans
+from asot.run.solver import EXTRAS, OPEN, DeviceSolution, Solution, TilePlans
 
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
-
-OPEN = 100
-"""Status of a pair that a GPU solver could not solve; never visible outside (``common.cuh`` has the same)."""
 
 MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
 

@@ -88,9 +88,15 @@ class Grid:
         return self.pairs.symmetric and not self.is_list and not self.strips
 
     @property
-    def n_pairs(self) -> int:
-        """Of all blocks together."""
-        return self.pairs.n_rows * self.pairs.n_columns if self.strips else len(self.pairs)
+    def total(self) -> int:
+        """Rows of all strips, or pairs of all blocks."""
+        return self.pairs.n_rows if self.strips else len(self.pairs)
+
+    def size(self, number: int) -> int:
+        """Rows of a strip, or pairs of a block."""
+        if self.strips:
+            return min(self.side, self.pairs.n_rows - number * self.side)
+        return len(self.block(number))
 
     def __len__(self) -> int:
         return self.n_down * (self.n_down + 1) // 2 if self.is_triangle else self.n_down * self.n_across

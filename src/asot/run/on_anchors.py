@@ -48,7 +48,7 @@ def solve_on_anchors(call: Call, space: AnchorSpace, reg: Any, *, given: bool) -
 
 def _plain(call: Call, space: AnchorSpace, reg: Any, info: dict[str, Any]) -> Any:
     if type(space) is AnchorSpace and call.D.offsets[-1] <= POINTS_AT_A_TIME:
-        space.nearest_of(call.D, device=call.device, n_jobs=call.running.n_jobs)  # histograms find it done
+        space.nearest_of(call.D, device=call.device, n_jobs=call.running.n_jobs)  # the histograms use it
     A = space.histograms(call.D, device=call.device)
     B = None if call.E is None else space.histograms(call.E, device=call.device)
     common: dict[str, Any] = {"cost": space.cost, "pairs": call.listed, "device": call.device, "info": info}
@@ -64,7 +64,7 @@ def _bounded(call: Call, space: AnchorSpace, reg: Any) -> tuple[Solver, NDArray[
     """The solver that gives bounds, and the radii of all distributions."""
     assert call.level is not None
     proven = space.proven
-    proven.nearest_of(call.D, device="cpu", n_jobs=call.running.n_jobs)  # later ones find it done
+    proven.nearest_of(call.D, device="cpu", n_jobs=call.running.n_jobs)  # the bounds use it
     bounds = make_bounds(proven, call.D, call.E, call.level if reg is None else "radius")
     if reg is not None:
         if proven is not space:

@@ -60,7 +60,7 @@ def stage_of(info: dict[str, Any]) -> str:
     if "n_anchors" in info:
         return "distances on anchors"
     is_exact = info.get("estimate") == "exact" or "distinct_points" in info
-    return "exact distances" if is_exact else "pairs"
+    return "exact distances" if is_exact else "distances"
 
 
 def _somebody_watches() -> bool:

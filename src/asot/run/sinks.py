@@ -112,7 +112,7 @@ class Condensed:
                 self._extra(name)[own] = part
 
     def room(self, start: int, stop: int, extras: tuple[str, ...]) -> Solution:
-        """Where the answers of the pairs start..stop-1 belong, and what else is told of them."""
+        """Where the answers of the pairs start..stop-1 belong, and everything else about them."""
         own = slice(start, stop)
         more: dict[str, Any] = {name: self._extra(name)[own] for name in extras}
         return Solution(self._values[own], self._status[own], self._n_iter[own], **more)

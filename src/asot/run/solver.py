@@ -19,9 +19,12 @@ TILE_SECONDS = 0.03
 """A tile should take about this long: long compared with Python's overhead, short enough for Ctrl-C and even
 threads."""
 
+OPEN = 100
+"""Status of a pair that a GPU leaves to another solver. It never reaches a result (``common.cuh`` has it, too)."""
+
 
 EXTRAS = ("marginal_error", "lower", "upper", "error")
-"""Numbers (P,) that only some solvers tell of their pairs."""
+"""Numbers (P,) that only some solvers report."""
 
 
 @dataclass(frozen=True)

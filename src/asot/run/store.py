@@ -1,6 +1,6 @@
 """`Store`: a sink on disk. The same call again continues where the last one stopped.
 
-A run into a store is cut into blocks (`asot.run.grid`). Workers solve a block, write its chunk and send back a receipt,
+A run into a store is cut into blocks (`asot.run.grid`). Workers solve a block, write its chunk and send back its size,
 nothing else, and each holds only one block in memory. The folder shows which blocks are done, so callers may be killed,
 start again, or work at the same time. Results are identical, bit for bit.
 """
@@ -8,7 +8,6 @@ start again, or work at the same time. Results are identical, bit for bit.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,7 @@ from asot.run.executors import Executor, Stop, Threads
 from asot.run.fingerprint import fingerprint
 from asot.run.grid import BlockPairs, make_grid
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Status
+from asot.run.progress import Progress, ProgressLike, stage_of
 from asot.run.sinks import Tile, TopK
 from asot.run.solver import TILE_SECONDS, Solution, Solver
 from asot.run.store_files import FORMAT, StoreFiles, begin, pairs_record
@@ -101,25 +99,32 @@ class Store:
         """Solve the blocks that are not done. This is what the engine calls."""
         files = begin(Path(self.path).absolute(), self._manifest(work), work.pairs)
         executor = Threads(1 if work.choice.gpus else n_jobs) if executor is None else executor
-        self.fill(files, SolveBlock(work, memory // max(1, executor.jobs), files), executor, progress)
+        solve = SolveBlock(work, memory // max(1, executor.jobs), files)
+        self.fill(files, solve, executor, progress, stage_of(files.manifest["settings"]))
         return Stored(files)
 
     def fill(
-        self, files: StoreFiles, solve: Callable[[int, Stop], Receipt], executor: Executor, progress: ProgressLike
+        self,
+        files: StoreFiles,
+        solve: Callable[[int, Stop], int],
+        executor: Executor,
+        progress: ProgressLike,
+        stage: str,
     ) -> None:
-        """Have the blocks of this part solved that are not done."""
-        missing = np.setdiff1d(np.arange(len(files.grid)), np.fromiter(files.done(), np.int64))
-        mine = missing[self._is_mine(missing, len(files.grid))]
-        total = files.grid.n_pairs if self.part is None else files.grid.n_pairs // self.part[1]
-        with Progress(progress, total, "pairs (stored)") as shown:
-            shown.advance(max(0, total - sum(len(files.grid.block(b)) for b in mine.tolist())))
-            for receipt in executor.map(solve, _in_turn(mine)):
-                shown.advance(receipt.n_pairs)
+        """Solve the blocks of this part that are not done. ``solve`` returns the size of the block."""
+        grid, mine = files.grid, self._blocks(len(files.grid))
+        missing = np.setdiff1d(mine, np.fromiter(files.done(), np.int64))
+        left = sum(map(grid.size, missing.tolist()))
+        total = grid.total if self.part is None else sum(map(grid.size, mine.tolist()))
+        with Progress(progress, total, f"{stage} (stored)", unit="row" if grid.strips else "pair") as shown:
+            shown.advance(total - left)
+            for size in executor.map(solve, _in_turn(missing)):
+                shown.advance(size)
 
-    def _is_mine(self, numbers: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
-        if self.part is None:
-            return np.ones(len(numbers), dtype=np.bool_)
-        return np.asarray(numbers * self.part[1] // max(1, count) == self.part[0] - 1)
+    def _blocks(self, count: int) -> NDArray[np.int64]:
+        """Numbers of the blocks of this part."""
+        numbers = np.arange(count)
+        return numbers if self.part is None else numbers[numbers * self.part[1] // count == self.part[0] - 1]
 
     def _manifest(self, work: Work) -> dict[str, Any]:
         from asot import __version__
@@ -175,32 +180,20 @@ def _in_turn(numbers: NDArray[np.int64]) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class Receipt:
-    """What a worker sends back about a block."""
-
-    number: int
-    n_pairs: int
-    seconds: float
-    n_not_converged: int
-
-
-@dataclass(frozen=True)
 class SolveBlock(SolveRange):
     """Solve a block and write its chunk, unless someone else has done so in the meantime."""
 
     files: StoreFiles
 
-    def __call__(self, number: int, stop: Stop) -> Receipt:  # type: ignore[override]
-        started = time.perf_counter()
+    def __call__(self, number: int, stop: Stop) -> int:  # type: ignore[override]
+        """The number of its pairs."""
         pairs = self.files.grid.block(number)
-        unfinished = 0
         if not self.files.is_done(number):
             solution = self._solution(pairs, stop)
             if stop[0] != 0:  # then its content is meaningless
-                return Receipt(number, 0, 0.0, 0)
-            unfinished = int(np.count_nonzero(solution.status == Status.MAX_ITER))
+                return 0
             self.files.write(number, self._chunks(pairs, solution))
-        return Receipt(number, len(pairs), time.perf_counter() - started, unfinished)
+        return len(pairs)
 
     def _solution(self, pairs: PairSet, stop: Stop) -> Solution:
         if len(pairs) == 0:

@@ -111,7 +111,7 @@ class StoreFiles:
         """A part of the array of a field, such as some rows; a damaged chunk is named."""
         try:
             return np.asarray(self.array(name)[index])
-        except ValueError:  # zarr tells that a checksum is wrong, but not where
+        except ValueError:  # zarr says that a checksum is wrong, but not where
             for number in sorted(self.done()):
                 self.read(name, number)
             raise

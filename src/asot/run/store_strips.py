@@ -1,4 +1,5 @@
-"""Neighbors into a store: strips of rows, each searched by itself, so that a search of weeks can be resumed and shared.
+"""Neighbors into a store: strips of rows, each searched by itself, so that a search that takes weeks can be resumed and
+shared.
 
 The arrays of such a store are the answer itself: indices and distances (N, K), one chunk per strip.
 """
@@ -6,7 +7,6 @@ The arrays of such a store are the answer itself: indices and distances (N, K), 
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from asot.run.fingerprint import fingerprint
 from asot.run.grid import make_strips
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
-from asot.run.store import BLOCK_SECONDS, Receipt, Store
+from asot.run.store import BLOCK_SECONDS, Store
 from asot.run.store_files import FORMAT, StoreFiles, begin, pairs_record
 from asot.run.stored import Stored
 
@@ -41,16 +41,16 @@ class Question:
     pairs: PairSet
     n_neighbors: int
     settings: dict[str, Any]
-    """What the answer depends on, beside the inputs."""
+    """What the answer depends on, besides the inputs."""
     inputs: Any
     prepare: Callable[[int], RowSearch]
-    """Makes the search, for a number of threads; something that can be pickled."""
+    """Makes the search, for a number of threads; must be picklable."""
     seconds_per_row: float
 
 
 @dataclass(frozen=True)
 class SolveStrip:
-    """Search a strip and write its chunk, unless somebody has done so meanwhile."""
+    """Search a strip and write its chunk, unless someone else has done so in the meantime."""
 
     prepare: Callable[[], RowSearch]
     files: StoreFiles
@@ -63,14 +63,14 @@ class SolveStrip:
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key != "search"}
 
-    def __call__(self, number: int, stop: Stop) -> Receipt:
-        started = time.perf_counter()
-        grid = self.files.grid
-        low, high = number * grid.side, min((number + 1) * grid.side, grid.pairs.n_rows)
+    def __call__(self, number: int, stop: Stop) -> int:
+        """The number of its rows."""
+        low = number * self.files.grid.side
+        high = low + self.files.grid.size(number)
         if not self.files.is_done(number):
             indices, distances = self.search.nearest(low, high)
             self.files.write(number, {"indices": indices, "distances": distances})
-        return Receipt(number, (high - low) * grid.pairs.n_columns, time.perf_counter() - started, 0)
+        return high - low
 
 
 def search_into(store: Store, question: Question, n_jobs: int, progress: ProgressLike) -> Stored:
@@ -81,7 +81,8 @@ def search_into(store: Store, question: Question, n_jobs: int, progress: Progres
     if cluster is not None:
         cluster.folder = store.folder
     jobs = n_jobs if cluster is None else 1
-    store.fill(files, SolveStrip(functools.partial(question.prepare, jobs), files), executor, progress)
+    solve = SolveStrip(functools.partial(question.prepare, jobs), files)
+    store.fill(files, solve, executor, progress, "nearest neighbors")
     return Stored(files)
 
 

@@ -60,7 +60,9 @@ class Stored:
 
     @property
     def _names_file(self) -> Path:
-        return self._files.path / self.fields[0] / "names.npz"  # within an array: zarr warns of strangers in a group
+        return (
+            self._files.path / self.fields[0] / "names.npz"
+        )  # within an array: zarr warns of unknown files in a group
 
     @property
     def ids(self) -> NDArray[Any]:

@@ -8,7 +8,8 @@ from asot.data.distributions import Distributions
 
 
 def test_ink_is_mass_at_its_pixel():
-    digits, _, images = asot.datasets.load_digits(20)
+    digits, _, about = asot.datasets.load_digits(20)
+    images = about["images"]
     D = Distributions.from_images(images, ids=[f"d{i}" for i in range(20)])
     np.testing.assert_allclose(D.points, 8 * digits.points)
     np.testing.assert_array_equal(D.masses, digits.masses)

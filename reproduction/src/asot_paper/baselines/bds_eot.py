@@ -169,7 +169,7 @@ class BlockDiagonal:
         }
 
     def pairs_per_tile(self, memory: int) -> int:
-        return self._per_tile  # from the share of the memory that was told at the start
+        return self._per_tile  # from the share of the memory that was given at the start
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         columns = columns + self._column_start

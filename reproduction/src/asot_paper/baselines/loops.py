@@ -1,4 +1,4 @@
-"""A loop over pairs that calls somebody else's function, behind the engine like every other solver.
+"""A loop over pairs that calls another library's function, run by the engine like every other solver.
 
 Other libraries solve one pair per call. Their adapters here are thin: points and masses of two distributions go in, a
 number comes out, and what the library says about it becomes a status. Points without mass are left out.
@@ -87,7 +87,7 @@ def run_loop(
     n_jobs: int | None,
     progress: ProgressLike,
 ) -> Distances:
-    """Call the function for every pair. What the library would warn of is in the status."""
+    """Call the function for every pair. What the library would warn about is in the status."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         solver = Loop(asked.both, function, info, asked.column_start)

@@ -1,4 +1,4 @@
-"""POT's own functions, in the loop over pairs that one writes with them: what other baselines are compared with.
+"""POT's own functions, in the loop over pairs that people write with them, to compare other baselines with.
 
 POT (https://pythonot.github.io) has to be installed: ``pip install 'asot[bench]'``.
 """
@@ -175,8 +175,8 @@ def low_rank(
 ) -> Distances:
     """Low-rank Sinkhorn by POT: ``ot.lowrank_sinkhorn`` for every pair.
 
-    POT finds plans of low rank for the *squared* Euclidean cost, and no other. The value here is the Euclidean cost
-    ⟨T, C⟩ of that plan, so that it compares with W_1: it is not below it, up to the marginal error.
+    POT finds plans of low rank for the *squared* Euclidean cost only. The value here is the Euclidean cost
+    ⟨T, C⟩ of that plan, so that it can be compared with W_1: it is never smaller, up to the marginal error.
 
     Parameters
     ----------

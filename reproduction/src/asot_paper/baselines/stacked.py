@@ -1,6 +1,6 @@
 """Many small transport problems as one large one: their kernels on the diagonal of a sparse matrix, in torch.
 
-Pairs of different sizes stand one after the other without padding. U and V of all of them are two long vectors, and an
+Pairs of different sizes follow each other without padding. U and V of all of them are two long vectors, and an
 iteration of all of them is two products of a sparse matrix with a vector, on whatever device torch has. The matrix is
 kept by rows and by columns, so that both products read it in order.
 """
@@ -46,7 +46,7 @@ class Blocks(NamedTuple):
 
 @functools.cache
 def has_sparse_products(device: str, dtype: torch.dtype) -> bool:
-    """Whether this torch multiplies sparse matrices there. The first one of a process warns of a beta state."""
+    """Whether this torch multiplies sparse matrices on a device. The first one of a process warns of a beta state."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -85,7 +85,7 @@ class Stack:
         return Blocks(starts.to(torch.int32), index.to(torch.int32), lengths, shape)
 
     def transposed(self, entries: Tensor) -> Tensor:
-        """Entries (E,) that stand row by row, column by column."""
+        """Entries (E,) given row by row, reordered column by column."""
         pair, by_column = self.column_pair, self.by_column
         place = torch.arange(self.n_columns, device=pair.device) - self.first_column[pair]  # of a column in its block
         begin = by_column.spread(self._first_entry[pair] + place)

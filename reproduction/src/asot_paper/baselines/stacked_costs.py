@@ -2,7 +2,7 @@
 
 On the host they come from the compiled loop of `asot.baselines.merged`. On a GPU, distances between all distinct points
 of the collection are computed once and looked up, if they fit and are fewer than those of all pairs; otherwise each is
-summed up, coordinate by coordinate. None of them takes the short cut x² + y² - 2xy, which loses the digits of small
+summed coordinate by coordinate. None of them takes the shortcut x² + y² - 2xy, which loses the digits of small
 distances.
 """
 

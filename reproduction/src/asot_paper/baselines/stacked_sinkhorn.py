@@ -20,7 +20,7 @@ Float = NDArray[np.float64]
 
 
 class Limits(NamedTuple):
-    """What a type of floats can hold without a loss."""
+    """What a type of floats can hold without loss."""
 
     exponent: float  # largest max C/ε for which exp(-C/ε) is formed
     smallest: float  # sums below this are not used

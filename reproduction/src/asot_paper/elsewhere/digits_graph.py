@@ -27,7 +27,7 @@ RIVALS = ("annchor", "pynndescent")
 
 
 def wrong(found: NDArray[np.int64], distances: NDArray[np.float64]) -> int:
-    """Neighbors that are farther than the K-th nearest: ties are right either way."""
+    """Neighbors farther away than the K-th nearest: ties are right either way."""
     limit = np.sort(distances, axis=1)[:, K - 1 : K] * (1 + 1e-9)
     return int(np.count_nonzero(np.take_along_axis(distances, found, axis=1) > limit))
 
@@ -103,8 +103,8 @@ def main() -> None:
         "--digits", type=int, default=1797, help="How many of the 1,797 digits to take, from the first."
     )
     given = parser.parse_args()
-    D, _, images = asot.datasets.load_digits()
-    D, images = D[: given.digits], images[: given.digits]
+    D, _, about = asot.datasets.load_digits()
+    D, images = D[: given.digits], about["images"][: given.digits]
     asot.kneighbors(D[:50], n_neighbors=3)  # compiles
     brute, seconds_brute = timed(lambda: asot.pairwise_exact(D, n_jobs=-1).matrix())
     np.fill_diagonal(brute, np.inf)

@@ -1,4 +1,4 @@
-"""Classification with the kernel exp(-γ W): ten stratified folds, with γ and C chosen inside of each training part."""
+"""Classification with the kernel exp(-γ W): ten stratified folds, with γ and C chosen inside each training part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PENALTIES = 10.0 ** np.arange(-3, 4)
 
 
 def accuracy(matrices: Sequence[Float], y: NDArray[Any], seed: int) -> float:
-    """Share of right answers over ten folds.
+    """Share of correct answers over ten folds.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ def accuracy(matrices: Sequence[Float], y: NDArray[Any], seed: int) -> float:
     y : (N,)
         Classes.
     seed : int
-        Of the folds.
+        Seed of the folds.
     """
     outer = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     return float(sum(_right(matrices, y, train, test, seed) for train, test in outer.split(y, y)) / len(y))
 
 
 def _right(matrices: Sequence[Float], y: NDArray[Any], train: Any, test: Any, seed: int) -> int:
-    """How many of ``test`` a machine gets right whose settings are the best on inner folds of ``train``."""
+    """How many of ``test`` a machine gets right, with the settings that do best on inner folds of ``train``."""
     inner = list(StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed).split(train, y[train]))
     best, choice = -1.0, (0, GAMMAS[0], PENALTIES[0])
     for which, gamma in itertools.product(range(len(matrices)), GAMMAS):

@@ -28,7 +28,7 @@ def arguments(what: str, data: bool = True) -> argparse.ArgumentParser:
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What a function returns, and its seconds by the clock."""
+    """What a function returns, and its wall-clock seconds."""
     started = time.perf_counter()
     return work(), time.perf_counter() - started
 

@@ -1,7 +1,7 @@
 """Word mover's distance and k-NN on tweets (Kusner et al. 2015, Sato et al. 2022): error rate and time, beside gensim.
 
 The data are `wmd_twitter.npz`: tweets as word indices with counts, and one vector per word. The published numbers used
-300-dimensional word2vec vectors and their own splits, so a difference of some points is to be expected with others.
+300-dimensional word2vec vectors and their own splits, so differences of a few points are to be expected.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def write_report(
         Where to write the Markdown text. Its pictures are written beside it, named after it: ``paper.md`` has
         ``paper-overview.svg`` and others.
     html_path : path, optional
-        Where to write the page, one file that needs no other.
+        Where to write the page, a single self-contained file.
     """
     if markdown_path is None and html_path is None:
         raise ValueError("nothing to write: give a name for the Markdown text, for the page, or for both")

@@ -26,7 +26,7 @@ LOG_FROM = 30.0
 """An axis is logarithmic where the largest number is this many times the smallest, unless the panel says otherwise."""
 
 MANY = 100
-"""Points of a series from which they are drawn as pixels."""
+"""A series of at least this many points is drawn as pixels."""
 
 _LEAST = 1e-12
 _SETTINGS: dict[Any, Any] = {
@@ -50,7 +50,7 @@ class Style(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """Points (x, y) of equal number, optionally with bars from ``low`` to ``high``. What is not finite is left out."""
+    """Points (x, y), optionally with bars from ``low`` to ``high``. Points that are not finite are left out."""
 
     label: str
     x: Numbers
@@ -72,7 +72,7 @@ class Panel:
     series: Sequence[Series]
     rows: Sequence[str] = ()
     diagonal: bool = False
-    x_log: bool | None = None  # None: where the numbers span much
+    x_log: bool | None = None  # None: if the numbers span a wide range
     y_log: bool | None = None
 
     @property
@@ -87,7 +87,7 @@ class Sheet:
     panels: Sequence[Panel]
 
     def legend(self) -> list[Series]:
-        """A series for each label, in the order of their first use; none where the panels' titles name them."""
+        """A series for each label, in the order of first use; none if the panels' titles name them."""
         if all(len(panel.series) == 1 and panel.title.endswith(panel.series[0].label) for panel in self.panels):
             return []
         found: dict[str, Series] = {}
@@ -98,7 +98,7 @@ class Sheet:
 
 
 def describe(panel: Panel) -> str:
-    """What the panel shows, in words, for those who do not see it."""
+    """What the panel shows, in words, for readers who cannot see it."""
     parts = [f"{panel.title}: {panel.y_label} against {panel.x_label}."]
     for series in panel.series:
         points = _finite(series)
@@ -124,7 +124,7 @@ def panel_svg(panel: Panel) -> str:
 
 
 def legend_svg(sheet: Sheet, columns: int = 2) -> str:
-    """The legend of a sheet; empty where none is needed."""
+    """The legend of a sheet; empty if none is needed."""
     entries = sheet.legend()
     if not entries:
         return ""
@@ -135,7 +135,7 @@ def legend_svg(sheet: Sheet, columns: int = 2) -> str:
 
 
 def sheet_svg(sheet: Sheet) -> str:
-    """All panels, at most three beside each other, under one legend."""
+    """All panels, at most three in a row, under one legend."""
     count, entries = len(sheet.panels), sheet.legend()
     columns = 2 if count in (2, 4) else min(3, count)
     rows = math.ceil(count / columns)
@@ -181,7 +181,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
 
 
 def _scale(axis: Any, values: Numbers, logarithmic: bool | None) -> None:
-    """A logarithmic axis where asked for, or where the numbers span much; ticks are short, plain numbers."""
+    """A logarithmic axis if asked for, or if the numbers span a wide range; ticks are short, plain numbers."""
     if logarithmic is None:
         logarithmic = bool(values) and min(values) > _LEAST and max(values) > LOG_FROM * min(values)
     if logarithmic:

@@ -1,7 +1,7 @@
 """What follows from the results: our numbers beside the paper's, and method against method.
 
 Times are compared only within one place, that is, one device of one machine with one number of threads. The paper's
-times are of another machine; they stand beside ours with a ratio, and both machines are named.
+times are from another machine; they are shown beside ours with a ratio, and both machines are named.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def seconds_with_paper(data: ReportData) -> list[Seconds]:
 
 
 def machine_of(place: Place) -> dict[str, object]:
-    """What is known of the machine of a place."""
+    """What is known about the machine of a place."""
     return dict(json.loads(place.machine))
 
 
@@ -122,7 +122,7 @@ def error_ratios(
 ) -> dict[str, float]:
     """By set: the error of method ``over`` divided by that of ``under``.
 
-    With ``trained=True`` quick runs do not count: they say nothing about what training can do.
+    With ``trained=True``, quick runs do not count: they do not show what training can do.
     """
     found: dict[str, float] = {}
     for name in data.sets(condition):

@@ -32,7 +32,7 @@ RULE = ("errors", "row_zero")
 
 
 class Place(NamedTuple):
-    """Where times were measured: a device of a machine, which is known by everything that is written down of it."""
+    """Where times were measured: a device of a machine, identified by everything recorded about it."""
 
     device: str
     machine: str
@@ -61,7 +61,7 @@ class Runs(NamedTuple):
 
 
 class ReportData:
-    """All that the report asks of a results file."""
+    """Everything the report needs from a results file."""
 
     def __init__(self, cells: Sequence[Record]) -> None:
         self.cells = list(cells)
@@ -97,7 +97,7 @@ class ReportData:
         return ordered((where[2] for where in self._runs if where[0] == condition), METHODS)
 
     def mark(self, runs: Runs) -> str:
-        """A sign at numbers of quick runs, where others are not quick."""
+        """A mark for numbers of quick runs, if others are not quick."""
         return "†" if runs.quick and not self.all_quick else ""
 
     # --------------------------------------------------------------------------------------------------------- runs
@@ -133,14 +133,14 @@ class ReportData:
         return False not in rules or True in rules
 
     def best(self, condition: str, name: str, field: str) -> float | None:
-        """The smallest mean error of a set, over all methods but the exact one; of full runs, where there are any."""
+        """The smallest mean error of a set, over all methods but the exact one; of full runs, if there are any."""
         runs = [self.runs(condition, name, method) for method in self.methods(condition) if method != EXACT]
         known = [(one.quick, mean) for one in runs if one is not None and (mean := one.mean(field)) is not None]
         return min(known, default=(False, None))[1]
 
     @property
     def n_other_settings(self) -> int:
-        """How many finished runs are not shown, since more were made of the same method with other settings."""
+        """How many finished runs are not shown because most runs of the same method have other settings."""
         left_out = 0
         for cells in self._runs.values():
             for rule in {row_zero_of(cell) for cell in cells}:
@@ -209,7 +209,7 @@ class ReportData:
 
     @property
     def n_untimed(self) -> int:
-        """How many finished cells ran beside other work, so that their times mean nothing."""
+        """How many finished cells ran beside other work, so that their times do not count."""
         return sum(not is_timed(cell) for cell in self.finished)
 
 
@@ -243,7 +243,7 @@ def _full_before_quick(cells: Sequence[Record]) -> list[Record]:
 
 
 def _on_all_before_some(cells: Sequence[Record]) -> list[Record]:
-    """Runs that learned from all of a training split, as the paper does; others where there are no such."""
+    """Runs that learned from all of a training split, as in the paper; others if there are none."""
     return [cell for cell in cells if cell["settings"].get("learned_on") == ALL_MOLECULES] or list(cells)
 
 
@@ -253,7 +253,7 @@ def _as_runs(cells: Sequence[Record]) -> Runs | None:
 
 
 def _of_one_recipe(cells: Sequence[Record], ignored: Sequence[str] = ()) -> list[Record]:
-    """Cells with the same settings: those that most folds, seeds and sizes have, and of these the last made."""
+    """Cells with the same settings: those that most folds, seeds and sizes have, and of these the latest."""
     recipes: dict[str, list[Record]] = {}
     for cell in cells:
         settings = {name: value for name, value in cell["settings"].items() if name not in (*FOUND, *ignored)}
@@ -266,7 +266,7 @@ def _date(cell: Record) -> str:
 
 
 def _latest(cells: Sequence[Record]) -> list[Record]:
-    """One cell for each fold, seed and size: of the CPU before others, then the one that was made last."""
+    """One cell for each fold, seed and size: from the CPU if possible, then the latest."""
     chosen: dict[tuple[int, int, int], Record] = {}
     for cell in sorted(cells, key=lambda cell: (cell.get("device", "cpu") == "cpu", _date(cell))):
         chosen[cell["fold"], cell["seed"], int(cell.get("size") or 0)] = cell

@@ -59,7 +59,7 @@ def make_document(data: ReportData, stem: str) -> tuple[str, list[Figure]]:
 
 
 def _context(data: ReportData) -> dict[str, Any]:
-    """Everything that the template asks for but pictures."""
+    """Everything that the template needs, except pictures."""
     agreement, times = facts.agreement(data), compare.seconds_with_paper(data)
     places = [place for place in data.places if place.device == "cpu"]
     return {
@@ -97,7 +97,7 @@ def _context(data: ReportData) -> dict[str, Any]:
 
 
 def _by_set(cells: Sequence[Any], known: Any) -> list[tuple[str, list[Any]]]:
-    """Cells set by set, of the sets that have a number of ours."""
+    """Cells by set, for the sets that have a number of ours."""
     groups = [(name, [one for one in cells if one.set == name]) for name in SETS]
     return [(name, rows) for name, rows in groups if any(known(one) for one in rows)]
 

@@ -26,7 +26,7 @@ class Agreement(NamedTuple):
     cells: list[compare.Comparison]
     tried: list[Tried]
     reasons: list[tuple[compare.Comparison, str]]
-    """What stands behind each miss that stays, in words."""
+    """The reason for each remaining miss, in words."""
 
     @property
     def compared(self) -> list[compare.Comparison]:
@@ -53,13 +53,13 @@ class Agreement(NamedTuple):
 
     @property
     def open(self) -> list[compare.Comparison]:
-        """Misses that stay."""
+        """Misses that remain."""
         known = {(one.set, one.method) for one in (*self.slips, *self.explained)}
         return [one for one in self.misses if (one.set, one.method) not in known]
 
     @property
     def open_but_better(self) -> int:
-        """How many of the misses that stay have a smaller error here."""
+        """How many of the remaining misses have a smaller error here."""
         return sum(one.ours is not None and one.ours.mean < one.paper for one in self.open)
 
 
@@ -102,7 +102,8 @@ TIME_CLAIMS = (
     ("Exact transport on anchors takes less time than exact transport", "ASOT-k", EXACT),
     ("Entropic transport on anchors takes less time than entropic transport in batches", "eASOT-k", "BDS-eOT"),
 )
-"""Claims: the words, who is better, than whom. Of several methods the best of each set counts. Times have training."""
+"""Claims: the words, which methods are better, and than which. Of several methods, the best on each set counts. Times
+include training."""
 
 
 def agreement(data: ReportData) -> Agreement:
@@ -122,7 +123,7 @@ def _tried(data: ReportData, cell: compare.Comparison) -> list[Tried]:
 
 
 def claims(data: ReportData) -> list[Claim]:
-    """The paper's claims, where some cells for them are there."""
+    """The paper's claims, as far as there are cells for them."""
     found = []
     for words, better, worse in ERROR_CLAIMS:
         paper = {(name, method): error for (table, name, method), error in read_published().items() if table == "rmse"}
@@ -136,14 +137,15 @@ def claims(data: ReportData) -> list[Claim]:
 
 
 def _held(numbers: Mapping[tuple[str, str], float], better: Sequence[str], worse: str) -> tuple[int, int]:
-    """On how many sets the least number of some methods is below that of another one, and how many sets have both."""
+    """On how many sets the smallest number of some methods is below that of another one, and how many sets have
+    both."""
     sets = [name for name in SETS if all((name, method) in numbers for method in (*better, worse))]
     held = [name for name in sets if min(numbers[name, method] for method in better) < numbers[name, worse]]
     return len(held), len(sets)
 
 
 def _errors(data: ReportData, condition: str) -> dict[tuple[str, str], float]:
-    """Mean errors by set and method, of runs that are not quick: those say nothing about what training can do."""
+    """Mean errors by set and method, without quick runs, which do not show what training can do."""
     found = {}
     for name in data.sets(condition):
         for method in data.methods(condition):
@@ -215,7 +217,7 @@ def speed(data: ReportData, times: Sequence[compare.Seconds]) -> dict[str, Any]:
 
 
 def sampled_times(data: ReportData) -> int | None:
-    """How many molecules of ZINC the timed models of the paper learned from, where that is not all of them."""
+    """How many molecules of ZINC the timed models of the paper learned from, if not all of them."""
     for place in [place for place in data.places if place.device == "cpu"][:1]:
         runs = data.runs(PUBLISHED, "ZINC", "ASOT-ML", place=place)
         if runs is not None and (count := int(runs.cells[0]["settings"].get("n_train", 0))) < ZINC_TRAINING:
@@ -224,7 +226,7 @@ def sampled_times(data: ReportData) -> int | None:
 
 
 def open_ranges(data: ReportData) -> list[tuple[str, float, float, int]]:
-    """As published: by entropic method, the least and greatest share of pairs not converged, and of how many sets."""
+    """As published: by entropic method, the smallest and largest share of pairs not converged, and on how many sets."""
     found = []
     for method, shares in compare.open_shares(data, PUBLISHED).items():
         some = [share for share in shares if share]

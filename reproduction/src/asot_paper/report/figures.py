@@ -1,8 +1,8 @@
 """The report's charts, from cells: which numbers go on which axis, and which method has which color.
 
-A method looks the same in every chart. Ours are filled shapes in strong colors, so that they stand out without them,
-too. Errors are in units of the distance as published, where the paper's figures have them so, and in percent of the
-mean distance as described, where sets can then be compared.
+A method looks the same in every chart. Ours are filled shapes in strong colors, so that they stand out even without
+color. Errors as published are in units of the distance, as in the paper's figures. Errors as described are in percent
+of the mean distance, so that sets can be compared.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ OVERVIEW_METHODS = ("ASOT-k", "ASOT-ML", "ASOT-DL", CALIBRATED, OURS)
 _PERCENT = "error, % of the mean distance"
 _RMSE = "RMSE"
 LEAST_RMSE, LEAST_PERCENT = 1e-4, 1e-2
-"""Smaller errors, which may be nothing but rounding, are drawn as these."""
+"""Smaller errors, which may be mere rounding, are drawn as these."""
 
 
 def style_of(method: str) -> Style:
-    """How a method is drawn; one that is not known is grey."""
+    """How a method is drawn; an unknown one is gray."""
     return STYLES.get(method, Style(6, "x"))
 
 
 def overview(data: ReportData) -> Sheet | None:
-    """Error of the anchor methods on each set, as described: the picture of the first screen."""
+    """Error of the anchor methods on each set, as described: the first picture of the page."""
     names = [name for name in data.sets(DESCRIBED) if data.best(DESCRIBED, name, "relative") is not None]
     series = []
     for method in OVERVIEW_METHODS:
@@ -76,7 +76,7 @@ def training_curves(data: ReportData) -> Sheet | None:
 
 
 def _courses(cells: Sequence[Record], relative: bool) -> list[tuple[Any, Any, Any]]:
-    """The mean course of all seeds with the lowest and the highest, or each alone where their epochs differ."""
+    """The mean curve of all seeds with the lowest and the highest, or each by itself if their epochs differ."""
     field = "relative_errors" if relative else "errors"
     curves = [([float(e) for e in c["epochs"]], [_shown(e, relative) for e in c[field]]) for c in cells]
     if len(curves) > 1 and all(epochs == curves[0][0] for epochs, _ in curves):
@@ -115,7 +115,7 @@ def scaling(data: ReportData) -> Sheet | None:
 def _times(
     data: ReportData, kind: str, across: Callable[[Record], float], label: str, logarithmic: bool | None
 ) -> Sheet | None:
-    """Panels of seconds, with a line for each method at each place that it was timed at."""
+    """Panels of seconds, with a line for each method at each place where it was timed."""
     timed = data.timed_of_kind(kind)
     panels = []
     for (condition, name), cells in _by_panel([cell for some in timed.values() for cell in some]):
@@ -150,7 +150,7 @@ def _error(cell: Record, relative: bool) -> float | None:
 
 
 def _shown(error: float, relative: bool) -> float:
-    """An error as it is drawn: in percent if it is relative, and not below the least that is."""
+    """An error as it is drawn: in percent if it is relative, and not below the smallest that is shown."""
     return max(LEAST_PERCENT, 100.0 * error) if relative else max(LEAST_RMSE, error)
 
 
@@ -187,7 +187,7 @@ def is_extrapolated(cells: Iterable[Record]) -> bool:
 
 
 def _by_panel(cells: Sequence[Record]) -> list[tuple[tuple[str, str], list[Record]]]:
-    """Cells by condition and set: as described first, since that is what a user has."""
+    """Cells by condition and set: as described first, since that is what a user would see."""
     conditions = ordered((cell["condition"] for cell in cells), (DESCRIBED, PUBLISHED))
     names = ordered((cell["set"] for cell in cells), SETS)
     places = [(condition, name) for condition in conditions for name in names]

@@ -27,7 +27,7 @@ def to_html(text: str, figures: Sequence[Any], stem: str) -> str:
 
 @functools.cache
 def _markdown() -> MarkdownIt:
-    """GitHub's tables, and HTML as it stands in the template; wide tables and code can be scrolled."""
+    """GitHub's tables, and HTML as written in the template; wide tables and code can be scrolled."""
     found = MarkdownIt("commonmark", {"html": True}).enable("table")
     found.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>\n')
     found.add_render_rule("table_close", lambda *_: "</table></div>\n")
@@ -35,7 +35,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _embedded(body: str, figure: Any, name: str) -> tuple[str, str]:
-    """The paragraphs of a picture and of its caption, and the figure that takes their place."""
+    """The paragraphs of a picture and its caption, and the figure that replaces them."""
     found = re.search(rf'<p><img src="{re.escape(name)}"[^>]*></p>\n<p><em>(?P<caption>.*?)</em></p>', body, re.S)
     if found is None:
         raise ValueError(f"the report has no place for its picture {name}")

@@ -1,4 +1,4 @@
-"""Why an error of ours is not the paper's, where no single changed setting brings it back: what was tried, and seen.
+"""Why an error of ours differs from the paper's when no single setting explains it: what was tried, and what we saw.
 
 The words are here, the numbers are from the trials. A cell without words is "not known".
 """
@@ -65,7 +65,8 @@ def _error(found: Summary) -> str:
 
 
 def _runs(data: ReportData, name: str, method: str, paper: float) -> str:
-    """On the runs of the table and, where these are few, on those that learned from a part of the training split."""
+    """A sentence on the runs of the table and, if there are few, on those that learned from part of the training
+    split."""
     whole: list[float] = []
     part: list[float] = []
     for cell in data.runs_of(PUBLISHED, name, method):

@@ -91,7 +91,7 @@ def _error(
     factor: float = 1.0,
     best: float | None = None,
 ) -> str:
-    """Mean ± standard error, bold where it is the least of its set; or that it was not run."""
+    """Mean ± standard error, in bold if it is the smallest of its set; or a note that it was not run."""
     summary = None if runs is None else runs.summary(field)
     if runs is None or summary is None:
         return NOT_RUN
@@ -101,7 +101,7 @@ def _error(
 
 
 def run_counts(data: ReportData, condition: str) -> str:
-    """How many runs the means of a condition are of: "1 to 10"."""
+    """How many runs the means of a condition are taken over: "1 to 10"."""
     runs = [data.runs(condition, name, method) for name in data.sets(condition) for method in data.methods(condition)]
     counts = [len(one.cells) for one in runs if one is not None]
     return f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{max(counts)}"
@@ -132,7 +132,7 @@ def _plain(value: float, significant: int) -> str:
 
 
 def described_times(data: ReportData) -> str:
-    """Seconds as described: a row for each method at each place that it was timed at."""
+    """Seconds as described: a row for each method at each place where it was timed."""
     names = data.sets(DESCRIBED)
     rows = [
         (method, place, [data.runs(DESCRIBED, name, method, place=place) for name in names])
@@ -174,7 +174,7 @@ def _time(data: ReportData, runs: Runs | None, fastest: float) -> str:
 
 
 def places_words(data: ReportData) -> str:
-    """Which machine each row's times are of."""
+    """Which machine each row's times are from."""
     named = [(data.place_name(place), machine_words(json.loads(place.machine))) for place in data.places]
     text = (
         f"Machine: {'; '.join(f'{name}: {machine}' if name else machine for name, machine in named)}." if named else ""
@@ -188,7 +188,7 @@ def places_words(data: ReportData) -> str:
 
 
 def made(data: ReportData) -> str:
-    """Where the numbers are from, in a line."""
+    """Where the numbers are from, in one line."""
     known = (cell["versions"].get("asot") for cell in data.finished)
     versions = dict.fromkeys(str(version) for version in known if version is not None)
     return quote(f"{counted(len(data.finished), 'result')} of asot {', '.join(versions)}, {_dates(data.finished)}")
@@ -233,7 +233,7 @@ def sources(data: ReportData) -> str:
 
 
 def machine_words(machine: dict[str, Any]) -> str:
-    """A machine in words: processor, threads, GPU; whatever else is known of it follows.
+    """A machine in words: processor, threads, GPU, and whatever else is known.
 
     >>> machine_words({"cpu": "Xeon", "cores": 4, "threads": 2, "gpu": None, "system": "Linux"})
     'Xeon, 2 of 4 cores, Linux'

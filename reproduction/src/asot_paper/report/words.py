@@ -13,7 +13,7 @@ _SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit
 
 
 def quote(value: Any) -> str:
-    r"""Text from data, with a backslash before every character that Markdown would take for its own.
+    r"""Text from data, with a backslash before every character that has a meaning in Markdown.
 
     >>> quote("a|b *c* <d>")
     'a\\|b \\*c\\* \\<d\\>'
@@ -90,7 +90,7 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    r"""A time in the unit in which people say it.
+    r"""A time in the unit that people would use.
 
     >>> [duration(value) for value in (0.0004, 0.021, 3.21, 200.0, 300.0, 9000.0)]
     ['0.40\xa0ms', '21\xa0ms', '3.2\xa0s', '3\xa0min\xa020\xa0s', '5\xa0min', '2\xa0h\xa030\xa0min']
@@ -108,7 +108,7 @@ def duration(seconds: float) -> str:
 
 
 def short_count(count: float) -> str:
-    """A count as people say it.
+    """A count as people would say it.
 
     >>> short_count(8_443_995), short_count(17_578)
     ('8.4 million', '17,578')

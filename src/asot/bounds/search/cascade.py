@@ -71,10 +71,7 @@ class Look(Protocol):
 
 @dataclass(frozen=True)
 class Cascade:
-    """Everything that bounds the pairs of a collection from below; rows are the first, columns from ``column_start``.
-
-    ``within``: rows and columns are one set, so a row is not its own neighbor, and (i, j) is the same pair as (j, i).
-    """
+    """Everything that bounds the pairs of a collection from below; rows, columns and ``within`` as in `Shape`."""
 
     ground: Ground
     projections: Projections
@@ -125,7 +122,7 @@ class Cascade:
     ) -> Left:
         """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
 
-        ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of question for a row
+        ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of the question for a row
         whose limit is 0: it cannot be nearer than the neighbors that are known.
         """
         scaled = limits / self.unit

@@ -1,8 +1,8 @@
 """What a search costs, in counted work: points that a solve ships between, numbers that a bound has to touch.
 
 Prices are seconds of one reference core. The constants were measured once (``python -m benchmarks documents`` shows
-prices beside the clock). A plan that is chosen by them is the same on every run, however busy the machine is and
-whatever had to be compiled first; a stopwatch's would not be.
+prices beside the clock). A plan chosen by them is the same on every run, no matter how busy the machine is or what had
+to be compiled first. One chosen by a stopwatch would not be.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from asot.jit.metrics import CITYBLOCK
 from asot.run.solver import Solver
 
 NANO = 1.5e-9
-"""A nanosecond of a bound, as measured with AVX-512: other cores take about half as long again."""
+"""A nanosecond of a bound, as measured with AVX-512: other cores take about 1.5 times as long."""
 
 _BY_PRODUCTS = ("euclidean", "sqeuclidean", "seuclidean", "mahalanobis", "cosine", "angular")
 """Metrics whose distances take a multiplication for each coordinate."""
@@ -73,7 +73,7 @@ def blocks_price(
 
 
 def reduced_price(h: Histograms) -> float:
-    """Seconds of the reduced bound of a pair whose costs are there."""
+    """Seconds of the reduced bound of a pair whose costs are known."""
     size = _size(h)
     return NANO * (400.0 + 35.0 * size + 0.9 * size**2)
 

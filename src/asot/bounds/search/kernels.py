@@ -1,7 +1,6 @@
-"""The compiled loops of the cascade: bounds of pairs of rows of small tables, each some nanoseconds.
-
-A pair is left as soon as one of its bounds is above the limit. The order is: means and coarse shares, fine shares,
-rotations, potentials.
+"""The compiled loops of the cascade: bounds of pairs of rows of small tables, a few nanoseconds each. A pair is dropped
+as soon as one of its bounds is above the limit. The order is: means and coarse shares, fine shares, rotations,
+potentials.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ def nearest(
 def limit_of(limits, settled, within, i, j):
     """The largest distance at which a pair still matters to one of its ends; -1 if it matters at none.
 
-    Column j is out of question for row i if the row's limit is 0 and its neighbors come before j (``settled``).
+    Column j is out of the question for row i if the row's limit is 0 and its neighbors come before j (``settled``).
     """
     if within and j <= i:
         return -1.0

@@ -124,7 +124,7 @@ def _profiles(histograms: SparseHistograms, ground: Ground, n_columns: int, n_jo
 
 
 def _mean_points(histograms: SparseHistograms, ground: Ground) -> Profiles:
-    """Means (d, N) along the coordinates; along the widest of them, if they are many: a norm of fewer is no larger."""
+    """Means (d, N) along the coordinates; along the widest of them, if there are many: a norm of fewer is no larger."""
     n = len(histograms.offsets) - 1
     owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
     widest = np.argsort(-ground.points.std(axis=0), kind="stable")[:MOST_MEANS]

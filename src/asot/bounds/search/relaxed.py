@@ -187,7 +187,7 @@ _NONE = np.empty(0, dtype=np.int64)
 def relax(
     histograms: SparseHistograms, cost: GroundCost, shape: Shape, p: float = 1.0, unmatched: Unmatched | None = None
 ) -> Relaxed:
-    """Make the bounds ready: W_p under a ground cost, with a price for unmatched mass or without."""
+    """Prepare the bounds: W_p under a ground cost, with or without a price for unmatched mass."""
     ground = cost.ground
     short, squares = _short_points(ground)
     if unmatched is None:

@@ -1,7 +1,7 @@
 """The compiled loops of the relaxed bound: every pair of some rows and some columns, from one block of costs.
 
-The relaxed bound of a pair is a sum over its points of minima that many pairs share (`_relax`): some tens of
-nanoseconds. Only pairs that it leaves in question look at their own part of the block (`_reduced`).
+The relaxed bound of a pair is a sum over its points of minima that many pairs share (`_relax`): tens of nanoseconds.
+Only pairs that it leaves in question look at their own part of the block (`_reduced`).
 
 Everything is a lower bound up to a factor of 1 ± 2^-21, since all terms are positive: costs are rounded to float32, and
 a difference of two of them is smaller than the larger one. `KEEP` covers that.

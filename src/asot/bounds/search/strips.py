@@ -1,8 +1,8 @@
 """A search for the neighbors of some rows, by itself: the piece of a search that a store keeps and a worker does.
 
 A search of a whole collection looks at each pair once, for both of its ends. Strips know nothing of each other, so that
-they can be done anywhere, in any order, and again. Each looks at its rows against all columns, which for all strips of
-one collection together is twice the looking. The neighbors are the same, to the last bit.
+they can be done anywhere, in any order, and again. Each looks at its rows against all columns, so all strips of one
+collection together look at every pair twice. The neighbors are the same, to the last bit.
 """
 
 from __future__ import annotations
@@ -78,8 +78,7 @@ class _Strip:
         self._solve(rows, columns)
 
     def _solve(self, rows: Index, columns: Index) -> Index:
-        """Solve those of the pairs that were not promising; a distribution is not its own neighbor. Returns their
-        keys."""
+        """Solve the pairs that were not solved as promising, and return their keys."""
         search, s = self._search, self._search.shape
         if s.within:
             rows, columns = rows[rows != columns], columns[rows != columns]

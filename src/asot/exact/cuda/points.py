@@ -1,10 +1,10 @@
 """The original problems, exactly, on an NVIDIA GPU: W_1 between the distributions themselves (docs/method.md §8).
 
 The same integers and the same simplex as on the CPU (`asot.exact.points`), a pair per warp. Distances between the
-distinct points lie in a table where that fits into the GPU's memory, and are made from coordinates where it does not. A
-first kernel counts what is left of every pair after common mass is canceled, and puts the pair on the list of its size
-class; the kernel of each class then takes the pairs of its list. A tile costs a launch per class, and nothing is copied
-but the answers. Pairs that no class has room for are left open, and the CPU solves them when the tile has arrived.
+distinct points come from a table if it fits into the GPU's memory, and from coordinates if not. A first kernel counts
+what is left of every pair after common mass is canceled, and puts the pair on the list of its size class; the kernel of
+each class then takes the pairs of its list. A tile costs a launch per class, and nothing is copied but the answers.
+Pairs that no class has room for are left open, and the CPU solves them when the tile has arrived.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ TILE_SECONDS = 0.05
 BYTES_PER_PAIR = 64  # answers, indices of listed pairs, and a place on the list of every class
 MOST_PAIRS, LEAST_PAIRS = 2**24, 2**12
 MANY_TILES, FIRST_TILE_SECONDS = 64, 0.005
-"""Where limits leave most pairs out: how many tiles there should be, and how long one takes at least if they do not."""
+"""Where limits exclude most pairs: how many tiles there should be, and the least time one takes if they do not."""
 
 
 TABLE_SHARE = 3
-"""A table of distances may take one over this of the GPU's free memory, unless the caller limits memory."""
+"""A table of distances may take a third of the GPU's free memory, unless the caller limits memory."""
 
 PROFILE_SHARES = 8
 """Shares of the mass along a sorted axis (`Limits.profiles`)."""
@@ -47,10 +47,10 @@ TILE_SIDE, TILE_DEPTH = 32, 16
 
 
 class Limits(NamedTuple):
-    """Above which distances pairs need not be solved: their values are infinite then."""
+    """Distances above which pairs need not be solved: their values are then infinite."""
 
     now: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
-    """Those of the rows (n_rows,) and of the columns (n_columns,) at the time; the larger counts."""
+    """Those of the rows (n_rows,) and of the columns (n_columns,) so far; the larger one counts."""
     profiles: NDArray[np.float32]
     """(n_sorted * PROFILE_SHARES + n_means, N): what ``classify_pairs`` bounds the distances of a norm with."""
     n_sorted: int
@@ -80,7 +80,7 @@ class ExactPointsCuda:
     column_start : int
         Added to column indices: the second collection of a rectangle follows the first one.
     n_pairs : int
-        How many pairs there will be: a table of distances must be worth it.
+        How many pairs there will be, which decides whether a table of distances pays off.
     memory : int
         Bytes that the kernels may work in, on each GPU.
     table_bytes : int, optional
@@ -129,7 +129,7 @@ class ExactPointsCuda:
         seconds = 1e-9 + 4e-11 * n**2 + 2e-13 * n**3
         most = max(1, min(MOST_PAIRS, memory // 2 // BYTES_PER_PAIR))
         best = TILE_SECONDS / seconds
-        if self.limits is not None:  # few pairs are solved, but the sooner tiles come back the sooner limits are small
+        if self.limits is not None:  # few pairs are solved, but the sooner tiles come back, the sooner limits are small
             best = np.clip(self._n_pairs / MANY_TILES, FIRST_TILE_SECONDS / seconds, most)
         return int(np.clip(best, min(LEAST_PAIRS, most), most))
 

@@ -1,7 +1,7 @@
 """Which kernel takes which pair of distributions, and how much memory it needs: size classes.
 
-A pair with many points left takes a warp more memory than one with few, and the more memory a warp has, the fewer of
-them run side by side. So there is a kernel for every size, and a pair goes to the first one that has room for it.
+A warp needs more memory for a pair with many points left, and the more memory a warp has, the fewer of them run side by
+side. So there is a kernel for every size, and a pair goes to the first one that has room for it.
 """
 
 from __future__ import annotations

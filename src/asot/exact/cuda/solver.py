@@ -168,7 +168,7 @@ class ExactOnDevice:
         return self._solve(pairs, start, stop, trees), trees
 
     def masses(self) -> tuple[Any, ...]:
-        """Of rows and of columns: integer masses, and how far apart those of two nodes and of two histograms lie."""
+        """Of rows and of columns: integer masses, and the strides between two nodes and between two histograms."""
         described: list[Any] = []
         for masses in (self._row_masses, self._column_masses):
             nodes_first, m = self._plan.nodes_first, masses.shape[1]

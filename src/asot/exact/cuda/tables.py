@@ -2,8 +2,8 @@
 
 Both kernels work on a symmetric cost between nodes. A metric cost is that already: common mass is canceled, and a node
 is a source of one pair and a sink of another. Any other cost, k × l, becomes the corner of a cost between k + l nodes,
-the first k of them always sources and the others always sinks. Either way the difference of two rows of masses says
-all about a pair.
+the first k of them always sources and the others always sinks. Either way, the difference of two rows of masses
+describes a pair completely.
 
 The greedy start takes arcs in the order of their costs less each end's typical cost. The order does not depend
 on the pair, so the arcs are sorted here, and every node gets the set of its arcs as a bitset over that order.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from asot.jit.compiled import compiled
 
 OFFSET_WEIGHT = 1.1
-"""Times a node's typical cost, its root mean square, orders the arcs of the greedy start; fewest pivots near 1.1."""
+"""Factor of a node's typical cost, its root mean square, in the order of the greedy start; fewest pivots near 1.1."""
 
 LEAST_NODES = 2
 """Fewer nodes are padded with nodes that never have mass."""
