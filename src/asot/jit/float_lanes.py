@@ -1,8 +1,4 @@
-"""Sixteen float32 side by side: like `asot.jit.lanes`, for blocks of distances.
-
-A value is an LLVM vector ``<16 x float>``: one AVX-512 register, two of AVX2, four of NEON. The functions are for
-kernels only (`asot.jit.compiled`). Arrays are contiguous float32; indices are not checked; NaN must not occur.
-"""
+"""Sixteen float32 side by side, for blocks of distances. NaN must not occur. See `asot.jit.vectors`."""
 
 from __future__ import annotations
 
@@ -10,158 +6,49 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, models, register_model
+
+from asot.jit.vectors import Emit, Vectors
 
 WIDTH = 16
 """How many numbers a value holds."""
 
-_FLOAT = ir.FloatType()
-_VECTOR = ir.VectorType(_FLOAT, WIDTH)
+_KIND = Vectors(WIDTH, "f32")
 
 
-class _FloatLanesType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="FloatLanes")
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
 
 
-@register_model(_FloatLanesType)
-class _FloatLanesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, numba_type: Any) -> None:
-        super().__init__(manager, numba_type, _VECTOR)
+def _plus_product(builder: Any, start: Any, a: Any, b: Any) -> Any:
+    return builder.fadd(start, builder.fmul(a, b, flags=("contract",)), flags=("contract",))
 
 
-_lanes = _FloatLanesType()
+def _plus_gap(builder: Any, start: Any, a: Any, b: Any) -> Any:
+    return builder.fadd(start, _KIND.called(builder, "fabs", builder.fsub(a, b)))
 
 
-def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
-
-
-@intrinsic
-def load(typing, array, index):
-    """The entries index .. index + 15 of an array."""
-
-    def generate(context, builder, signature, arguments):
-        value = builder.load(_place(context, builder, signature.args[0], *arguments))
-        value.align = 4
-        return value
-
-    return _lanes(array, types.int64), generate
-
-
-@intrinsic
-def store(typing, array, index, lanes):
-    """Write lanes to the entries index .. index + 15 of an array."""
-
-    def generate(context, builder, signature, arguments):
-        builder.store(arguments[2], _place(context, builder, signature.args[0], *arguments[:2])).align = 4
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, lanes), generate
-
-
-@intrinsic
-def spread(typing, number):
-    """The same number in all lanes."""
-
-    def generate(context, builder, signature, arguments):
-        one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), arguments[0], ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-        return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), zeros)
-
-    return _lanes(types.float32), generate
-
-
-@intrinsic
-def minus(typing, a, b):
-    """a - b"""
-
-    def generate(context, builder, signature, arguments):
-        return builder.fsub(*arguments)
-
-    return _lanes(_lanes, _lanes), generate
-
-
-@intrinsic
-def lesser(typing, a, b):
-    """min(a, b)"""
-
-    def generate(context, builder, signature, arguments):
-        a, b = arguments
-        return builder.select(builder.fcmp_ordered("<", a, b), a, b)
-
-    return _lanes(_lanes, _lanes), generate
-
-
-@intrinsic
-def plus_square(typing, start, a):
-    """start + a², fused where the machine can."""
-
-    def generate(context, builder, signature, arguments):
-        start, a = arguments
-        return builder.fadd(start, builder.fmul(a, a, flags=("contract",)), flags=("contract",))
-
-    return _lanes(_lanes, _lanes), generate
-
-
-@intrinsic
-def plus_gap(typing, start, a, b):
-    """start + |a - b|"""
-
-    def generate(context, builder, signature, arguments):
-        start, a, b = arguments
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.fabs.v16f32")
-        return builder.fadd(start, builder.call(function, [builder.fsub(a, b)]))
-
-    return _lanes(_lanes, _lanes, _lanes), generate
-
-
-@intrinsic
-def plus_product(typing, start, a, b):
-    """start + a·b, fused where the machine can."""
-
-    def generate(context, builder, signature, arguments):
-        start, a, b = arguments
-        return builder.fadd(start, builder.fmul(a, b, flags=("contract",)), flags=("contract",))
-
-    return _lanes(_lanes, _lanes, _lanes), generate
-
-
-@intrinsic
-def root(typing, a):
-    """√a"""
-
-    def generate(context, builder, signature, arguments):
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.sqrt.v16f32")
-        return builder.call(function, arguments)
-
-    return _lanes(_lanes), generate
-
-
-def _folded(name: str, doc: str, combine: Any) -> Any:
+def _folded(name: str, doc: str, combine: Emit) -> Any:
     """An operation that makes one number of sixteen, by folding the upper half onto the lower one again and again."""
 
-    def operation(typing, lanes):
-        def generate(context, builder, signature, arguments):
-            value = arguments[0]
-            half = WIDTH // 2
-            while half:
-                order = [(i + half) % WIDTH for i in range(WIDTH)]
-                mask = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), order)
-                value = combine(builder, value, builder.shuffle_vector(value, ir.Constant(_VECTOR, ir.Undefined), mask))
-                half //= 2
-            return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+    def fold(builder: Any, value: Any) -> Any:
+        half = WIDTH // 2
+        while half:
+            upper = _KIND.shuffled(builder, value, [(i + half) % WIDTH for i in range(WIDTH)])
+            value = combine(builder, value, upper)
+            half //= 2
+        return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
 
-        return types.float32(_lanes), generate
-
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = doc
-    return intrinsic(operation)
+    return _KIND.operation(name, doc, types.float32, (_KIND.type,), fold)
 
 
-least = _folded("least", "The smallest.", lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
+load, store, spread = _KIND.load, _KIND.store, _KIND.spread
+minus = _KIND.lanewise("minus", "a - b", 2, lambda builder, a, b: builder.fsub(a, b))
+lesser = _KIND.lanewise("lesser", "min(a, b)", 2, _lesser)
+root = _KIND.lanewise("root", "√a", 1, lambda builder, a: _KIND.called(builder, "sqrt", a))
+plus_square = _KIND.lanewise(
+    "plus_square", "start + a², fused where the machine can.", 2, lambda builder, s, a: _plus_product(builder, s, a, a)
+)
+plus_product = _KIND.lanewise("plus_product", "start + a·b, fused where the machine can.", 3, _plus_product)
+plus_gap = _KIND.lanewise("plus_gap", "start + |a - b|", 3, _plus_gap)
+least = _folded("least", "The smallest.", _lesser)
 total = _folded("total", "The sum.", lambda builder, a, b: builder.fadd(a, b))
