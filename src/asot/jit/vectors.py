@@ -23,7 +23,7 @@ Emit = Callable[..., Any]
 """Emits the instructions of an operation: (builder, *arguments) → value."""
 
 
-_ELEMENTS = {
+_ELEMENTS: dict[str, tuple[Any, Any]] = {
     "i64": (types.int64, ir.IntType(64)),
     "f64": (types.float64, ir.DoubleType()),
     "f32": (types.float32, ir.FloatType()),
@@ -55,7 +55,7 @@ class Vectors:
     def operation(self, name: str, doc: str, gives: Any, takes: tuple[Any, ...], emit: Emit) -> Any:
         """A function of compiled code. ``gives`` and ``takes`` are its types."""
 
-        def typed(typing, *arguments):  # type: ignore[no-untyped-def]
+        def typed(typing, *arguments):
             return gives(*takes), lambda context, builder, signature, values: emit(builder, *values)
 
         names = ["typing", *(f"argument_{i}" for i in range(len(takes)))]  # numba asks how many there are
@@ -90,10 +90,10 @@ class Vectors:
         vector, lanes, align = self.vector, self.type, self.number.bitwidth // 8
 
         @intrinsic
-        def load(typing, array, index):  # type: ignore[no-untyped-def]
+        def load(typing, array, index):
             """As many entries of an array as there are lanes, from an index on."""
 
-            def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            def generate(context, builder, signature, arguments):
                 value = builder.load(_place(vector, context, builder, signature.args[0], *arguments))
                 value.align = align
                 return value
@@ -107,10 +107,10 @@ class Vectors:
         vector, align = self.vector, self.number.bitwidth // 8
 
         @intrinsic
-        def store(typing, array, index, lanes):  # type: ignore[no-untyped-def]
+        def store(typing, array, index, lanes):
             """Write lanes to the entries of an array, from an index on."""
 
-            def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            def generate(context, builder, signature, arguments):
                 place = _place(vector, context, builder, signature.args[0], *arguments[:2])
                 builder.store(arguments[2], place).align = align
                 return context.get_dummy_value()
