@@ -36,11 +36,17 @@ def draw(path: str) -> None:
     for panel, (name, methods) in zip(axes.flat, table.items(), strict=False):
         ours = [(e, s) for method, (e, s) in methods.items() if method.startswith("error=")]
         panel.plot([s for _, s in ours], [max(e, LEAST_SHOWN) for e, _ in ours], "-", color=OURS, lw=1, zorder=1)
+        rivals = iter("osD^vPX")
         for method, (error, seconds) in methods.items():
-            color = OURS if method.startswith("error=") else EXACT if method == "exact" else RIVALS
-            panel.plot(seconds, max(error, LEAST_SHOWN), "o", color=color, ms=6)
-            where = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7.5, "color": color}
-            panel.annotate(method, (seconds, max(error, LEAST_SHOWN)), **where)
+            mine = method.startswith("error=")
+            color, marker = (OURS, "o") if mine else (EXACT, "*") if method == "exact" else (RIVALS, next(rivals))
+            label = "asot, error=…" if method == 'error="2%"' else "_" if mine else method
+            panel.plot(
+                seconds, max(error, LEAST_SHOWN), marker, color=color, ms=10 if marker == "*" else 6, label=label
+            )
+            if mine and error > LEAST_SHOWN:
+                words = {"xytext": (6, 4), "textcoords": "offset points", "fontsize": 8, "color": color}
+                panel.annotate(method.partition("=")[2].strip('"'), (seconds, error), **words)
         panel.set(xscale="log", yscale="log", title=name, ylim=(LEAST_SHOWN / 1.5, 120))
         panel.axhline(2, color="#bbbbbb", lw=0.8, ls="--", zorder=0)
         panel.margins(x=0.25)
@@ -49,6 +55,7 @@ def draw(path: str) -> None:
         panel.set_ylabel("error, % of the mean distance")
     for panel in axes[-1]:
         panel.set_xlabel("CPU seconds for all pairs")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     figure.savefig(path, dpi=110)
 
 

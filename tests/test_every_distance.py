@@ -217,6 +217,31 @@ def test_unmatched_mass_agrees_with_a_linear_program():
                 assert np.isclose(found[i, j], expected, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize(("metric", "share"), [("euclidean", 0.5**0.5), ("cityblock", 1.0), ("chebyshev", 0.5)])
+@pytest.mark.parametrize("unmatched", ["diagonal", 7.0])
+def test_common_mass_is_canceled_beside_unmatched_mass(metric, share, unmatched):
+    rng = np.random.default_rng(1)
+    for _ in range(25):
+        sizes = rng.integers(1, 8, size=2)
+        arrays = [rng.integers(0, 4, size=(s, 2)).astype(float) for s in sizes]  # many points in common
+        masses = [np.where(rng.random(s) < 0.5, 1.0, rng.random(s) + 0.1) for s in sizes]
+        found = asot.pairwise_exact(asot.Distributions.from_list(arrays, masses), metric=metric, unmatched=unmatched)
+        prices = [
+            share * np.abs(x[:, 1] - x[:, 0]) if unmatched == "diagonal" else np.full(len(x), 7.0) for x in arrays
+        ]
+        (x, y), (a, b) = arrays, masses
+        assert np.isclose(found.values[0], by_program(x, a, y, b, cdist(x, y, metric), *prices), rtol=1e-8, atol=1e-10)
+        assert found.info["common_mass_canceled"]
+
+
+def test_common_mass_stays_where_prices_do_not_fit_the_metric():
+    x = [[0.0, 0.0], [1.0, 0.0]]
+    D = asot.Distributions.from_list([x, x], [[1.0, 1.0], [1.0, 2.0]])
+    found = asot.pairwise_exact(D, unmatched=[0.0, 5.0, 0.0, 5.0])
+    assert found.values[0] == 1.0  # by way of the other point, which is 1 away and free to leave; canceled, 5
+    assert not found.info["common_mass_canceled"]
+
+
 def by_energyflow_definition(x, a, y, b, R):
     """Komiske, Metodiev, Thaler: all that finds a partner moves, f·θ, and what is too much costs R."""
     n, m = len(a), len(b)

@@ -2,7 +2,7 @@
 
 The same simplex as in `asot.exact.points`, on other costs: d^p, a function of a Euclidean distance, or an entry of a
 table. d^p is not a metric for p > 1, so mass that both distributions have on a point is left out only for p = 1 and a
-proven metric.
+proven metric, and with unmatched mass only where its prices fit the metric.
 
 With a price ρ(x) for mass that stays unmatched, each side gets one more point, the reservoir. It holds as much as the
 other side has in total, so that everything may stay unmatched: sending to it or receiving from it costs ρ^p, and
@@ -106,7 +106,7 @@ class ExactAnyCost:
         self._collection = _Collection(
             histograms.offsets, histograms.index, masses, totals, used_offsets, used, packed_offsets, packed
         )
-        self._cancels = p == 1 and cost.is_metric and unmatched is None
+        self._cancels = p == 1 and cost.is_metric and (unmatched is None or unmatched.lets_cancel(cost))
         prices = np.empty(0) if unmatched is None else unmatched.prices / cost.scale
         self._kernel = _Cost(
             cost.ground.code, cost.ground.order, cost.transform, float(p), cost.table, prices,
@@ -162,24 +162,31 @@ def quantize_totals(histograms: SparseHistograms, totals: NDArray[np.float64]) -
 @inlined
 def _place_pair(ws, h, a, b, cost):  # type: ignore[no-untyped-def]
     """Sources and sinks of a pair, the reservoirs last."""
+    supply = h.totals[a]
+    demand = h.totals[b]
     if cost.cancels:
-        return _place_masses(ws, h.offsets, h.names, h.masses, a, b)
-    p = 0
-    q = 0
-    for t in range(h.offsets[a], h.offsets[a + 1]):
-        if h.masses[t] > 0:
-            ws.supply[p] = h.masses[t]
-            ws.source[p] = t - h.offsets[a]
-            p += 1
-    for t in range(h.offsets[b], h.offsets[b + 1]):
-        if h.masses[t] > 0:
-            ws.demand[q] = h.masses[t]
-            ws.sink[q] = t - h.offsets[b]
-            q += 1
+        p, q = _place_masses(ws, h.offsets, h.names, h.masses, a, b)
+        if p == 0 and q == 0:
+            return p, q
+        supply = ws.supply[:p].sum()
+        demand = ws.demand[:q].sum()
+    else:
+        p = 0
+        q = 0
+        for t in range(h.offsets[a], h.offsets[a + 1]):
+            if h.masses[t] > 0:
+                ws.supply[p] = h.masses[t]
+                ws.source[p] = t - h.offsets[a]
+                p += 1
+        for t in range(h.offsets[b], h.offsets[b + 1]):
+            if h.masses[t] > 0:
+                ws.demand[q] = h.masses[t]
+                ws.sink[q] = t - h.offsets[b]
+                q += 1
     if len(cost.prices) > 0:
-        moved = np.int64(np.rint(cost.share * min(h.totals[a], h.totals[b])))
-        ws.supply[p] = h.totals[b] - moved
-        ws.demand[q] = h.totals[a] - moved
+        moved = np.int64(np.rint(cost.share * min(supply, demand)))
+        ws.supply[p] = demand - moved
+        ws.demand[q] = supply - moved
         p += 1
         q += 1
     return p, q

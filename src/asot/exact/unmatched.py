@@ -45,6 +45,16 @@ class Unmatched:
     share: float = 0.0
     """What must be moved, as a share of the smaller total."""
 
+    def lets_cancel(self, cost: GroundCost) -> bool:
+        """Whether mass that both distributions have on a point may stay there for p = 1 and a metric.
+
+        It may if the reservoir is one more point of the metric: prices of neighbors differ by no more than their
+        distance. A constant must also be large enough for every pair that there may be, so that none is to be refused.
+        """
+        if self.share or not cost.is_metric:
+            return False
+        return self.name == "diagonal" or (self.constant is not None and _widest(cost) <= 2.0 * self.constant)
+
     def check_reach(self, reach: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
         """Refuse a constant price below half of the largest distance of a pair: other libraries then compute a
         different number."""
@@ -99,10 +109,24 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: NDArray[np.int6
     return Unmatched("array", prices, pooled.totals, None)
 
 
+_ORDERS = {EUCLIDEAN: 2.0, CITYBLOCK: 1.0, CHEBYSHEV: np.inf}
+
+
+def _widest(cost: GroundCost) -> float:
+    """No two points are farther apart; infinite where that is not known at once."""
+    ground = cost.ground
+    if len(cost.table):
+        return float(cost.table.max()) * cost.scale
+    if not cost.is_plain or ground.code not in _ORDERS:
+        return np.inf
+    corners = np.ptp(ground.points, axis=0)
+    return float(np.linalg.norm(corners, _ORDERS[ground.code])) * cost.scale * (1.0 + 1e-9)
+
+
 def _to_diagonal(cost: GroundCost) -> NDArray[np.float64]:
     """Distances of points (birth, death) to the diagonal."""
     ground = cost.ground
-    orders = {EUCLIDEAN: 2.0, CITYBLOCK: 1.0, CHEBYSHEV: np.inf, MINKOWSKI: ground.order}
+    orders = {**_ORDERS, MINKOWSKI: ground.order}
     if not cost.is_plain or ground.code not in orders or cost.name in ("seuclidean", "mahalanobis"):
         raise ValueError(
             "unmatched='diagonal' is known for the metrics 'euclidean', 'cityblock', 'chebyshev' and 'minkowski'; "
