@@ -41,6 +41,7 @@ NAMES = (
     "gpu_points",
     "gpu_estimates",
     "gpu_neighbors",
+    "gpu_million",
     "anchors_zinc",
 )
 READ_GRAPHS = {
@@ -57,7 +58,7 @@ READ_GRAPHS = {
     "published",
 }
 READ_MOLECULES = {"gpu_points", "gpu_estimates", "gpu_neighbors", "anchors_zinc"}
-NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_estimates", "gpu_neighbors", "anchors_zinc")
+NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_estimates", "gpu_neighbors", "gpu_million", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"
 
 

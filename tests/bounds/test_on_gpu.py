@@ -74,6 +74,18 @@ def test_estimates_are_the_cpus(gpu, order):
     assert_same(*both_ways(clouds(14, (5, 20))))
 
 
+def test_near_pairs_agree_as_well_as_far_ones(gpu):
+    gpu()
+    rng = np.random.default_rng(3)
+    common = rng.normal(size=(30, 6))
+    moved = [rng.integers(30, size=3) for _ in range(24)]
+    arrays = [common + 0.3 * np.isin(np.arange(30), own)[:, None] * rng.normal(size=(30, 6)) for own in moved]
+    cpu, emulated = both_ways(asot.Distributions.from_list([*arrays, 40.0 * common[:4]]), k=16)
+    near = cpu.values < 0.02 * cpu.values.max()
+    assert near.sum() > 200
+    assert np.all(np.abs(emulated.values.get() - cpu.values) <= 1e-6 * cpu.values)
+
+
 @pytest.mark.parametrize(("k", "sizes"), [(2, (1, 4)), (20, (5, 40)), (40, (50, 60)), (70, (80, 90))])
 def test_every_size_of_a_team(gpu, k, sizes):
     gpu()

@@ -82,6 +82,22 @@ def test_calibrated_values_are_those_of_the_cpu(bounds, sink):
             np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6 * float(np.max(cpu.error)) + 1e-6)
 
 
+@pytest.mark.parametrize("bounds", [False, True])
+def test_estimates_in_a_store_are_those_of_the_cpu(bounds, tmp_path):
+    pytest.importorskip("zarr")
+    rng = np.random.default_rng(1)
+    D = asot.Distributions.from_list([rng.normal(size=(n, 2)) for n in rng.integers(4, 9, 12)])
+    space = asot.KMeansAnchors(4, random_state=0).fit(D).space_
+    how = {"space": space, "estimate": "calibrated", "bounds": bounds, "random_state": 0}
+    stored = asot.pairwise(D, **how, device="cuda", sink=asot.sinks.Store(tmp_path / "run.zarr"))
+    cpu = asot.pairwise(D, **how, device="cpu")
+    assert stored.is_complete
+    rows, columns = np.triu_indices(len(D), 1)
+    np.testing.assert_allclose([stored[i, j] for i, j in zip(rows, columns, strict=True)], cpu.values, rtol=1e-6)
+    again = asot.pairwise(D, **how, device="cuda", sink=asot.sinks.Store(tmp_path / "run.zarr"))
+    assert again.is_complete
+
+
 def test_an_aim_is_met_on_a_gpu():
     rng = np.random.default_rng(1)
     D = asot.Distributions.from_list(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.anchors.cell_means import Cells, cell_means
 from asot.data.distributions import Distributions
 from asot.data.stretches import stretches
 from asot.exact.workspace import stride_of
@@ -31,18 +32,8 @@ POINTS_AT_A_TIME = 2**22
 """Points of which anchors are held at a time, where only histograms are wanted."""
 
 _CHUNK = 256  # points whose distances to all anchors are in memory at a time
+_WORTH_A_THREAD = 2**24  # the same, some milliseconds of work
 _PIECE = 2**26  # coordinates of points times anchors that a thread looks at before it can be stopped
-
-
-class Cells(NamedTuple):
-    """Summaries of every distribution near each anchor: the cells of distribution i are ``offsets[i]:offsets[i +
-    1]``."""
-
-    offsets: NDArray[np.int64]  # (N + 1,)
-    anchor: NDArray[np.int32]  # (cells,) ascending within a distribution
-    mass: NDArray[np.float64]  # (cells,)
-    mean: NDArray[np.float64]  # (cells, w) mean of the distribution's own points there
-    variance: NDArray[np.float64]  # (cells,) mean squared distance of these points from their mean
 
 
 class AnchorSpace:
@@ -203,26 +194,17 @@ class AnchorSpace:
         D: Distributions,
         coordinates: NDArray[np.float64] | None = None,
         nearest: NDArray[np.int64] | None = None,
+        *,
+        n_jobs: int | None = None,
     ) -> Cells:
         """Mass, mean and spread of each distribution's own points in the cell of every anchor it has mass at.
 
         ``coordinates`` (n, w) may replace the n points of the collection; means and spreads are then computed from
-        them. ``nearest`` (n,) are their anchors, if they are already known.
+        them. ``nearest`` (n,) are their anchors, if they are already known. ``n_jobs`` is the number of threads.
         """
         index = self.nearest_of(D, device="cpu")[0] if nearest is None else nearest
         x = np.asarray(D.points if coordinates is None else coordinates, dtype=np.float64)
-        owner = np.repeat(np.arange(len(D)), D.sizes)
-        used = D.masses > 0
-        cells, place = np.unique((owner * self.n_anchors + index)[used], return_inverse=True)
-        x, masses = x[used], D.masses[used]
-        mass: NDArray[np.float64] = np.asarray(np.bincount(place, weights=masses), dtype=np.float64)
-        share = masses / mass[place]
-        columns = [np.asarray(np.bincount(place, weights=share * column), dtype=np.float64) for column in x.T]
-        mean = np.stack(columns, axis=1)
-        squares = share * ((x - mean[place]) ** 2).sum(axis=1)
-        variance: NDArray[np.float64] = np.asarray(np.bincount(place, weights=squares), dtype=np.float64)
-        offsets = np.searchsorted(cells, np.arange(len(D) + 1) * self.n_anchors)
-        return Cells(offsets, (cells % self.n_anchors).astype(np.int32), mass, mean, variance)
+        return cell_means(D, index, x, self.n_anchors, as_n_jobs(n_jobs))
 
     def nearest_of(
         self, D: Distributions, *, device: str | None = "auto", n_jobs: int | None = None
@@ -313,7 +295,9 @@ def _nearest_in_pieces(
     """Nearest anchors and distances (n,), some milliseconds of work at a time, so that Ctrl-C is heard."""
     n, k = len(points), len(anchors)
     shared = scale, more_scale, _transposed(anchors), k
-    pieces = list(tiles(n, max(_CHUNK, _PIECE // max(1, anchors.size))))
+    n_jobs = max(1, min(n_jobs, n * anchors.size // _WORTH_A_THREAD))
+    even = -(-n // n_jobs)
+    pieces = list(tiles(n, max(_CHUNK, min(even, _PIECE // max(1, anchors.size)))))
     if len(pieces) == 1:  # to start a thread would take longer
         index, distance = _nearest(points, *shared)
         return index, distance

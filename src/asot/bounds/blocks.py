@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from asot.jit.compiled import inlined
+from asot.jit.compiled import inlined, reordered
 from asot.jit.float_lanes import (
     WIDTH,
     least,
     lesser,
     load,
     minus,
-    plus_product,
     plus_square,
     root,
     spread,
     store,
-    total,
 )
 
 BARRED = np.float32(-1e30)
@@ -80,10 +78,10 @@ def column_transform(distance, f, g, n, m, stride):
         g[j] = BARRED
 
 
-@inlined
+@reordered
 def dot(x, begin, y, n):
-    """⟨x[begin:], y⟩ over n numbers; both arrays hold zeros or finite padding up to whole lanes, one of them zeros."""
-    sums = spread(np.float32(0.0))
-    for i in range(0, n, WIDTH):
-        sums = plus_product(sums, load(x, begin + i), load(y, i))
-    return total(sums)
+    """⟨x[begin:], y⟩ over n numbers, in float64: what is added up nearly cancels where distributions are near."""
+    total = 0.0
+    for i in range(n):
+        total += x[begin + i] * y[i]
+    return total

@@ -19,10 +19,12 @@ from asot.bounds.point_bracket import bracket
 from asot.bounds.point_table import PointTable, point_table
 from asot.bounds.short_vectors import Coordinates, short_coordinates
 from asot.bounds.small_pairs import BLURRED, SmallPairs
-from asot.data.distinct import sparse_histograms
+from asot.data.distinct import numbered_histograms
 from asot.data.distributions import Distributions
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.shared_cost import Trees
+from asot.jit.compiled import compiled
+from asot.validation import as_n_jobs
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -46,6 +48,18 @@ def centroid_bound(row_means: Float, column_means: Float) -> Float:
 def means(points: Float, masses: Float, offsets: NDArray[np.int64]) -> Float:
     """Mean (N, w) of every distribution, from points (n, w) and masses (n,)."""
     return np.asarray(np.add.reduceat(points * masses[:, None], offsets[:-1], axis=0), dtype=np.float64)
+
+
+@compiled
+def _means_of(offsets, index, masses, points):  # type: ignore[no-untyped-def]
+    """The same (N, w) for sparse histograms over points (V, w)."""
+    n, width = len(offsets) - 1, points.shape[1]
+    found = np.zeros((n, width))
+    for i in range(n):
+        for t in range(offsets[i], offsets[i + 1]):
+            for c in range(width):
+                found[i, c] += masses[t] * points[index[t], c]
+    return found
 
 
 def check_proven(space: AnchorSpace, asked_by: str) -> None:
@@ -79,13 +93,15 @@ class Bounds:
         Both collections, one after the other.
     column_start : int
         Where the second collection begins in D; 0 for pairs within one.
+    n_jobs : int
+        Threads that prepare them.
     """
 
     level = "radius"
 
-    def __init__(self, space: AnchorSpace, D: Distributions, column_start: int) -> None:
+    def __init__(self, space: AnchorSpace, D: Distributions, column_start: int, n_jobs: int = 1) -> None:
         self.radii = space.radii(D, device="cpu")
-        self._column_start = column_start
+        self._column_start, self._n_jobs = column_start, n_jobs
         bits = cost_bits_for(index_bits_for(space.n_anchors, space.n_anchors))
         self.open = float(np.ldexp(space.cost.max(), 1 - bits))  # how far above the optimum an anchor plan may cost
         self._D = D
@@ -93,7 +109,7 @@ class Bounds:
         self._prepare(space, D)
 
     def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
-        self._short: Coordinates = short_coordinates(D.points, D.masses)
+        self._short: Coordinates = short_coordinates(D.points, D.masses, n_jobs=self._n_jobs)
         self._means = means(self._short.points, D.masses, D.offsets)
 
     def of_trees(
@@ -132,10 +148,12 @@ class PointBounds(Bounds):
     level = "points"
 
     def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
-        histograms = sparse_histograms(D)
-        cell, _ = space.assign(histograms.points, device="cpu")
-        self._short = short_coordinates(histograms.points, histograms.pooled_masses())
-        self._means = means(self._short.points[histograms.index], histograms.masses, histograms.offsets)
+        histograms, number = numbered_histograms(D)
+        used = number >= 0
+        cell = np.empty(len(histograms.points), dtype=np.int64)
+        cell[number[used]] = space.nearest_of(D, device="cpu")[0][used]  # equal points have the same anchor
+        self._short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=self._n_jobs)
+        self._means = _means_of(histograms.offsets, histograms.index, histograms.masses, self._short.points)
         self._table = point_table(histograms, cell, self._short, space.n_anchors)
 
     def tables(self) -> tuple[PointTable, Float, Coordinates]:
@@ -158,7 +176,7 @@ class CellBounds(Bounds):
     def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
         n, k = len(D.points), space.n_anchors
         both = np.concatenate([D.points, space.anchors])
-        short = short_coordinates(both, np.concatenate([D.masses, np.zeros(k)]))
+        short = short_coordinates(both, np.concatenate([D.masses, np.zeros(k)]), n_jobs=self._n_jobs)
         self._short = short
         self._means = means(short.points[:n], D.masses, D.offsets)
         self._table = cell_table(space, D, short)
@@ -177,13 +195,15 @@ def combine(first: tuple[Float, Float], second: tuple[Float, Float]) -> tuple[Fl
     return np.minimum(lower, upper), upper
 
 
-def make_bounds(space: AnchorSpace, D: Distributions, E: Distributions | None, level: str = "auto") -> Bounds:
+def make_bounds(
+    space: AnchorSpace, D: Distributions, E: Distributions | None, level: str = "auto", n_jobs: int | None = None
+) -> Bounds:
     """The bounds for pairs within D, or between D and E; "auto" chooses by the size of the distributions."""
     both = D if E is None else D + E
     if level == "auto":
         level = "points" if both.sizes.mean() <= MOST_POINTS_PER_ANCHOR * space.n_anchors else "cells"
     kind = {"radius": Bounds, "points": PointBounds, "cells": CellBounds}[level]
-    return kind(space, both, 0 if E is None else len(D))
+    return kind(space, both, 0 if E is None else len(D), as_n_jobs(n_jobs))
 
 
 def clip(values: Float, lower: Float, upper: Float) -> Float:

@@ -71,10 +71,7 @@ DEVICE void fill_distances(const Cells& cells, i64 i0, int n, i64 j0, int m, int
             for (int c = 0; c < WIDTH / 4; c++) {
                 const float4 other = x[c];
                 const float g0 = y[c].x - other.x, g1 = y[c].y - other.y, g2 = y[c].z - other.z, g3 = y[c].w - other.w;
-                sum += g0 * g0;
-                sum += g1 * g1;
-                sum += g2 * g2;
-                sum += g3 * g3;
+                sum = fmaf(g0, g0, sum), sum = fmaf(g1, g1, sum), sum = fmaf(g2, g2, sum), sum = fmaf(g3, g3, sum);
             }
             own.distance[i * STRIDE + j] = sqrtf(sum);
         }
@@ -141,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
             own.potential[u] = potential[tree + u] = least;
         }
         __syncwarp();
+        const double level = n ? own.potential[anchor[i0]] : 0.0;  // solvers agree on potentials up to a constant
         double moves = 0, spread = 0, stays = 0, value = 0, one = 0, two = 0, apart = 0;
         for (int x = lane; x < nodes; x += TEAM) {
             const double moved = flow[tree + x];
@@ -155,12 +153,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
         }
         for (int i = lane; i < n; i += TEAM) {
             const int u = anchor[i0 + i], j = place[(i64)b * NODES + u];
-            own.f[i] = (float)(own.potential[u] * scale * more_scale);
+            own.f[i] = (float)((own.potential[u] - level) * scale * more_scale);
             value += mass[i0 + i] * own.potential[u];
             if (j < 0) continue;
-            const float d = own.distance[i * STRIDE + j], least = fminf((float)mass[i0 + i], (float)mass[j0 + j]);
-            stays += (double)(least * d);
-            spread += (double)(least * sqrtf(d * d + variance[i0 + i] + variance[j0 + j]));
+            const double least = min(mass[i0 + i], mass[j0 + j]);
+            const float d = own.distance[i * STRIDE + j];
+            stays += least * d;
+            spread += least * sqrtf(d * d + variance[i0 + i] + variance[j0 + j]);
         }
         __syncwarp();
         for (int j = lane; j < m; j += TEAM) {
@@ -173,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
         for (int i = lane; i < n; i += TEAM) one += mass[i0 + i] * row_least(own, i, m);
         __syncwarp();
         for (int j = lane; j < m; j += TEAM)
-            own.g[j] = (float)(-own.potential[anchor[j0 + j]] * scale * more_scale);
+            own.g[j] = (float)((level - own.potential[anchor[j0 + j]]) * scale * more_scale);
         __syncwarp();
         for (int i = lane; i < n; i += TEAM) {
             own.f[i] = row_least(own, i, m);

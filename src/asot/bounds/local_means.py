@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.space import Cells
+from asot.anchors.cell_means import Cells
 from asot.bounds.blocks import BARRED, block_stride, column_transform, dot, fill_block, row_transform
 from asot.exact.shared_cost import Trees
 from asot.exact.workspace import MASS_BITS
@@ -28,7 +28,7 @@ class LocalMeans(NamedTuple):
 
     offsets: NDArray[np.int64]  # (N + 1,)
     anchor: NDArray[np.int32]  # (cells,)
-    mass: NDArray[np.float32]  # flat: (stride,) for each distribution, zeros behind its cells
+    mass: NDArray[np.float64]  # flat: (stride,) for each distribution, zeros behind its cells
     variance: NDArray[np.float32]  # like mass: how far, squared, the points of a cell are from their mean
     mass_offsets: NDArray[np.int64]  # (N + 1,)
     place: NDArray[np.int32]  # (N, k) index of an anchor's cell among those of its distribution, or -1
@@ -46,22 +46,33 @@ def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
     column_offsets = np.concatenate([[0], np.cumsum(strides * width)])
     mass_offsets = np.concatenate([[0], np.cumsum(strides)])
     place = np.full((len(sizes), n_anchors), -1, dtype=np.int32)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    within = np.arange(len(owner)) - cells.offsets[owner]
-    place[owner, cells.anchor] = within
-    mass = np.zeros(mass_offsets[-1], dtype=np.float32)
-    variance = np.zeros(mass_offsets[-1], dtype=np.float32)
-    mass[mass_offsets[owner] + within] = cells.mass
-    variance[mass_offsets[owner] + within] = cells.variance
-    rows = np.zeros((len(owner) + 3, width), dtype=np.float32)
-    rows[: len(owner)] = cells.mean
+    mass, variance = np.zeros(mass_offsets[-1]), np.zeros(mass_offsets[-1], dtype=np.float32)
+    rows = np.zeros((len(cells.mean) + 3, width), dtype=np.float32)
     columns = np.full(column_offsets[-1], FAR, dtype=np.float32)
-    for c in range(width):
-        columns[column_offsets[owner] + c * strides[owner] + within] = rows[: len(owner), c]
-    centers = np.add.reduceat(cells.mean * cells.mass[:, None], cells.offsets[:-1], axis=0)
+    centers = np.zeros((len(sizes), width))
+    _lay_out(*cells, mass_offsets, column_offsets, place, mass, variance, rows, columns, centers)
     return LocalMeans(
         cells.offsets, cells.anchor, mass, variance, mass_offsets, place, rows.ravel(), column_offsets, columns, centers
     )
+
+
+@compiled
+def _lay_out(  # type: ignore[no-untyped-def]
+    offsets, anchor, own_mass, mean, own_variance, mass_offsets, column_offsets, place, mass, variance, rows, columns,
+    centers,
+):  # fmt: skip
+    width = mean.shape[1]
+    for i in range(len(offsets) - 1):
+        stride = mass_offsets[i + 1] - mass_offsets[i]
+        for t in range(offsets[i], offsets[i + 1]):
+            within = t - offsets[i]
+            place[i, anchor[t]] = within
+            mass[mass_offsets[i] + within] = own_mass[t]
+            variance[mass_offsets[i] + within] = own_variance[t]
+            for c in range(width):
+                rows[t, c] = mean[t, c]
+                columns[column_offsets[i] + c * stride + within] = mean[t, c]
+                centers[i, c] += own_mass[t] * mean[t, c]
 
 
 def reprice(
@@ -119,12 +130,13 @@ def _reprice_tile(  # type: ignore[no-untyped-def]
             spread += flow[e] * np.sqrt(own * own + variance[a0 + i] + variance[b0 + j])
         spread *= unit
         stays = 0.0
+        level = potential[t, anchor[i0]]  # solvers agree on potentials up to a constant, which would round differently
         for i in range(n):
             u = anchor[i0 + i]
-            f[i] = potential[t, u] * scale * more_scale
+            f[i] = (potential[t, u] - level) * scale * more_scale
             j = place[b, u]
             there = j if j >= 0 else 0  # without a branch, which would often be guessed wrong
-            least = min(mass[a0 + i], mass[b0 + there]) if j >= 0 else np.float32(0.0)
+            least = min(mass[a0 + i], mass[b0 + there]) if j >= 0 else 0.0
             own = distance[i * stride + there]
             stays += least * own
             spread += least * np.sqrt(own * own + variance[a0 + i] + variance[b0 + there])
@@ -132,7 +144,7 @@ def _reprice_tile(  # type: ignore[no-untyped-def]
         row_transform(distance, g, f, n, stride)
         dual = dot(mass, a0, f, n) + dot(mass, b0, g, m)
         for j in range(m):
-            g[j] = -potential[t, anchor[j0 + j]] * scale * more_scale
+            g[j] = (level - potential[t, anchor[j0 + j]]) * scale * more_scale
         for j in range(m, stride):
             g[j] = BARRED
         row_transform(distance, g, f, n, stride)

@@ -209,12 +209,11 @@ class ViewOnDevice:
         width = cells.mean.shape[1]
         self._geometry = means_geometry(nodes, int(sizes.max()), float(sizes.mean()), width, limits)
         place = np.full((len(sizes), nodes), -1, dtype=np.int16)
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        place[owner, cells.anchor] = np.arange(len(owner)) - cells.offsets[owner]
-        centers = np.add.reduceat(cells.mean * cells.mass[:, None], cells.offsets[:-1], axis=0)
+        place[:, : view.means.place.shape[1]] = view.means.place
+        means = view.means.rows.reshape(-1, width)[: len(cells.mass)]
         arrays = (
-            cells.offsets.astype(np.int64), cells.anchor.astype(np.int32), cells.mass,
-            cells.variance.astype(np.float32), cells.mean.astype(np.float32), place, centers, view.radii,
+            cells.offsets, cells.anchor, cells.mass, cells.variance.astype(np.float32), means, place,
+            view.means.centers, view.radii,
         )  # fmt: skip
         self._cells = [cupy.asarray(array) for array in arrays]
         self._unit = cupy.asarray(anchor.unit)

@@ -23,6 +23,7 @@ from asot.data.distributions import Distributions
 from asot.exact.shared_cost import ExactSharedCost, Trees
 from asot.run.result import Status
 from asot.run.solver import Solution
+from asot.validation import as_n_jobs
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -123,8 +124,9 @@ class View:
         short: Coordinates,
         column_start: int | None,
         bounds: Bounds | None = None,
+        n_jobs: int | None = None,
     ) -> None:
-        nearest, distance = space.nearest_of(both, device="cpu")
+        nearest, distance = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
         self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
         self._histograms = space.histograms_of(both, nearest)
         self.cost, self.untied = space.cost, split(untie(self._histograms), column_start)
@@ -132,8 +134,8 @@ class View:
         """How far the distance on untied histograms may be from that on the histograms."""
         self.anchor = ExactSharedCost(*self.untied, space.cost, cancel=True)
         self.bounds = bounds
-        self.cells = space.cells(both, short.points, nearest)
-        self._means = local_means(self.cells, space.n_anchors)
+        self.cells = space.cells(both, short.points, nearest, n_jobs=n_jobs)
+        self.means = local_means(self.cells, space.n_anchors)
 
     def solve_trees(self, rows: Indices, columns: Indices, later: Indices, stop: Any) -> Trees:
         """Plans and potentials without ties, and values without what breaks them; ``later`` is as in `fill`."""
@@ -145,7 +147,7 @@ class View:
         """The cheap features (P, 7) of a tile; ``columns`` count from the beginning of the first collection."""
         out[:, 0] = _at_unit(trees.values, exponent)
         out[:, 1] = _at_unit(self.radii[rows] + self.radii[columns], exponent)
-        reprice(self._means, trees, rows, columns, exponent, out[:, 2:7], stop)
+        reprice(self.means, trees, rows, columns, exponent, out[:, 2:7], stop)
 
 
 class PairFeatures:
@@ -244,6 +246,6 @@ def _at_unit(values: Float, exponent: int) -> Float:
         return np.minimum(scaled(values, -exponent), MOST)
 
 
-def coordinates_of(both: Distributions) -> Coordinates:
+def coordinates_of(both: Distributions, n_jobs: int | None = None) -> Coordinates:
     """The coordinates in which local means are compared, for all spaces of a call."""
-    return leading_coordinates(both.points, both.masses)
+    return leading_coordinates(both.points, both.masses, n_jobs=as_n_jobs(n_jobs))

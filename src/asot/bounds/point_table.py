@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distinct import SparseHistograms
 from asot.exact.points import quantize_sparse
+from asot.jit.compiled import compiled
 
 
 class PointTable(NamedTuple):
@@ -38,11 +39,24 @@ def point_table(histograms: SparseHistograms, cell: NDArray[np.int64], coordinat
     order = np.lexsort((first, cell))
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
-    owner = np.repeat(np.arange(len(histograms.offsets) - 1), np.diff(histograms.offsets))
-    index = number[histograms.index]
-    sort = np.lexsort((index, owner))
-    masses = quantize_sparse(histograms.offsets, histograms.masses)[sort]
+    index, masses = number[histograms.index], quantize_sparse(histograms.offsets, histograms.masses)
+    _sort_each(histograms.offsets, index, masses)
     points, rest = np.ascontiguousarray(coordinates.points[order]), coordinates.rest[order]
     height = np.bincount(cell, weights=first, minlength=k) / np.maximum(np.bincount(cell, minlength=k), 1)
     cells = cell[order].astype(np.int32)
-    return PointTable(histograms.offsets, index[sort], masses, cells, points, rest, height, order)
+    return PointTable(histograms.offsets, index, masses, cells, points, rest, height, order)
+
+
+@compiled
+def _sort_each(offsets, index, masses):  # type: ignore[no-untyped-def]
+    """Put the points of every distribution in ascending order, and their masses with them."""
+    for i in range(len(offsets) - 1):
+        begin, end = offsets[i], offsets[i + 1]
+        keys = np.empty(end - begin, np.int64)
+        for t in range(begin, end):
+            keys[t - begin] = index[t] << 31 | (t - begin)
+        keys.sort()
+        old = masses[begin:end].copy()
+        for t in range(end - begin):
+            index[begin + t] = keys[t] >> 31
+            masses[begin + t] = old[keys[t] & 0x7FFFFFFF]

@@ -12,11 +12,14 @@ Where points have few coordinates, or principal directions do not help, all of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.run.executors import in_threads
+from asot.run.pairs import tiles
 from asot.validation import FloatArray
 
 Float = NDArray[np.float64]
@@ -29,6 +32,12 @@ LARGEST_ROTATION = 1024
 
 LOOKED_AT = 8192
 """Points from which the directions of an estimate are taken."""
+
+PIECE = 2**13
+"""Points that are rotated at a time."""
+
+PIECES_PER_THREAD = 2
+"""Fewer are done before a thread has started."""
 
 ROUNDING = 2e-13
 """How far, as a share of the extent, sums of distances may be off. Bounds are widened by this much."""
@@ -48,21 +57,23 @@ class Coordinates(NamedTuple):
         return float(np.ldexp(ROUNDING * self.extent, self.exponent))
 
 
-def short_coordinates(points: FloatArray, weights: Float, widths: tuple[int, ...] = (16, 24, 32)) -> Coordinates:
+def short_coordinates(
+    points: FloatArray, weights: Float, widths: tuple[int, ...] = (16, 24, 32), n_jobs: int = 1
+) -> Coordinates:
     """Points (n, d) in the fewest of the ``widths`` that leave out next to nothing; in all d where none does.
 
     ``weights`` (n,) say how much each point matters for the directions.
     """
-    x, exponent = _centered(points, weights)
+    x, exponent = _centered(points, weights, n_jobs)
     if x.shape[1] > widths[0] and x.shape[1] <= LARGEST_ROTATION:
-        spectrum, directions = _principal(x, weights)
+        spectrum, directions = _principal(x, weights, n_jobs)
         for width in widths:
             if width < x.shape[1] and spectrum[width - 1 :].sum() <= NEGLIGIBLE * spectrum.sum():
-                return _rotated(x, directions[:, : width - 1], exponent)
+                return _rotated(x, directions[:, : width - 1], exponent, n_jobs)
     return _padded(x, np.zeros(len(x)), exponent)
 
 
-def leading_coordinates(points: FloatArray, weights: Float, width: int = 16) -> Coordinates:
+def leading_coordinates(points: FloatArray, weights: Float, width: int = 16, n_jobs: int = 1) -> Coordinates:
     """Points (n, d) in at most ``width`` coordinates, no matter how much that leaves out: enough for an estimate."""
     nothing = np.zeros(len(points))
     d = points.shape[1]
@@ -73,13 +84,15 @@ def leading_coordinates(points: FloatArray, weights: Float, width: int = 16) -> 
             directions = _principal(sample, weights[few])[1]
         else:  # more coordinates than points looked at: the directions are combinations of these
             directions = np.linalg.svd(sample, full_matrices=False)[2].T
-        exponent = _exponent(points)
-        if abs(exponent) < 500:  # without a copy of the points
-            short = np.asarray(points, dtype=np.float64) @ (2.0**-exponent * directions[:, :width])
-        else:
-            short = scaled(points, -exponent) @ directions[:, :width]
-        kept, more = _centered(short, weights)
-        return _padded(kept, nothing, exponent + more)
+        exponent = _exponent(points, n_jobs)
+        short = np.empty((len(points), width))
+
+        def project(own: slice) -> None:  # without a copy of all points
+            np.matmul(scaled(points[own], -exponent), directions[:, :width], out=short[own])
+
+        _by_pieces(len(points), project, n_jobs)
+        more = _center(short, weights)
+        return _padded(short, nothing, exponent + more)
     x, exponent = _centered(points, weights)
     return _padded(x, nothing, exponent)
 
@@ -91,34 +104,102 @@ def scaled(points: FloatArray, exponent: int) -> Float:
     return np.ldexp(np.asarray(points, dtype=np.float64), exponent)
 
 
-def _centered(points: FloatArray, weights: Float) -> tuple[Float, int]:
+def _centered(points: FloatArray, weights: Float, n_jobs: int = 1) -> tuple[Float, int]:
     """Points at the scale of 1 around their mean, and the power of two they were divided by."""
-    exponent = _exponent(points)
-    x = scaled(points, -exponent)
-    x -= weights @ x / weights.sum()
-    more = _exponent(x)
-    return scaled(x, -more), exponent + more
+    exponent = _exponent(points, n_jobs)
+    x = np.empty(points.shape)
+
+    def scale(own: slice) -> None:
+        x[own] = scaled(points[own], -exponent)
+
+    _by_pieces(len(points), scale, n_jobs)
+    return x, exponent + _center(x, weights, n_jobs)
 
 
-def _exponent(x: FloatArray) -> int:
+def _center(x: Float, weights: Float, n_jobs: int = 1) -> int:
+    """Move points to their mean and to the scale of 1, in place; the power of two they are divided by."""
+    sums: dict[int, Float] = {}
+    sizes: list[float] = []
+
+    def add(own: slice) -> None:
+        sums[own.start] = weights[own] @ x[own]
+
+    _by_pieces(len(x), add, n_jobs)
+    mean = _total(sums) / weights.sum()
+
+    def shift(own: slice) -> None:
+        x[own] -= mean
+        sizes.append(_size(x[own]))
+
+    _by_pieces(len(x), shift, n_jobs)
+    more = int(np.frexp(max(sizes))[1])
+    if more != 0:
+        _by_pieces(len(x), lambda own: _scale(x[own], -more), n_jobs)
+    return more
+
+
+def _scale(x: Float, exponent: int) -> None:
+    if abs(exponent) < 1000:
+        x *= 2.0**exponent
+    else:
+        np.ldexp(x, exponent, out=x)
+
+
+def _size(x: FloatArray) -> float:
+    return float(max(x.max(), -x.min()))
+
+
+def _exponent(x: FloatArray, n_jobs: int = 1) -> int:
     """The smallest power of two above all sizes."""
-    return int(np.frexp(max(x.max(), -x.min()))[1])
+    sizes: list[float] = []
+    _by_pieces(len(x), lambda own: sizes.append(_size(x[own])), n_jobs)
+    return int(np.frexp(max(sizes))[1])
 
 
-def _principal(x: Float, weights: Float) -> tuple[Float, Float]:
+def _total(parts: dict[int, Float]) -> Float:
+    """The sum of what pieces have found, in their order."""
+    return np.asarray(np.sum([parts[start] for start in sorted(parts)], axis=0), dtype=np.float64)
+
+
+def _principal(x: Float, weights: Float, n_jobs: int = 1) -> tuple[Float, Float]:
     """Variances (d,), descending, and directions (d, d), one per column."""
-    variances, directions = np.linalg.eigh((x * weights[:, None]).T @ x)
+    parts: dict[int, Float] = {}
+
+    def products(own: slice) -> None:
+        parts[own.start] = (x[own] * weights[own, None]).T @ x[own]
+
+    _by_pieces(len(x), products, n_jobs)
+    variances, directions = np.linalg.eigh(_total(parts))
     return np.maximum(variances[::-1], 0.0), directions[:, ::-1]
 
 
-def _rotated(x: Float, directions: Float, exponent: int) -> Coordinates:
-    kept = x @ directions  # (n, w - 1)
-    rest = np.linalg.norm(x - kept @ directions.T, axis=1)
-    return _padded(np.column_stack([kept, rest]), rest, exponent)
+def _rotated(x: Float, directions: Float, exponent: int, n_jobs: int) -> Coordinates:
+    short, width = np.empty((len(x), directions.shape[1] + 1)), directions.shape[1]
+
+    def rotate(own: slice) -> None:
+        kept = x[own] @ directions  # (piece, w - 1)
+        short[own, :width] = kept
+        short[own, width] = np.linalg.norm(x[own] - kept @ directions.T, axis=1)
+
+    _by_pieces(len(x), rotate, n_jobs)
+    return _padded(short, short[:, width].copy(), exponent)
+
+
+def _by_pieces(n: int, work: Callable[[slice], None], n_jobs: int) -> None:
+    """Do some rows at a time, always the same ones, so that sums and products do not depend on threads."""
+    pieces = [slice(*own) for own in tiles(n, PIECE)]
+    n_jobs = min(n_jobs, len(pieces) // PIECES_PER_THREAD)
+    if n_jobs <= 1:
+        for own in pieces:
+            work(own)
+    else:
+        in_threads(lambda own, _: work(own), pieces, n_jobs)
 
 
 def _padded(x: Float, rest: Float, exponent: int) -> Coordinates:
-    padded = np.zeros((len(x), (x.shape[1] + 3) & ~3))
-    padded[:, : x.shape[1]] = x
-    extent = 2.0 * float(np.sqrt((x**2).sum(axis=1) + rest**2).max()) if len(x) else 0.0
+    padded = x
+    if x.shape[1] % 4:
+        padded = np.zeros((len(x), (x.shape[1] + 3) & ~3))
+        padded[:, : x.shape[1]] = x
+    extent = 2.0 * float(np.sqrt((np.einsum("nc,nc->n", x, x) + rest**2).max())) if len(x) else 0.0
     return Coordinates(padded, rest, exponent, extent)

@@ -22,21 +22,18 @@ DICTIONARY_ROWS = 100
 def distinct_rows(points: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
     """Distinct rows (V, d) of points (n, d), in order of first appearance, and for every row its index among them.
 
-    Rows are sorted by a 64-bit hash and then compared with the first of their hash, so equal means equal; should two
-    different rows ever collide, a full lexicographic sort decides.
+    Rows are looked up by a 64-bit hash and then compared with the first of their kind, so equal means equal.
     """
     points = np.ascontiguousarray(points)
     if len(points) <= DICTIONARY_ROWS:
         return _few_distinct_rows(points)
     words = points.view(np.uint32 if points.dtype == np.float32 else np.uint64)
     hashes = _row_hashes(words, np.uint64(1) << np.uint64(8 * points.dtype.itemsize - 1))
-    _, first, index = np.unique(hashes, return_index=True, return_inverse=True)
-    if not _rows_match(points, first[index]):
-        _, first, index = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return points[first[order]], rank[index.ravel()]
+    bits = int(np.ceil(np.log2(len(points)))) + 1
+    table = np.full(2**bits, -1, dtype=np.int32 if len(points) < 2**31 else np.int64)
+    first, index = np.empty(len(points), dtype=np.int64), np.empty(len(points), dtype=np.int64)
+    n_distinct = _number_rows(points, hashes, np.uint64(64 - bits), table, first, index)
+    return (points if n_distinct == len(points) else points[first[:n_distinct]]), index
 
 
 def _few_distinct_rows(points: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
@@ -73,16 +70,22 @@ class SparseHistograms:
 
 def sparse_histograms(D: Distributions) -> SparseHistograms:
     """Write a collection over its distinct points; repeats within a distribution merge, massless points drop out."""
+    return numbered_histograms(D)[0]
+
+
+def numbered_histograms(D: Distributions) -> tuple[SparseHistograms, NDArray[np.int64]]:
+    """The same, and for every point (n,) of the collection its index among the distinct ones, -1 without mass."""
     has_mass = D.masses > 0
     points, index = _distinct_points(D, None if has_mass.all() else has_mass)
     if len(points) == len(D.masses):  # nothing to merge, and first appearance is the given order
-        return SparseHistograms(points, D.offsets, index, D.masses)
-    owner = np.repeat(np.arange(len(D)), D.sizes)[has_mass]
-    cells, place = np.unique(owner * len(points) + index, return_inverse=True)
-    masses = np.asarray(np.bincount(place, weights=D.masses[has_mass]), dtype=np.float64)
-    rows = cells // len(points)
-    offsets = np.searchsorted(rows, np.arange(len(D) + 1))
-    return SparseHistograms(points, offsets, cells - rows * len(points), masses)
+        return SparseHistograms(points, D.offsets, index, D.masses), index
+    if not has_mass.all():
+        some, index = index, np.full(len(has_mass), -1, dtype=np.int64)
+        index[has_mass] = some
+    offsets, merged = np.zeros(len(D) + 1, dtype=np.int64), np.empty(len(index), dtype=np.int64)
+    masses = np.empty(len(index))
+    used = _merge(D.offsets, D.masses, index, offsets, merged, masses)
+    return SparseHistograms(points, offsets, merged[:used], masses[:used]), index
 
 
 def distinct_points(D: Distributions) -> tuple[FloatArray, NDArray[np.int64]]:
@@ -120,14 +123,60 @@ def _row_hashes(words, sign_bit):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _rows_match(points, representative):  # type: ignore[no-untyped-def]
+def _number_rows(points, hashes, shift, table, first, index):  # type: ignore[no-untyped-def]
+    """Number the distinct rows; ``table``, of a power of two and all -1, holds the numbers at places from hashes."""
     n, d = points.shape
+    last = len(table) - 1
+    n_distinct = 0
     for i in range(n):
-        r = representative[i]
-        for j in range(d):
-            if points[i, j] != points[r, j]:
-                return False
-    return True
+        slot = np.int64(hashes[i] >> shift)
+        while True:
+            known = np.int64(table[slot])
+            if known < 0:
+                table[slot] = n_distinct
+                first[n_distinct] = i
+                index[i] = n_distinct
+                n_distinct += 1
+                break
+            r = first[known]
+            equal = hashes[r] == hashes[i]
+            for j in range(d if equal else 0):
+                if points[i, j] != points[r, j]:
+                    equal = False
+                    break
+            if equal:
+                index[i] = known
+                break
+            slot = (slot + 1) & last
+    return n_distinct
+
+
+@compiled
+def _merge(offsets, masses, index, new_offsets, new_index, new_masses):  # type: ignore[no-untyped-def]
+    """Sparse histograms of lists of points: ascending within a distribution, repeats added in their order.
+
+    Points without mass have the index -1 and drop out.
+    """
+    used = 0
+    for i in range(len(offsets) - 1):
+        begin = offsets[i]
+        n = 0
+        keys = np.empty(offsets[i + 1] - begin, np.int64)
+        for t in range(begin, offsets[i + 1]):
+            if index[t] >= 0:
+                keys[n] = index[t] << 31 | (t - begin)
+                n += 1
+        keys[:n].sort()
+        for m in range(n):
+            point = keys[m] >> 31
+            if m > 0 and keys[m - 1] >> 31 == point:
+                new_masses[used - 1] += masses[begin + (keys[m] & 0x7FFFFFFF)]
+            else:
+                new_index[used] = point
+                new_masses[used] = masses[begin + (keys[m] & 0x7FFFFFFF)]
+                used += 1
+        new_offsets[i + 1] = used
+    return used
 
 
 FEW_COORDINATES = 16

@@ -122,21 +122,20 @@ class Attempts:
             began = time.perf_counter()
             space, view = self._look(n_anchors, seed) if plain is None else (plain.space, copy.copy(plain.view))
             if with_bounds:
-                view.bounds = make_bounds(space, self._D, self._E, self._level or "points")
+                view.bounds = make_bounds(space, self._D, self._E, self._level or "points", self._running.n_jobs)
             earlier = 0.0 if plain is None else plain.seconds
             self._seen[key] = Seen(space, view, earlier + time.perf_counter() - began)
         return self._seen[key]
 
     def _look(self, n_anchors: int | None, seed: int) -> tuple[AnchorSpace, View]:
         if self._short is None:
-            self._short = coordinates_of(self._both)
+            self._short = coordinates_of(self._both, self._running.n_jobs)
         if self._space is not None:
             space = self._space.proven
         else:
             assert n_anchors is not None
             space = learn_space(self._both, n_anchors, seed, self._running)
-        space.nearest_of(self._both, device="cpu", n_jobs=self._running.n_jobs)  # on all threads; others find it done
-        return space, View(space, self._both, self._short, self._column_start)
+        return space, View(space, self._both, self._short, self._column_start, n_jobs=self._running.n_jobs)
 
     def _learned(self) -> ExactSharedCost | None:
         """Distances in a space with soft codes, in addition to those of its nearest anchors."""

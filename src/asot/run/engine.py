@@ -32,6 +32,10 @@ SHORT_SECONDS = 0.05
 """If one thread should finish within this time, no other is started."""
 
 
+SHORTEST_TILE = 0.001
+"""Seconds that a tile should take at least: about what it costs to start a thread."""
+
+
 def run(
     pairs: PairSet,
     solver: Solver,
@@ -110,9 +114,17 @@ def solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int, first: 
     if _is_short(solver, len(pairs) - first, jobs):
         yield from CallingThread().map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
         return
-    if jobs > 1:  # enough tiles to keep every thread busy
-        per_tile = max(1, min(per_tile, -(-(len(pairs) - first) // (4 * jobs))))
+    if jobs > 1:  # enough tiles to keep every thread busy, unless they would be over before it has started
+        left = len(pairs) - first
+        even = max(-(-left // (4 * jobs)), _least_pairs(solver, left))
+        per_tile = max(1, min(per_tile, even))
     yield from Threads(jobs).map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
+
+
+def _least_pairs(solver: Solver, n_pairs: int) -> int:
+    """How many pairs take a thread long enough that it is worth its start."""
+    expected = getattr(solver, "expected_seconds", None)
+    return 1 if expected is None else int(n_pairs * SHORTEST_TILE / max(expected(n_pairs), 1e-9))
 
 
 def _is_short(solver: Solver, n_pairs: int, jobs: int) -> bool:

@@ -183,6 +183,7 @@ class TopK:
         self._indices = np.full(shape, np.iinfo(np.int64).max)
         self._names: tuple[str, ...] = ()
         self._more = np.empty((*shape, 0))
+        self._limits: NDArray[np.float64] | None = None
 
     def accept(self, tile: Tile) -> None:
         rows, columns = tile.indices()
@@ -196,10 +197,15 @@ class TopK:
         keep_nearest(rows, columns, tile.solution.values, beside, *kept)
         if self._symmetric:
             keep_nearest(columns, rows, tile.solution.values, beside, *kept)
+        if self._limits is not None:
+            for changed in (rows, columns) if self._symmetric else (rows,):
+                self._limits[changed] = self._distances[changed, -1]
 
     def limits(self) -> NDArray[np.float64]:
-        """Per row (N,): the distance to the last neighbor so far."""
-        return np.ascontiguousarray(self._distances[:, -1])
+        """Per row (N,): the distance to the last neighbor so far. It changes with the next tile."""
+        if self._limits is None:  # kept up from now on: reading all rows takes longer than solving a tile on a GPU
+            self._limits = self._distances[:, -1].copy()
+        return self._limits
 
     def close(self, info: dict[str, Any]) -> Neighbors:
         more: dict[str, Any] = {name: np.ascontiguousarray(self._more[:, :, e]) for e, name in enumerate(self._names)}

@@ -25,7 +25,6 @@ from asot.run.exactly import solve_wanted
 from asot.run.prices import Load, count_load
 from asot.run.result import Distances, Neighbors, Status
 from asot.run.solver import Solver
-from asot.run.store import Store
 from asot.run.strategy import NUMBERS, Aim, Choice, Planner, Strategy
 from asot.run.work import Ready, Work
 from asot.validation import as_bytes, as_n_jobs
@@ -175,8 +174,6 @@ def _estimated(call: Call, chosen: Choice, space: AnchorSpace | None, info: dict
         solver = Guaranteed(solver, call.D, call.E, call.accepted)
     seconds = chosen.predicted_seconds / as_n_jobs(call.running.n_jobs)
     unfit = why_not_on_gpus(features) if call.accepted is None else "max_error is met on the CPU"
-    if isinstance(call.sink, Store):
-        unfit = "estimates that go to a store are computed on the CPU"
     place = devices.choose(call.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
     info = {**info, "n_anchors": trial.n_anchors, "estimate": "calibrated"}
     if not place.gpus:
