@@ -17,6 +17,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot import AnchorSpace, Distributions
+from asot.anchors import cell_means
 from asot.anchors import space as space_module
 from tests.strategies import extent, ragged_lists
 
@@ -281,3 +282,14 @@ def test_nearest_anchors_do_not_depend_on_pieces_or_threads(monkeypatch, n_jobs)
     monkeypatch.setattr(space_module, "_PIECE", 1)
     for found, known in zip(space.assign(points, n_jobs=n_jobs), expected, strict=True):
         np.testing.assert_array_equal(found, known)
+
+
+def test_cells_do_not_depend_on_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    D = Distributions.from_list([rng.normal(size=(n, 3)) for n in rng.integers(1, 9, 40)])
+    space = AnchorSpace(rng.normal(size=(5, 3)))
+    plain = space.cells(D)
+    monkeypatch.setattr(cell_means, "POINTS_PER_PIECE", 7)
+    monkeypatch.setattr(cell_means, "PIECES_PER_THREAD", 1)
+    for one, other in zip(plain, space.cells(D, n_jobs=3), strict=True):
+        assert np.array_equal(one, other)

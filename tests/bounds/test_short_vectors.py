@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from asot.bounds import short_vectors
 from asot.bounds.short_vectors import leading_coordinates, short_coordinates
 
 
@@ -72,3 +73,13 @@ def test_a_single_point_has_no_extent():
     short = short_coordinates(np.zeros((1, 3)), np.ones(1))
     assert short.extent == 0.0
     assert short.slack == 0.0
+
+
+@pytest.mark.parametrize("shorten", [short_coordinates, leading_coordinates])
+def test_pieces_are_the_same_for_any_number_of_threads(monkeypatch, shorten):
+    monkeypatch.setattr(short_vectors, "PIECE", 16)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 30)) + 1e-4 * rng.normal(size=(200, 30))
+    one, three = (shorten(x, np.ones(200), n_jobs=n_jobs) for n_jobs in (1, 3))
+    assert np.array_equal(one.points, three.points)
+    assert (one.exponent, one.extent) == (three.exponent, three.extent)
