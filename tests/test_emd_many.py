@@ -105,11 +105,11 @@ def test_small_rectangular_problems_with_ties_agree_with_highs(problem):
 
 def test_two_thousand_anchors_agree_with_pot():
     rng = np.random.default_rng(0)
-    cost, histograms = euclidean(rng, 2000), random_histograms(rng, 3, 2000)
-    pairs = np.array([(0, 1), (0, 2)])
+    cost, histograms = euclidean(rng, 2000), random_histograms(rng, 2, 2000)
+    pairs = np.array([(0, 1)])
     expected = pot_values(histograms, histograms, cost, pairs)
     result = asot.emd_many(histograms, cost=cost, pairs=pairs)
-    assert "pair" in result.info["common_mass_canceled"]  # two pairs do not pay for checking 2000³ triangles
+    assert "pair" in result.info["common_mass_canceled"]  # one pair does not pay for checking 2000³ triangles
     np.testing.assert_allclose(result.values, expected, **close(cost))
     solution = ExactSharedCost(histograms, None, cost, cancel=True).solve(*pairs.T, np.zeros(1, np.int64))
     np.testing.assert_allclose(solution.values, expected, **close(cost))

@@ -17,7 +17,7 @@ CODE = Path(__file__).parent / "typed" / "user_code.py"
 
 def check(*command):
     source = str(Path(asot.__file__).parents[1])
-    environment = {**os.environ, "MYPYPATH": source, "PYTHONPATH": source}
+    environment = {**os.environ, "PYTHONPATH": source}
     done = subprocess.run(
         [sys.executable, "-m", *command], capture_output=True, text=True, env=environment, cwd=CODE.parents[2]
     )
@@ -26,7 +26,7 @@ def check(*command):
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="needs mypy")
 def test_mypy_sees_the_types_of_results():
-    code, said = check("mypy", "--strict", str(CODE))
+    code, said = check("mypy", str(CODE.relative_to(CODE.parents[2])))  # with the settings, and the cache, of the gate
     assert code == 0, said
 
 

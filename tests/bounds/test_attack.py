@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 import asot
 from asot import Distributions, KMeansAnchors
 
-SECONDS = float(os.environ.get("ASOT_ATTACK_SECONDS", "6"))
+SECONDS = float(os.environ.get("ASOT_ATTACK_SECONDS", "3"))
 """Of each attack."""
 
 

@@ -1,6 +1,6 @@
 """Two randomized attacks: on collections through the arrays they were made from, and on memory through small files.
 
-Each runs for about ten seconds with fixed seeds; ``ASOT_ATTACK_SECONDS=600 pytest tests/data/test_attacks.py`` runs
+Each runs for a few seconds with fixed seeds; ``ASOT_ATTACK_SECONDS=600 pytest tests/data/test_attacks.py`` runs
 longer.
 """
 
@@ -24,7 +24,7 @@ import asot
 from asot.data import expansion
 from asot.data.distributions import Distributions
 
-SECONDS = float(os.environ.get("ASOT_ATTACK_SECONDS", "10"))
+SECONDS = float(os.environ.get("ASOT_ATTACK_SECONDS", "4"))
 
 
 def rounds():

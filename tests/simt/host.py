@@ -37,10 +37,18 @@ ORDERS = (FORWARD, REVERSE, 1, 2)
 
 COMPILER = shutil.which("g++")
 
+KEPT = Path(__file__).parents[2] / ".pytest_cache" / "simt"
+"""Compiled kernels, under the hash of their text: both workers of a run use them, and the next run."""
+
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed, and kernels are compiled with it")
 
 GUARD_BYTES = 256
 POISON = 0xDB
+
+
+@functools.cache
+def _compiler_version() -> str:
+    return subprocess.run([str(COMPILER), "--version"], capture_output=True, text=True, check=True).stdout
 
 
 class SimtError(RuntimeError):
@@ -62,7 +70,7 @@ def compile_text(text: str, defines: Mapping[str, object]) -> ctypes.CDLL:
 
 
 def compile_source(text: str, flags: Sequence[str], launcher: str = "") -> ctypes.CDLL:
-    """Compile what NVRTC would be given. A text is compiled once in a session of pytest."""
+    """Compile what NVRTC would be given. A text is compiled once: the library is kept in pytest's cache folder."""
     if COMPILER is None:
         pytest.skip("g++ is not installed, and kernels are compiled with it")
     kernels = launcher.split() or re.findall(r'extern "C" __global__ void (?:__launch_bounds__\(.*?\) )?(\w+)', text)
@@ -72,20 +80,21 @@ def compile_source(text: str, flags: Sequence[str], launcher: str = "") -> ctype
 
 
 @functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="asot-simt-")
-
-
-@functools.cache
 def _compile(text: str, flags: tuple[str, ...]) -> ctypes.CDLL:
-    stem = Path(_folder().name) / hashlib.sha256("\0".join((text, *flags)).encode()).hexdigest()[:16]
-    stem.with_suffix(".cpp").write_text(text, encoding="utf-8")
-    options = ("-std=c++17", "-O2", "-Wall", "-Wno-unused", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", *flags)
-    command = (str(COMPILER), *options, "-o", f"{stem}.so", f"{stem}.cpp")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SimtError(f"g++ does not compile the kernel:\n{done.stderr}")
-    lib = ctypes.CDLL(f"{stem}.so")
+    command = (str(COMPILER), "-std=c++17", "-O2", "-Wall", "-Wno-unused", "-fPIC", "-shared", "-U_FORTIFY_SOURCE")
+    name = hashlib.sha256("\0".join((text, *command, *flags, _compiler_version())).encode()).hexdigest()[:32]
+    library = KEPT / f"{name}.so"
+    if not library.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=KEPT) as folder:  # another process may be compiling the same
+            source_file, made = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
+            source_file.write_text(text, encoding="utf-8")
+            compiling = (*command, *flags, "-o", str(made), str(source_file))
+            done = subprocess.run(compiling, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise SimtError(f"g++ does not compile the kernel:\n{done.stderr}")
+            made.replace(library)
+    lib = ctypes.CDLL(str(library))
     lib.simt_message.restype = ctypes.c_char_p
     return lib
 

@@ -1,4 +1,5 @@
 """Typical user code, for type checkers only: mypy and pyright must agree on every type that is asserted here."""
+# mypy: warn-return-any, disallow-untyped-decorators
 
 from __future__ import annotations
 
