@@ -369,3 +369,13 @@ def test_the_triangle_inequality_holds(case):
     W = asot.pairwise_exact(D, metric=case.metric, metric_params=case.parameters).matrix()
     detours = (W[:, :, None] + W[None, :, :]).min(axis=1)
     assert np.all(detours + 1e-12 * W.max() >= W)
+
+
+def test_a_metric_that_gpus_do_not_know_is_solved_on_the_cpu(monkeypatch):
+    monkeypatch.setattr("asot.exact.points_on_devices.ON_GPUS", frozenset())
+    monkeypatch.setattr("asot.neighbors.ON_GPUS", frozenset())
+    D = Distributions.from_list([[[0.0, 0.0]], [[1.0, 2.0]]])
+    with pytest.raises(ValueError, match="device='cuda' cannot be used: the metric 'cityblock' has no GPU kernel"):
+        asot.pairwise_exact(D, metric="cityblock", device="cuda")
+    with pytest.raises(ValueError, match="device='cuda' cannot be used: GPUs only solve p=1, under metrics with"):
+        asot.kneighbors(D, 1, metric="cityblock", device="cuda")

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import Running
+from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.bounds.guarantee import MaxError, as_max_error
 from asot.data.distributions import Distributions, read_both
 from asot.exact.unmatched import as_share
@@ -199,7 +200,7 @@ def _bounds_level(bounds: bool | str, accepted: MaxError | None) -> str | None:
     """Which bounds to compute: none, or a level of `asot.bounds.error_bars.make_bounds`."""
     if isinstance(bounds, (bool, np.bool_)):
         return "auto" if bounds or accepted is not None else None
-    return as_choice(bounds, "bounds", ("radius", "cells", "points"))
+    return as_choice(bounds, "bounds", tuple(BOUNDS_BY_LEVEL))
 
 
 def _check_together(

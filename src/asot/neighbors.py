@@ -32,6 +32,7 @@ from asot.exact.solvers import cpu_solver, read_prices
 from asot.exact.unmatched import Unmatched
 from asot.exact.wanted import as_order
 from asot.jit.costs import GroundCost, Metric, prepare_cost
+from asot.jit.metrics import ON_GPUS
 from asot.run import devices, engine
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
@@ -311,7 +312,8 @@ def _choose(
     work = ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
     seconds = SHARE_SOLVED * problem.shape.n_pairs * work
     unfit = None
-    if problem.p != 1 or problem.unmatched is not None or not problem.cost.is_plain:
+    known = problem.cost.is_plain and problem.cost.ground.code in ON_GPUS
+    if problem.p != 1 or problem.unmatched is not None or not known:
         unfit = "GPUs only solve p=1, under metrics with a compiled kernel, without unmatched mass"
     if space is not None or bounds not in (True, False, "auto"):
         unfit = "the search on GPUs has its own bounds and takes neither bounds= nor space="

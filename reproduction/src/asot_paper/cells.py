@@ -19,8 +19,6 @@ from asot_paper.methods import METHODS, Hardware, method_settings
 from asot_paper.names import PUBLISHED, has_row_zero_rule
 from asot_paper.scale import MAX_ITER, Scale
 
-KINDS = ("run", "trial", "curve", "ablation", "scatter", "scaling")
-
 
 @dataclass(frozen=True)
 class Cell:

@@ -361,4 +361,6 @@ def _on_points(
         return baselines.sliced(D, **how, **common)
     if method == "eOT":
         return baselines.entropic(D, tol=None, **iterate, **common)
-    return baselines.block_diagonal(D, device=hardware.device, **iterate, **common)
+    if method == "BDS-eOT":
+        return baselines.block_diagonal(D, device=hardware.device, **iterate, **common)
+    raise NotImplementedError(f"how {method!r} computes distances is not written here yet")

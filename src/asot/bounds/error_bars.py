@@ -195,6 +195,10 @@ def combine(first: tuple[Float, Float], second: tuple[Float, Float]) -> tuple[Fl
     return np.minimum(lower, upper), upper
 
 
+BOUNDS_BY_LEVEL: dict[str, type[Bounds]] = {kind.level: kind for kind in (Bounds, CellBounds, PointBounds)}
+"""What ``bounds=`` may name."""
+
+
 def make_bounds(
     space: AnchorSpace, D: Distributions, E: Distributions | None, level: str = "auto", n_jobs: int | None = None
 ) -> Bounds:
@@ -202,8 +206,7 @@ def make_bounds(
     both = D if E is None else D + E
     if level == "auto":
         level = "points" if both.sizes.mean() <= MOST_POINTS_PER_ANCHOR * space.n_anchors else "cells"
-    kind = {"radius": Bounds, "points": PointBounds, "cells": CellBounds}[level]
-    return kind(space, both, 0 if E is None else len(D), as_n_jobs(n_jobs))
+    return BOUNDS_BY_LEVEL[level](space, both, 0 if E is None else len(D), as_n_jobs(n_jobs))
 
 
 def clip(values: Float, lower: Float, upper: Float) -> Float:

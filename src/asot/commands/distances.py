@@ -12,7 +12,7 @@ from asot.commands import options, store
 @click.command()
 @options.collection
 @options.other
-@options.optional_output
+@options.output
 @store.store_path
 @store.part
 @click.option(
@@ -83,13 +83,13 @@ def pairwise(
         first, second, space=chosen, n_anchors=n_anchors, estimate="calibrated" if calibrated else estimate,
         device=device, random_state=random_state, sink=sink, **how,
     )  # fmt: skip
-    options.finish(output, result, first, second)
+    options.finish(output, result)
 
 
 @click.command()
 @options.collection
 @options.other
-@options.optional_output
+@options.output
 @store.store_path
 @store.part
 @options.order
@@ -122,4 +122,4 @@ def exact(
     result = asot.pairwise_exact(
         first, second, p=p, metric=metric, unmatched=unmatched, n_jobs=n_jobs, memory=memory, sink=sink
     )
-    options.finish(output, result, first, second)
+    options.finish(output, result)

@@ -40,17 +40,10 @@ def collection(command: Command) -> Command:
 
 
 other = click.argument("other", type=click.Path(), required=False)
-optional_output = click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    help="Where to write: .npy (matrix), .npz (everything) or .csv (one line per pair).",
-)
 output = click.option(
     "-o",
     "--output",
     type=click.Path(),
-    required=True,
     help="Where to write: .npy (matrix), .npz (everything) or .csv (one line per pair).",
 )
 n_anchors = click.option("--n-anchors", type=click.IntRange(min=1), help="Number of anchors.  [default: chosen]")
@@ -195,7 +188,7 @@ def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:
     return [known[name] for name in names]
 
 
-def finish(output: str | None, result: Any, first: Distributions, second: Distributions | None) -> None:
+def finish(output: str | None, result: Any) -> None:
     """Write distances, unless they are in a store already, and say what was written."""
     from asot.run.distance_files import save_distances
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.jit.compiled import compiled
-from asot.run.executors import Stop, Threads
+from asot.run.executors import Stop, local_executor
 from asot.run.progress import Progress, ProgressLike
 
 ALWAYS_CHECKED = 64
@@ -44,7 +44,7 @@ def is_metric(cost: NDArray[np.float64], *, n_jobs: int = 1, progress: ProgressL
         return rows[1] - rows[0], bool(_triangles_hold(cost, slack, *rows))
 
     with Progress(progress, k, "is the cost a metric? rows", unit="row") as shown:
-        for count, holds in Threads(n_jobs).map(part, _row_tiles(k)):
+        for count, holds in local_executor(n_jobs).map(part, _row_tiles(k)):
             if not holds:
                 return False
             shown.advance(count)

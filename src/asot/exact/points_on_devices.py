@@ -12,7 +12,7 @@ from asot.exact.cuda.points import ExactPointsCuda
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import distance_table, table_pays
 from asot.exact.points import ExactPoints
-from asot.jit.metrics import Ground
+from asot.jit.metrics import ON_GPUS, Ground
 from asot.run import devices, dispatch, engine, gpu_engine
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
@@ -42,7 +42,7 @@ def solve_points(
     on_cpu = functools.partial(ExactPoints, histograms, ground, column_start)
     seconds = len(pairs) * ExactPoints.seconds_per_pair(histograms, ground)
     seconds = seconds if seconds < devices.LATER_CALL_SECONDS else seconds / as_n_jobs(n_jobs)
-    choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds, unfit=_unfit(histograms, device))
+    choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds, unfit=_unfit(histograms, ground, device))
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}
         many = functools.partial(with_table, histograms, ground, column_start, len(pairs))
@@ -56,8 +56,10 @@ def solve_points(
     return dispatch.solve(Work(pairs, on_cpu, on_gpu, choice, info or {}), sink, **limits)
 
 
-def _unfit(histograms: SparseHistograms, device: str) -> str | None:
-    """Why no GPU should take these problems unless it was asked for: the CPU would have to solve most of them."""
+def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | None:
+    """Why no GPU can take these problems, or should unless it was asked for: the CPU would have to solve most."""
+    if ground.code not in ON_GPUS:
+        return f"the metric {ground.name!r} has no GPU kernel"
     typical = float(np.median(np.diff(histograms.offsets)))
     if devices.parse(device)[0] == "cuda" or typical <= MOST_POINTS:
         return None

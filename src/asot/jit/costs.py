@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.jit.compiled import compiled
-from asot.jit.metrics import Ground, fill_distances, prepare_metric
+from asot.jit.metrics import KERNELS, Ground, fill_distances, prepare_metric
 from asot.validation import FloatArray, to_float_array
 
 PLAIN, SQUARE, HALF_SQUARE, ARC = range(4)
@@ -26,11 +26,6 @@ PLAIN, SQUARE, HALF_SQUARE, ARC = range(4)
 
 MOST_CHECKED = 64
 """Points of a table whose triangles are checked: a few hundred thousand."""
-
-KERNELS = (
-    "euclidean", "cityblock", "manhattan", "chebyshev", "minkowski", "canberra", "hamming", "jaccard",
-    "rogerstanimoto", "sokalsneath", "jensenshannon", "seuclidean", "mahalanobis",
-)  # fmt: skip
 
 Metric = str | Callable[[Any, Any], float]
 

@@ -36,6 +36,12 @@ _CODES = {
     "seuclidean": EUCLIDEAN,
     "mahalanobis": EUCLIDEAN,
 }
+KERNELS = tuple(_CODES)
+"""Names of the metrics here."""
+
+ON_GPUS = frozenset(range(EUCLIDEAN, JENSENSHANNON + 1))
+"""Codes that ``exact/cuda/points_metric.cuh`` has, too; other metrics are solved on the CPU."""
+
 _BOOLEAN = {JACCARD, ROGERSTANIMOTO, SOKALSNEATH}
 _HOMOGENEOUS = {EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI}
 NORMS = frozenset({"euclidean", "cityblock", "manhattan", "chebyshev", "minkowski"})

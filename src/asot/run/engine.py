@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from asot.run.executors import CallingThread, Stop, Threads
+from asot.run.executors import Stop, local_executor
 from asot.run.pairs import PairSet, tiles
 from asot.run.progress import Progress, ProgressLike, stage_of
 from asot.run.result import Status
@@ -111,14 +111,12 @@ class SolveTile:
 def solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int, first: int = 0) -> Iterator[Tile]:
     """Yield the tiles from pair ``first`` on, in order, while ``jobs`` threads solve a few of them ahead."""
     per_tile = solver.pairs_per_tile(memory // jobs)
-    if _is_short(solver, len(pairs) - first, jobs):
-        yield from CallingThread().map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
-        return
-    if jobs > 1:  # enough tiles to keep every thread busy, unless they would be over before it has started
+    executor = local_executor(jobs, short=_is_short(solver, len(pairs) - first, jobs))
+    if executor.jobs > 1:  # enough tiles to keep every thread busy, unless they would be over before it has started
         left = len(pairs) - first
         even = max(-(-left // (4 * jobs)), _least_pairs(solver, left))
         per_tile = max(1, min(per_tile, even))
-    yield from Threads(jobs).map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
+    yield from executor.map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
 
 
 def _least_pairs(solver: Solver, n_pairs: int) -> int:

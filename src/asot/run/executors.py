@@ -73,9 +73,14 @@ class CallingThread:
         return (function(item, stop) for item in items)
 
 
+def local_executor(jobs: int, *, short: bool = False) -> Executor:
+    """Where loops of this process run: in threads, or right here if they are ``short``."""
+    return CallingThread() if short else Threads(jobs)
+
+
 def in_threads(function: Callable[[Item, Stop], object], items: Iterable[Item], n_jobs: int) -> None:
     """Run a function that leaves its answers in shared arrays on every item."""
-    for _ in Threads(n_jobs).map(function, items):
+    for _ in local_executor(n_jobs).map(function, items):
         pass
 
 

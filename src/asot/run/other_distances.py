@@ -23,8 +23,7 @@ from asot.bounds.refined_solver import Estimates
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.solvers import cpu_solver, is_plain
-from asot.jit.costs import KERNELS
-from asot.jit.metrics import Ground, prepare_metric
+from asot.jit.metrics import KERNELS, Ground, prepare_metric
 from asot.jit.products import one_thread_per_product
 from asot.run import devices, dispatch, engine
 from asot.run.attempts import Attempt, learn_space, share_too_wide

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.executors import Executor, Stop, Threads
+from asot.run.executors import Executor, Stop, local_executor
 from asot.run.fingerprint import fingerprint
 from asot.run.grid import BlockPairs, make_grid
 from asot.run.pairs import ListedPairs, PairSet
@@ -98,7 +98,7 @@ class Store:
     ) -> Stored:
         """Solve the blocks that are not done. This is what the engine calls."""
         files = begin(Path(self.path).absolute(), self._manifest(work), work.pairs)
-        executor = Threads(1 if work.choice.gpus else n_jobs) if executor is None else executor
+        executor = local_executor(1 if work.choice.gpus else n_jobs) if executor is None else executor
         solve = SolveBlock(work, memory // max(1, executor.jobs), files)
         self.fill(files, solve, executor, progress, stage_of(files.manifest["settings"]))
         return Stored(files)

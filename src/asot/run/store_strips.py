@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.run.cluster import active_cluster
-from asot.run.executors import CallingThread, Executor, Stop
+from asot.run.executors import Executor, Stop, local_executor
 from asot.run.fingerprint import fingerprint
 from asot.run.grid import make_strips
 from asot.run.pairs import PairSet
@@ -77,7 +77,7 @@ def search_into(store: Store, question: Question, n_jobs: int, progress: Progres
     """Search the strips that are not done: by the threads of one strip after the other, or by workers of a cluster."""
     files = begin(Path(store.path).absolute(), _manifest(store, question), question.pairs)
     cluster = active_cluster()
-    executor: Executor = CallingThread() if cluster is None else cluster
+    executor: Executor = local_executor(1, short=True) if cluster is None else cluster
     if cluster is not None:
         cluster.folder = store.folder
     jobs = n_jobs if cluster is None else 1

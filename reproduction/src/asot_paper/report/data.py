@@ -84,10 +84,6 @@ class ReportData:
     def all_quick(self) -> bool:
         return bool(self.finished) and all(cell.get("quick") for cell in self.finished)
 
-    @property
-    def some_quick(self) -> bool:
-        return any(cell.get("quick") for cell in self.finished)
-
     def sets(self, condition: str) -> list[str]:
         """Sets with a finished run, in the paper's order."""
         return ordered((where[1] for where in self._runs if where[0] == condition), SETS)

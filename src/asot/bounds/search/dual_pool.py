@@ -19,7 +19,7 @@ from asot.exact.points import ExactPoints, SinkPotentials
 from asot.exact.workspace import stride_of
 from asot.jit.compiled import compiled
 from asot.jit.metrics import JENSENSHANNON, Ground, fill_distances
-from asot.run.executors import Stop, Threads, in_threads
+from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
 
 SOURCES = 32
@@ -95,7 +95,7 @@ def _solved_potentials(
     def part(own: tuple[int, int], stop: Stop) -> SinkPotentials:
         return source.potentials(rows[slice(*own)], columns[slice(*own)], stop)
 
-    parts = list(Threads(n_jobs).map(part, tiles(len(rows), _PAIRS)))
+    parts = list(local_executor(n_jobs).map(part, tiles(len(rows), _PAIRS)))
     sizes = np.concatenate([np.diff(found.starts) for found in parts])
     points, heights = (np.concatenate(which) for which in zip(*(found[1:] for found in parts), strict=True))
     return SinkPotentials(np.concatenate([[0], np.cumsum(sizes)]), points, heights)

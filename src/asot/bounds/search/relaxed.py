@@ -28,7 +28,7 @@ from asot.exact.points import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.jit.costs import GroundCost
 from asot.jit.metrics import EUCLIDEAN, JENSENSHANNON, Ground
-from asot.run.executors import Stop, Threads, in_threads
+from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
 
 _ROWS = 64  # of a block
@@ -110,7 +110,7 @@ class Relaxed:
             rows, columns = np.nonzero(possible)
             return Left(rows + low, columns + first, doubted)
 
-        found = [Left(_NONE, _NONE), *Threads(n_jobs).map(piece, work)]
+        found = [Left(_NONE, _NONE), *local_executor(n_jobs).map(piece, work)]
         rows, columns = (np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "columns"))
         return Left(rows, columns, sum(part.doubted for part in found))
 
