@@ -37,8 +37,8 @@ MOST_BY_DEFAULT = 64
 much and remove a third of the error, which calibration does almost for free."""
 
 WORTH_A_DEVICE = 10**9
-"""Points × anchors × dimensions from which ``device="auto"`` learns on a GPU: with the tens of iterations of k-means, a
-CPU needs several seconds for them, and a GPU needs less to start."""
+"""Points that a CPU would learn from × anchors × dimensions from which ``device="auto"`` learns on a GPU: with the tens
+of iterations of k-means, a CPU needs several seconds for them, and a GPU needs less to start."""
 
 
 class KMeansAnchors(AnchorLearner):
@@ -138,9 +138,11 @@ class KMeansAnchors(AnchorLearner):
             except MemoryError:
                 if self.device != "auto":
                     raise
-        if self.batch_size == "auto" and int(D.offsets[-1]) > LARGE_POOL and _hardly_repeats(D):
-            D = self._sampled(D, _enough_for(k))
-        return self._learn_on_cpu(D, k)
+        return self._learn_on_cpu(self._sampled(D, _enough_for(k)) if self._takes_a_sample(D) else D, k)
+
+    def _takes_a_sample(self, D: Distributions) -> bool:
+        """Whether the CPU learns from a sample, as far as a look at some points tells."""
+        return self.batch_size == "auto" and int(D.offsets[-1]) > LARGE_POOL and _hardly_repeats(D)
 
     def _sampled(self, D: Distributions, most: int | None) -> Distributions:
         """The collection, or one distribution of ``most`` of its points."""
@@ -257,7 +259,8 @@ class KMeansAnchors(AnchorLearner):
 
     def _torch_device(self, D: Distributions, k: int) -> str | None:
         in_batches = self.batch_size is not None and self.batch_size != "auto"
-        worth_it = not in_batches and len(D.masses) * k * D.dim >= WORTH_A_DEVICE
+        used = min(len(D.masses), _enough_for(k)) if self._takes_a_sample(D) else len(D.masses)
+        worth_it = not in_batches and used * k * D.dim >= WORTH_A_DEVICE
         device = devices.torch_device(self.device, worth_it=worth_it)
         if in_batches and device is not None:
             raise ValueError(
