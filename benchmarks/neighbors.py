@@ -142,8 +142,8 @@ class _Metered:
 class _Sorted(asot.sinks.TopK):
     """The nearest neighbors, and all values, to see how many of them are within the K-th distance of an end."""
 
-    def open(self, pairs: Any) -> None:
-        super().open(pairs)
+    def open(self, pairs: Any, info: dict[str, Any]) -> None:
+        super().open(pairs, info)
         self._tiles: list[Any] = []
 
     def accept(self, tile: Any) -> None:

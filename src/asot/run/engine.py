@@ -66,7 +66,10 @@ class Run:
         self._begun = time.perf_counter()
         self._started = info.pop("started", self._begun)
         self.pairs, self.sink, self.info = pairs, sink, {**info, "n_pairs": len(pairs)}
-        open_sink(sink, pairs, self.info)
+        if type(sink) is Condensed:  # no need to look at its signature, which takes longer than a small pair
+            sink.open(pairs, self.info)
+        else:
+            open_sink(sink, pairs, self.info)
         self._unfinished = self._exact = 0
 
     def shown(self, progress: ProgressLike, where: str | None = None) -> Progress:
