@@ -25,7 +25,7 @@ NOTES = (
     "compiled solver without any of its checks.",
     "OR-tools: `SimpleMinCostFlow` on the 4-neighbor grid with masses rounded to 10⁻⁹. "
     "Its answers may differ by more, and are shown times 10⁻⁴.",
-    "Images are noise: every pixel has a mass of its own, so that nothing cancels.",
+    "Images are noise: every pixel has a mass of its own, so that nearly every one sends or receives some.",
     "Differences are over the largest distance of the case.",
 )
 
