@@ -135,7 +135,7 @@ def _on_dask(folder: Path, n: int) -> Table:
         Client(cluster) as client,
         joblib.parallel_config(backend="dask"),
     ):
-        call(h.masses[:200], sink=Store(folder / "warm.zarr"))
+        call(h.masses[:1500], sink=Store(folder / "warm.zarr"))  # every worker loads its compiled code
         before = sum(client.run(time.process_time).values())
         dask = _timed(lambda: call(h.masses, sink=Store(folder / "dask.zarr")))
         used = sum(client.run(time.process_time).values()) - before + dask.processor
