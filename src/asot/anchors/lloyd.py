@@ -40,9 +40,9 @@ class _Problem:
     squares: NDArray[Any]  # (n,) squared lengths
     k: int
     tolerance: float
-    most_rounds: int
     n_jobs: int
     shown: Progress
+    most_rounds: int = MOST_ROUNDS
 
     def pieces(self, work: int) -> list[tuple[int, int]]:
         """Ranges of points, each with ``work`` products per point; whole matrix products of `_PRODUCT`."""
@@ -86,7 +86,7 @@ def kmeans(
     with one_thread_per_product(), Progress(progress, n_init * (k + most_rounds), "anchors", unit="step") as shown:
         squares = np.einsum("ij,ij->i", points, points)
         problem = _Problem(
-            points, weights.astype(points.dtype), squares, k, tolerance, most_rounds, as_n_jobs(n_jobs), shown
+            points, weights.astype(points.dtype), squares, k, tolerance, as_n_jobs(n_jobs), shown, most_rounds
         )  # fmt: skip
         for _ in range(n_init):
             found = _iterate(problem, _first_centers(problem, rng))
