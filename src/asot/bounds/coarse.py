@@ -25,7 +25,7 @@ from asot.data.distributions import Distributions
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.solvers import cpu_solver
 from asot.exact.wanted import Wanted
-from asot.jit.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground
+from asot.jit.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.run.result import Status
 from asot.run.solver import Solution
 
@@ -233,19 +233,6 @@ class CoarseValues:
         assert found.upper is not None
         values = np.clip(found.values, found.lower, found.upper)
         return Solution(values, found.status, found.n_iter, lower=found.lower, upper=found.upper)
-
-
-def norm(x: Float, code: int, order: float) -> Float:
-    """Lengths (n,) of vectors (n, d) under a norm of `asot.jit.metrics`."""
-    size = np.abs(x)
-    if code == CHEBYSHEV:
-        return np.asarray(size.max(axis=1))
-    if code == CITYBLOCK:
-        return np.asarray(size.sum(axis=1))
-    power = 2.0 if code == EUCLIDEAN else order
-    most = size.max(axis=1, keepdims=True)
-    part = size / np.where(most > 0, most, 1.0)
-    return np.asarray(most[:, 0] * (part**power).sum(axis=1) ** (1.0 / power))
 
 
 @dataclass(frozen=True)

@@ -109,24 +109,17 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: NDArray[np.int6
     return Unmatched("array", prices, pooled.totals, None)
 
 
-_ORDERS = {EUCLIDEAN: 2.0, CITYBLOCK: 1.0, CHEBYSHEV: np.inf}
-
-
 def _widest(cost: GroundCost) -> float:
     """No two points are farther apart; infinite where that is not known at once."""
-    ground = cost.ground
-    if len(cost.table):
+    if cost.has_table:
         return float(cost.table.max()) * cost.scale
-    if not cost.is_plain or ground.code not in _ORDERS:
-        return np.inf
-    corners = np.ptp(ground.points, axis=0)
-    return float(np.linalg.norm(corners, _ORDERS[ground.code])) * cost.scale * (1.0 + 1e-9)
+    return cost.ground.span * (1.0 + 1e-9) if cost.is_plain else np.inf
 
 
 def _to_diagonal(cost: GroundCost) -> NDArray[np.float64]:
     """Distances of points (birth, death) to the diagonal."""
     ground = cost.ground
-    orders = {**_ORDERS, MINKOWSKI: ground.order}
+    orders = {EUCLIDEAN: 2.0, CITYBLOCK: 1.0, CHEBYSHEV: np.inf, MINKOWSKI: ground.order}
     if not cost.is_plain or ground.code not in orders or cost.name in ("seuclidean", "mahalanobis"):
         raise ValueError(
             "unmatched='diagonal' is known for the metrics 'euclidean', 'cityblock', 'chebyshev' and 'minkowski'; "

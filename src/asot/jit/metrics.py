@@ -60,6 +60,26 @@ class Ground:
     exponent: int
     name: str
 
+    @property
+    def span(self) -> float:
+        """No two points are farther apart: the size of the box around them, or infinite if the metric is no norm."""
+        if self.code not in _HOMOGENEOUS:
+            return np.inf
+        return float(np.ldexp(norm(np.ptp(self.points, axis=0)[None], self.code, self.order)[0], self.exponent))
+
+
+def norm(x: NDArray[np.float64], code: int, order: float) -> NDArray[np.float64]:
+    """Lengths (n,) of vectors (n, d) under a norm."""
+    size = np.abs(x)
+    if code == CHEBYSHEV:
+        return np.asarray(size.max(axis=1))
+    if code == CITYBLOCK:
+        return np.asarray(size.sum(axis=1))
+    power = 2.0 if code == EUCLIDEAN else order
+    most = size.max(axis=1, keepdims=True)
+    part = size / np.where(most > 0, most, 1.0)
+    return np.asarray(most[:, 0] * (part**power).sum(axis=1) ** (1.0 / power))
+
 
 def prepare_metric(points: FloatArray, metric: str, parameters: dict[str, Any] | None = None) -> Ground:
     """Check a metric's name and parameters and transform the points to what its kernel expects."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import EXACT_PAIRS, Calibration, ExactSample, draw_exact
-from asot.bounds.coarse import NORM_NAMES, Cells, Coarse, CoarseValues, norm
+from asot.bounds.coarse import NORM_NAMES, Cells, Coarse, CoarseValues
 from asot.bounds.error_bars import check_proven
 from asot.bounds.guarantee import Guaranteed
 from asot.bounds.refined_solver import Estimates
@@ -127,9 +127,7 @@ class _Problem:
             return None
         if wanted.constant is None:
             return "estimates need prices of unmatched mass that are known everywhere: a number or 'diagonal'"
-        points, ground = self._ground.points, self._ground
-        size = norm((points.max(axis=0) - points.min(axis=0))[None], ground.code, ground.order)[0]
-        half = float(np.ldexp(size, ground.exponent - 1))
+        half = 0.5 * self._ground.span
         if wanted.constant < half:
             return f"estimates need a price of unmatched mass of at least half of what all points span ({half:.6g})"
         return None
