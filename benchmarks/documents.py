@@ -92,7 +92,7 @@ def equally_far(n: int, size: int) -> asot.Distributions:
 def _row(name: str, D: asot.Distributions) -> tuple[list[str], list[str]]:
     common: dict[str, Any] = {"n_jobs": 1, "progress": False}
     asot.kneighbors(D[:60], None, 2, **common)  # compile
-    asot.kneighbors(D[:60], None, 2, bounds="all", **common)
+    asot.kneighbors(D[:60], None, 2, prune="all", **common)
     ours = _Metered(partial(asot.kneighbors, D, None, N_NEIGHBORS, **common))
     brute = _Metered(partial(asot.pairwise_exact, D, sink=asot.sinks.TopK(N_NEIGHBORS), **common))
     outcome = race({OURS: ours, BRUTE: brute}, _deviations, repeats=2, tolerance=0.0)

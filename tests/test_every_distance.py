@@ -326,12 +326,12 @@ def test_neighbors_equal_brute_force_for_every_order_and_metric(p, metric):
     D = clouds(50)
     D = asot.Distributions(np.abs(D.points).round(1) + 0.1, D.offsets, D.masses) + D[:4]
     indices, distances = nearest_by_brute_force(D, 4, p=p, metric=metric)
-    for bounds in ("relaxed", "all", "auto"):
-        found = asot.kneighbors(D, None, 4, p=p, metric=metric, bounds=bounds)
+    for prune in ("relaxed", "all", "auto"):
+        found = asot.kneighbors(D, None, 4, p=p, metric=metric, prune=prune)
         assert np.array_equal(found.indices, indices)
         assert np.array_equal(found.distances, distances)
     radius = float(np.median(distances))
-    within = asot.radius_neighbors(D, None, radius, p=p, metric=metric, bounds="relaxed").graph().toarray()
+    within = asot.radius_neighbors(D, None, radius, p=p, metric=metric, prune="relaxed").graph().toarray()
     matrix = asot.pairwise_exact(D, p=p, metric=metric).matrix()
     assert np.array_equal(within, np.where(matrix <= radius, matrix, 0.0))
 
@@ -341,12 +341,12 @@ def test_neighbors_of_diagrams_equal_brute_force(p):
     D = asot.Distributions.from_diagrams(diagrams(60, seed=3))
     distance = {"p": p, "metric": "chebyshev", "unmatched": "diagonal"}
     indices, distances = nearest_by_brute_force(D, 5, **distance)
-    found = asot.kneighbors(D, None, 5, bounds="relaxed", **distance)
+    found = asot.kneighbors(D, None, 5, prune="relaxed", **distance)
     assert np.array_equal(found.indices, indices)
     assert np.array_equal(found.distances, distances)
     assert found.n_exact < 60 * 59 / 2
     with pytest.raises(ValueError, match="needs a metric with its own kernel and total mass 1"):
-        asot.kneighbors(D, None, 5, bounds="projections", **distance)
+        asot.kneighbors(D, None, 5, prune="projections", **distance)
 
 
 def test_the_estimator_of_neighbors_takes_every_distance():
@@ -363,8 +363,8 @@ def test_the_estimator_of_neighbors_takes_every_distance():
 def test_projections_bound_higher_orders_too():
     D = clouds(60)
     indices, distances = nearest_by_brute_force(D, 3, p=2)
-    for bounds in ("projections", "potentials"):
-        found = asot.kneighbors(D, None, 3, p=2, bounds=bounds)
+    for prune in ("projections", "potentials"):
+        found = asot.kneighbors(D, None, 3, p=2, prune=prune)
         assert np.array_equal(found.indices, indices)
         assert np.array_equal(found.distances, distances)
         assert (found.info["p"], found.info["rooted"]) == (2, True)

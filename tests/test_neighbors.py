@@ -45,31 +45,31 @@ def assert_same_neighbors(found, expected):
 
 
 @pytest.mark.parametrize("metric", NORMS)
-@pytest.mark.parametrize("bounds", ["auto", "projections", "potentials", "relaxed", "all"])
-def test_neighbors_equal_brute_force_in_every_norm(metric, bounds):
+@pytest.mark.parametrize("prune", ["auto", "projections", "potentials", "relaxed", "all"])
+def test_neighbors_equal_brute_force_in_every_norm(metric, prune):
     D = clouds(60)
     options = {"metric": metric, "metric_params": {"p": 3.0} if metric == "minkowski" else None}
-    assert_same_neighbors(asot.kneighbors(D, None, 4, bounds=bounds, **options), by_brute_force(D, None, 4, **options))
+    assert_same_neighbors(asot.kneighbors(D, None, 4, prune=prune, **options), by_brute_force(D, None, 4, **options))
 
 
 @pytest.mark.parametrize("metric", OTHERS + TRUTHS)
-@pytest.mark.parametrize("bounds", ["auto", "potentials", "relaxed", "all"])
-def test_neighbors_equal_brute_force_in_every_other_metric(metric, bounds):
+@pytest.mark.parametrize("prune", ["auto", "potentials", "relaxed", "all"])
+def test_neighbors_equal_brute_force_in_every_other_metric(metric, prune):
     D = clouds(60)
     points = np.abs(D.points) + 0.01 if metric not in [*TRUTHS, "hamming"] else (D.points > 0).astype(float)
     D = asot.Distributions(points, D.offsets, D.masses)
-    found = asot.kneighbors(D, None, 4, metric=metric, bounds=bounds)
+    found = asot.kneighbors(D, None, 4, metric=metric, prune=prune)
     assert_same_neighbors(found, by_brute_force(D, None, 4, metric=metric))
     named = {"auto": [], "potentials": ["potentials"], "relaxed": ["relaxed"], "all": ["potentials", "relaxed"]}
-    assert found.info["bounds"] == named[bounds]
+    assert found.info["bounds"] == named[prune]
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 6, 40])
 @pytest.mark.parametrize("k", [1, 5])
-@pytest.mark.parametrize("bounds", ["auto", "projections", "relaxed"])
-def test_neighbors_in_another_collection_equal_brute_force(dim, k, bounds):
+@pytest.mark.parametrize("prune", ["auto", "projections", "relaxed"])
+def test_neighbors_in_another_collection_equal_brute_force(dim, k, prune):
     Q, D = clouds(25, dim, seed=1), clouds(70, dim, seed=2)
-    assert_same_neighbors(asot.kneighbors(Q, D, k, bounds=bounds), by_brute_force(Q, D, k))
+    assert_same_neighbors(asot.kneighbors(Q, D, k, prune=prune), by_brute_force(Q, D, k))
 
 
 def test_queries_that_are_part_of_the_collection_find_themselves():
@@ -87,16 +87,16 @@ def test_within_one_collection_no_distribution_is_its_own_neighbor():
 
 
 @pytest.mark.parametrize("k", [1, 3, 39])
-@pytest.mark.parametrize("bounds", ["projections", "relaxed", "all"])
-def test_equal_distributions_are_neighbors_in_order_of_index(k, bounds):
+@pytest.mark.parametrize("prune", ["projections", "relaxed", "all"])
+def test_equal_distributions_are_neighbors_in_order_of_index(k, prune):
     D = clouds(8)[np.arange(40) % 8]
-    assert_same_neighbors(asot.kneighbors(D, None, k, bounds=bounds), by_brute_force(D, None, k))
+    assert_same_neighbors(asot.kneighbors(D, None, k, prune=prune), by_brute_force(D, None, k))
 
 
-@pytest.mark.parametrize("bounds", ["projections", "relaxed"])
-def test_a_collection_of_equal_distributions_needs_hardly_a_solve(bounds):
+@pytest.mark.parametrize("prune", ["projections", "relaxed"])
+def test_a_collection_of_equal_distributions_needs_hardly_a_solve(prune):
     D = clouds(1)[np.zeros(100, dtype=int)]
-    found = asot.kneighbors(D, None, 3, bounds=bounds)
+    found = asot.kneighbors(D, None, 3, prune=prune)
     assert_same_neighbors(found, by_brute_force(D, None, 3))
     assert found.n_exact < 1500  # of 4950
 
@@ -104,33 +104,33 @@ def test_a_collection_of_equal_distributions_needs_hardly_a_solve(bounds):
 def test_points_on_a_grid_have_many_ties_and_all_are_kept_in_order():
     rng = np.random.default_rng(3)
     D = asot.Distributions.from_list([rng.integers(0, 3, size=(rng.integers(1, 4), 2)) for _ in range(80)])
-    for bounds in ("projections", "potentials", "relaxed"):
-        assert_same_neighbors(asot.kneighbors(D, None, 7, bounds=bounds), by_brute_force(D, None, 7))
+    for prune in ("projections", "potentials", "relaxed"):
+        assert_same_neighbors(asot.kneighbors(D, None, 7, prune=prune), by_brute_force(D, None, 7))
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
-@pytest.mark.parametrize("bounds", ["projections", "relaxed"])
-def test_neighbors_do_not_depend_on_the_scale_of_the_points(scale, bounds):
+@pytest.mark.parametrize("prune", ["projections", "relaxed"])
+def test_neighbors_do_not_depend_on_the_scale_of_the_points(scale, prune):
     D = clouds(40)
     scaled = asot.Distributions(D.points * scale, D.offsets, D.masses)
-    assert_same_neighbors(asot.kneighbors(scaled, None, 3, bounds=bounds), by_brute_force(scaled, None, 3))
+    assert_same_neighbors(asot.kneighbors(scaled, None, 3, prune=prune), by_brute_force(scaled, None, 3))
 
 
 def test_points_far_from_the_origin_keep_their_neighbors():
     D = clouds(40)
     moved = asot.Distributions(D.points + 1e8, D.offsets, D.masses)
-    assert_same_neighbors(asot.kneighbors(moved, None, 3, bounds="all"), by_brute_force(moved, None, 3))
+    assert_same_neighbors(asot.kneighbors(moved, None, 3, prune="all"), by_brute_force(moved, None, 3))
 
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_the_smallest_collections(n):
     D = clouds(n)
-    assert_same_neighbors(asot.kneighbors(D, None, n - 1, bounds="all"), by_brute_force(D, None, n - 1))
+    assert_same_neighbors(asot.kneighbors(D, None, n - 1, prune="all"), by_brute_force(D, None, n - 1))
 
 
 def test_a_single_query_against_a_single_distribution():
     D = clouds(2)
-    found = asot.kneighbors(D[:1], D[1:], 1, bounds="all")
+    found = asot.kneighbors(D[:1], D[1:], 1, prune="all")
     assert found.indices.tolist() == [[0]]
     assert found.distances[0, 0] == asot.pairwise_exact(D[:1], D[1:]).values[0]
 
@@ -148,12 +148,12 @@ def small_collections(draw):
 
 @given(small_collections(), st.sampled_from(["euclidean", "cityblock", "chebyshev"]), st.integers(1, 2), st.data())
 def test_generated_collections_have_the_neighbors_of_brute_force(D, metric, k, data):
-    bounds = data.draw(st.sampled_from(["projections", "potentials", "relaxed", "all"]))
+    prune = data.draw(st.sampled_from(["projections", "potentials", "relaxed", "all"]))
     assert_same_neighbors(
-        asot.kneighbors(D, None, k, metric=metric, bounds=bounds), by_brute_force(D, None, k, metric=metric)
+        asot.kneighbors(D, None, k, metric=metric, prune=prune), by_brute_force(D, None, k, metric=metric)
     )
     radius = float(data.draw(st.sampled_from(asot.pairwise_exact(D, metric=metric).values.tolist())))
-    found = asot.radius_neighbors(D, None, radius, metric=metric, bounds=bounds)
+    found = asot.radius_neighbors(D, None, radius, metric=metric, prune=prune)
     assert np.array_equal(found.graph().toarray(), within(D, radius, metric))
 
 
@@ -182,7 +182,7 @@ def documents(n, words, seed=0):
 def test_documents_need_a_part_of_the_solves(words):
     D = documents(300, words)
     expected = by_brute_force(D, None, 5)  # of so many pairs that their distances come from a table
-    found = asot.kneighbors(D, None, 5, bounds="relaxed")
+    found = asot.kneighbors(D, None, 5, prune="relaxed")
     assert_same_neighbors(found, expected)
     assert found.n_exact < 0.4 * found.info["n_pairs"]
     assert_same_neighbors(asot.kneighbors(D, None, 5), expected)
@@ -229,22 +229,17 @@ def test_where_no_bound_pays_it_is_brute_force_and_info_says_so():
     assert np.array_equal(near.graph().toarray(), within(D, radius))
 
 
-def test_bounds_may_be_asked_for_as_in_pairwise():
-    D = clouds(30)
-    assert_same_neighbors(asot.kneighbors(D, None, 3, bounds=True), by_brute_force(D, None, 3))
-
-
 def test_neither_answer_nor_work_depends_on_threads():
     D = clouds(120)
-    for bounds in ("all", "relaxed"):
-        one, two = (asot.kneighbors(D, None, 4, bounds=bounds, n_jobs=n) for n in (1, 2))
+    for prune in ("all", "relaxed"):
+        one, two = (asot.kneighbors(D, None, 4, prune=prune, n_jobs=n) for n in (1, 2))
         assert_same_neighbors(one, (two.indices, two.distances))
         assert one.n_exact == two.n_exact
 
 
 def test_answers_do_not_depend_on_memory():
     D = clouds(120)
-    plenty, little = (asot.kneighbors(D, None, 4, bounds="all", memory=m) for m in ("1G", "20K"))
+    plenty, little = (asot.kneighbors(D, None, 4, prune="all", memory=m) for m in ("1G", "20K"))
     assert_same_neighbors(plenty, (little.indices, little.distances))
     assert little.info["n_rotations"] < plenty.info["n_rotations"]
 
@@ -265,7 +260,7 @@ def test_a_space_changes_the_work_but_not_the_answer(space):
     D = clouds(60)
     found = asot.kneighbors(D, None, 4, space=space)
     assert_same_neighbors(found, by_brute_force(D, None, 4))
-    named = asot.kneighbors(D, None, 4, space=space, bounds="all")
+    named = asot.kneighbors(D, None, 4, space=space, prune="all")
     assert_same_neighbors(named, (found.indices, found.distances))
     assert named.info["bounds"] == ["projections", "potentials", "relaxed"]
     assert named.info["n_anchors"] > 0
@@ -294,11 +289,11 @@ def within(D, radius, metric="euclidean"):
     return np.where(matrix <= radius, matrix, 0.0)
 
 
-@pytest.mark.parametrize("bounds", ["projections", "potentials", "relaxed", "all"])
-def test_radius_neighbors_are_all_pairs_within_the_radius(bounds):
+@pytest.mark.parametrize("prune", ["projections", "potentials", "relaxed", "all"])
+def test_radius_neighbors_are_all_pairs_within_the_radius(prune):
     D = clouds(60)
     radius = float(np.quantile(asot.pairwise_exact(D).values, 0.1))  # (a value: the pair at the edge belongs)
-    found = asot.radius_neighbors(D, None, radius, bounds=bounds)
+    found = asot.radius_neighbors(D, None, radius, prune=prune)
     assert np.array_equal(found.graph().toarray(), within(D, radius))
     assert found.n_exact < 60 * 59 / 2 + 496
     for i in range(60):
@@ -356,9 +351,9 @@ def test_graph_of_a_sink_needs_to_be_told_its_columns():
         ((None, 2.5), {}, "n_neighbors must be a whole number ≥ 1; found 2.5"),
         ((clouds(5, dim=2), 2), {}, "the queries are in 3 dimensions and the collection in 2"),
         ((clouds(5), 6), {}, "n_neighbors=6, but there are only 5 candidates"),
-        ((None, 2), {"bounds": "hope"}, "bounds must be one of 'auto', 'projections', 'potentials', 'relaxed', 'all'"),
+        ((None, 2), {"prune": "hope"}, "prune must be one of 'auto', 'projections', 'potentials', 'relaxed', 'all'"),
         ((None, 2), {"metric": "cosines"}, "unknown metric 'cosines'"),
-        ((None, 2), {"metric": "canberra", "bounds": "projections"}, "proven for metrics that are norms"),
+        ((None, 2), {"metric": "canberra", "prune": "projections"}, "proven for metrics that are norms"),
         ((None, 2), {"metric": "cityblock", "space": asot.KMeansAnchors(4)}, "space= works with metric='euclidean'"),
         ((None, 2), {"n_jobs": 0}, "n_jobs must be None, a positive number"),
         ((None, 2), {"memory": "a lot"}, "memory must be a number of bytes"),

@@ -67,7 +67,7 @@ def kneighbors(
     metric_params: dict[str, Any] | None = None,
     unmatched: Any = None,
     space: Any = None,
-    bounds: str | bool = "auto",
+    prune: str = "auto",
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
@@ -87,19 +87,18 @@ def kneighbors(
         neighbor. (Duplicates are neighbors at distance 0.) A number here is `n_neighbors`: ``kneighbors(D, 10)``.
     n_neighbors : int
     space : AnchorSpace or anchor learner, optional
-        Anchors for the potentials (see ``bounds="potentials"``). If a learner is not fitted yet, a copy of it is fitted
+        Anchors for the potentials (see ``prune="potentials"``). If a learner is not fitted yet, a copy of it is fitted
         on the collection. Of a learned space, the nearest anchors it started from are used. Euclidean metric only. The
         answer does not depend on it.
     p, metric, metric_params, unmatched
         Which distance, as in `pairwise_exact`.
-    bounds : {"auto", "projections", "potentials", "relaxed", "all"}
+    prune : {"auto", "projections", "potentials", "relaxed", "all"}
         Which lower bounds rule out pairs: sorted projections (for metrics that are norms), a pool of dual potentials, a
         relaxed transport problem (both for every metric), or all of them, one after the other. "auto" uses whatever was
         cheapest in a rehearsal on a few rows, which may be brute force; ``info["rehearsal"]`` has the numbers. This
-        only affects how many pairs are solved, not the answer. True and False mean "auto": the distances to neighbors
-        are exact and need no error bounds.
+        only affects how many pairs are solved, not the answer.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        As in `pairwise`. GPUs have their own bounds, so `bounds` and `space` do not apply there.
+        As in `pairwise`. GPUs have their own bounds, so `prune` and `space` do not apply there.
     n_jobs, memory, progress
         As in `pairwise_exact`.
     random_state : int, RandomState or None
@@ -141,11 +140,11 @@ def kneighbors(
     candidates = shape.n_columns - shape.within
     if candidates < K:
         raise ValueError(f"n_neighbors={K}, but there are only {candidates} candidates for each query")
-    share = stated_recall.as_recall(recall, bounds, space, sink)
-    choice = _choose(device, problem, bounds, space, sink, share)
+    share = stated_recall.as_recall(recall, prune, space, sink)
+    choice = _choose(device, problem, prune, space, sink, share)
     if sink is not None:
         return cast(
-            "Found", _into_store(sink, problem, K, metric, metric_params, (space, bounds, random_state), progress)
+            "Found", _into_store(sink, problem, K, metric, metric_params, (space, prune, random_state), progress)
         )
     best = Best(shape.n_rows, K, shape.within)
     shown = Progress(progress, shape.n_pairs, "nearest neighbors")
@@ -158,7 +157,7 @@ def kneighbors(
         if share is not None and held_out is not None:
             search = _search_for_share(problem, held_out, best, share, seed, shown)
         else:
-            search = _search_for_all(problem, space, bounds, random_state, best, shown)
+            search = _search_for_all(problem, space, prune, random_state, best, shown)
             if share is not None:
                 search.made["recall"] = stated_recall.all_were_found(share, candidates)
     finally:
@@ -214,7 +213,7 @@ def radius_neighbors(
     metric_params: dict[str, Any] | None = None,
     unmatched: Any = None,
     space: Any = None,
-    bounds: str | bool = "auto",
+    prune: str = "auto",
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
@@ -227,7 +226,7 @@ def radius_neighbors(
     ----------
     radius : float
         Pairs with W_p ≤ radius are found.
-    Q, D, p, metric, metric_params, unmatched, space, bounds, device, n_jobs, memory, progress, random_state
+    Q, D, p, metric, metric_params, unmatched, space, prune, device, n_jobs, memory, progress, random_state
         As in `kneighbors`.
 
     Examples
@@ -247,13 +246,13 @@ def radius_neighbors(
     problem = _read(Q, D, p, metric, metric_params, unmatched, n_jobs, memory)
     shape = problem.shape
     found = Edges(float(radius), shape.n_rows, shape.within)
-    choice = _choose(device, problem, bounds, space)
+    choice = _choose(device, problem, prune, space)
     shown = Progress(progress, shape.n_pairs, "neighbors within the radius")
     try:
         if choice.gpus:
             info = _search_on_gpus(problem, found, choice, shown, started)
         else:
-            search, offer = _prepare(problem, space, bounds, random_state, shown)
+            search, offer = _prepare(problem, space, prune, random_state, shown)
             search.sweep(choose_look(search, problem.histograms, offer, found), found)
             info = search.info(started) | {"device_reason": choice.reason}
     finally:
@@ -307,7 +306,7 @@ def _read(
 
 
 def _choose(
-    device: str, problem: _Problem, bounds: Any, space: Any, sink: Any = None, recall: float | None = None
+    device: str, problem: _Problem, prune: Any, space: Any, sink: Any = None, recall: float | None = None
 ) -> devices.Choice:
     work = ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
     seconds = SHARE_SOLVED * problem.shape.n_pairs * work
@@ -315,8 +314,8 @@ def _choose(
     known = problem.cost.is_plain and problem.cost.ground.code in ON_GPUS
     if problem.p != 1 or problem.unmatched is not None or not known:
         unfit = "GPUs only solve p=1, under metrics with a compiled kernel, without unmatched mass"
-    if space is not None or bounds not in (True, False, "auto"):
-        unfit = "the search on GPUs has its own bounds and takes neither bounds= nor space="
+    if space is not None or prune != "auto":
+        unfit = "the search on GPUs has its own bounds and takes neither prune= nor space="
     if sink is not None:
         unfit = "a search into a store runs on CPUs"
     if recall is not None:
@@ -336,9 +335,9 @@ def _search_on_gpus(
 
 
 def _search_for_all(
-    problem: _Problem, space: Any, bounds: Any, random_state: Any, best: Best, shown: Progress
+    problem: _Problem, space: Any, prune: Any, random_state: Any, best: Best, shown: Progress
 ) -> Search:
-    search, offer = _prepare(problem, space, bounds, random_state, shown)
+    search, offer = _prepare(problem, space, prune, random_state, shown)
     look = choose_look(search, problem.histograms, offer, best)
     if look is not None:
         candidates = problem.shape.n_columns - problem.shape.within
@@ -358,10 +357,10 @@ def _search_for_share(
     return search
 
 
-def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any, shown: Progress) -> tuple[Search, Offer]:
+def _prepare(problem: _Problem, space: Any, prune: Any, random_state: Any, shown: Progress) -> tuple[Search, Offer]:
     pooled, histograms, cost, p, unmatched, shape, solver, jobs, memory = problem
     offer = offer_bounds(
-        pooled, histograms, cost, shape, bounds, space, jobs, memory // 2, random_state, p, unmatched
+        pooled, histograms, cost, shape, prune, space, jobs, memory // 2, random_state, p, unmatched
     )  # fmt: skip
     return Search(shape, solver, jobs, memory // 2, offer.made, shown, p), offer
 
@@ -372,7 +371,7 @@ def _prepare(problem: _Problem, space: Any, bounds: Any, random_state: Any, show
 def _into_store(
     sink: Any, problem: _Problem, K: int, metric: Metric, parameters: Any, lookers: tuple[Any, ...], progress: Any
 ) -> Stored:
-    """The search in strips of rows; ``lookers`` (space, bounds, random_state) say how to look, not what is found."""
+    """The search in strips of rows; ``lookers`` (space, prune, random_state) say how to look, not what is found."""
     if not isinstance(sink, Store):
         raise ValueError(f"a search keeps the nearest by itself; sink= is for asot.sinks.Store(path); found {sink!r}")
     shape = problem.shape
@@ -390,8 +389,8 @@ def _into_store(
     return search_into(sink, question, problem.jobs, progress)
 
 
-def _strips(problem: _Problem, K: int, space: Any, bounds: Any, random_state: Any, jobs: int) -> StripSearch:
+def _strips(problem: _Problem, K: int, space: Any, prune: Any, random_state: Any, jobs: int) -> StripSearch:
     """The search of single strips, made ready: every process chooses the same bounds in a rehearsal of its own."""
-    search, offer = _prepare(problem._replace(jobs=jobs), space, bounds, random_state, Progress(False, 0, ""))
+    search, offer = _prepare(problem._replace(jobs=jobs), space, prune, random_state, Progress(False, 0, ""))
     look = choose_look(search, problem.histograms, offer, Best(problem.shape.n_rows, K, problem.shape.within))
     return StripSearch(search, look, K)

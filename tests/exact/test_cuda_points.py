@@ -230,8 +230,8 @@ def test_neighbors_are_those_of_the_cpu(gpu, monkeypatch, within):
 
 def test_bounds_of_the_cpu_are_refused_on_a_gpu(gpu):
     gpu()
-    with pytest.raises(ValueError, match=r"device='cuda' cannot be used: .* takes neither bounds= nor space="):
-        asot.kneighbors(collection("few", 5, 2, 3), n_neighbors=1, bounds="potentials", device="cuda")
+    with pytest.raises(ValueError, match=r"device='cuda' cannot be used: .* takes neither prune= nor space="):
+        asot.kneighbors(collection("few", 5, 2, 3), n_neighbors=1, prune="potentials", device="cuda")
 
 
 def test_a_bound_on_pivots_leaves_a_feasible_plan(gpu, monkeypatch):

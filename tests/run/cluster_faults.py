@@ -38,7 +38,7 @@ run = lambda **more: asot.emd_many(A, cost=cost, n_jobs=2, **more)
 SEARCH = """
 points = rng.normal(size=(8 * n, 3)) + np.repeat(rng.normal(size=(n, 3)), 8, axis=0)
 D = asot.Distributions(points, np.arange(n + 1) * 8)
-run = lambda **more: asot.kneighbors(D, 5, bounds="projections", n_jobs=2, **more)
+run = lambda **more: asot.kneighbors(D, 5, prune="projections", n_jobs=2, **more)
 """
 JOBS = {"values": VALUES, "search": SEARCH}
 STORE = "run(sink=Store(path))\n"

@@ -123,6 +123,6 @@ def test_calibration_does_not_depend_on_threads_or_memory(D):
 
 
 def test_potentials_do_not_depend_on_threads(D):
-    found = [asot.kneighbors(D, n_neighbors=3, bounds="all", n_jobs=n, random_state=0) for n in (1, 3)]
+    found = [asot.kneighbors(D, n_neighbors=3, prune="all", n_jobs=n, random_state=0) for n in (1, 3)]
     assert found[0].n_exact == found[1].n_exact
     np.testing.assert_array_equal(found[0].distances, found[1].distances)

@@ -32,9 +32,9 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(found.distances, expected.distances)  # bit for bit
 
 
-@pytest.mark.parametrize("bounds", ["auto", "projections", "potentials", "relaxed", "all"])
-def test_a_store_holds_the_neighbors_of_the_call_without_one(path, expected, bounds):
-    stored = asot.kneighbors(D, 4, bounds=bounds, sink=Store(path))
+@pytest.mark.parametrize("prune", ["auto", "projections", "potentials", "relaxed", "all"])
+def test_a_store_holds_the_neighbors_of_the_call_without_one(path, expected, prune):
+    stored = asot.kneighbors(D, 4, prune=prune, sink=Store(path))
     assert (stored.is_complete, stored.n_blocks) == (True, 4)
     assert_same(stored.top_k(), expected)
     again = asot.open_store(path)
@@ -51,10 +51,10 @@ def test_queries_against_a_collection(path, n_jobs):
     np.testing.assert_array_equal(found.distances, distances)
 
 
-@pytest.mark.parametrize("bounds", ["auto", "projections", "relaxed"])
-def test_equal_distributions_keep_their_order(path, bounds):
+@pytest.mark.parametrize("prune", ["auto", "projections", "relaxed"])
+def test_equal_distributions_keep_their_order(path, prune):
     twins = clouds(12)[np.arange(150) % 12]
-    found = asot.kneighbors(twins, 20, bounds=bounds, sink=Store(path)).top_k()
+    found = asot.kneighbors(twins, 20, prune=prune, sink=Store(path)).top_k()
     indices, distances = by_brute_force(twins, None, 20)
     np.testing.assert_array_equal(found.indices, indices)
     np.testing.assert_array_equal(found.distances, distances)
@@ -76,7 +76,7 @@ def test_what_is_lost_is_searched_again_and_nothing_else(path, expected, monkeyp
     torn.write_bytes(torn.read_bytes()[:-7])
     searched, whole = [], StripSearch.nearest
     monkeypatch.setattr(StripSearch, "nearest", lambda self, *rows: searched.append(rows) or whole(self, *rows))
-    stored = asot.kneighbors(D, 4, bounds="relaxed", n_jobs=2, sink=Store(path))  # how it looks does not matter
+    stored = asot.kneighbors(D, 4, prune="relaxed", n_jobs=2, sink=Store(path))  # how it looks does not matter
     assert sorted(searched) == [(0, 64), (128, 192)]
     assert_same(stored.top_k(), expected)
 

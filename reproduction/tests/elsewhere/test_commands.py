@@ -1,6 +1,7 @@
 """Numbers of others, run again: every command in a quick form, and the parts whose answers are known."""
 
 import itertools
+import json
 import subprocess
 import sys
 import zipfile
@@ -50,14 +51,14 @@ def two_groups(n=40):
 
 def test_far_groups_are_told_apart():
     matrix, y = two_groups()
-    assert kernel_svm.accuracy([matrix], y, seed=0) == 1.0
+    assert kernel_svm.accuracies([matrix], y, [0, 1]) == [1.0, 1.0]
 
 
 def test_the_better_matrix_is_chosen_within_the_training_part():
     matrix, y = two_groups()
     noise = squareform(np.random.default_rng(0).random(len(y) * (len(y) - 1) // 2))
-    assert kernel_svm.accuracy([noise, matrix], y, seed=0) == 1.0
-    assert kernel_svm.accuracy([noise], y, seed=0) < 0.8
+    assert kernel_svm.accuracies([noise, matrix], y, [0]) == [1.0]
+    assert kernel_svm.accuracies([noise], y, [0])[0] < 0.8
 
 
 # -------------------------------------------------------------------------------------------------------------- shapes
@@ -198,6 +199,17 @@ def test_graphs_in_a_quick_form(monkeypatch, tmp_path):
     [found] = rows(table)
     assert found[3].strip() == "100.00"
     assert "repetitions of ours: 1" in table
+
+
+def test_kept_accuracies_are_not_computed_again(monkeypatch, tmp_path):
+    made_graphs(tmp_path)
+    kept = tmp_path / "kept.json"
+    options = ["--data", str(tmp_path), "--sets", "MUTAG", "--kept", str(kept), "--repetitions"]
+    run(monkeypatch, tmp_path, wwl, *options, "1")
+    assert json.loads(kept.read_text()) == {"MUTAG, labels, seed 0": 1.0}
+    kept.write_text(json.dumps({"MUTAG, labels, seed 0": 0.5}))
+    assert rows(run(monkeypatch, tmp_path, wwl, *options, "2"))[0][3].strip() == "75.00 ± 25.00"
+    assert json.loads(kept.read_text()) == {"MUTAG, labels, seed 0": 0.5, "MUTAG, labels, seed 1": 1.0}
 
 
 def test_distances_of_graphs_are_those_of_the_package(tmp_path):

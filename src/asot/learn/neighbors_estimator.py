@@ -31,7 +31,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         Neighbors of each query, unless a method says otherwise.
     radius : float
         For `radius_neighbors_graph`.
-    space, p, metric, metric_params, unmatched, bounds, device, n_jobs, memory, progress, random_state
+    space, p, metric, metric_params, unmatched, prune, device, n_jobs, memory, progress, random_state
         As in `asot.kneighbors`; prices of single points (an array as `unmatched`) only work for searches within the
         fitted collection.
     recall : float, optional
@@ -66,7 +66,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         metric: str = "euclidean",
         metric_params: dict[str, Any] | None = None,
         unmatched: Any = None,
-        bounds: str = "auto",
+        prune: str = "auto",
         device: str = "auto",
         n_jobs: int | None = None,
         memory: int | str | None = None,
@@ -81,7 +81,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         self.metric = metric
         self.metric_params = metric_params
         self.unmatched = unmatched
-        self.bounds = bounds
+        self.prune = prune
         self.device = device
         self.n_jobs = n_jobs
         self.memory = memory
@@ -156,7 +156,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         return (queries[:] if queries is self.collection_ else queries), self.collection_  # two objects: two sets
 
     def _options(self) -> dict[str, Any]:
-        which = ("space", "p", "metric", "metric_params", "unmatched", "bounds")
+        which = ("space", "p", "metric", "metric_params", "unmatched", "prune")
         how = ("device", "n_jobs", "memory", "progress", "random_state")
         return {name: getattr(self, name) for name in which + how}
 

@@ -131,19 +131,19 @@ class Grid:
         return BlockPairs(p.n_rows, p.n_columns, p.symmetric, *rows, *columns)
 
 
-ENOUGH_ROWS = 4096
-"""From here on, eight rows of blocks are enough: more of them would take less than a second each, and every block has a
-price, above all on a cluster."""
+LEAST_SECONDS = 0.5
+"""Blocks are not made shorter than this for the sake of having many: each has a price, above all on a cluster."""
 
 
 def make_grid(pairs: PairSet, seconds_per_pair: float, most_seconds: float, largest_side: int) -> Grid:
-    """Blocks of at most about ``most_seconds`` each, and more than a few of them if there is a lot to do."""
+    """Blocks of at most about ``most_seconds`` each; a good hundred of them unless that makes them very short."""
     affordable = most_seconds / max(seconds_per_pair, 1e-12)
     if isinstance(pairs, ListedPairs):
         side = min(affordable, largest_side**2, max(SMALLEST_SIDE**2, len(pairs) / 64))
         return Grid(pairs, max(1, int(side)))
     most = max(pairs.n_rows, pairs.n_columns)
-    wanted = min(np.sqrt(affordable), largest_side, most / (8 if most >= ENOUGH_ROWS else 16))
+    worthwhile = min(most / 4, np.sqrt(LEAST_SECONDS / max(seconds_per_pair, 1e-12)))
+    wanted = min(np.sqrt(affordable), largest_side, max(most / 16, worthwhile))
     return Grid(pairs, max(SMALLEST_SIDE, 2 ** int(np.log2(max(1.0, wanted)))))
 
 

@@ -64,7 +64,7 @@ def finish(
 
 def _made(given: argparse.Namespace, name: str, rivals: Sequence[str]) -> str:
     """Command, seed, machine, versions and date."""
-    own = ("data", "output", "random_state")
+    own = ("data", "output", "random_state", "kept", "n_jobs")  # what does not change the numbers
     options = [f"--{key.replace('_', '-')} {_words(value)}" for key, value in vars(given).items() if key not in own]
     command = " ".join([f"python -m asot_paper.elsewhere.{name}", *["--data DATA"] * hasattr(given, "data"), *options])
     here = machine(1)

@@ -1,4 +1,4 @@
-"""Which lower bounds a search uses: what ``bounds=`` and ``space=`` mean, and when a bound is not proven."""
+"""Which lower bounds a search uses: what ``prune=`` and ``space=`` mean, and when a bound is not proven."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Offer:
     cascade_work: float
     """Seconds that ``cascade()`` takes, roughly; 0 if the user asked for it."""
     fixed: Look | None
-    """The bounds that ``bounds=`` named; None: what a rehearsal finds to be the cheapest."""
+    """The bounds that ``prune=`` named; None: what a rehearsal finds to be the cheapest."""
     made: dict[str, Any]
     """A record, for the report."""
 
@@ -51,7 +51,7 @@ def offer_bounds(
     histograms: SparseHistograms,
     cost: GroundCost,
     shape: Shape,
-    bounds: str | bool,
+    prune: str,
     space: Any,
     n_jobs: int,
     memory: int,
@@ -59,31 +59,29 @@ def offer_bounds(
     p: float = 1.0,
     unmatched: Unmatched | None = None,
 ) -> Offer:
-    """Read ``bounds=`` and ``space=``, and say what they allow.
+    """Read ``prune=`` and ``space=``, and say what they allow.
 
     Projections and potentials bound W_1, and so W_p, which is larger; but not where mass may stay unmatched.
     """
     ground, plain = cost.ground, cost.is_plain and unmatched is None
-    if isinstance(bounds, bool):  # distances of neighbors are exact, and so their own bounds
-        bounds = "auto"
-    as_choice(bounds, "bounds", CHOICES)
+    as_choice(prune, "prune", CHOICES)
     norm = plain and has_norm(ground)
-    if (bounds in ("projections", "potentials") or space is not None) and not plain:
+    if (prune in ("projections", "potentials") or space is not None) and not plain:
         raise ValueError(
-            f"{'a space' if space is not None else f'bounds={bounds!r}'} needs a metric with its own kernel and "
-            "total mass 1; use bounds='relaxed' (or 'auto')"
+            f"{'a space' if space is not None else f'prune={prune!r}'} needs a metric with its own kernel and "
+            "total mass 1; use prune='relaxed' (or 'auto')"
         )
-    if bounds == "projections" and not norm:
+    if prune == "projections" and not norm:
         raise ValueError(
-            f"bounds='projections' are only proven for metrics that are norms, and {ground.name!r} is not; "
-            "use bounds='relaxed' (or 'auto')"
+            f"prune='projections' are only proven for metrics that are norms, and {ground.name!r} is not; "
+            "use prune='relaxed' (or 'auto')"
         )
     anchors = None if space is None else _read_space(space, pooled, ground, random_state)
     fits = block_bytes(histograms) * n_jobs <= memory
-    wanted = bounds in ("auto", "relaxed", "all") and p <= HIGHEST_ORDER
+    wanted = prune in ("auto", "relaxed", "all") and p <= HIGHEST_ORDER
     relaxed = relax(histograms, cost, shape, p, unmatched) if fits and wanted else None
-    use_projections = norm and bounds != "potentials"
-    use_potentials = plain and (bounds in ("potentials", "all") or not norm or anchors is not None)
+    use_projections = norm and prune != "potentials"
+    use_potentials = plain and (prune in ("potentials", "all") or not norm or anchors is not None)
     names = [name for name, used in (("projections", use_projections), ("potentials", use_potentials)) if used]
     made: dict[str, Any] = {"bounds": [], "tables": names, "n_rotations": 0, "n_potentials": 0, "n_exact": 0}
     if anchors is not None:
@@ -102,7 +100,7 @@ def offer_bounds(
         made["n_rotations"], made["n_potentials"] = _n_rotations(projections), pool.values.shape[1]
         return Cascade(ground, projections, pool, *shape)
 
-    fixed, made["bounds"] = _named(bounds, relaxed, cascade, names, block_bytes(histograms))
+    fixed, made["bounds"] = _named(prune, relaxed, cascade, names, block_bytes(histograms))
     axes = 4 * SORTED + min(max(0, ground.points.shape[1] - SORTED), TAIL)
     work = 0.0 if space is not None else 5e-8 * axes * len(histograms.index) + (0.1 if use_potentials else 0.0)
     work = work if plain else np.inf
@@ -110,21 +108,21 @@ def offer_bounds(
 
 
 def _named(
-    bounds: str, relaxed: Relaxed | None, cascade: Callable[[], Cascade], tables: list[str], needed: int
+    prune: str, relaxed: Relaxed | None, cascade: Callable[[], Cascade], tables: list[str], needed: int
 ) -> tuple[Look | None, list[str]]:
-    """What a word for ``bounds=`` asks for, and the names of the bounds in it."""
-    if bounds == "auto":
+    """What a word for ``prune=`` asks for, and the names of the bounds in it."""
+    if prune == "auto":
         return None, []
-    if bounds == "relaxed":
+    if prune == "relaxed":
         if relaxed is None:
             raise ValueError(
-                f"bounds='relaxed' needs {needed:,} bytes for each job and p ≤ {HIGHEST_ORDER}; raise memory= or use "
+                f"prune='relaxed' needs {needed:,} bytes for each job and p ≤ {HIGHEST_ORDER}; raise memory= or use "
                 "another one"
             )
         return relaxed, ["relaxed"]
-    if bounds == "all" and relaxed is not None and not tables:
+    if prune == "all" and relaxed is not None and not tables:
         return relaxed, ["relaxed"]
-    if bounds == "all" and relaxed is not None:
+    if prune == "all" and relaxed is not None:
         return Chain(cascade(), relaxed), [*tables, "relaxed"]
     return cascade(), tables
 

@@ -32,7 +32,7 @@ Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-def as_recall(recall: Any, bounds: Any, space: Any, sink: Any) -> float | None:
+def as_recall(recall: Any, prune: Any, space: Any, sink: Any) -> float | None:
     """``recall=`` of a call, and a refusal of what does not go with it."""
     if recall is None:
         return None
@@ -41,8 +41,8 @@ def as_recall(recall: Any, bounds: Any, space: Any, sink: Any) -> float | None:
             f"recall is the share of the neighbors to find, a number between 0 and 1; found {recall!r}. "
             "Leave it out to find all of them"
         )
-    if space is not None or bounds not in (True, False, "auto"):
-        raise ValueError("recall= looks for candidates without bounds; leave out bounds= and space=, or recall=")
+    if space is not None or prune != "auto":
+        raise ValueError("recall= looks for candidates without bounds; leave out prune= and space=, or recall=")
     if sink is not None:
         raise ValueError("a store keeps certain neighbors; leave out recall=, or sink=")
     return float(recall)
