@@ -19,6 +19,7 @@ NAMES = (
     "memory",
     "startup",
     "store",
+    "cluster",
     "faults",
     "edges",
     "edges_shared",

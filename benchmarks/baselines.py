@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from asot_paper import baselines
+from asot_paper.baselines.fresh_kernel import directions_of_pair
 from numpy.typing import NDArray
 
 import asot
-from asot.baselines.sliced_fresh import directions_of_pair
 from asot.datasets import load_mnist
 from benchmarks.common import (
     DisagreementError,

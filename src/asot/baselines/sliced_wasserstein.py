@@ -1,8 +1,7 @@
 """Sliced Wasserstein (SW): the mean of one-dimensional W_1 over random directions.
 
-With shared directions every distribution is projected and sorted once, and a pair only walks through sorted lists. With
-fresh directions, as in a loop over pairs that calls a library, every pair draws, projects and sorts for itself. The
-errors of different pairs are then independent of each other, and it takes much longer.
+All pairs share the directions: every distribution is projected and sorted once, and a pair only walks through sorted
+lists.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.baselines.arguments import as_truth, read, run
-from asot.baselines.merged import MergedPoints, merged_points
-from asot.baselines.sliced_fresh import solve_fresh
+from asot.baselines.arguments import read, run
 from asot.baselines.sliced_shared import solve_uniform, solve_weighted, sort_uniform, sort_weighted
 from asot.data.distributions import Distributions
 from asot.jit.lanes import LANES
@@ -22,7 +19,7 @@ from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
-from asot.run.solver import TILE_SECONDS, Solution, Solver
+from asot.run.solver import TILE_SECONDS, Solution
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 
 Float = NDArray[np.float64]
@@ -37,7 +34,6 @@ def sliced(
     *,
     pairs: ArrayLike | None = None,
     n_projections: int | None = None,
-    shared: bool = True,
     random_state: Any = None,
     n_jobs: int | None = None,
     memory: int | str | None = None,
@@ -51,12 +47,8 @@ def sliced(
         As in `ot_emd`.
     n_projections : int, optional
         Number of directions. Default: the dimension of the points.
-    shared : bool
-        One set of directions for all pairs: every distribution is projected and sorted once. False draws fresh
-        directions for every pair. They depend on `random_state`, on the two indices of the pair (those of E are counted
-        on from D) and on the coordinates in which it is 0, not on other pairs.
     random_state : int, RandomState or None
-        Seed of the directions. Shared ones are those that ``ot.sliced_wasserstein_distance`` draws from the same seed.
+        Seed of the directions. They are those that ``ot.sliced_wasserstein_distance`` draws from the same seed.
 
     Returns
     -------
@@ -71,17 +63,13 @@ def sliced(
     """
     asked = read(D, E, pairs)
     count = asked.D.dim if n_projections is None else as_positive_int(n_projections, "n_projections")
-    rng = _random_state(random_state)
-    solver: Solver
-    if as_truth(shared, "shared"):
-        directions = random_directions(asked.D.dim, count, rng)
-        solver = SharedDirections(asked.both, directions, asked.column_start, n_jobs=as_n_jobs(n_jobs))
-    else:
-        solver = FreshDirections(merged_points(asked.both), count, int(rng.randint(2**31)), asked.column_start)
+    directions = random_directions(asked.D.dim, count, as_random_state(random_state))
+    solver = SharedDirections(asked.both, directions, asked.column_start, n_jobs=as_n_jobs(n_jobs))
     return run(asked, solver, "SW", n_jobs=n_jobs, memory=memory, progress=progress)
 
 
-def _random_state(random_state: Any) -> np.random.RandomState:
+def as_random_state(random_state: Any) -> np.random.RandomState:
+    """The generator that scikit-learn makes of a seed."""
     from sklearn.utils import check_random_state
 
     rng: np.random.RandomState = check_random_state(random_state)
@@ -111,7 +99,7 @@ class SharedDirections:
         starts = self._offsets[:-1]
         self._uniform = bool((np.maximum.reduceat(masses, starts) == np.minimum.reduceat(masses, starts)).all())
         self._sort(np.ldexp(points, -exponent), masses, directions, n_jobs)
-        self.info: dict[str, Any] = _info("sliced, shared directions", self._count)
+        self.info: dict[str, Any] = sliced_info("sliced, shared directions", self._count)
 
     def _sort(self, points: Float, masses: Float, directions: Float, n_jobs: int) -> None:
         """Sorted points as (points, directions) where all masses are equal, else as (directions, points)."""
@@ -119,7 +107,7 @@ class SharedDirections:
         refuse_what_cannot_fit(
             8 * len(points) * (self._width if self._uniform else 3 * self._width),
             f"{len(points):,} points along {self._count:,} shared directions",
-            "use fewer directions (n_projections), or fresh ones (shared=False)",
+            "use fewer directions (n_projections)",
         )
         projected = np.zeros((len(points), self._width))
         np.matmul(points, directions, out=projected[:, : self._count])
@@ -152,32 +140,11 @@ class SharedDirections:
             solve_weighted(self._sorted, self._cumulative, self._offsets, rows, columns, totals, stop)
         values = np.empty_like(totals)
         values[order] = np.ldexp(totals / self._count, self._exponent)
-        return _solution(values)
+        return as_solution(values)
 
 
-class FreshDirections:
-    """Prepared once from merged points; then solves tiles of pairs, each along its own directions."""
-
-    def __init__(self, points: MergedPoints, n_projections: int, seed: int, column_start: int = 0) -> None:
-        self._points, self._count, self._seed, self._column_start = points, n_projections, seed, column_start
-        self._sizes = points.sizes
-        self.info: dict[str, Any] = _info("sliced, fresh directions for every pair", n_projections)
-
-    def pairs_per_tile(self, memory: int) -> int:
-        n = 2.0 * float(self._sizes.mean())
-        used = 2.0 * float(np.diff(self._points.used_offsets).mean())
-        seconds = 1e-6 + self._count * (1e-8 * used + 1e-10 * n * used + 1e-9 * n * np.log2(n))
-        return int(np.clip(min(TILE_SECONDS / seconds, memory / 64), 1, 2**14))
-
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        columns = columns + self._column_start
-        values = np.zeros(len(rows))
-        most = int(self._sizes[rows].max() + self._sizes[columns].max())
-        solve_fresh(self._points, rows, columns, self._count, self._seed, most, values, stop)
-        return _solution(values * (self._points.unit / self._count))
-
-
-def _info(solver: str, n_projections: int) -> dict[str, Any]:
+def sliced_info(solver: str, n_projections: int) -> dict[str, Any]:
+    """What a result says about its solver."""
     return {
         "solver": solver,
         "device": "cpu",
@@ -187,6 +154,7 @@ def _info(solver: str, n_projections: int) -> dict[str, Any]:
     }
 
 
-def _solution(values: Float) -> Solution:
+def as_solution(values: Float) -> Solution:
+    """Values (P,) of problems that were all solved exactly."""
     size = len(values)
     return Solution(values, np.full(size, Status.OPTIMAL, dtype=np.int8), np.zeros(size, dtype=np.int32))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asot.baselines.arguments import as_reg_of_points, as_truth, as_weight, read
-from asot.baselines.sliced_wasserstein import _random_state, random_directions
+from asot.baselines.sliced_wasserstein import as_random_state, random_directions
 from asot.data.distributions import Distributions
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
@@ -148,7 +148,7 @@ def pot_sliced(
     ot = _pot()
     asked = read(D, E, pairs)
     count = asked.D.dim if n_projections is None else as_positive_int(n_projections, "n_projections")
-    rng = _random_state(random_state)
+    rng = as_random_state(random_state)
     directions = random_directions(asked.D.dim, count, rng) if as_truth(shared, "shared") else None
     seed = int(rng.randint(2**31))
     distance = functools.partial(ot.sliced_wasserstein_distance, n_projections=count, p=1, projections=directions)

@@ -6,14 +6,15 @@ import numpy as np
 import ot
 import pytest
 from asot_paper.baselines import pot_sliced, sliced
+from asot_paper.baselines.fresh_directions import FreshDirections
+from asot_paper.baselines.fresh_kernel import directions_of_pair
 from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special, stats
 
 import asot
 from asot.baselines.merged import merged_points
-from asot.baselines.sliced_fresh import directions_of_pair
-from asot.baselines.sliced_wasserstein import FreshDirections, SharedDirections, random_directions
+from asot.baselines.sliced_wasserstein import SharedDirections, random_directions
 from tests.baselines.problems import clouds, lattice, with_diagonal
 from tests.strategies import extent, ragged_lists
 
