@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,34 +34,31 @@ def accuracies(matrices: Sequence[Float], y: NDArray[Any], seeds: Sequence[int],
         Processes.
     """
     folds = [
-        (seed, train, test)
+        (train, test, seed)
         for seed in seeds
         for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(y, y)
     ]
-    right = joblib.Parallel(n_jobs)(
-        joblib.delayed(_right_quickly)(matrices, y, train, test, seed) for seed, train, test in folds
-    )
+    found = joblib.Parallel(n_jobs)(joblib.delayed(_tried)(matrix, y, *fold) for fold in folds for matrix in matrices)
+    right = [
+        max(found[start : start + len(matrices)], key=lambda tried: tried[0])[1]  # the first of the best
+        for start in range(0, len(found), len(matrices))
+    ]
     return [float(sum(right[start : start + FOLDS]) / len(y)) for start in range(0, len(folds), FOLDS)]
 
 
-def _right_quickly(*given: Any) -> int:
-    """The same as `_right`, without scikit-learn's checks, which take longer than most fits here."""
-    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-        return _right(*given)
-
-
-def _right(matrices: Sequence[Float], y: NDArray[Any], train: Any, test: Any, seed: int) -> int:
-    """How many of ``test`` a machine gets right, with the settings that do best on inner folds of ``train``."""
+def _tried(matrix: Float, y: NDArray[Any], train: Any, test: Any, seed: int) -> tuple[float, int]:
+    """The best score on inner folds of ``train``, and how many of ``test`` are right with the settings that gave it."""
     inner = list(StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed).split(train, y[train]))
-    best, choice = -1.0, (0, GAMMAS[0], PENALTIES[0])
-    for which, gamma in itertools.product(range(len(matrices)), GAMMAS):
-        kernel = np.exp(-gamma * matrices[which][np.ix_(train, train)])
-        for penalty in PENALTIES:
-            score = float(np.mean([_score(kernel, fit, held, y[train], penalty) for fit, held in inner]))
-            if score > best:
-                best, choice = score, (which, gamma, penalty)
-    which, gamma, penalty = choice
-    return round(_score(np.exp(-gamma * matrices[which]), train, test, y, penalty) * len(test))
+    best, choice = -1.0, (GAMMAS[0], PENALTIES[0])
+    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # checks are slower than most fits
+        for gamma in GAMMAS:
+            kernel = np.exp(-gamma * matrix[np.ix_(train, train)])
+            for penalty in PENALTIES:
+                score = float(np.mean([_score(kernel, fit, held, y[train], penalty) for fit, held in inner]))
+                if score > best:
+                    best, choice = score, (gamma, penalty)
+        gamma, penalty = choice
+        return best, round(_score(np.exp(-gamma * matrix), train, test, y, penalty) * len(test))
 
 
 def _score(kernel: Float, fit: Any, held: Any, y: Any, penalty: float) -> float:
