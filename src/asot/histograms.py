@@ -18,6 +18,8 @@ from asot.entropic.divergence import Debiased
 from asot.entropic.options import SinkhornOptions
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cuda import solver as exact_cuda
+from asot.exact.graph_flow import ExactOnGraph, graph_pays
+from asot.exact.graph_metric import graph_of
 from asot.exact.metric_check import is_metric, worth_checking
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
@@ -115,21 +117,29 @@ def run_emd(
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
     jobs = as_n_jobs(n_jobs)
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    few = not worth_checking(len(checked_cost), len(pair_set)) and devices.parse(device)[0] != "cuda" and not plans
+    graph = None if plans or not graph_pays(first, second) else graph_of(checked_cost, n_jobs=jobs)
+    forced = graph is not None or plans or devices.parse(device)[0] == "cuda"
+    few = not forced and not worth_checking(len(checked_cost), len(pair_set))
     if few and looks_like_metric(checked_cost):
         reason = "asked for" if device == "cpu" else "too few pairs for a GPU"
         solver = functools.partial(CancelAndCheck, first, second, checked_cost)
         return dispatch.solve(Work(pair_set, solver, info={**info, "device_reason": reason}), sink, **limits)
-    cancel = not few and is_metric(checked_cost, n_jobs=jobs, progress=progress)
+    cancel = graph is not None or (not few and is_metric(checked_cost, n_jobs=jobs, progress=progress))
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
         if sink is not None:
             raise ValueError("plans=True only works with the default sink, which keeps every pair")
         sink = cast("Sink[Kept]", KeepPlans(checked_cost.shape))
         on_cpu, on_gpu = ExactWithPlans, ExactCudaWithPlans
-    cpu_solver = functools.partial(on_cpu, first, second, checked_cost, cancel=cancel and not plans)
+    cpu_solver: Callable[[], Solver] = functools.partial(
+        on_cpu, first, second, checked_cost, cancel=cancel and not plans
+    )
     nodes = ExactSharedCost.count_nodes(checked_cost, cancel)
-    work = len(pair_set) * ExactSharedCost.seconds_per_pair(nodes) / jobs
+    seconds = ExactSharedCost.seconds_per_pair(nodes)
+    if graph is not None:
+        cpu_solver = functools.partial(ExactOnGraph, first, second, graph)
+        seconds = ExactOnGraph.seconds_per_pair(nodes)
+    work = len(pair_set) * seconds / jobs
     unfit = None
     if nodes > exact_cuda.MAX_NODES:
         counted = "anchors of a metric cost" if cancel else "rows and columns of a cost not known to be a metric"

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.jit.symmetric import is_symmetric
+
 FloatArray = NDArray[np.floating[Any]]
 
 
@@ -140,11 +142,11 @@ def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:
     array = np.asarray(to_float_array(cost, "cost"), dtype=np.float64)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"cost must be a matrix (k, l); found shape {array.shape}")
-    finite = np.isfinite(array)
-    if not finite.all():
-        i, j = first_false(finite)
+    least, largest = array.min(), array.max()  # NaN if there is one
+    if not (np.isfinite(least) and np.isfinite(largest)):
+        i, j = first_false(np.isfinite(array))
         raise ValueError(f"cost[{i}, {j}] is {array[i, j]}; costs must be finite")
-    if array.min() < 0:
+    if least < 0:
         i, j = first_false(array >= 0)
         raise ValueError(f"cost[{i}, {j}] is negative ({array[i, j]:g}); costs must be ≥ 0")
     return _as_distances(array) if square else array
@@ -159,12 +161,12 @@ def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
         raise ValueError(
             f"cost has shape {cost.shape}; distances within one set need a square one (pass B for a second set)"
         )
+    if not np.diagonal(cost).any() and is_symmetric(cost):
+        return cost
     slack = 1e-9 * cost.max()  # rounding of whoever computed it
-    as_it_is = not np.diagonal(cost).any()
     for low in range(0, len(cost), ROWS_AT_A_TIME):  # in short steps, between which Ctrl-C is heard
         some = slice(low, low + ROWS_AT_A_TIME)
         difference = np.abs(cost[some] - cost[:, some].T)
-        as_it_is &= not difference.any()
         if difference.max() > slack:
             i, j = first_false(difference <= slack)
             i += low
@@ -179,8 +181,6 @@ def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
             f"cost[{i}, {i}] = {cost[i, i]:g}; distances within one set need a zero diagonal "
             "(pass B=A for a general cost)"
         )
-    if as_it_is:
-        return cost
     cost = 0.5 * cost + 0.5 * cost.T
     np.fill_diagonal(cost, 0.0)
     return cost

@@ -13,7 +13,7 @@ import numpy as np
 
 from asot.exact.first_potentials import entropic_potentials
 from asot.exact.simplex import least_of_four, solve_block
-from asot.exact.sparse_tree import add_arc, hang, improve, make_arcs, make_tree, more_room, plant_root
+from asot.exact.sparse_tree import add_arc, improve, lay_out, make_arcs, make_tree, more_room
 from asot.exact.workspace import first_sink, stride_of
 from asot.jit.compiled import at, compiled, inlined, reordered
 
@@ -222,17 +222,21 @@ def _plant(ws, p, q, index_bits, steps):
     for x in range(p, first):
         ws.parent[x] = x  # no node: like the root, no arc to a parent
     tree = make_tree(ws.parent, ws.flow, ws.pi, first + q)
-    plant_root(tree, np.int64(ws.hung_on[steps - 1]))
-    for step in range(steps - 1, -1, -1):
-        x = np.int64(ws.child[step])
-        y = np.int64(ws.hung_on[step])
-        hang(tree, x, y)
-        tree.depth[x] = tree.depth[y] + 1
+    nodes = np.empty(steps + 1, np.int64)
+    nodes[0] = ws.hung_on[steps - 1]
+    tree.parent[nodes[0]] = nodes[0]
+    tree.pi[nodes[0]] = 0
+    for t in range(1, steps + 1):
+        x = np.int64(ws.child[steps - t])
+        y = np.int64(ws.hung_on[steps - t])
+        nodes[t] = x
+        tree.parent[x] = y
         tree.up[x] = x < p
         if x < p:
             tree.pi[x] = tree.pi[y] + (ws.cost[x * stride + y - first] & value_mask)
         else:
             tree.pi[x] = tree.pi[y] - (ws.cost[y * stride + x - first] & value_mask)
+    lay_out(tree, nodes)
     return tree
 
 
