@@ -178,10 +178,13 @@ def main() -> None:
         "and h are chosen by three inner folds from the authors' grids.",
         f"CPU seconds are of all distances at h = {TIMED_ROUNDS}, one thread each; a dash means that the package "
         "`wwl` is not installed. It was written for a NumPy that makes arrays of lists of unequal lengths, and gets "
-        "that here. The last column is the largest difference of two distances.",
+        "that here. The last column is the largest difference of two distances. With attributes, `wwl` takes distances "
+        "of nodes from a matrix product, which loses digits where two nodes are nearly alike.",
         "Where accuracies differ: the distances are the same, so it is the folds. The paper does not give its own, and "
         "one fold of MUTAG has 19 graphs, one fold of PTC_MR 34.",
     ]
+    if given.kept is not None:
+        notes.append("Accuracies that an earlier run had kept in a file were not computed again.")
     finish(given, "wwl", "Wasserstein Weisfeiler-Lehman kernels, run again", head, rows, notes, ["wwl", "POT"])
 
 
