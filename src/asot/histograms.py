@@ -343,8 +343,7 @@ def _choose_for_sinkhorn(
     if device == "cpu" and precision in ("float32", "tf32"):
         raise ValueError(f"precision={precision!r} only applies to GPUs; the CPU computes in float64")
     work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, options.max_iter) / n_jobs
-    unfit = None if options.reg_m is None else "reg_m is only solved on the CPU; asot.gradients also solves it on a GPU"
-    return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work, unfit=unfit)
+    return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work, unfit=options.only_on_cpu)
 
 
 def _read_both(

@@ -53,7 +53,7 @@ class SinkhornSharedCost:
             K = np.negative(M)
             np.exp(K, out=K)
             fast = None
-            if options.sigma == 0.0 and K.size <= eight_pairs.LARGEST_KERNEL:
+            if options.is_plain and K.size <= eight_pairs.LARGEST_KERNEL:
                 fast = functools.partial(eight_pairs.advance, eight_pairs.packed(K), eight_pairs.packed(K.T))
             self._kernel = SharedKernel(np, K, K.T, (K * M).T, self._rule, options.sigma, fast)
         self.info = options.info(

@@ -97,6 +97,18 @@ class SinkhornOptions:
         """ε / reg_m; 0 where marginals are exact."""
         return 0.0 if self.reg_m is None else self.reg / self.reg_m
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every update is a plain one with exact marginals, for which there are faster loops."""
+        return self.reg_m is None
+
+    @property
+    def only_on_cpu(self) -> str | None:
+        """Why GPUs do not solve this, if so."""
+        if self.reg_m is None:
+            return None
+        return "reg_m is only solved on the CPU; asot.gradients also solves it on a GPU"
+
     def info(self, solver: str, device: str, precision: str) -> dict[str, Any]:
         """For `Distances.info`."""
         return {

@@ -144,7 +144,7 @@ def _to_next_look(
         V = kernel.fast(at.a, at.b, at.V, look - done - 1, stop)
         at, done = at._replace(V=V, KV=V @ kernel.KT), look - 1
     while done < look:
-        at, done = _update(kernel, at) if kernel.sigma else _update_in_place(kernel, at), done + 1
+        at, done = _update_in_place(kernel, at) if options.is_plain else _update(kernel, at), done + 1
         if stop[0] != 0:
             break
     return at, done

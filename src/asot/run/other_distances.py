@@ -92,7 +92,7 @@ def _refuse(call: Call, reg: Any) -> None:
             "reg= is for p=1, metric='euclidean' and total masses 1; for another distance pass its cost yourself: "
             "asot.sinkhorn_many(space.histograms(D), cost=space.cost**p, reg=..., reg_m=...)"
         )
-    if call.level in ("cells", "points"):
+    if call.level not in (None, "auto", "radius"):
         raise ValueError(
             f"bounds={call.level!r} is for p=1, metric='euclidean' and total masses 1; use bounds=True or 'radius'"
         )

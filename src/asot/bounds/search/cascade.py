@@ -7,7 +7,7 @@ per pair.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -50,7 +50,10 @@ class Left(NamedTuple):
 
 
 class Look(Protocol):
-    """What a search asks of its bounds."""
+    """What a search asks of its bounds. Rows, columns and ``within`` are those of a `Shape`.
+
+    A column j is distribution ``column_start + j`` of the collection.
+    """
 
     def nearest_by_bound(
         self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
@@ -61,11 +64,20 @@ class Look(Protocol):
     def pairs_within(
         self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
     ) -> Left:
-        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends."""
+        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
+
+        ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of the question for a row
+        whose limit is 0: it cannot be nearer than the neighbors that are known. ``within``, only columns behind the row
+        are listed, and both ends have a limit; else only the row has one.
+        """
         ...
 
     def prices(self, doubted: float) -> tuple[float, float]:
         """Counted seconds per pair of `nearest_by_bound`, and of `pairs_within` with that share of doubted pairs."""
+        ...
+
+    def from_one_end(self) -> Look:
+        """The same bounds for rows against all columns: for a search of some rows, which knows no limits of others."""
         ...
 
 
@@ -120,11 +132,6 @@ class Cascade:
         settled: NDArray[np.int64],
         n_jobs: int,
     ) -> Left:
-        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
-
-        ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of the question for a row
-        whose limit is 0: it cannot be nearer than the neighbors that are known.
-        """
         scaled = limits / self.unit
         first = start + 1 if self.within else 0
         possible = np.empty((stop - start, max(0, self.n_columns - first)), dtype=np.bool_)
@@ -139,3 +146,6 @@ class Cascade:
 
     def prices(self, doubted: float) -> tuple[float, float]:
         return tables_price(self._arrays()[5])
+
+    def from_one_end(self) -> Cascade:
+        return replace(self, within=False)

@@ -44,6 +44,8 @@ class Offer:
     """The bounds that ``prune=`` named; None: what a rehearsal finds to be the cheapest."""
     made: dict[str, Any]
     """A record, for the report."""
+    free: dict[str, Look]
+    """What takes no time to make, by the word that ``prune=`` has for it: each is tried in the rehearsal by itself."""
 
 
 def offer_bounds(
@@ -100,11 +102,16 @@ def offer_bounds(
         made["n_rotations"], made["n_potentials"] = _n_rotations(projections), pool.values.shape[1]
         return Cascade(ground, projections, pool, *shape)
 
-    fixed, made["bounds"] = _named(prune, relaxed, cascade, names, block_bytes(histograms))
+    fixed: Look | None
+    free: dict[str, Look] = {} if relaxed is None else {"relaxed": relaxed}
+    if prune in free:
+        fixed, made["bounds"] = free[prune], [prune]
+    else:
+        fixed, made["bounds"] = _named(prune, relaxed, cascade, names, block_bytes(histograms))
     axes = 4 * SORTED + min(max(0, ground.points.shape[1] - SORTED), TAIL)
     work = 0.0 if space is not None else 5e-8 * axes * len(histograms.index) + (0.1 if use_potentials else 0.0)
     work = work if plain else np.inf
-    return Offer(relaxed, cascade, work, fixed, made)
+    return Offer(relaxed, cascade, work, fixed, made, free)
 
 
 def _named(
@@ -114,12 +121,10 @@ def _named(
     if prune == "auto":
         return None, []
     if prune == "relaxed":
-        if relaxed is None:
-            raise ValueError(
-                f"prune='relaxed' needs {needed:,} bytes for each job and p ≤ {HIGHEST_ORDER}; raise memory= or use "
-                "another one"
-            )
-        return relaxed, ["relaxed"]
+        raise ValueError(
+            f"prune='relaxed' needs {needed:,} bytes for each job and p ≤ {HIGHEST_ORDER}; raise memory= or use "
+            "another one"
+        )
     if prune == "all" and relaxed is not None and not tables:
         return relaxed, ["relaxed"]
     if prune == "all" and relaxed is not None:

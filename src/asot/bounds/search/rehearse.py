@@ -11,16 +11,16 @@ No clock is involved, so the same call always takes the same path. The answer do
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search.cascade import Cascade, Look
+from asot.bounds.search.cascade import Look
 from asot.bounds.search.choose import Offer
 from asot.bounds.search.counted import solve_price
-from asot.bounds.search.relaxed import Chain, Relaxed
+from asot.bounds.search.relaxed import Chain
 from asot.bounds.search.sweep import Best, Edges, Search
 from asot.data.distinct import SparseHistograms
 
@@ -62,8 +62,8 @@ def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink:
         return None
     groups = _groups(shape.n_rows)
     plans: list[_Plan] = []
-    if offer.relaxed is not None:
-        plans.append(_Plan(["relaxed"], offer.relaxed))
+    for name, look in offer.free.items():
+        plans.append(_Plan([name], look))
         _try(search, plans, groups, sink, solve)
     if _tables_may_pay(offer.cascade_work, brute, min([brute, *(plan.work for plan in plans)])):
         cascade, tables = offer.cascade(), offer.made["tables"]
@@ -144,7 +144,7 @@ def _shares(
     settled: NDArray[np.int64],
 ) -> tuple[float, float]:
     """Which share of the pairs a plan leaves to solve, and which share its cheap bound leaves to the expensive one."""
-    look = from_one_end(plan.look)
+    look = plan.look.from_one_end()
     left = doubted = 0
     for low, high in groups:
         found = look.pairs_within(low, high, limits, settled, search.jobs)
@@ -155,11 +155,3 @@ def _shares(
     if search.shape.within:  # a pair has two ends, and each may keep it
         return shares[0] * (2.0 - shares[0]), shares[1] * (2.0 - shares[1])
     return shares
-
-
-def from_one_end(look: Look) -> Look:
-    """The same bounds for rows against all columns: for a search of some rows, which knows no limits of the others."""
-    if isinstance(look, Chain):
-        return Chain(replace(look.cascade, within=False), replace(look.relaxed, within=False))
-    assert isinstance(look, (Cascade, Relaxed))
-    return replace(look, within=False)

@@ -13,7 +13,7 @@ relaxed bound leaves a quarter of the pairs to solve, and the reduced one a fift
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,6 +145,9 @@ class Relaxed:
         look = blocks_price(h, self.cost, self.row_blocks, self.column_blocks, self.column_start)
         return look, look + doubted * reduced_price(h)
 
+    def from_one_end(self) -> Relaxed:
+        return replace(self, within=False)
+
     @property
     def pairs_per_piece(self) -> int:
         """How many single pairs a thread takes at a time: about 30 ms."""
@@ -179,6 +182,9 @@ class Chain:
         first, second = self.cascade.prices(0.0)
         h = self.relaxed.histograms
         return first, second + doubted * (single_price(h, self.relaxed.cost) + reduced_price(h))
+
+    def from_one_end(self) -> Chain:
+        return Chain(self.cascade.from_one_end(), self.relaxed.from_one_end())
 
 
 _NONE = np.empty(0, dtype=np.int64)

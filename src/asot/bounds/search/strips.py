@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.search.cascade import Look
-from asot.bounds.search.rehearse import from_one_end
 from asot.bounds.search.sweep import Search
 from asot.run import engine
 from asot.run.pairs import ListedPairs, tiles
@@ -36,7 +35,7 @@ class StripSearch:
     def nearest(self, low: int, high: int) -> tuple[Index, NDArray[np.float64]]:
         """The nearest of the rows low..high-1: indices and distances (high - low, K), ascending, ties by index."""
         strip = _Strip(self.search, self.n_neighbors, low, high)
-        look = None if self.look is None else from_one_end(self.look)
+        look = None if self.look is None else self.look.from_one_end()
         if look is not None:
             strip.solve_promising(look)
         for start, stop in tiles(high, max(1, _ROUND // self.search.shape.n_columns), low):
