@@ -61,8 +61,8 @@ def _solve_large(ws, p, q, index_bits, stop):
         cost[t] = np.float32(ws.cost[at(0, t)])
     f = np.empty(p, np.float32)
     g = np.empty(stride, np.float32)
-    kernel, bits = floats[half : 2 * half], ws.keys.view(np.int32)[half : 2 * half]
-    spread = entropic_potentials(cost, kernel, bits, ws.supply, ws.demand, p, q, stride, f, g)
+    kernel = ws.keys.view(np.uint16)[2 * half : 3 * half]  # behind the costs
+    spread = entropic_potentials(cost, kernel, ws.supply, ws.demand, p, q, stride, f, g)
     sources, sinks, ranks = _near_arcs(cost, f, g, p, q, stride, spread)
     steps = _greedy_basis(ws, cost, f, g, p, q, stride, spread, sources, sinks, ranks)
     tree = _plant(ws, p, q, index_bits, steps)
