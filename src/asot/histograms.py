@@ -117,7 +117,9 @@ def run_emd(
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
     jobs = as_n_jobs(n_jobs)
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    graph = None if plans or not graph_pays(first, second) else graph_of(checked_cost, n_jobs=jobs)
+    graph = None
+    if not plans and graph_pays(first, second):
+        graph = graph_of(checked_cost, symmetric=B is None, n_jobs=jobs)
     forced = graph is not None or plans or devices.parse(device)[0] == "cuda"
     few = not forced and not worth_checking(len(checked_cost), len(pair_set))
     if few and looks_like_metric(checked_cost):

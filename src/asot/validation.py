@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.jit.symmetric import is_symmetric
-
 FloatArray = NDArray[np.floating[Any]]
 
 
@@ -154,6 +152,16 @@ def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:
 
 ROWS_AT_A_TIME = 256
 """Rows of a cost that are compared with its columns in one step."""
+
+
+def is_symmetric(cost: NDArray[np.float64]) -> bool:
+    """Whether a square matrix equals its transpose, bit for bit; compared in squares that fit into the cache."""
+    return all(
+        np.array_equal(cost[i : i + ROWS_AT_A_TIME, j : j + ROWS_AT_A_TIME],
+                       cost[j : j + ROWS_AT_A_TIME, i : i + ROWS_AT_A_TIME].T)
+        for i in range(0, len(cost), ROWS_AT_A_TIME)
+        for j in range(0, i + 1, ROWS_AT_A_TIME)
+    )  # fmt: skip
 
 
 def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:

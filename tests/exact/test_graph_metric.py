@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 import asot
 from asot.exact.graph_flow import ExactOnGraph, graph_pays
 from asot.exact.graph_metric import graph_of
-from asot.jit.symmetric import is_symmetric
+from asot.validation import is_symmetric
 from tests.oracles import pot_values
 
 STOP = np.zeros(1, np.int64)
@@ -143,7 +143,7 @@ def test_a_raised_stop_is_heard():
     assert solver.solve(np.array([0]), np.array([1]), np.ones(1, np.int64)).n_iter[0] == 0
 
 
-@pytest.mark.parametrize("n", [5, 100, 1024, 1037])
+@pytest.mark.parametrize("n", [5, 100, 512, 517])
 def test_symmetry_is_seen_to_the_last_bit(n):
     matrix = np.random.default_rng(n).random((n, n))
     matrix += matrix.T

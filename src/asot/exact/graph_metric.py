@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.jit.compiled import at, compiled, inlined
-from asot.jit.symmetric import is_symmetric
 from asot.run.executors import Stop, local_executor
+from asot.validation import is_symmetric
 
 FEWEST = 256
 """Points from which a graph is looked for. Smaller problems are solved faster with all arcs."""
@@ -52,8 +52,11 @@ class Graph(NamedTuple):
     lengths: NDArray[np.float64]  # (arcs,)
 
 
-def graph_of(cost: NDArray[np.float64], *, n_jobs: int = 1) -> Graph | None:
-    """The graph along which a cost (k, k) is measured, or None if there is no sparse one."""
+def graph_of(cost: NDArray[np.float64], *, symmetric: bool = False, n_jobs: int = 1) -> Graph | None:
+    """The graph along which a cost (k, k) is measured, or None if there is no sparse one.
+
+    ``symmetric``: it is known to be.
+    """
     k = len(cost)
     if k < FEWEST or cost.shape != (k, k) or not cost.flags.c_contiguous or np.diagonal(cost).any():
         return None
@@ -61,7 +64,7 @@ def graph_of(cost: NDArray[np.float64], *, n_jobs: int = 1) -> Graph | None:
     arcs = _find_arcs(cost, slack, n_jobs, half=True)
     if arcs is not None and not _both_ways(*arcs):  # some were found from one end only
         arcs = _find_arcs(cost, slack, n_jobs, half=False)
-    if arcs is None or not _both_ways(*arcs) or not is_symmetric(cost):
+    if arcs is None or not _both_ways(*arcs) or not (symmetric or is_symmetric(cost)):
         return None
     heads, counts = arcs
     tails = np.repeat(np.arange(k, dtype=np.int32), counts)
