@@ -39,11 +39,11 @@ def clouds(n, sizes, dim=3, seed=0):
     return asot.Distributions.from_list(arrays)
 
 
-def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=False):
+def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=False, space=None):
     """Answers of the CPU and of the kernels for all pairs; bounds of a level are features, too."""
     both, column_start = (D, None) if E is None else (D + E, len(D))
     short = coordinates_of(both)
-    spaces = [learn_space(both, k, seed, Running()) for seed in range(n_spaces)]
+    spaces = [learn_space(both, k, seed, Running()) for seed in range(n_spaces)] if space is None else [space]
     bounds = [None if level is None else make_bounds(space, D, E, level) for space in spaces]
     views = [View(space, both, short, column_start, own) for space, own in zip(spaces, bounds, strict=True)]
     features = PairFeatures(views, short, column_start or 0, with_bounds=level is not None)
@@ -83,6 +83,17 @@ def test_near_pairs_agree_as_well_as_far_ones(gpu):
     cpu, emulated = both_ways(asot.Distributions.from_list([*arrays, 40.0 * common[:4]]), k=16)
     near = cpu.values < 0.02 * cpu.values.max()
     assert near.sum() > 200
+    assert np.all(np.abs(emulated.values.get() - cpu.values) <= 1e-6 * cpu.values)
+
+
+def test_anchors_on_a_grid_whose_costs_tie(gpu):
+    """Swapping two partners often costs nothing there, and features depend on which plan is found."""
+    gpu()
+    rng = np.random.default_rng(0)
+    grid = np.argwhere(np.ones((4, 4))).astype(float)
+    places = [rng.choice(16, size, replace=False) for size in rng.integers(4, 9, 24)]
+    D = asot.Distributions.from_list([grid[at] + 0.2 * rng.normal(size=(len(at), 2)) for at in places])
+    cpu, emulated = both_ways(D, space=asot.AnchorSpace(grid))
     assert np.all(np.abs(emulated.values.get() - cpu.values) <= 1e-6 * cpu.values)
 
 

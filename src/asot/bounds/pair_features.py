@@ -34,13 +34,16 @@ PRIOR = {"stays": 0.5, "moves": 0.5, "dual": 0.5}
 
 PRIOR_OF_BOUNDS = {"lower": 0.5, "upper": 0.5}
 
-TIE_BREAK = 2.0**-30
+TIE_BREAK = 2.0**-28
 """How far masses are moved apart, as a share of each: far above rounding, and far too little to show in a distance."""
+
+COST_TIE_BREAK = 2.0**-34
+"""The same for costs, whose integers have fewer bits below the largest."""
 
 SMALLEST_SHARE = 2.0**-46
 """Before that, masses are rounded to multiples of this, so that the order of a sum does not matter."""
 
-SMALLEST_MASS = 2.0**-52
+SMALLEST_MASS = 2.0**-53
 """Afterwards, to multiples of this, which the integers of all solvers hold exactly."""
 
 MOST = 1e100
@@ -66,11 +69,20 @@ def untie(histograms: Float) -> Float:
     """
     noise = 1.0 + TIE_BREAK * np.random.default_rng(0).uniform(-1.0, 1.0, histograms.shape[1])
     rounded = np.rint(histograms / SMALLEST_SHARE) * SMALLEST_SHARE
-    untied = np.rint(rounded * noise / SMALLEST_MASS) * SMALLEST_MASS
+    untied = np.rint(rounded * noise / SMALLEST_MASS).astype(np.int64)
     largest = rounded.argmax(axis=1)[:, None]
-    left = 1.0 - untied.sum(axis=1, keepdims=True)
+    left = round(1.0 / SMALLEST_MASS) - untied.sum(axis=1, keepdims=True)
     np.put_along_axis(untied, largest, np.take_along_axis(untied, largest, axis=1) + left, axis=1)
-    return untied
+    return np.asarray(untied * SMALLEST_MASS)
+
+
+def untie_costs(cost: Float) -> Float:
+    """Costs (k, k) between anchors in which no two sums are equal by chance: those of a grid often are.
+
+    Where they are, a pair has several optimal plans, and features would depend on which of them a solver finds.
+    """
+    noise = np.triu(np.random.default_rng(1).uniform(-1.0, 1.0, cost.shape), 1)
+    return np.asarray(cost * (1.0 + COST_TIE_BREAK * (noise + noise.T)))
 
 
 def split(histograms: Float, column_start: int | None) -> tuple[Float, Float | None]:
@@ -129,10 +141,10 @@ class View:
         nearest, distance = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
         self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
         self._histograms = space.histograms_of(both, nearest)
-        self.cost, self.untied = space.cost, split(untie(self._histograms), column_start)
-        self.loose = 2.0 * TIE_BREAK * float(space.cost.max())
-        """How far the distance on untied histograms may be from that on the histograms."""
-        self.anchor = ExactSharedCost(*self.untied, space.cost, cancel=True)
+        self.cost, self.untied = untie_costs(space.cost), split(untie(self._histograms), column_start)
+        self.loose = (2.0 * TIE_BREAK + COST_TIE_BREAK) * float(space.cost.max())
+        """How far the distance without ties may be from that on the histograms."""
+        self.anchor = ExactSharedCost(*self.untied, self.cost, cancel=True)
         self.bounds = bounds
         self.cells = space.cells(both, short.points, nearest, n_jobs=n_jobs)
         self.means = local_means(self.cells, space.n_anchors)
