@@ -62,6 +62,30 @@ def test_a_gpu_that_is_awake_pays_sooner(monkeypatch):
     assert choose("auto", needs=("cupy",), cpu_seconds=0.1).gpus == (0,)
 
 
+def test_a_gpu_that_is_awake_takes_what_it_does_faster(monkeypatch):
+    numpy_as_cupy.install(monkeypatch)
+    choose("cuda", **WORK)
+    little = {"needs": ("cupy",), "cpu_seconds": 0.01}
+    assert choose("auto", **little).gpus == ()
+    assert choose("auto", **little, gpu_seconds=0.005).gpus == (0,)
+    assert choose("auto", **little, gpu_seconds=0.02).gpus == ()
+
+
+def test_few_small_problems_go_to_a_gpu_that_is_awake_and_few_large_ones_do_not(monkeypatch):
+    numpy_as_cupy.install(monkeypatch)
+    choose("cuda", **WORK)
+    rng = np.random.default_rng(0)
+    few, many, large = (
+        asot.Distributions.from_list(list(rng.normal(size=s))) for s in ((6, 8, 3), (80, 8, 3), (8, 99, 3))
+    )
+    seen = []
+    monkeypatch.setattr(devices, "choose", lambda *given, **how: seen.append(how) or choose("cpu", **WORK))
+    for D in (few, many, large):
+        asot.pairwise_exact(D)
+    faster = [how["gpu_seconds"] < how["cpu_seconds"] for how in seen]
+    assert faster == [False, True, False]
+
+
 def test_one_gpu_by_its_number(monkeypatch):
     numpy_as_cupy.install(monkeypatch, gpus=2)
     assert choose("cuda:1", **WORK).gpus == (1,)

@@ -20,6 +20,13 @@ from asot.run.sinks import Kept, Sink
 from asot.run.work import Work
 from asot.validation import as_bytes, as_n_jobs
 
+THREADS_SECONDS = 0.01
+"""What it costs to share a job among threads."""
+
+GPU_SECONDS, GPU_SECONDS_PER_POINT = 0.003, 1.2e-6
+"""A call with a few pairs on a GPU takes this long, and this for each pair of points of two distributions: a GPU is
+fast because it solves many pairs at a time, and slow with one of them."""
+
 
 def solve_points(
     pairs: PairSet,
@@ -40,9 +47,13 @@ def solve_points(
     """
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     on_cpu = functools.partial(ExactPoints, histograms, ground, column_start)
-    seconds = len(pairs) * ExactPoints.seconds_per_pair(histograms, ground)
-    seconds = seconds if seconds < devices.LATER_CALL_SECONDS else seconds / as_n_jobs(n_jobs)
-    choice = devices.choose(device, needs=("cupy",), cpu_seconds=seconds, unfit=_unfit(histograms, ground, device))
+    one_thread = len(pairs) * ExactPoints.seconds_per_pair(histograms, ground)
+    size = len(histograms.index) / (len(histograms.offsets) - 1)
+    choice = devices.choose(
+        device, needs=("cupy",), unfit=_unfit(histograms, ground, device),
+        cpu_seconds=min(one_thread, one_thread / as_n_jobs(n_jobs) + THREADS_SECONDS),
+        gpu_seconds=GPU_SECONDS + GPU_SECONDS_PER_POINT * size**2,
+    )  # fmt: skip
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}
         many = functools.partial(with_table, histograms, ground, column_start, len(pairs))

@@ -18,7 +18,7 @@ FIRST_CALL_SECONDS = 2.0
 """Seconds of CPU work from which "auto" uses a GPU for the first time: starting CUDA and loading kernels takes time."""
 
 LATER_CALL_SECONDS = 0.05
-"""Seconds of CPU work from which "auto" uses a GPU that has been used before."""
+"""Seconds of CPU work from which "auto" uses a GPU that has been used before, if nobody knows better."""
 
 OLDEST_CAPABILITY = 70
 """Volta (7.0): the first generation whose threads of a warp can wait for each other by name."""
@@ -48,7 +48,14 @@ class Choice:
         return " + ".join(f"cuda:{gpu}" for gpu in self.gpus) or "cpu"
 
 
-def choose(device: Any, *, needs: Sequence[str], cpu_seconds: float, unfit: str | None = None) -> Choice:
+def choose(
+    device: Any,
+    *,
+    needs: Sequence[str],
+    cpu_seconds: float,
+    gpu_seconds: float = LATER_CALL_SECONDS,
+    unfit: str | None = None,
+) -> Choice:
     """Decide where to solve.
 
     Parameters
@@ -57,13 +64,14 @@ def choose(device: Any, *, needs: Sequence[str], cpu_seconds: float, unfit: str 
         "cuda" uses every visible GPU, "cuda:N" one of them.
     needs : packages that the GPU solver needs
     cpu_seconds : estimate of the work, in seconds of the CPU threads that would do it
+    gpu_seconds : the same on a GPU that has been used before; "auto" takes it if the CPU is slower than that
     unfit : why no GPU solver can take this problem, if so
     """
     kind, number = parse(device)
     if kind == "cpu":
         return Choice((), "asked for", required=False)
     required = kind == "cuda"
-    if not required and cpu_seconds < (LATER_CALL_SECONDS if _awake else FIRST_CALL_SECONDS):
+    if not required and cpu_seconds < (gpu_seconds if _awake else FIRST_CALL_SECONDS):
         return Choice((), "too little work for a GPU", required=False)
     obstacle = unfit or _obstacle(tuple(needs))
     if obstacle is None and number is not None and number >= gpu_count():
