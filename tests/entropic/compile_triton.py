@@ -31,12 +31,13 @@ def compiled(target, k, precision, judged):
     from triton.compiler import ASTSource
 
     from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
+    from asot.entropic.triton_pieces import pieces_kernel
 
     cost = 1.0 - np.eye(k)
     options = SinkhornOptions(1.0, max_iter=50, tol=1e-3 if judged else None)
     solver = SinkhornTriton(np.eye(k)[:2], None, cost, options, precision=precision)
     data = solver.place("cpu", Chip(SHARED_MEMORY[target], multiprocessors=100, generation=target // 10))
-    kernel = streamed_kernel if data.n_programs else resident_kernel
+    kernel = streamed_kernel if data.n_programs else pieces_kernel if "WIDE" in data.constants else resident_kernel
     constants = data.constants | {"FAST": True}
     number = "*fp64" if precision == "float64" else "*fp32"
 

@@ -28,7 +28,7 @@ def check_agreement(gpu, cpu, cost, relative):
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "float64"])
-@pytest.mark.parametrize("k", [1, 2, 5, 16, 17, 23, 30, 64, 100, 128, 150, 256])
+@pytest.mark.parametrize("k", [1, 2, 5, 16, 17, 23, 30, 40, 64, 90, 100, 128, 150, 256])
 def test_fifty_iterations(k, precision):
     rng = np.random.default_rng(k)
     A, cost = histograms(k, 60, rng), cost_of("clustered", k, rng)

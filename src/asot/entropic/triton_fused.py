@@ -79,6 +79,14 @@ RESIDENT = {
 }
 """The fastest measured tiling of the resident kernel, by precision and padded size (up to and including)."""
 
+PIECES = {
+    ("float32", 48): ((32, 16), Tiling(64, 4, "tf32x3")),
+    ("float32", 96): ((64, 32), Tiling(64, 4, "tf32x3")),
+    ("float32", 160): ((128, 32), Tiling(128, 8, "tf32x3")),
+}
+"""By precision and number of anchors (up to and including): the two pieces of `asot.entropic.triton_pieces`, where they
+are faster than the next power of two, and the fastest measured tiling."""
+
 STREAMED = {
     "float32": Tiling(128, 8, "tf32x3", stages=3),
     "tf32": Tiling(256, 8, "tf32", stages=3),
@@ -186,7 +194,12 @@ class SinkhornTriton:
         if tiling is not None and self._tiling is not None:
             tiling = self._tiling
         K, L = max(16, _power_of_two(k)), max(16, _power_of_two(l))
-        if tiling is not None and resident_bytes(tiling, K, L, self._symmetric, judged) <= chip.shared_memory:
+        pieces = pieces_of(self._precision, k, chip) if self._symmetric else None
+        if pieces is not None:
+            (wide, rest), tiling = pieces[0], self._tiling or pieces[1]
+            n_programs, K, L = 0, wide + rest, wide + rest
+            constants |= {"WIDE": wide, "REST": rest}
+        elif tiling is not None and resident_bytes(tiling, K, L, self._symmetric, judged) <= chip.shared_memory:
             n_programs = 0
             constants |= {"SYMMETRIC": self._symmetric}
         else:
@@ -226,7 +239,7 @@ class SinkhornTriton:
             listed=torch.zeros(2, dtype=torch.int64, device=device),
             limits=limits,
             at_target=int(self._options.start_at_target),
-            constants=constants | {"K": K, "L": L, "PAIRS": tiling.pairs, "MODE": tiling.mode},
+            constants=constants | {"K": K, "PAIRS": tiling.pairs, "MODE": tiling.mode} | ({} if pieces else {"L": L}),
             tiling=tiling,
             n_programs=n_programs,
         )
@@ -249,6 +262,7 @@ def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[tor
     import torch
 
     from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
+    from asot.entropic.triton_pieces import pieces_kernel
 
     device, count, tiling = data.A.device, stop - start, data.tiling
     listed, kind = data.listed, 0 if isinstance(pairs, AllPairs) else 1
@@ -265,7 +279,8 @@ def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[tor
     how = data.constants | {"FAST": device.type == "cuda", "num_warps": tiling.warps, "num_stages": tiling.stages}
     n_blocks = -(-count // tiling.pairs)
     if data.n_programs == 0:
-        resident_kernel[(n_blocks,)](*arguments, 0, **how)
+        kernel = pieces_kernel if "WIDE" in how else resident_kernel
+        kernel[(n_blocks,)](*arguments, 0, **how)
     else:
         n_programs = min(n_blocks, data.n_programs)
         scratch = (
@@ -282,6 +297,15 @@ def resident_tiling(precision: str, k: int, l: int, chip: Chip) -> Tiling | None
     for (name, size), tiling in RESIDENT.items():
         if name == precision and max(k, l) <= min(size, most):
             return tiling
+    return None
+
+
+def pieces_of(precision: str, k: int, chip: Chip) -> tuple[tuple[int, int], Tiling] | None:
+    """From the table; None where one power of two will do, or where the matrix is too large for the chip."""
+    for (name, size), (pieces, tiling) in PIECES.items():
+        fits = chip.generation >= 9 and PART_BYTES[tiling.mode] * size**2 <= chip.shared_memory
+        if name == precision and pieces[0] < k <= size and fits:
+            return pieces, tiling
     return None
 
 
