@@ -12,13 +12,16 @@ is an i64, a float a double, ``np.int32(5)`` an int.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
+import os
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -85,15 +88,29 @@ def _compile(text: str, flags: tuple[str, ...]) -> ctypes.CDLL:
     name = hashlib.sha256("\0".join((text, *command, *flags, _compiler_version())).encode()).hexdigest()[:32]
     library = KEPT / f"{name}.so"
     if not library.exists():
-        KEPT.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=KEPT) as folder:  # another process may be compiling the same
+        # Compiled elsewhere: a test run that clears pytest's cache would take the folder away from under the compiler.
+        with tempfile.TemporaryDirectory() as folder:
             source_file, made = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
             source_file.write_text(text, encoding="utf-8")
             compiling = (*command, *flags, "-o", str(made), str(source_file))
             done = subprocess.run(compiling, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise SimtError(f"g++ does not compile the kernel:\n{done.stderr}")
-            made.replace(library)
+            _keep(made, library)
+            return _loaded(made)
+    return _loaded(library)
+
+
+def _keep(made: Path, library: Path) -> None:
+    """Put a library into the cache in one step, since another process may be compiling the same."""
+    beside = library.with_name(f"{library.name}.{os.getpid()}.{threading.get_ident()}")
+    with contextlib.suppress(OSError):  # where the cache cannot be written, or vanishes, the next run compiles again
+        KEPT.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made, beside)
+        beside.replace(library)
+
+
+def _loaded(library: Path) -> ctypes.CDLL:
     lib = ctypes.CDLL(str(library))
     lib.simt_message.restype = ctypes.c_char_p
     return lib
