@@ -43,6 +43,7 @@ NAMES = (
     "gpu_estimates",
     "gpu_neighbors",
     "gpu_million",
+    "gpu_agreement",
     "anchors_zinc",
 )
 READ_GRAPHS = {
@@ -52,14 +53,16 @@ READ_GRAPHS = {
     "exact_points",
     "gpu_points",
     "gpu_estimates",
+    "gpu_agreement",
     "neighbors",
     "errorbars",
     "anchors",
     "baselines",
     "published",
 }
-READ_MOLECULES = {"gpu_points", "gpu_estimates", "gpu_neighbors", "anchors_zinc"}
-NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_estimates", "gpu_neighbors", "gpu_million", "anchors_zinc")
+READ_MOLECULES = {"gpu_points", "gpu_estimates", "gpu_neighbors", "gpu_agreement", "anchors_zinc"}
+READ_MORE = {"documents", "gpu_agreement"}
+NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_estimates", "gpu_neighbors", "gpu_million", "gpu_agreement", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -76,8 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
     for name in sorted(READ_MOLECULES & set(names)):
         if not (asked.data and (asked.data / "zinc").is_dir()):
             parser.error(f"{name} reads molecules: give --data DIR (or set ASOT_DATA) with zinc/zinc_graphs.npz")
-    if "documents" in names and not (asked.data and (asked.data / "more" / "wmd_twitter.npz").is_file()):
-        parser.error("documents reads tweets: give --data DIR (or set ASOT_DATA) with more/wmd_twitter.npz")
+    for name in sorted(READ_MORE & set(names)):
+        if not (asked.data and (asked.data / "more" / "wmd_twitter.npz").is_file()):
+            parser.error(f"{name} reads tweets: give --data DIR (or set ASOT_DATA) with more/wmd_twitter.npz")
     options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
     folder = asked.results or (None if asked.quick else RESULTS)
     failed = [name for name in names if not _run(name, options, folder, _command(asked, names))]

@@ -94,7 +94,7 @@ def makers(options: Options) -> dict[str, Callable[[], asot.Distributions]]:
         )
     found["MNIST"] = partial(mnist_collection, options.data, few or 500)
     found["digits"] = partial(_first, lambda: asot.datasets.load_digits()[0], few or 1000)
-    for name, loader in (("tweets", tweets), ("events", _events)):
+    for name, loader in (("tweets", tweets), ("events", events)):
         if (options.data / "more").is_dir():
             found[name] = partial(_first, partial(loader, options.data), few or 600)
     for kind in (cells, voxels, silhouettes):
@@ -114,7 +114,7 @@ def tweets(folder: Path) -> asot.Distributions:
         return asot.Distributions(points, file["doc_ptr"], file["count"].astype(np.float64))
 
 
-def _events(folder: Path) -> asot.Distributions:
+def events(folder: Path) -> asot.Distributions:
     """Particles of collider events: directions, with energies as masses."""
     with np.load(folder / "more" / "hep_events_eeH250.npz") as file:
         p = file["pxpypzE"]
