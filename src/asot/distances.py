@@ -18,6 +18,7 @@ from asot.bounds.calibration import Running
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.bounds.guarantee import MaxError, as_max_error
 from asot.data.distributions import Distributions, read_both
+from asot.exact.few_pairs import solve_few
 from asot.exact.unmatched import as_share
 from asot.exact.wanted import Wanted, as_order
 from asot.jit.costs import Metric
@@ -282,6 +283,12 @@ def pairwise_exact(
     """
     devices.parse(device)
     D, E = read_both(D, E)
+    if all(given is None for given in (metric_params, unmatched, share, pairs, n_jobs, memory, sink)):
+        few: Any = None
+        if metric == "euclidean" and type(p) is int and p == 1 and (progress is None or progress is False):
+            few = solve_few(D, E, device) if device in ("auto", "cpu") else None
+        if few is not None:
+            return few  # type: ignore[no-any-return]
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
     wanted = Wanted(as_order(p), metric, metric_params, as_share(share, unmatched))

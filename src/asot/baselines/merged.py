@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from asot.data.distinct import distinct_rows
 from asot.data.distributions import Distributions
 from asot.entropic.own_kernel import LANES, ROWS, padded
-from asot.exact.points import merge_used, pack_points, used_coordinates
+from asot.exact.packing import pack_points, used_coordinates
+from asot.exact.points import merge_used
 from asot.jit.compiled import at, inlined
 from asot.jit.metrics import EUCLIDEAN, fill_distances, prepare_metric
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distinct import SparseHistograms
-from asot.exact.points import quantize_sparse
+from asot.exact.packing import quantize_sparse
 from asot.jit.compiled import compiled
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,6 +130,11 @@ class Distributions(Constructors):
     def ids(self) -> NDArray[Any]:
         """Names (N,): as given, or 0..N-1."""
         return np.arange(len(self)) if self._ids is None else self._ids
+
+    @property
+    def given_ids(self) -> NDArray[Any] | None:
+        """Names (N,) as given, or None."""
+        return cast("NDArray[Any] | None", self._ids)
 
     def label(self, i: int) -> str:
         """The name of distribution i in messages."""

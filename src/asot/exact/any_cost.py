@@ -25,12 +25,10 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.exact.distance_block import make_scratch, place_distances
 from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.exact.packing import pack_points, quantize_sparse, used_coordinates
 from asot.exact.points import (
     _place_masses,
     merge_used,
-    pack_points,
-    quantize_sparse,
-    used_coordinates,
 )
 from asot.exact.simplex import solve_block
 from asot.exact.unmatched import Unmatched

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.workspace import PAD, first_sink, stride_of
-from asot.jit.compiled import at, compiled, inlined
+from asot.jit.compiled import at, called, inlined
 
 OFFSET_WEIGHT = 1.05
 """Share of a node's mean distance that the greedy start subtracts; measured best between 0.95 and 1.2."""
@@ -33,7 +33,7 @@ class Scratch(NamedTuple):
     largest_bits: NDArray[np.int64]  # the same memory
 
 
-@compiled
+@called
 def make_scratch(most_sources, most_sinks, dim):  # type: ignore[no-untyped-def]
     stride = stride_of(most_sinks)
     even = most_sources + 1  # the distance kernel takes two rows at a time

@@ -15,7 +15,7 @@ from asot.exact.first_potentials import entropic_potentials
 from asot.exact.simplex import least_of_four, solve_block
 from asot.exact.sparse_tree import add_arc, improve, lay_out, make_arcs, make_tree, more_room
 from asot.exact.workspace import first_sink, stride_of
-from asot.jit.compiled import at, compiled, inlined, reordered
+from asot.jit.compiled import at, called, inlined, reordered
 
 LARGE_NODES = 1000
 """Nodes from which a problem is large."""
@@ -42,7 +42,7 @@ def may_be_large(p: int, q: int) -> bool:
     return p + q >= LARGE_NODES and min(p, q) >= NARROW
 
 
-@compiled
+@called
 def solve_any(ws, p, q, index_bits, stop):
     """Like `simplex.solve_block`, by whichever method is faster for the size."""
     if p + q >= LARGE_NODES and p >= NARROW and q >= NARROW:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
-from asot.exact.points import quantize_sparse
+from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import compiled
 from asot.run.result import Status

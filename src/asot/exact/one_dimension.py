@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.points import quantize_sparse
+from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import at, compiled, inlined, reordered
 from asot.jit.metrics import Ground

@@ -17,6 +17,7 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.distance_block import make_scratch, place_distances, value_of_flows
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.large import may_be_large, solve_any
+from asot.exact.packing import pack_points, quantize_sparse, used_coordinates
 from asot.exact.simplex import solve_block
 from asot.exact.workspace import MASS_BITS, first_sink, make_workspace, stride_of
 from asot.jit.compiled import at, compiled, inlined
@@ -58,15 +59,7 @@ class ExactPoints:
         self._packed, self._packed_offsets = pack_points(
             ground.points, histograms.offsets, histograms.index, self._used_offsets, self._used
         )
-        self.info: dict[str, Any] = {
-            "solver": "network simplex",
-            "common_mass_canceled": True,
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
-            "metric": ground.name,
-            "distinct_points": len(ground.points),
-        }
+        self.info = describe(ground.name, len(ground.points))
 
     @property
     def has_table(self) -> bool:
@@ -82,13 +75,18 @@ class ExactPoints:
     @staticmethod
     def seconds_per_pair(histograms: SparseHistograms, ground: Ground) -> float:
         """Roughly how long a thread takes for a pair."""
-        n = 2.0 * len(histograms.index) / (len(histograms.offsets) - 1)
-        return 1e-6 + 4e-9 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * ground.points.shape[1]
+        nodes = 2.0 * len(histograms.index) / (len(histograms.offsets) - 1)
+        return ExactPoints.seconds_for(nodes, ground.points.shape[1])
+
+    @staticmethod
+    def seconds_for(nodes: float, dim: int) -> float:
+        """The same, for pairs of this many sources and sinks together."""
+        return 1e-6 + 4e-9 * nodes**2 + 5e-12 * nodes**3 + 1e-10 * nodes**2 * dim
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         values = np.empty(len(rows))
         pivots = np.empty(len(rows), dtype=np.int32)
-        _solve_tile(*self._arguments(rows, columns), self._table, values, pivots, stop)
+        solve_tile(*self._arguments(rows, columns), self._table, values, pivots, stop)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._ground.exponent - MASS_BITS), status, pivots)
 
@@ -104,15 +102,53 @@ class ExactPoints:
 
     def _arguments(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Any, ...]:
         columns = columns + self._column_start
-        most_sources, most_sinks = int(self._sizes[rows].max()), int(self._sizes[columns].max())
-        index_bits = index_bits_for(self._largest, self._largest)  # of the collection: no answer depends on its tile
         ground = self._ground
-        return (
-            self._offsets, self._index, self._masses, self._used_offsets, self._used,
-            self._packed_offsets, self._packed, rows, columns, ground.points.shape[1], ground.code, ground.order,
-            most_sources, most_sinks, index_bits, 2.0 ** cost_bits_for(index_bits),
-            True if may_be_large(most_sources, most_sinks) else None,
+        return tile_arguments(
+            self._offsets, self._index, self._masses, self._used_offsets, self._used, self._packed_offsets,
+            self._packed, rows, columns, ground.points.shape[1], ground.code, ground.order, self._largest,
+            int(self._sizes[rows].max()), int(self._sizes[columns].max()),
         )  # fmt: skip
+
+
+def describe(metric: str, n_distinct: int) -> dict[str, Any]:
+    """For ``info`` of a result."""
+    return {
+        "solver": "network simplex",
+        "common_mass_canceled": True,
+        "device": "cpu",
+        "precision": "float64",
+        "reg": None,
+        "metric": metric,
+        "distinct_points": n_distinct,
+    }
+
+
+def tile_arguments(
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int64],
+    masses: NDArray[np.int64],
+    used_offsets: NDArray[np.int64],
+    used: NDArray[np.int32],
+    packed_offsets: NDArray[np.int64],
+    packed: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    dim: int,
+    code: int,
+    order: float,
+    largest: int,
+    most_sources: int | None = None,
+    most_sinks: int | None = None,
+) -> tuple[Any, ...]:
+    """What the kernels take. ``largest`` is of the collection, so that no answer depends on its tile."""
+    sources = largest if most_sources is None else most_sources
+    sinks = largest if most_sinks is None else most_sinks
+    index_bits = index_bits_for(largest, largest)
+    return (
+        offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
+        sources, sinks, index_bits, 2.0 ** cost_bits_for(index_bits),
+        True if may_be_large(sources, sinks) else None,
+    )  # fmt: skip
 
 
 class SinkPotentials(NamedTuple):
@@ -126,67 +162,6 @@ class SinkPotentials(NamedTuple):
     starts: NDArray[np.int64]  # (P + 1,)
     points: NDArray[np.int64]  # indices of distinct points
     heights: NDArray[np.float64]
-
-
-@compiled
-def quantize_sparse(offsets, masses, bits=MASS_BITS):  # type: ignore[no-untyped-def]
-    """Masses as int64 that sum to exactly 2^bits in every distribution; the largest absorbs the rounding."""
-    quantized = np.empty(len(masses), np.int64)
-    for i in range(len(offsets) - 1):
-        total = np.int64(0)
-        largest = offsets[i]
-        for t in range(offsets[i], offsets[i + 1]):
-            quantized[t] = np.int64(np.rint(masses[t] * 2.0**bits))
-            total += quantized[t]
-            if masses[t] > masses[largest]:
-                largest = t
-        quantized[largest] += (np.int64(1) << bits) - total
-    return quantized
-
-
-@compiled
-def used_coordinates(points, offsets, index):  # type: ignore[no-untyped-def]
-    """For every distribution, the ascending list of coordinates in which some point of it is not 0."""
-    n = len(offsets) - 1
-    d = points.shape[1]
-    used_offsets = np.zeros(n + 1, np.int64)
-    seen = np.zeros(d, np.int64)
-    used = np.empty(0, np.int32)
-    for sweep in range(2):  # count, then write
-        for i in range(n):
-            for t in range(offsets[i], offsets[i + 1]):
-                for c in range(d):
-                    if points[index[t], c] != 0.0:
-                        seen[c] = sweep * n + i + 1
-            count = 0
-            for c in range(d):
-                if seen[c] == sweep * n + i + 1:
-                    if sweep == 1:
-                        used[used_offsets[i] + count] = c
-                    count += 1
-            if sweep == 0:
-                used_offsets[i + 1] = used_offsets[i] + count
-        if sweep == 0:
-            used = np.empty(used_offsets[n], np.int32)
-    return used, used_offsets
-
-
-@compiled
-def pack_points(points, offsets, index, used_offsets, used):  # type: ignore[no-untyped-def]
-    """The points of every distribution in its used coordinates only, one small matrix after the other."""
-    n = len(offsets) - 1
-    packed_offsets = np.zeros(n + 1, np.int64)
-    for i in range(n):
-        size = (offsets[i + 1] - offsets[i]) * (used_offsets[i + 1] - used_offsets[i])
-        packed_offsets[i + 1] = packed_offsets[i] + size
-    packed = np.empty(packed_offsets[n])
-    place = 0
-    for i in range(n):
-        for t in range(offsets[i], offsets[i + 1]):
-            for c in range(used_offsets[i], used_offsets[i + 1]):
-                packed[place] = points[index[t], used[c]]
-                place += 1
-    return packed, packed_offsets
 
 
 @inlined
@@ -342,7 +317,7 @@ def _solve_pair(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _solve_tile(  # type: ignore[no-untyped-def]
+def solve_tile(  # type: ignore[no-untyped-def]
     offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
     most_sources, most_sinks, index_bits, cost_scale, large, table, values, pivots, stop,
 ):  # fmt: skip

@@ -22,7 +22,7 @@ import numpy as np
 
 from asot.exact.initial_basis import greedy_start
 from asot.exact.workspace import GROUP, TOP, first_sink, groups_of, stride_of
-from asot.jit.compiled import at, compiled, inlined
+from asot.jit.compiled import at, called, inlined
 from asot.jit.lanes import LANES, differ, either, least, lesser, load, minus, plus, plus_where, spread, store
 
 
@@ -182,7 +182,7 @@ def _pivot(ws, source, sink, reduced_cost, p, n, width):
                 members >>= LANES
 
 
-@compiled
+@called
 def solve_block(ws, p, q, index_bits, stop):
     """Solve the problem laid out in ``ws``: cost, supply, demand and offsets of p sources and q sinks.
 

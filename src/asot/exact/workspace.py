@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import compiled, inlined
+from asot.jit.compiled import called, inlined
 from asot.jit.lanes import LANES
 
 MASS_BITS = 60
@@ -72,7 +72,7 @@ def groups_of(n):
     return (n + GROUP - 1) // GROUP
 
 
-@compiled
+@called
 def make_workspace(max_sources: int, max_sinks: int, max_nodes: int) -> Workspace:
     """Scratch for problems with at most this many sources, sinks and nodes in all."""
     m = max_nodes + 2 * LANES

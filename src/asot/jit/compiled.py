@@ -1,8 +1,8 @@
 """How the package compiles its kernels, in one place.
 
 ``@compiled`` functions run without the GIL, so that threads solve pairs side by side, and are cached on disk after
-their first use. ``@inlined`` and ``@reordered`` ones are merged into their callers. Indices are not checked: callers
-validate.
+their first use. ``@inlined`` and ``@reordered`` ones are merged into their callers, ``@called`` ones stay functions of
+their own inside them. Indices are not checked: callers validate.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numba import config, njit
+from numba import config, njit, types
+from numba.extending import intrinsic
 
 import asot.jit.notice  # noqa: F401 (it listens from now on)
+from asot.jit import merged
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,29 +26,42 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compile(function)
 
 
+def called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that compiled functions call, too large to be merged into each of them."""
+    return _merge(function)
+
+
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function into whatever compiled function calls it."""
-    return _compile(function, forceinline=True)
+    return _merge(function, forceinline=True)
 
 
 def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
     """Like `inlined`, and sums of floats may be taken in any order, so that they vectorize."""
-    return _compile(function, forceinline=True, fastmath={"reassoc", "contract", "nsz"})
+    return _merge(function, forceinline=True, fastmath={"reassoc", "contract", "nsz"})
 
 
 def unordered(function: Callable[..., Any]) -> Callable[..., Any]:
     """Like `reordered`, for numbers that are never NaN: minima vectorize, too."""
-    return _compile(function, forceinline=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
+    return _merge(function, forceinline=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
 
 
 def fused(function: Callable[..., Any]) -> Callable[..., Any]:
     """Like `inlined`, and a product that is added to a sum need not be rounded first (one instruction for both)."""
-    return _compile(function, forceinline=True, fastmath={"contract"})
+    return _merge(function, forceinline=True, fastmath={"contract"})
+
+
+_COMMON: dict[str, Any] = {"boundscheck": False, "error_model": "numpy", "nogil": True}
+
+
+def _merge(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    with _compiling_enabled():
+        return merged.build(function, lambda: _compile(function, **options), **_COMMON, **options)
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     def build(cache: bool) -> Any:
-        dispatcher = njit(boundscheck=False, error_model="numpy", nogil=True, cache=cache, **options)(function)
+        dispatcher = njit(cache=cache, **_COMMON, **options)(function)
         if cache:
             _expire_with_kernels(dispatcher)
             _do_without_cache_if_need_be(dispatcher)
@@ -118,7 +132,17 @@ def _digest_of_kernels() -> str:
     return hashlib.sha256(b"".join(source for source in sources if b"asot.jit.compiled" in source)).hexdigest()
 
 
-@inlined
-def at(base, offset):  # type: ignore[no-untyped-def]
+def _at(typing, base, offset):  # type: ignore[no-untyped-def]
     """``base + offset`` as an unsigned index, which avoids the negative-index check that prevents vectorization."""
-    return np.uint64(base) + np.uint64(offset)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        numbers = [
+            context.cast(builder, number, kind, types.uint64)
+            for number, kind in zip(arguments, signature.args, strict=True)
+        ]
+        return builder.add(*numbers)
+
+    return types.uint64(types.unliteral(base), types.unliteral(offset)), generate  # type: ignore[no-untyped-call]
+
+
+at: Any = intrinsic(_at)

@@ -105,6 +105,8 @@ def torch_device(device: Any, worth_it: bool) -> str | None:
 
 def parse(device: Any) -> tuple[str, int | None]:
     """("auto" | "cpu" | "cuda", number or None) of a device name or a torch.device."""
+    if isinstance(device, str) and device in ("auto", "cpu"):
+        return device, None
     match = re.fullmatch(r"(auto|cpu)|cuda(?::(\d+))?", str(device))
     if match is None:
         raise ValueError(f"unknown device {device!r}; use 'auto', 'cpu', 'cuda' or 'cuda:N'")

@@ -103,6 +103,24 @@ class Distances:
             raise ArithmeticError(f"the distance of the pair ({row}, {column}) is not a number; please report this")
         object.__setattr__(self, "checked", True)
 
+    @classmethod
+    def quickly(
+        cls,
+        values: NDArray[np.float64],
+        status: NDArray[np.int8],
+        n_iter: NDArray[np.int32],
+        pair_set: PairSet,
+        info: dict[str, Any],
+        names: tuple[NDArray[Any] | None, NDArray[Any] | None],
+    ) -> Distances:
+        """The same object, made in a third of the time: the constructor of a frozen class takes as long as a pair."""
+        self = cls.__new__(cls)
+        self.__dict__.update(
+            values=values, status=status, n_iter=n_iter, pair_set=pair_set, info=info, names=names, checked=False
+        )
+        self.__post_init__()
+        return self
+
     @property
     def ids(self) -> NDArray[Any]:
         """Names of the rows (N,)."""

@@ -24,7 +24,7 @@ from asot.bounds.search.relaxed_costs import Cost, Histograms
 from asot.bounds.search.relaxed_kernels import keep_possible, keep_smallest, relaxed_bounds, still_possible
 from asot.data.distinct import SparseHistograms
 from asot.exact.any_cost import quantize_totals
-from asot.exact.points import quantize_sparse
+from asot.exact.packing import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.jit.costs import GroundCost
 from asot.jit.metrics import EUCLIDEAN, JENSENSHANNON, Ground

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
-from asot.exact.points import ExactPoints, quantize_sparse
+from asot.exact.packing import quantize_sparse
+from asot.exact.points import ExactPoints
 from asot.jit.cuda import load, load_all
 from asot.jit.metrics import Ground
 from asot.run import engine

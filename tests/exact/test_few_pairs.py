@@ -1,0 +1,102 @@
+"""Small collections take the shortest way, and nobody can tell from the answers."""
+
+from __future__ import annotations
+
+import joblib
+import numpy as np
+import pytest
+
+import asot
+from asot import Distributions
+from asot.exact import few_pairs
+
+
+def both_ways(D, E=None, **options):
+    """What a call returns by the shortest way, and by the general one, which naming n_jobs asks for."""
+    return asot.pairwise_exact(D, E, **options), asot.pairwise_exact(D, E, n_jobs=1, **options)
+
+
+def assert_same(first, second):
+    assert np.array_equal(first.values, second.values)
+    assert np.array_equal(first.n_iter, second.n_iter)
+    assert first.n_iter.dtype == second.n_iter.dtype
+    assert np.array_equal(first.status, second.status)
+    assert first.status.dtype == second.status.dtype
+    assert np.array_equal(first.pairs, second.pairs)
+    assert np.array_equal(first.ids, second.ids)
+    assert np.array_equal(first.ids_columns, second.ids_columns)
+    assert repr(first) == repr(second)
+    known = [{key: value for key, value in r.info.items() if "seconds" not in key} for r in (first, second)]
+    assert known[0] == known[1]
+    assert list(first.info) == list(second.info)
+
+
+def collections(rng):
+    sizes = (5, 8, 1, 12)
+    normal = [rng.normal(size=(n, 3)) for n in sizes]
+    yield "normal", Distributions.from_list(normal)
+    yield "one pair", Distributions.from_list(normal[:2])
+    yield "weighted", Distributions.from_list(normal, [rng.dirichlet(np.ones(n)) for n in sizes])
+    yield "named", Distributions.from_list(normal, ids=["a", "b", "c", "d"])
+    yield "float32", Distributions.from_list([x.astype(np.float32) for x in normal])
+    yield "mostly zero", Distributions.from_list([rng.normal(size=(n, 9)) * (rng.random((n, 9)) < 0.3) for n in sizes])
+    yield "one column zero", Distributions.from_list([np.c_[x, np.zeros(len(x))] for x in normal])
+    yield "repeated", Distributions.from_list([rng.integers(0, 3, (n, 2)).astype(float) for n in sizes])
+    yield "without mass", Distributions.from_list(normal[:2], [np.r_[np.zeros(2), np.ones(n - 2)] for n in sizes[:2]])
+    yield "signed zero", Distributions.from_list([[[0.0, 1.0]], [[-0.0, 1.0], [2.0, 3.0]]])
+    for scale in (1e-200, 1e-320, 1e200, 1e300):
+        yield f"scaled by {scale}", Distributions.from_list([scale * x for x in normal])
+    yield "a single distribution", Distributions.from_list(normal[:1])
+    yield "long points", Distributions.from_list([rng.normal(size=(n, 70)) for n in sizes[:2]])
+    yield "long points, three", Distributions.from_list([rng.normal(size=(n, 70)) for n in sizes[:3]])
+    yield "on a line", Distributions.from_list([x[:, :1] for x in normal])
+
+
+NAMES = [name for name, _ in collections(np.random.default_rng(0))]
+
+
+@pytest.mark.parametrize("D", [D for _, D in collections(np.random.default_rng(0))], ids=NAMES)
+def test_the_shortest_way_gives_what_the_general_one_gives_bit_for_bit(D):
+    assert_same(*both_ways(D))
+    assert_same(*both_ways(D, device="cpu"))
+
+
+@pytest.mark.parametrize("D", [D for _, D in collections(np.random.default_rng(1))], ids=NAMES)
+def test_so_it_is_between_two_collections(D):
+    assert_same(*both_ways(D, D[: max(1, len(D) - 1)]))
+
+
+def test_small_collections_do_take_the_shortest_way(monkeypatch):
+    taken = []
+    solve_few = few_pairs.solve_few
+    monkeypatch.setattr("asot.distances.solve_few", lambda *given: taken.append(solve_few(*given)) or taken[-1])
+    rng = np.random.default_rng(0)
+    small = [rng.normal(size=(100, 30)) for _ in range(2)]
+    asot.pairwise_exact(small)
+    assert taken[-1] is not None
+    asot.pairwise_exact([*small, small[0]])  # repeated points
+    assert taken[-1] is None
+    asot.pairwise_exact([rng.normal(size=(20, 2)) for _ in range(40)])  # too many of them
+    assert taken[-1] is None
+    count = len(taken)
+    for option in ({"p": 2}, {"metric": "cityblock"}, {"unmatched": 100.0}, {"share": 0.5}, {"pairs": [(0, 1)]}):
+        asot.pairwise_exact(small, **option)
+    asot.pairwise_exact(small, sink=asot.sinks.Dense())
+    assert len(taken) == count
+
+
+def test_a_joblib_context_is_heard():
+    x = [np.random.default_rng(0).normal(size=(4, 2)) for _ in range(3)]
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        r = asot.pairwise_exact(x)
+    assert r.info["n_jobs"] == 2
+    assert asot.pairwise_exact(x).info["n_jobs"] == 1
+    assert np.array_equal(r.values, asot.pairwise_exact(x).values)
+
+
+@pytest.mark.parametrize(
+    "option", [{"device": "tpu"}, {"p": 0.5}, {"p": True}, {"progress": "often"}, {"metric": "nothing"}]
+)
+def test_bad_options_are_refused_for_one_pair_too(option):
+    with pytest.raises(ValueError, match=r"device|p must|progress|metric"):
+        asot.pairwise_exact([[[0.0, 1.0]], [[1.0, 2.0]]], **option)
