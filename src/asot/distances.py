@@ -288,7 +288,7 @@ def pairwise_exact(
         if metric == "euclidean" and type(p) is int and p == 1 and (progress is None or progress is False):
             few = solve_few(D, E, device) if device in ("auto", "cpu") else None
         if few is not None:
-            return few  # type: ignore[no-any-return]
+            return few
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
     wanted = Wanted(as_order(p), metric, metric_params, as_share(share, unmatched))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
+from numba.core.runtime import _nrt_python, rtsys
 
 from asot.jit import merged
 from asot.jit.compiled import at, called, compiled, inlined, reordered
@@ -53,3 +56,21 @@ def test_at_is_a_sum_that_is_an_index():
         return x[at(base, offset)] + x[at(base, 1)]
 
     assert look(np.arange(10.0), 2, np.int32(3)) == 8.0
+
+
+def test_arrays_that_a_merged_function_makes_are_freed():
+    total = called(lambda n: np.zeros(n).sum() + np.arange(n).copy()[0])
+    part = inlined(lambda x: x[1:].sum())
+    outer = compiled(lambda x: total(100) + part(x))
+    x = np.arange(10.0)
+    assert outer(x) == 45.0
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        for _ in range(100):
+            outer(x)
+        after = rtsys.get_allocation_stats()
+    finally:
+        _nrt_python.memsys_disable_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 0
+    assert sys.getrefcount(x) == 2

@@ -52,7 +52,8 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
         columns = columns + len(D)
     values, pivots = np.empty(len(rows)), np.empty(len(rows), dtype=np.int32)
     stop, dim = np.zeros(1, dtype=np.int64), points.shape[1]
-    arguments = tile_arguments(pooled.offsets, *prepared, rows, columns, dim, EUCLIDEAN, float(dim), largest)
+    given = (pooled.offsets, *prepared, rows, columns, dim, EUCLIDEAN, float(dim), largest)
+    arguments = tile_arguments(*given)
     solve_tile(*arguments, None, values, pivots, stop)
     values *= 2.0 ** (exponent - MASS_BITS)
     seconds = time.perf_counter() - started

@@ -73,13 +73,9 @@ def _holds_memory(kind: Any) -> bool:
 
 
 def _only_borrows(state: Any) -> bool:
-    """Whether a function neither returns arrays nor is handed new ones by other functions."""
-    made = [
-        signature.return_type
-        for step, signature in state.calltypes.items()
-        if getattr(step, "op", None) == "call" and isinstance(state.typemap[step.func.name], types.Dispatcher)
-    ]
-    return not any(map(_holds_memory, [state.return_type, *made]))
+    """Whether a function neither returns arrays nor is handed new ones by anything that it calls."""
+    calls = [kinds.return_type for step, kinds in state.calltypes.items() if getattr(step, "op", None) == "call"]
+    return not any(map(_holds_memory, [state.return_type, *calls]))
 
 
 if AVAILABLE:
