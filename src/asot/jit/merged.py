@@ -69,7 +69,8 @@ def _holds_memory(kind: Any) -> bool:
     """Whether values of a type own memory: arrays, and tuples of them."""
     if isinstance(kind, types.BaseTuple):
         return any(_holds_memory(each) for each in kind.types)
-    return not isinstance(kind, (types.Number, types.Boolean, types.NoneType, VectorType))
+    plain = types.Number, types.Boolean, types.NoneType, types.RangeType, types.SliceType, VectorType
+    return not isinstance(kind, plain)
 
 
 def _only_borrows(state: Any) -> bool:
