@@ -39,8 +39,8 @@ def _highs_program(A, B, cost, pairs):
     for i, j in pairs:
         rows, columns = np.flatnonzero(A[i]), np.flatnonzero(B[j])
         p, q = len(rows), len(columns)
-        out = sparse.kron(sparse.eye_array(p), np.ones((1, q)))
-        into = sparse.kron(np.ones((1, p)), sparse.eye_array(q))
+        out = sparse.kron(sparse.identity(p), np.ones((1, q)))
+        into = sparse.kron(np.ones((1, p)), sparse.identity(q))
         free = np.arange(q) != B[j, columns].argmax()  # one equation follows from the others: rounding may not matter
         blocks.append(sparse.vstack([out, into.tocsr()[free]]))
         totals += [A[i, rows] / A[i].sum(), B[j, columns[free]] / B[j].sum()]
