@@ -5,7 +5,8 @@ it into its callers, which are then optimized again, level by level. That took m
 call. Functions that are built here stop after their types are inferred and their instructions are written down; whoever
 calls them optimizes them together with its own code, once.
 
-numba has no public way to do this. Where its internals differ from what is used here, a function is compiled as usual.
+numba has no public way to do this. With a version that is newer than those it was tried with, or that lacks what is
+used here, a function is compiled as usual.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from asot.jit.vectors import VectorType
 types: Any = numba.types
 errors: Any = numba.core.errors
 
+NEWEST = (0, 68)
+"""Version of numba up to which this was tried, from 0.60 on."""
+
 try:
     _dynfunc: Any = importlib.import_module("numba._dynfunc")
     _codegen: Any = importlib.import_module("numba.core.codegen")
     _compiler: Any = importlib.import_module("numba.core.compiler")
     _machinery: Any = importlib.import_module("numba.core.compiler_machinery")
     _passes: Any = importlib.import_module("numba.core.typed_passes")
-    AVAILABLE = all(
+    AVAILABLE = numba.version_info[:2] <= NEWEST and all(
         hasattr(*needed)
         for needed in (
             (_dynfunc, "make_function"),
