@@ -34,7 +34,11 @@ def other(tmp_path):
 
 
 def asot_command(*arguments):
-    return CliRunner().invoke(cli, [str(a) for a in arguments], prog_name="asot")
+    try:
+        runner = CliRunner(mix_stderr=False)  # click up to 8.1
+    except TypeError:
+        runner = CliRunner()
+    return runner.invoke(cli, [str(a) for a in arguments], prog_name="asot")
 
 
 def succeed(*arguments):

@@ -108,7 +108,7 @@ def offer_bounds(
         fixed, made["bounds"] = free[prune], [prune]
     else:
         fixed, made["bounds"] = _named(prune, relaxed, cascade, names, block_bytes(histograms))
-    axes = 4 * SORTED + min(max(0, ground.points.shape[1] - SORTED), TAIL)
+    axes = 4 * SORTED + min(max(0, ground.points.shape[1] - SORTED), TAIL) if use_projections else 0
     work = 0.0 if space is not None else 5e-8 * axes * len(histograms.index) + (0.1 if use_potentials else 0.0)
     work = work if plain else np.inf
     return Offer(relaxed, cascade, work, fixed, made, free)
