@@ -63,6 +63,8 @@ def test_bounds_are_refused_with_the_reason(space, collection):
         space.radii(collection)
     with pytest.raises(ValueError, match="no nearest anchors: its codes are soft"):
         space.assign(collection.points)
+    with pytest.raises(ValueError, match="no nearest anchors: its codes are soft"):
+        space.cells(collection)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import pickle
 import subprocess
@@ -19,6 +20,7 @@ import asot
 from asot import AnchorSpace, Distributions
 from asot.anchors import cell_means
 from asot.anchors import space as space_module
+from asot.bounds.local_means import local_means
 from tests.strategies import extent, ragged_lists
 
 
@@ -221,13 +223,13 @@ def test_cells_of_other_coordinates_keep_the_anchors():
 def counted(monkeypatch):
     """How many points were assigned in each call."""
     calls = []
-    assign = AnchorSpace.assign
+    assign = AnchorSpace._assign
 
-    def count(self, points, **options):
+    def count(self, points, *options):
         calls.append(len(points))
-        return assign(self, points, **options)
+        return assign(self, points, *options)
 
-    monkeypatch.setattr(AnchorSpace, "assign", count)
+    monkeypatch.setattr(AnchorSpace, "_assign", count)
     return calls
 
 
@@ -284,6 +286,19 @@ def test_nearest_anchors_do_not_depend_on_pieces_or_threads(monkeypatch, n_jobs)
         np.testing.assert_array_equal(found, known)
 
 
+def test_nearest_anchors_of_points_of_very_different_scales(monkeypatch):
+    monkeypatch.setattr(space_module, "_PIECE", 1)  # chunks of different sizes follow each other in any order
+    rng = np.random.default_rng(0)
+    anchors = rng.normal(size=(6, 4))
+    scales = np.repeat([1.0, 1e200, 1e-200, 1e5, 0.0, 1.0], 256)
+    points = rng.normal(size=(len(scales), 4)) * scales[:, None]
+    index, distance = AnchorSpace(anchors).assign(points)
+    exact = [[math.hypot(*(p - a)) for a in anchors] for p in points]
+    np.testing.assert_allclose(distance, np.min(exact, axis=1), rtol=1e-14)
+    unsure = scales > 1e100  # all anchors are at the same distance, up to rounding
+    assert np.array_equal(index[~unsure], np.argmin(exact, axis=1)[~unsure])
+
+
 def test_cells_do_not_depend_on_threads(monkeypatch):
     rng = np.random.default_rng(0)
     D = Distributions.from_list([rng.normal(size=(n, 3)) for n in rng.integers(1, 9, 40)])
@@ -292,4 +307,6 @@ def test_cells_do_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(cell_means, "POINTS_PER_PIECE", 7)
     monkeypatch.setattr(cell_means, "PIECES_PER_THREAD", 1)
     for one, other in zip(plain, space.cells(D, n_jobs=3), strict=True):
+        assert np.array_equal(one, other)
+    for one, other in zip(local_means(plain, 5), local_means(plain, 5, n_jobs=3), strict=True):
         assert np.array_equal(one, other)

@@ -69,6 +69,24 @@ def test_leading_coordinates_hold_most_of_the_distance(d):
     np.testing.assert_allclose(np.ldexp(cdist(short.points, short.points), short.exponent), cdist(x, x), atol=1e-3)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+@pytest.mark.parametrize("spread", ["all alike", "the first ones are 0", "one is far larger"])
+def test_leading_coordinates_of_any_scale(monkeypatch, scale, spread):
+    monkeypatch.setattr(short_vectors, "LOOKED_AT", 8)
+    x = low_rank(3, n=64, d=20, noise=0.0)
+    if spread == "the first ones are 0":
+        x[::8] = 0.0  # those that are looked at
+    if spread == "one is far larger":
+        x[1:] *= 1e-250
+    largest = np.abs(x).max()
+    expected, found = (leading_coordinates(points, np.ones(64)) for points in (x / largest, scale * x))
+    true = np.ldexp(cdist(expected.points, expected.points), expected.exponent)
+    apart = np.ldexp(cdist(found.points, found.points), found.exponent) / (scale * largest)
+    np.testing.assert_allclose(apart, true, atol=1e-12)
+    assert 0.5 < true.max() < 10.0
+    assert 0.5 <= np.abs(found.points).max() < 1.0
+
+
 def test_a_single_point_has_no_extent():
     short = short_coordinates(np.zeros((1, 3)), np.ones(1))
     assert short.extent == 0.0
@@ -78,6 +96,7 @@ def test_a_single_point_has_no_extent():
 @pytest.mark.parametrize("shorten", [short_coordinates, leading_coordinates])
 def test_pieces_are_the_same_for_any_number_of_threads(monkeypatch, shorten):
     monkeypatch.setattr(short_vectors, "PIECE", 16)
+    monkeypatch.setattr(short_vectors, "ROWS", 8)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 30)) + 1e-4 * rng.normal(size=(200, 30))
     one, three = (shorten(x, np.ones(200), n_jobs=n_jobs) for n_jobs in (1, 3))

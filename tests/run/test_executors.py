@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import asot
-from asot.run.executors import Threads, in_threads
+from asot.run.executors import Threads, in_threads, kept_threads
 
 
 def threads_left():
@@ -37,12 +37,47 @@ def test_closing_early_raises_stop_and_waits():
     assert threads_left() == []
 
 
-def test_an_error_of_a_loop_comes_out():
-    def fail(item, stop):
-        raise RuntimeError(f"item {item}")
+def fail(item, stop):
+    raise RuntimeError(f"item {item}")
 
+
+def test_an_error_of_a_loop_comes_out():
     with pytest.raises(RuntimeError, match="item 0"):
         in_threads(fail, range(3), 2)
+
+
+def test_loops_in_a_block_share_threads_that_end_with_it():
+    def name(item, stop):
+        threading.Event().wait(0.01)
+        return threading.current_thread().name
+
+    with kept_threads(3):
+        first, second = (set(Threads(3).map(name, range(12))) for _ in range(2))
+        assert first == second
+        assert len(first) == 3
+        with pytest.raises(RuntimeError, match="item 0"):
+            in_threads(fail, range(30), 2)
+        assert list(Threads(3).map(lambda item, stop: item, range(5))) == list(range(5))
+    assert threads_left() == []
+
+
+def test_a_loop_never_has_more_threads_than_it_asks_for():
+    running, most, lock = [0], [0], threading.Lock()
+
+    def count(item, stop):
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        threading.Event().wait(0.002)
+        with lock:
+            running[0] -= 1
+
+    with kept_threads(4):
+        in_threads(count, range(12), 4)
+        assert most[0] > 1
+        most[0] = 0
+        in_threads(count, range(12), 1)
+    assert most[0] == 1
 
 
 # ------------------------------------------------------------------------------- loops before the first pair

@@ -18,11 +18,10 @@ from asot.data.stretches import stretches
 from asot.jit.compiled import compiled
 from asot.run.executors import Stop, in_threads
 
-POINTS_PER_PIECE = 2**14
+POINTS_PER_PIECE = 2**12
 """Points that a thread takes at a time."""
 
-
-PIECES_PER_THREAD = 8
+PIECES_PER_THREAD = 2
 """Fewer are done before a thread has started."""
 
 
@@ -43,18 +42,19 @@ def cell_means(
     """Cells of a collection whose n points have the ``nearest`` anchors (n,) and the coordinates x (n, w)."""
     counts = np.zeros(len(D) + 1, dtype=np.int64)
     shared = D.offsets, nearest, D.masses, n_anchors
-    _in_stretches(D, lambda low, high: _count(low, high, *shared, counts), n_jobs)
+    in_stretches(D.offsets, lambda low, high: _count(low, high, *shared, counts), n_jobs)
     offsets = np.cumsum(counts)
     n_cells = int(offsets[-1])
     anchor = np.empty(n_cells, dtype=np.int32)
-    mass, variance, mean = np.zeros(n_cells), np.zeros(n_cells), np.zeros((n_cells, x.shape[1]))
+    mass, variance, mean = np.empty(n_cells), np.empty(n_cells), np.empty((n_cells, x.shape[1]))
     cells = Cells(offsets, anchor, mass, mean, variance)
-    _in_stretches(D, lambda low, high: _fill(low, high, *shared, x, *cells), n_jobs)
+    in_stretches(D.offsets, lambda low, high: _fill(low, high, *shared, x, *cells), n_jobs)
     return cells
 
 
-def _in_stretches(D: Distributions, work: Callable[[int, int], object], n_jobs: int) -> None:
-    pieces = list(stretches(D.offsets, POINTS_PER_PIECE))
+def in_stretches(offsets: NDArray[np.int64], work: Callable[[int, int], object], n_jobs: int) -> None:
+    """Call ``work`` with ranges of distributions that have some thousands of points, in threads if there are many."""
+    pieces = list(stretches(offsets, POINTS_PER_PIECE))
     n_jobs = min(n_jobs, len(pieces) // PIECES_PER_THREAD)
     if n_jobs <= 1:
         for low, high in pieces:
@@ -95,6 +95,9 @@ def _fill(  # type: ignore[no-untyped-def]
             if place[u] == 0:
                 place[u] = at
                 anchor[at] = u
+                mass[at] = 0.0
+                variance[at] = 0.0
+                mean[at] = 0.0
                 at += 1
         for t in range(begin, end):
             if masses[t] > 0.0:

@@ -92,6 +92,9 @@ class LearnedSpace(AnchorSpace):
 
     def assign(self, points: ArrayLike, *, device: str | None = "auto", n_jobs: int | None = None) -> NoReturn:
         """Not available: a point in this space does not belong to a single anchor."""
+        self._assign()
+
+    def _assign(self, *_: object) -> NoReturn:
         raise ValueError(f"this space has no nearest anchors: {WHY_NO_BOUNDS}")
 
     def radii(self, D: Distributions, *, device: str | None = "auto") -> NoReturn:

@@ -6,6 +6,7 @@ once (docs/method.md §1).
 
 from __future__ import annotations
 
+import math
 import os
 import weakref
 from typing import Any
@@ -17,7 +18,7 @@ from asot.anchors.cell_means import Cells, cell_means
 from asot.data.distributions import Distributions
 from asot.data.stretches import stretches
 from asot.exact.workspace import stride_of
-from asot.jit.compiled import compiled
+from asot.jit.compiled import compiled, unordered
 from asot.jit.metrics import EUCLIDEAN, fill_distances
 from asot.run import devices
 from asot.run.executors import Stop, in_threads
@@ -32,7 +33,7 @@ POINTS_AT_A_TIME = 2**22
 """Points of which anchors are held at a time, where only histograms are wanted."""
 
 _CHUNK = 256  # points whose distances to all anchors are in memory at a time
-_WORTH_A_THREAD = 2**24  # the same, some milliseconds of work
+_WORTH_A_THREAD = 2**22  # coordinates of points times anchors, about a millisecond of work
 _PIECE = 2**26  # coordinates of points times anchors that a thread looks at before it can be stopped
 
 
@@ -139,20 +140,17 @@ class AnchorSpace:
             raise ValueError(f"points must be (n, {self.dim}) in this anchor space; found shape {array.shape}")
         if len(array) == 0:
             return np.empty(0, dtype=np.int64), np.empty(0)
-        largest = float(max(array.max(), -array.min()))  # NaN and inf propagate
-        if not np.isfinite(largest):
+        if not (np.isfinite(array.max()) and np.isfinite(array.min())):  # both are NaN if any point is
             i, c = first_false(np.isfinite(array))
             raise ValueError(f"point {i} is {array[i, c]} in coordinate {c}; points must be finite")
-        # A common power of two keeps squares within range for points of any scale.
-        exponent = int(np.frexp(max(largest, np.abs(self.anchors).max()))[1])
-        unit_anchors = np.ldexp(self.anchors, -exponent)
-        found = self._nearest_on_device(array, unit_anchors, exponent, device)
-        if found is None:
-            half = -exponent // 2  # 2^-exponent itself may be out of range
-            scales = 2.0**half, 2.0 ** (-exponent - half)
-            found = _nearest_in_pieces(array, *scales, unit_anchors, as_n_jobs(n_jobs))
-        index, distance = found
-        return index, np.ldexp(distance, exponent)
+        return self._assign(array, device, n_jobs)
+
+    def _assign(
+        self, points: FloatArray, device: str | None, n_jobs: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The same, for points (n, d) that are known to be finite."""
+        found = self._nearest_on_device(points, device)
+        return _nearest_in_pieces(points, self.anchors, as_n_jobs(n_jobs)) if found is None else found
 
     def encode(self, points: ArrayLike) -> NDArray[np.float64]:
         """Codes (n, k) of points (n, d): 1 at the nearest anchor."""
@@ -219,11 +217,11 @@ class AnchorSpace:
         if self._last is not None and self._last[0]() is D and self._last[1] == device:
             return self._last[2]
         if D.vocabulary is None:
-            found = self.assign(D.points, device=device, n_jobs=n_jobs)
+            found = self._assign(np.ascontiguousarray(D.points), device, n_jobs)
         else:
             support, index = D.vocabulary
             used, place = np.unique(index, return_inverse=True)
-            nearest, distance = self.assign(support[used], device=device, n_jobs=n_jobs)  # every word once
+            nearest, distance = self._assign(support[used], device, n_jobs)  # every word once
             found = nearest[place], distance[place]
         for part in found:
             part.flags.writeable = False
@@ -235,7 +233,7 @@ class AnchorSpace:
             self._last = None
 
     def _nearest_on_device(
-        self, points: FloatArray, unit_anchors: NDArray[np.float64], exponent: int, device: str | None
+        self, points: FloatArray, device: str | None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """None if the CPU should do it: on request, or because a GPU would not pay off or, with "auto", has too little
         memory."""
@@ -245,8 +243,12 @@ class AnchorSpace:
             return None
         from asot.anchors.nearest_torch import nearest
 
+        # A common power of two keeps squares within range for points of any scale.
+        largest = max(points.max(), -points.min(), np.abs(self.anchors).max())
+        exponent = int(np.frexp(largest)[1])
         try:
-            return nearest(points, unit_anchors, exponent, torch_device)
+            index, distance = nearest(points, np.ldexp(self.anchors, -exponent), exponent, torch_device)
+            return index, np.ldexp(distance, exponent)
         except MemoryError:
             if device != "auto":
                 raise
@@ -290,47 +292,70 @@ def _transposed(anchors: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def _nearest_in_pieces(
-    points: FloatArray, scale: float, more_scale: float, anchors: NDArray[np.float64], n_jobs: int
+    points: FloatArray, anchors: NDArray[np.float64], n_jobs: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nearest anchors and distances (n,), some milliseconds of work at a time, so that Ctrl-C is heard."""
     n, k = len(points), len(anchors)
-    shared = scale, more_scale, _transposed(anchors), k
+    exponent = int(np.frexp(np.abs(anchors).max())[1])
+    shared = _transposed(np.ldexp(anchors, -exponent)), exponent, k
+    index, distance = np.empty(n, dtype=np.int64), np.empty(n)
     n_jobs = max(1, min(n_jobs, n * anchors.size // _WORTH_A_THREAD))
     even = -(-n // n_jobs)
     pieces = list(tiles(n, max(_CHUNK, min(even, _PIECE // max(1, anchors.size)))))
     if len(pieces) == 1:  # to start a thread would take longer
-        index, distance = _nearest(points, *shared)
+        _nearest(points, *shared, index, distance)
         return index, distance
-    index, distance = np.empty(n, dtype=np.int64), np.empty(n)
 
     def piece(part: tuple[int, int], _: Stop) -> None:
         own = slice(*part)
-        index[own], distance[own] = _nearest(points[own], *shared)
+        _nearest(points[own], *shared, index[own], distance[own])
 
     in_threads(piece, pieces, n_jobs)
     return index, distance
 
 
+@unordered
+def _largest_size(row):  # type: ignore[no-untyped-def]
+    largest = 0.0
+    for c in range(len(row)):
+        largest = max(largest, abs(row[c]))
+    return largest
+
+
 @compiled
-def _nearest(points, scale, more_scale, transposed, k):  # type: ignore[no-untyped-def]
+def _nearest(points, anchors, anchor_exponent, k, index, nearest):  # type: ignore[no-untyped-def]
+    """Fill ``index`` and ``nearest`` (n,) for points (n, d); ``anchors`` are transposed and divided by 2^exponent.
+
+    A power of two of its own keeps the squares of every chunk within range, whatever the scale; it rounds nothing.
+    """
     n, d = points.shape
     width = (d + 3) & ~3
     stride = stride_of(k)
     x = np.zeros((_CHUNK + 1) * width)
+    y = anchors.copy()
+    y_exponent = anchor_exponent
     distance = np.empty((_CHUNK + 1) * stride)
-    index = np.empty(n, np.int64)
-    nearest = np.empty(n)
     for start in range(0, n, _CHUNK):
         count = min(_CHUNK, n - start)
+        largest = 0.0
+        for i in range(count):
+            largest = max(largest, _largest_size(points[start + i]))
+        exponent = max(math.frexp(largest)[1], anchor_exponent)
+        if exponent != y_exponent:
+            y_exponent = exponent
+            shrunk = math.ldexp(1.0, anchor_exponent - exponent)
+            for t in range(len(y)):
+                y[t] = anchors[t] * shrunk
+        half = -exponent // 2  # 2^-exponent itself may be out of range
+        scale, more_scale = math.ldexp(1.0, half), math.ldexp(1.0, -exponent - half)
         for i in range(count):
             for c in range(d):
                 x[i * width + c] = points[start + i, c] * scale * more_scale
-        fill_distances(EUCLIDEAN, 2.0, x, transposed, count, stride, width, distance)
+        fill_distances(EUCLIDEAN, 2.0, x, y, count, stride, width, distance)
         for i in range(count):
             best = 0
             for u in range(1, k):
                 if distance[i * stride + u] < distance[i * stride + best]:
                     best = u
             index[start + i] = best
-            nearest[start + i] = distance[i * stride + best]
-    return index, nearest
+            nearest[start + i] = math.ldexp(distance[i * stride + best], exponent)

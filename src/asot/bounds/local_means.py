@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.cell_means import Cells
+from asot.anchors.cell_means import Cells, in_stretches
 from asot.bounds.blocks import BARRED, block_stride, column_transform, dot, fill_block, row_transform
 from asot.exact.shared_cost import Trees
 from asot.exact.workspace import MASS_BITS
@@ -38,19 +38,21 @@ class LocalMeans(NamedTuple):
     centers: NDArray[np.float64]  # (N, w) mean of each distribution
 
 
-def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
+def local_means(cells: Cells, n_anchors: int, n_jobs: int = 1) -> LocalMeans:
     """From means whose coordinates are at most about 1 in size."""
     sizes = np.diff(cells.offsets)
     strides = (sizes + 15) & ~15
     width = cells.mean.shape[1]
     column_offsets = np.concatenate([[0], np.cumsum(strides * width)])
     mass_offsets = np.concatenate([[0], np.cumsum(strides)])
-    place = np.full((len(sizes), n_anchors), -1, dtype=np.int32)
-    mass, variance = np.zeros(mass_offsets[-1]), np.zeros(mass_offsets[-1], dtype=np.float32)
-    rows = np.zeros((len(cells.mean) + 3, width), dtype=np.float32)
-    columns = np.full(column_offsets[-1], FAR, dtype=np.float32)
-    centers = np.zeros((len(sizes), width))
-    _lay_out(*cells, mass_offsets, column_offsets, place, mass, variance, rows, columns, centers)
+    place = np.empty((len(sizes), n_anchors), dtype=np.int32)
+    mass, variance = np.empty(mass_offsets[-1]), np.empty(mass_offsets[-1], dtype=np.float32)
+    rows = np.empty((len(cells.mean) + 3, width), dtype=np.float32)
+    rows[-3:] = 0.0
+    columns = np.empty(column_offsets[-1], dtype=np.float32)
+    centers = np.empty((len(sizes), width))
+    tables = mass_offsets, column_offsets, place, mass, variance, rows, columns, centers
+    in_stretches(cells.offsets, lambda low, high: _lay_out(low, high, *cells, *tables), n_jobs)
     return LocalMeans(
         cells.offsets, cells.anchor, mass, variance, mass_offsets, place, rows.ravel(), column_offsets, columns, centers
     )
@@ -58,12 +60,17 @@ def local_means(cells: Cells, n_anchors: int) -> LocalMeans:
 
 @compiled
 def _lay_out(  # type: ignore[no-untyped-def]
-    offsets, anchor, own_mass, mean, own_variance, mass_offsets, column_offsets, place, mass, variance, rows, columns,
-    centers,
+    low, high, offsets, anchor, own_mass, mean, own_variance, mass_offsets, column_offsets, place, mass, variance, rows,
+    columns, centers,
 ):  # fmt: skip
     width = mean.shape[1]
-    for i in range(len(offsets) - 1):
+    for i in range(low, high):
         stride = mass_offsets[i + 1] - mass_offsets[i]
+        place[i] = -1
+        centers[i] = 0.0
+        mass[mass_offsets[i] : mass_offsets[i + 1]] = 0.0
+        variance[mass_offsets[i] : mass_offsets[i + 1]] = 0.0
+        columns[column_offsets[i] : column_offsets[i + 1]] = FAR
         for t in range(offsets[i], offsets[i + 1]):
             within = t - offsets[i]
             place[i, anchor[t]] = within

@@ -147,7 +147,7 @@ class View:
         self.anchor = ExactSharedCost(*self.untied, self.cost, cancel=True)
         self.bounds = bounds
         self.cells = space.cells(both, short.points, nearest, n_jobs=n_jobs)
-        self.means = local_means(self.cells, space.n_anchors)
+        self.means = local_means(self.cells, space.n_anchors, as_n_jobs(n_jobs))
 
     def solve_trees(self, rows: Indices, columns: Indices, later: Indices, stop: Any) -> Trees:
         """Plans and potentials without ties, and values without what breaks them; ``later`` is as in `fill`."""
@@ -196,9 +196,9 @@ class PairFeatures:
         return None if bounds is None else bounds.level
 
     def expected_seconds(self, n_pairs: int) -> float:
-        """For one thread: a pair's features cost about as much as its plan, and bounds several times as much."""
+        """For one thread: a pair's features cost several times as much as its plan, and so do bounds."""
         plans = sum(view.anchor.expected_seconds(n_pairs) for view in self.views)
-        return plans * (2.0 if self.views[0].bounds is None else 8.0)
+        return plans * (4.0 if self.views[0].bounds is None else 10.0)
 
     def pairs_per_tile(self, memory: int) -> int:
         anchor = self.views[0].anchor

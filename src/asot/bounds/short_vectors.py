@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.jit.compiled import compiled, unordered
 from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.validation import FloatArray
@@ -34,10 +35,13 @@ LOOKED_AT = 8192
 """Points from which the directions of an estimate are taken."""
 
 PIECE = 2**13
-"""Points that are rotated at a time."""
+"""Points that are summed at a time."""
 
-PIECES_PER_THREAD = 2
-"""Fewer are done before a thread has started."""
+ROWS = 2**12
+"""Points that are rotated or moved at a time, each by itself."""
+
+SAFE = 500
+"""Powers of two up to this size can be multiplied, and the products squared, without leaving the range."""
 
 ROUNDING = 2e-13
 """How far, as a share of the extent, sums of distances may be off. Bounds are widened by this much."""
@@ -70,31 +74,54 @@ def short_coordinates(
         for width in widths:
             if width < x.shape[1] and spectrum[width - 1 :].sum() <= NEGLIGIBLE * spectrum.sum():
                 return _rotated(x, directions[:, : width - 1], exponent, n_jobs)
-    return _padded(x, np.zeros(len(x)), exponent)
+    return _padded(x, None, exponent, n_jobs)
 
 
 def leading_coordinates(points: FloatArray, weights: Float, width: int = 16, n_jobs: int = 1) -> Coordinates:
     """Points (n, d) in at most ``width`` coordinates, no matter how much that leaves out: enough for an estimate."""
-    nothing = np.zeros(len(points))
     d = points.shape[1]
     if d > width:
         few = slice(None, None, -(-len(points) // (LOOKED_AT if d <= LARGEST_ROTATION else LARGEST_ROTATION)))
-        sample, _ = _centered(points[few], weights[few])
+        sample, guess = _centered(points[few], weights[few])
         if d <= LARGEST_ROTATION:
             directions = _principal(sample, weights[few])[1]
         else:  # more coordinates than points looked at: the directions are combinations of these
             directions = np.linalg.svd(sample, full_matrices=False)[2].T
-        exponent = _exponent(points, n_jobs)
-        short = np.empty((len(points), width))
+        x, exponent = _projected(points, np.ascontiguousarray(directions[:, :width]), guess, n_jobs)
+        exponent += _center(x, weights, n_jobs)
+    else:
+        x, exponent = _centered(points, weights, n_jobs)
+    return _padded(x, None, exponent, n_jobs)
 
-        def project(own: slice) -> None:  # without a copy of all points
-            np.matmul(scaled(points[own], -exponent), directions[:, :width], out=short[own])
 
-        _by_pieces(len(points), project, n_jobs)
-        more = _center(short, weights)
-        return _padded(short, nothing, exponent + more)
-    x, exponent = _centered(points, weights)
-    return _padded(x, nothing, exponent)
+def _projected(points: FloatArray, directions: Float, guess: int, n_jobs: int) -> tuple[Float, int]:
+    """points (n, d) @ directions, without a copy of all points, divided by the power of two that is returned.
+
+    The ``guess`` is that of some points; it does unless others are larger by hundreds of powers of two.
+    """
+    short = np.empty((len(points), directions.shape[1]))
+    if abs(guess) < SAFE:
+        fitting, sizes = scaled(directions, -guess), []
+
+        def project(own: slice) -> None:
+            np.matmul(points[own], fitting, out=short[own])
+            sizes.append(_size(short[own]))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            _by_pieces(len(points), project, n_jobs, ROWS)
+        if 2.0**-SAFE < max(sizes) < 2.0**SAFE:  # not NaN, either
+            return short, guess
+    exponent = _exponent(points, n_jobs)
+
+    def project_scaled(own: slice) -> None:
+        np.matmul(scaled(points[own], -exponent), directions, out=short[own])
+
+    _by_pieces(len(points), project_scaled, n_jobs, ROWS)
+    return short, exponent
+
+
+def _write(values: Float, out: Float) -> None:
+    out[...] = values
 
 
 def scaled(points: FloatArray, exponent: int) -> Float:
@@ -108,11 +135,7 @@ def _centered(points: FloatArray, weights: Float, n_jobs: int = 1) -> tuple[Floa
     """Points at the scale of 1 around their mean, and the power of two they were divided by."""
     exponent = _exponent(points, n_jobs)
     x = np.empty(points.shape)
-
-    def scale(own: slice) -> None:
-        x[own] = scaled(points[own], -exponent)
-
-    _by_pieces(len(points), scale, n_jobs)
+    _by_pieces(len(points), lambda own: _write(scaled(points[own], -exponent), x[own]), n_jobs, ROWS)
     return x, exponent + _center(x, weights, n_jobs)
 
 
@@ -126,16 +149,29 @@ def _center(x: Float, weights: Float, n_jobs: int = 1) -> int:
 
     _by_pieces(len(x), add, n_jobs)
     mean = _total(sums) / weights.sum()
-
-    def shift(own: slice) -> None:
-        x[own] -= mean
-        sizes.append(_size(x[own]))
-
-    _by_pieces(len(x), shift, n_jobs)
+    _by_pieces(len(x), lambda own: sizes.append(_move(x[own], mean)), n_jobs, ROWS)
     more = int(np.frexp(max(sizes))[1])
     if more != 0:
-        _by_pieces(len(x), lambda own: _scale(x[own], -more), n_jobs)
+        _by_pieces(len(x), lambda own: _scale(x[own], -more), n_jobs, ROWS)
     return more
+
+
+@compiled
+def _move(x, mean):  # type: ignore[no-untyped-def]
+    """Subtract the mean from every row, in place; the largest size of what is left."""
+    largest = 0.0
+    for i in range(len(x)):
+        largest = max(largest, _subtracted(x[i], mean))
+    return largest
+
+
+@unordered
+def _subtracted(row, mean):  # type: ignore[no-untyped-def]
+    largest = 0.0
+    for c in range(len(mean)):
+        row[c] -= mean[c]
+        largest = max(largest, abs(row[c]))
+    return largest
 
 
 def _scale(x: Float, exponent: int) -> None:
@@ -152,7 +188,7 @@ def _size(x: FloatArray) -> float:
 def _exponent(x: FloatArray, n_jobs: int = 1) -> int:
     """The smallest power of two above all sizes."""
     sizes: list[float] = []
-    _by_pieces(len(x), lambda own: sizes.append(_size(x[own])), n_jobs)
+    _by_pieces(len(x), lambda own: sizes.append(_size(x[own])), n_jobs, ROWS)
     return int(np.frexp(max(sizes))[1])
 
 
@@ -181,14 +217,14 @@ def _rotated(x: Float, directions: Float, exponent: int, n_jobs: int) -> Coordin
         short[own, :width] = kept
         short[own, width] = np.linalg.norm(x[own] - kept @ directions.T, axis=1)
 
-    _by_pieces(len(x), rotate, n_jobs)
-    return _padded(short, short[:, width].copy(), exponent)
+    _by_pieces(len(x), rotate, n_jobs, ROWS)
+    return _padded(short, short[:, width].copy(), exponent, n_jobs)
 
 
-def _by_pieces(n: int, work: Callable[[slice], None], n_jobs: int) -> None:
+def _by_pieces(n: int, work: Callable[[slice], object], n_jobs: int, rows: int = 0) -> None:
     """Do some rows at a time, always the same ones, so that sums and products do not depend on threads."""
-    pieces = [slice(*own) for own in tiles(n, PIECE)]
-    n_jobs = min(n_jobs, len(pieces) // PIECES_PER_THREAD)
+    pieces = [slice(*own) for own in tiles(n, rows or PIECE)]
+    n_jobs = min(n_jobs, len(pieces))
     if n_jobs <= 1:
         for own in pieces:
             work(own)
@@ -196,10 +232,16 @@ def _by_pieces(n: int, work: Callable[[slice], None], n_jobs: int) -> None:
         in_threads(lambda own, _: work(own), pieces, n_jobs)
 
 
-def _padded(x: Float, rest: Float, exponent: int) -> Coordinates:
+def _padded(x: Float, rest: Float | None, exponent: int, n_jobs: int) -> Coordinates:
     padded = x
     if x.shape[1] % 4:
         padded = np.zeros((len(x), (x.shape[1] + 3) & ~3))
         padded[:, : x.shape[1]] = x
-    extent = 2.0 * float(np.sqrt((np.einsum("nc,nc->n", x, x) + rest**2).max())) if len(x) else 0.0
-    return Coordinates(padded, rest, exponent, extent)
+    squares: list[float] = [0.0]
+
+    def measure(own: slice) -> None:
+        lengths = np.einsum("nc,nc->n", x[own], x[own])
+        squares.append(float((lengths if rest is None else lengths + rest[own] ** 2).max()))
+
+    _by_pieces(len(x), measure, n_jobs, ROWS)
+    return Coordinates(padded, np.zeros(len(x)) if rest is None else rest, exponent, 2.0 * float(np.sqrt(max(squares))))

@@ -8,10 +8,12 @@ for other processes and machines.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -47,17 +49,47 @@ class Threads:
     def map(self, function: Callable[[Item, Stop], Answer], items: Iterable[Item]) -> Iterator[Answer]:
         stop = np.zeros(1, dtype=np.int64)
         waiting: deque[Future[Answer]] = deque()
-        pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="asot")
+        kept = _kept.get()
+        pool = _Pool(self.jobs) if kept is None else kept
+        ahead = 2 * self.jobs if self.jobs >= pool.jobs else self.jobs - 1  # never more at a time than were asked for
         try:
             for item in items:
                 waiting.append(pool.submit(function, item, stop))
-                if len(waiting) > 2 * self.jobs:
+                if len(waiting) > ahead:
                     yield _wait(waiting.popleft())
             while waiting:
                 yield _wait(waiting.popleft())
         finally:
             stop[0] = 1
-            pool.shutdown(wait=True, cancel_futures=True)
+            for future in waiting:
+                future.cancel()
+            wait(waiting)
+            if kept is None:
+                pool.shutdown()
+
+
+class _Pool(ThreadPoolExecutor):
+    def __init__(self, jobs: int) -> None:
+        super().__init__(jobs, thread_name_prefix="asot")
+        self.jobs = jobs
+
+
+_kept: ContextVar[_Pool | None] = ContextVar("kept", default=None)
+
+
+@contextlib.contextmanager
+def kept_threads(jobs: int) -> Iterator[None]:
+    """Let all loops inside the block share their threads, at most this many.
+
+    A call that prepares much has a dozen short loops, and to start threads for each takes longer than some of them.
+    """
+    pool = _Pool(jobs)
+    token = _kept.set(pool)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+        pool.shutdown()
 
 
 class CallingThread:

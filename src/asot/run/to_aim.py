@@ -22,6 +22,7 @@ from asot.run import devices, dispatch, engine, gpu_engine
 from asot.run.attempts import Attempt, Attempts
 from asot.run.call import Call
 from asot.run.exactly import solve_wanted
+from asot.run.executors import kept_threads
 from asot.run.prices import Load, count_load
 from asot.run.result import Distances, Neighbors, Status
 from asot.run.solver import Solver
@@ -45,7 +46,7 @@ def solve_to_aim(
     """What the sink makes of distances that meet the aim; ``info["strategy"]`` says how."""
     if space is not None:
         check_proven(space, asked_by if call.level is None else "bounds=True" if call.accepted is None else "max_error")
-    with one_thread_per_product():
+    with one_thread_per_product(), kept_threads(as_n_jobs(call.running.n_jobs)):
         began = time.perf_counter()
         choice = _take(call, strategy, space) if strategy is not None else _choose(call, aim, seed, space, n_anchors)
         record = {**choice.record(), **measured(choice)}
