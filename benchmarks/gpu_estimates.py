@@ -58,19 +58,20 @@ def run(options: Options) -> Report:
     return Report("gpu_estimates", "Estimates on a GPU", f"One {gpu_name()}; whole calls.", tables, NOTES)
 
 
-COLUMNS = ["collection", "pairs", "features", "whole call", "on the GPU", "CPU threads", "CPU / whole call", "error",
+COLUMNS = ["collection", "pairs", "features", "whole call", "after the fit", "CPU threads", "CPU / whole call", "error",
            "agreement"]  # fmt: skip
 AUTO_COLUMNS = ["collection", "N", "auto", "cpu", "cuda", "auto took", "auto / best"]
 NOTES = (
     "Whole call: from the collection and its anchors to values and errors on the host: nearest anchors, local means, "
-    "64 exact pairs and their fit, transfers. On the GPU: the part of it after the fit.",
+    "64 exact pairs and their fit, transfers. After the fit: the part of it that is left then. The GPU begins to "
+    "measure pairs while the host still solves exact ones and fits.",
     "CPU threads: the same call with `device='cpu'` and every core of the machine, once. Error: root mean square on "
     "held-out pairs, relative to the mean distance. Agreement: the largest relative difference to the CPU's values "
     "over all pairs, which should be at most 1e-6.",
     "What bounds it: on the GPU, features take longer than the anchor problems they come from, and bounds several "
-    "times as long as both. The host's part is many short passes: coordinates of the points, nearest anchors, local "
-    "means, candidates and fit, and with bounds also distinct points and their coordinates. Errors: a fit to thousands "
-    "of pairs instead of 64 is hardly better; more anchors are.",
+    "times as long as both. Before it can begin, the host makes many short passes: coordinates of the points, nearest "
+    "anchors, local means, and with bounds also distinct points and their coordinates. Errors: a fit to thousands of "
+    "pairs instead of 64 is hardly better; more anchors are.",
     "Where work goes: the mean of two calls with `n_jobs=-1`, the GPU awake.",
 )
 

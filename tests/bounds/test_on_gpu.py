@@ -12,7 +12,7 @@ import asot
 from asot.bounds import on_gpu
 from asot.bounds.calibration import Calibration, Running, draw_exact
 from asot.bounds.error_bars import make_bounds
-from asot.bounds.on_gpu import EstimatesCuda, why_not_on_gpus
+from asot.bounds.on_gpu import EstimatesCuda, FeaturesCuda, ViewOnDevice, why_not_on_gpus
 from asot.bounds.pair_features import PairFeatures, View, coordinates_of, untie
 from asot.bounds.refined_solver import Estimates
 from asot.exact.shared_cost import ExactSharedCost
@@ -20,6 +20,7 @@ from asot.run.attempts import learn_space
 from asot.run.pairs import make_pairs
 from asot.run.solver import OPEN
 from tests.simt import host, numpy_as_cupy
+from tests.simt.numpy_as_cupy import DEVICE
 
 pytestmark = host.needs_compiler
 
@@ -53,7 +54,7 @@ def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=
     cpu = Estimates(features, calibration, give_bounds=give_bounds).solve(*pairs.indices(0, len(pairs)), STOP)
     assert why_not_on_gpus(features) is None
     solver = EstimatesCuda(features, calibration, give_bounds=give_bounds, memory=memory)
-    return cpu, solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs))
+    return cpu, solver.on(DEVICE).solve(pairs, 0, len(pairs))
 
 
 def assert_same(cpu, gpu):
@@ -72,6 +73,37 @@ def assert_same(cpu, gpu):
 def test_estimates_are_the_cpus(gpu, order):
     gpu(order_seed=order)
     assert_same(*both_ways(clouds(14, (5, 20))))
+
+
+def test_what_was_begun_is_taken_and_not_measured_again(gpu, monkeypatch):
+    gpu()
+    D = clouds(14, (5, 20))
+    short, space, pairs = coordinates_of(D), learn_space(D, 6, 0, Running()), make_pairs(len(D), None)
+    features = PairFeatures([View(space, D, short, None)], short, 0, with_bounds=False)
+    calibration = Calibration(features, draw_exact(features, D, pairs, 20, 0, Running()), Running())
+    late = EstimatesCuda(features, calibration, give_bounds=False, memory=2**28)
+    measuring = FeaturesCuda(features, memory=2**28)
+    early = EstimatesCuda(features, calibration, give_bounds=False, memory=2**28, measuring=measuring)
+    measured = []
+    measure = ViewOnDevice.measure
+
+    def count(self, tile, *rest):
+        measured.append(tile.start)
+        return measure(self, tile, *rest)
+
+    monkeypatch.setattr(ViewOnDevice, "measure", count)
+    expected = [late.on(DEVICE).solve(pairs, *tile).values.get() for tile in ((0, 40), (40, 91))]
+    for tile in ((0, 40), (40, 91)):
+        measuring.on(DEVICE).begin(pairs, *tile)
+    measured.clear()
+    for tile, values in zip(((0, 40), (40, 91)), expected, strict=True):
+        assert np.array_equal(early.on(DEVICE).solve(pairs, *tile).values.get(), values)
+    assert measured == []
+    measuring.on(DEVICE).begin(pairs, 0, 40)
+    measured.clear()
+    assert np.array_equal(early.on(DEVICE).solve(pairs, 0, 20).values.get(), expected[0][:20])  # another tile
+    assert np.array_equal(early.on(DEVICE).solve(pairs, 0, 40).values.get(), expected[0])
+    assert measured == [0, 0]
 
 
 def test_near_pairs_agree_as_well_as_far_ones(gpu):

@@ -84,6 +84,55 @@ def test_every_answer_arrives_in_its_place(pairs, sink):
     assert r.info["device_reason"] == "a test"
 
 
+class Early(Lookup):
+    """Notes where tiles were begun, and where the run asked for them."""
+
+    bytes_per_pair = 1
+
+    def __init__(self, per_tile=100):
+        super().__init__(per_tile)
+        self.begun = []
+
+    def begin(self, pairs, start, stop):
+        self.begun.append((*self._here(), start, stop))
+
+    def solve(self, pairs, start, stop):
+        solution = super().solve(pairs, start, stop)
+        self.tiles[-1] = (*self._here(), start, stop)
+        return solution
+
+    def _here(self):
+        import cupy
+
+        return numpy_as_cupy.Device.current, cupy.cuda.get_current_stream().ptr
+
+
+@pytest.mark.parametrize("gpus", [(0,), (0, 1)])
+@pytest.mark.parametrize(("room", "begun"), [(10**6, 9), (779, 8), (350, 3), (91, 0), (89, 0)])
+def test_tiles_are_begun_where_the_run_asks_for_them(monkeypatch, gpus, room, begun):
+    monkeypatch.setattr(device_engine, "WORTH_BEGINNING", 0.2)
+    work, pairs = Early(per_tile=90), AllPairs(N)  # 780 pairs
+    worth_it = device_engine.begin(pairs, work, Choice(gpus, "a test", required=False), memory=2 * room)
+    assert worth_it == (begun > 1)
+    solve(pairs, solver=work, gpus=gpus, memory=2 * room)
+    assert len(work.tiles) == 9
+    assert work.begun == work.tiles[:begun]
+
+
+def test_what_does_not_fit_is_not_begun():
+    import cupy
+
+    class Full(Early):
+        def begin(self, pairs, start, stop):
+            if start > 0:
+                raise cupy.cuda.memory.OutOfMemoryError("full")
+            super().begin(pairs, start, stop)
+
+    work = Full()
+    device_engine.begin(AllPairs(N), work, Choice((0,), "a test", required=False))
+    assert [tile[2:] for tile in work.begun] == [(0, 100)]
+
+
 def test_no_pairs_at_all():
     assert len(solve(AllPairs(1))) == 0
 

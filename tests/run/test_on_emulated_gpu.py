@@ -7,8 +7,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import asot
+from asot.bounds.calibration import Calibration
 from asot.entropic import cuda as sinkhorn_cuda
-from asot.run import devices
+from asot.run import devices, gpu_engine
 from tests.simt import host, numpy_as_cupy
 
 pytestmark = host.needs_compiler
@@ -80,6 +81,19 @@ def test_calibrated_values_are_those_of_the_cpu(bounds, sink):
         assert (mine is None) == (theirs is None)
         if mine is not None:
             np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6 * float(np.max(cpu.error)) + 1e-6)
+
+
+def test_gpus_measure_while_the_host_fits(monkeypatch):
+    order = []
+    begin, fit = gpu_engine.begin, Calibration.__init__
+    monkeypatch.setattr(gpu_engine, "begin", lambda *given: order.append("begin") or begin(*given))
+    monkeypatch.setattr(Calibration, "__init__", lambda self, *given: order.append("fit") or fit(self, *given))
+    D = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5, 6, 8, 5)])
+    space = asot.KMeansAnchors(3, random_state=0).fit(D).space_
+    for device, expected in (("cuda", ["begin", "fit"]), ("cpu", ["fit"])):
+        order.clear()
+        asot.pairwise(D, space=space, estimate="calibrated", device=device)
+        assert order == expected
 
 
 @pytest.mark.parametrize("bounds", [False, True])

@@ -73,16 +73,21 @@ class Device:
 
 
 class Stream:
-    ptr = 0
+    """A stream, known by its number; work is done at once."""
+
+    current: list[Stream] = []  # noqa: RUF012 (the innermost one last)
+    made = 0
 
     def __init__(self, non_blocking: bool = False) -> None:
-        pass
+        Stream.made += 1
+        self.ptr = Stream.made
 
     def __enter__(self) -> Stream:
+        Stream.current.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        pass
+        Stream.current.pop()
 
     def synchronize(self) -> None:
         pass
@@ -92,6 +97,13 @@ class Stream:
 
     def wait_event(self, event: None) -> None:
         pass
+
+
+NULL_STREAM = Stream()
+
+
+def get_current_stream() -> Stream:
+    return Stream.current[-1] if Stream.current else NULL_STREAM
 
 
 class DeviceArray(np.ndarray):
@@ -186,7 +198,7 @@ def install(
             Stream=Stream,
             PinnedMemoryPointer=PinnedMemoryPointer,
             alloc_pinned_memory=PinnedMemoryPointer,
-            get_current_stream=Stream,
+            get_current_stream=get_current_stream,
             memory=memory_errors,
             runtime=runtime,
         ),

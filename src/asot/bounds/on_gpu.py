@@ -3,6 +3,9 @@
 The anchor problems of a tile are solved (`asot.exact.cuda.solver`); their trees stay on the device, where
 ``estimate.cu`` prices them and turns the prices into estimates. Only answers are copied back. They are those of the CPU
 (`asot.bounds.refined_solver.Estimates`) up to the rounding of float32 distances.
+
+Features do not depend on the fit. So a GPU can measure pairs (`FeaturesCuda`) while the host still solves the exact
+ones that the fit needs (`asot.run.gpu_engine.begin`).
 """
 
 from __future__ import annotations
@@ -48,22 +51,110 @@ def why_not_on_gpus(features: PairFeatures) -> str | None:
     return None
 
 
+class MeasuredTile(NamedTuple):
+    """What was measured of the P pairs of a tile, on a GPU."""
+
+    which: tuple[Any, ...]
+    """The pairs, as kernels know them."""
+    features: Any  # (7, P)
+    bounds: tuple[Any, Any, Any]  # lower, upper and status (P,), or empty
+    pivots: Any  # (P,)
+
+
+class FeaturesCuda:
+    """Prepared from features; copies itself to GPUs, to each of them once.
+
+    If ``early``, tiles leave half of the memory to what is measured before a run takes it.
+    """
+
+    def __init__(self, features: PairFeatures, *, memory: int, early: bool = False) -> None:
+        self.features, self.memory, self._early = features, memory, early
+        self.anchors = [ExactCuda(*view.untied, view.cost, cancel=True) for view in features.views]
+        self._on: dict[int, FeaturesOnDevice] = {}
+
+    def pairs_per_tile(self, memory: int) -> int:
+        memory //= 2 if self._early else 1
+        nodes = max(len(view.cost) for view in self.features.views)
+        bytes_per_pair = 18 * nodes + 8 * len(self.features.names) + 96
+        return int(np.clip(memory // bytes_per_pair, min(LEAST_PAIRS, max(1, memory // bytes_per_pair)), MOST_PAIRS))
+
+    @property
+    def bytes_per_pair(self) -> int:
+        """Of what was measured (`MeasuredTile`)."""
+        return 8 * len(CHEAP) + 4 + (0 if self.features.views[0].bounds is None else 17)
+
+    def on(self, device: int) -> FeaturesOnDevice:
+        if device not in self._on:
+            self._on[device] = FeaturesOnDevice(self, device)
+        return self._on[device]
+
+
+class FeaturesOnDevice:
+    """What all pairs share before there is a fit, on one GPU: anchor problems, local means, points."""
+
+    def __init__(self, host: FeaturesCuda, device: int) -> None:
+        features = host.features
+        views = zip(features.views, host.anchors, strict=True)
+        self._views = [ViewOnDevice(view, anchor, features.exponent, host.memory, device) for view, anchor in views]
+        self._column_start = np.int32(features.column_start)
+        self._bounded = features.views[0].bounds is not None
+        self._begun: dict[tuple[int, int, int], MeasuredTile] = {}
+
+    def begin(self, pairs: PairSet, start: int, stop: int) -> None:
+        """Enqueue the pairs start..stop-1 on the current stream, for a later `measure` on the same one."""
+        self._begun[_on_this_stream(start, stop)] = self._measured(pairs, start, stop)
+
+    def measure(self, pairs: PairSet, start: int, stop: int) -> MeasuredTile:
+        """Features and bounds of the pairs start..stop-1, if they are not there yet."""
+        begun = self._begun.pop(_on_this_stream(start, stop), None)
+        if begun is not None:
+            return begun
+        self._begun.clear()  # all were taken, or tiles have become smaller because there is too little memory
+        return self._measured(pairs, start, stop)
+
+    def _measured(self, pairs: PairSet, start: int, stop: int) -> MeasuredTile:
+        import cupy
+
+        count = stop - start
+        features = cupy.empty((len(CHEAP), count))
+        n_bounds = count if self._bounded else 0
+        bounds = cupy.empty(n_bounds), cupy.empty(n_bounds), cupy.empty(n_bounds, dtype=np.int8)
+        which = (*pair_arguments(pairs, start, stop), np.int64(start))
+        pivots: Any = None
+        for turn, view in enumerate(self._views):
+            tile = TilePairs(pairs, start, stop, which, self._column_start, later_view=turn > 0)
+            solved = view.measure(tile, features, bounds)
+            pivots = solved.n_iter if pivots is None else pivots + solved.n_iter
+        return MeasuredTile(which, features, bounds, pivots)
+
+
+def _on_this_stream(start: int, stop: int) -> tuple[int, int, int]:
+    import cupy
+
+    return start, stop, int(cupy.cuda.get_current_stream().ptr)
+
+
 class EstimatesCuda:
-    """Prepared from features and their fit; copies itself to GPUs."""
+    """Prepared from features and their fit; copies itself to GPUs. ``measuring`` may have begun without the fit."""
 
     def __init__(
-        self, features: PairFeatures, calibration: Calibration, *, give_bounds: bool, memory: int, n_jobs: int = 1
+        self,
+        features: PairFeatures,
+        calibration: Calibration,
+        *,
+        give_bounds: bool,
+        memory: int,
+        n_jobs: int = 1,
+        measuring: FeaturesCuda | None = None,
     ) -> None:
         self.features, self.calibration = features, calibration
-        self.give_bounds, self.memory, self.n_jobs = give_bounds, memory, n_jobs
-        self.anchors = [ExactCuda(*view.untied, view.cost, cancel=True) for view in features.views]
+        self.give_bounds, self.n_jobs = give_bounds, n_jobs
+        self.measuring = FeaturesCuda(features, memory=memory) if measuring is None else measuring
         self._on_cpu = Estimates(features, calibration, give_bounds=give_bounds)
         self.info: dict[str, Any] = {**self._on_cpu.info, "device": "cuda"}
 
     def pairs_per_tile(self, memory: int) -> int:
-        nodes = max(len(view.cost) for view in self.features.views)
-        bytes_per_pair = 18 * nodes + 8 * len(self.features.names) + 96
-        return int(np.clip(memory // bytes_per_pair, min(LEAST_PAIRS, max(1, memory // bytes_per_pair)), MOST_PAIRS))
+        return self.measuring.pairs_per_tile(memory)
 
     def on(self, device: int) -> EstimatesOnDevice:
         return EstimatesOnDevice(self, device)
@@ -75,17 +166,16 @@ class EstimatesCuda:
 
 
 class EstimatesOnDevice:
-    """What all pairs share, on one GPU: anchor problems, local means, and the fit."""
+    """What all pairs share, on one GPU: features and the fit."""
 
     def __init__(self, host: EstimatesCuda, device: int) -> None:
         import cupy
 
         features, fit = host.features, host.calibration
-        views = zip(features.views, host.anchors, strict=True)
-        self._views = [ViewOnDevice(view, anchor, features.exponent, host.memory, device) for view, anchor in views]
-        self._names, self._column_start = features.names, np.int32(features.column_start)
-        self._bounded, self._give_bounds = features.views[0].bounds is not None, host.give_bounds
-        if self._bounded:
+        self._measuring = host.measuring.on(device)
+        self._names, self._n_views = features.names, np.int32(len(features.views))
+        self._give_bounds = host.give_bounds
+        if features.views[0].bounds is not None:
             self.solve_open = host.solve_on_cpu  # `asot.run.gpu_transfer` looks for it
         self._n_blocks = int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
         known = fit.coefficients, fit.error_weights
@@ -99,15 +189,7 @@ class EstimatesOnDevice:
         import cupy
 
         count = stop - start
-        features = cupy.empty((len(CHEAP), count))
-        n_bounds = count if self._bounded else 0
-        bounds = cupy.empty(n_bounds), cupy.empty(n_bounds), cupy.empty(n_bounds, dtype=np.int8)
-        which = (*pair_arguments(pairs, start, stop), np.int64(start))
-        pivots: Any = None
-        for turn, view in enumerate(self._views):
-            tile = TilePairs(pairs, start, stop, which, self._column_start, later_view=turn > 0)
-            solved = view.measure(tile, features, bounds)
-            pivots = solved.n_iter if pivots is None else pivots + solved.n_iter
+        which, features, bounds, pivots = self._measuring.measure(pairs, start, stop)
         lower, upper = bounds[:2] if self._give_bounds else (None, None)
         error = cupy.empty(count)
         solution = DeviceSolution(
@@ -115,8 +197,8 @@ class EstimatesOnDevice:
         )
         load("estimate", NO_TEAMS).get_function("estimate_pairs")(
             (8 * self._n_blocks,), (256,),
-            (*which, np.int64(count), np.int32(len(self._names)), np.int32(len(self._views)), features, *self._fit,
-             *self._size, *self._known, *bounds, solution.values, error, solution.status),
+            (*which, np.int64(count), np.int32(len(self._names)), self._n_views, features, *self._fit, *self._size,
+             *self._known, *bounds, solution.values, error, solution.status),
         )  # fmt: skip
         return solution
 

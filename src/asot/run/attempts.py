@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +40,8 @@ class Attempt:
     exact_share: float
     n_anchors: int
     seconds: float  # spent on all parts of it, also by earlier attempts
+    begun: Any = None
+    """What could be begun with the features before there was a fit."""
 
     @property
     def rmse(self) -> float:
@@ -87,17 +91,21 @@ class Attempts:
         self._drawn_at: int | None = None
         self._sample: tuple[ExactSample, float] | None = None
 
-    def __call__(self, strategy: Strategy) -> Attempt:
+    def __call__(self, strategy: Strategy, begin: Callable[[PairFeatures], Any] | None = None) -> Attempt:
+        """Set up a strategy. ``begin`` is called with its features; what it returns goes into the attempt."""
         self._drawn_at = self._drawn_at or strategy.drawn_at or strategy.n_anchors
         strategy = replace(strategy, drawn_at=self._drawn_at)
-        sample, sample_seconds = self._drawn(strategy)
         seen = [self._see(strategy.n_anchors, strategy.seed + s, strategy.bounds) for s in range(strategy.n_spaces)]
         began = time.perf_counter()
         features = self._features([one.view for one in seen], strategy.bounds, self._learned())
+        begun = None if begin is None else begin(features)
+        preparing = time.perf_counter() - began
+        sample, sample_seconds = self._drawn(strategy)
+        began = time.perf_counter()
         calibration = Calibration(features, sample, self._running)
         share = share_too_wide(self._accepted, calibration, sample)
-        seconds = sample_seconds + sum(one.seconds for one in seen) + time.perf_counter() - began
-        return Attempt(strategy, features, sample, calibration, share, seen[0].space.n_anchors, seconds)
+        seconds = sample_seconds + sum(one.seconds for one in seen) + preparing + time.perf_counter() - began
+        return Attempt(strategy, features, sample, calibration, share, seen[0].space.n_anchors, seconds, begun)
 
     def _drawn(self, strategy: Strategy) -> tuple[ExactSample, float]:
         """The pairs that are solved exactly, for all attempts, and how long that took."""

@@ -8,16 +8,17 @@ if nothing fits, the CPU continues from there, unless the user insisted on the G
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from asot.run import engine
 from asot.run.devices import Choice
 from asot.run.gpu_transfer import Fetch, fetch_for, pinned_empty
-from asot.run.pairs import PairSet
+from asot.run.pairs import PairSet, tiles
 from asot.run.progress import ProgressLike
 from asot.run.sinks import Condensed, Kept, Sink
 from asot.run.solver import DeviceSolver, OnDevice, Solver
@@ -34,6 +35,9 @@ SMALLEST_TILE = 1024
 
 FILLS_A_GPU = 2**18
 """With fewer pairs, a tile would leave parts of a GPU idle."""
+
+WORTH_BEGINNING = 1 / 8
+"""The share of a run that must fit if it is to begin early: a long run would gain nothing from it."""
 
 
 def run(
@@ -79,14 +83,62 @@ def run(
     return kept
 
 
+def tile_size(pairs: PairSet, solver: Tiled, choice: Choice, budget: int) -> int:
+    """How many pairs a tile has on these GPUs, if all that are in flight may take ``budget`` bytes."""
+    share = -(-len(pairs) // (FEWEST_TILES * max(1, len(choice.gpus))))
+    return max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
+
+
+class Tiled(Protocol):
+    """What knows how large a tile may be."""
+
+    def pairs_per_tile(self, memory: int) -> int: ...
+
+
+class Early(Tiled, Protocol):
+    """Something that GPUs can compute of every pair before the solver of a run is ready."""
+
+    @property
+    def bytes_per_pair(self) -> int:
+        """On the GPU, until the run takes it."""
+        ...
+
+    def on(self, device: int) -> Any:
+        """As of a `DeviceSolver`; it can ``begin(pairs, start, stop)`` on the current stream."""
+        ...
+
+
+def begin(pairs: PairSet, work: Early, choice: Choice, memory: int | str | None = None) -> bool:
+    """Enqueue the first tiles of a run, each where `run` will ask for it, as many as fit into half the memory.
+
+    Returns whether that was worth it. If the GPU runs out of memory, the run does the rest later.
+    """
+    import cupy
+
+    budget = as_bytes(memory, engine.DEFAULT_MEMORY)
+    size = tile_size(pairs, work, choice, budget)
+    fitting = budget // 2 // work.bytes_per_pair // size * size
+    if fitting < len(pairs) * WORTH_BEGINNING:
+        return False
+    with contextlib.suppress(*_out_of_memory_errors()):
+        for number in choice.gpus:
+            with cupy.cuda.Device(number):
+                work.on(number)
+                _ready_for_streams(number)
+        for turn, (start, stop) in enumerate(tiles(min(len(pairs), fitting), size)):
+            number, own_turn = choice.gpus[turn % len(choice.gpus)], turn // len(choice.gpus)
+            with cupy.cuda.Device(number), _streams(number)[own_turn % IN_FLIGHT]:
+                work.on(number).begin(pairs, start, stop)
+    return True
+
+
 class _OnGpus:
     """How far the GPUs have gotten, and how large a tile may be."""
 
     def __init__(self, run: engine.Run, solver: DeviceSolver, choice: Choice, budget: int) -> None:
         self._run, self._pairs, self._solver, self._choice = run, run.pairs, solver, choice
         self.budget = budget
-        share = -(-len(run.pairs) // (FEWEST_TILES * max(1, len(choice.gpus))))
-        self._per_tile = max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
+        self._per_tile = tile_size(run.pairs, solver, choice, budget)
         self.done = 0
         self.mended = 0
         self.all_numbers = True
@@ -140,9 +192,7 @@ class _Gpu:
         self._streams = _streams(number)
         with self._device:
             self._data: OnDevice = solver.on(number)
-            copied = cupy.cuda.get_current_stream().record()
-            for stream in self._streams:
-                stream.wait_event(copied)  # the data is there before any stream reads it
+            _ready_for_streams(number)
         self._make_fetch = fetch_for(sink, self._data)
         self._turn = 0
 
@@ -160,6 +210,15 @@ class _Gpu:
         with self._device:
             self._device.synchronize()
             cupy.get_default_memory_pool().free_all_blocks()
+
+
+def _ready_for_streams(number: int) -> None:
+    """What was copied to the GPU is there before any of its streams reads it."""
+    import cupy
+
+    copied = cupy.cuda.get_current_stream().record()
+    for stream in _streams(number):
+        stream.wait_event(copied)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import EXACT_ERROR, EXACT_PAIRS
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
-from asot.bounds.on_gpu import EstimatesCuda, why_not_on_gpus
+from asot.bounds.on_gpu import EstimatesCuda, FeaturesCuda, why_not_on_gpus
 from asot.bounds.pair_features import PairFeatures
 from asot.bounds.refined_solver import Estimates
 from asot.jit.products import one_thread_per_product
@@ -26,6 +26,7 @@ from asot.run.executors import kept_threads
 from asot.run.prices import Load, count_load
 from asot.run.result import Distances, Neighbors, Status
 from asot.run.solver import Solver
+from asot.run.store import Store
 from asot.run.strategy import NUMBERS, Aim, Choice, Planner, Strategy
 from asot.run.work import Ready, Work
 from asot.validation import as_bytes, as_n_jobs
@@ -109,9 +110,30 @@ def _take(call: Call, strategy: Strategy, space: AnchorSpace | None) -> Choice:
     if call.level is not None:
         strategy = replace(strategy, bounds=True)
     attempts = Attempts(call.D, call.E, call.running, space=space, level=call.level, accepted=call.accepted)
-    trial = attempts(strategy)
     price = Planner(load, None, attempts, seed=strategy.seed, level=call.level).price(strategy)
+    trial = attempts(strategy, functools.partial(_begin, call, price))
     return Choice(trial.strategy, f"{strategy}, as asked for", None, price, trial=trial)
+
+
+def _begin(call: Call, price: float, features: PairFeatures) -> FeaturesCuda | None:
+    """Let GPUs measure pairs while the host solves exact ones and fits."""
+    place = _place(call, price, features)
+    if not place.gpus or isinstance(call.sink, Store):  # a store has tiles of its own
+        return None
+    measuring = FeaturesCuda(features, memory=_scratch(call), early=True)
+    return measuring if gpu_engine.begin(call.pairs, measuring, place, call.running.memory) else None
+
+
+def _place(call: Call, price: float, features: PairFeatures) -> devices.Choice:
+    """Where estimates are made."""
+    seconds = price / as_n_jobs(call.running.n_jobs)
+    unfit = why_not_on_gpus(features) if call.accepted is None else "max_error is met on the CPU"
+    return devices.choose(call.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
+
+
+def _scratch(call: Call) -> int:
+    """Bytes for distances of a tile on a GPU that do not fit into its shared memory."""
+    return as_bytes(call.running.memory, engine.DEFAULT_MEMORY) // (2 * gpu_engine.IN_FLIGHT)
 
 
 def measured(choice: Choice) -> dict[str, Any]:
@@ -173,15 +195,12 @@ def _estimated(call: Call, chosen: Choice, space: AnchorSpace | None, info: dict
     solver: Solver = Estimates(features, trial.calibration, give_bounds=with_bounds)
     if call.accepted is not None:
         solver = Guaranteed(solver, call.D, call.E, call.accepted)
-    seconds = chosen.predicted_seconds / as_n_jobs(call.running.n_jobs)
-    unfit = why_not_on_gpus(features) if call.accepted is None else "max_error is met on the CPU"
-    place = devices.choose(call.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
+    place = _place(call, chosen.predicted_seconds, features)
     info = {**info, "n_anchors": trial.n_anchors, "estimate": "calibrated"}
     if not place.gpus:
         info["device_reason"] = place.reason
     on_gpu = functools.partial(
-        EstimatesCuda, features, trial.calibration, give_bounds=with_bounds,
-        memory=as_bytes(call.running.memory, engine.DEFAULT_MEMORY) // (2 * gpu_engine.IN_FLIGHT),
-        n_jobs=as_n_jobs(call.running.n_jobs),
+        EstimatesCuda, features, trial.calibration, give_bounds=with_bounds, memory=_scratch(call),
+        n_jobs=as_n_jobs(call.running.n_jobs), measuring=trial.begun,
     )  # fmt: skip
     return dispatch.solve(Work(call.pairs, Ready(solver), on_gpu, place, info), call.bounded_sink, **call.options)
