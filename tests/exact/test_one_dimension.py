@@ -95,3 +95,50 @@ def test_threads_do_not_change_a_bit(kind):
     one, two = asot.pairwise_exact(D, D), asot.pairwise_exact(D, D, n_jobs=2, memory=1000)
     assert np.array_equal(one.values, two.values)
     assert np.array_equal(np.diag(one.matrix()), np.zeros(len(D)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 17, 40])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_distance_does_not_depend_on_how_its_pair_is_asked_for(n, weighted):
+    rng = np.random.default_rng(n)
+    x, masses = rng.normal(size=(21, n)), rng.dirichlet(np.ones(n), 21) if weighted else np.full((21, n), 1 / n)
+    D = asot.Distributions.from_list(list(x[:, :, None]), list(masses))
+    values = asot.pairwise_exact(D).values
+    pairs = [(i, j) for i in range(21) for j in range(i + 1, 21)]
+    expected = [wasserstein_distance(x[i], x[j], masses[i], masses[j]) for i, j in pairs]
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-14)
+    assert np.array_equal(asot.pairwise_exact(D, pairs=pairs[::-1]).values, values[::-1])
+    assert np.array_equal(asot.pairwise_exact(D, memory=64 * 5).values, values)  # five pairs at a time
+    every = asot.pairwise_exact(D[:8], D[8:])
+    assert np.array_equal(every.values, [values[pairs.index((i, j))] for i in range(8) for j in range(8, 21)])
+    assert np.array_equal(asot.pairwise_exact(D[:8], D[8:], memory=64 * 7, n_jobs=2).values, every.values)
+    assert (every.status == asot.Status.OPTIMAL).all()
+    assert not every.n_iter.any()
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-280, 1e280, 1e307])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_largest_and_the_smallest_numbers_keep_their_distances(scale, weighted):
+    x = np.array([[1.0, 2.0, 4.0], [3.0, 5.0, 9.0], [0.0, 2.0, 16.0], [7.0, 7.5, 8.0]])
+    masses = [[0.5, 0.25, 0.25] if weighted else [1 / 3] * 3] * 4
+    of_one = asot.pairwise_exact(asot.Distributions.from_list(list(x[:, :, None]), masses)).values
+    scaled = asot.pairwise_exact(asot.Distributions.from_list(list(scale * x[:, :, None]), masses)).values
+    np.testing.assert_allclose(scaled, scale * of_one, rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_points_of_almost_no_mass_change_nothing(p):
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(5, 30))
+    masses = rng.dirichlet(np.ones(30), 5) * np.where(rng.random((5, 30)) < 0.3, 1e-25, 1.0)
+    masses[np.arange(5), x.argmax(axis=1)] = 1e-30  # after it, both lists have reached their full mass
+    masses /= masses.sum(axis=1, keepdims=True)
+    values = asot.pairwise_exact(asot.Distributions.from_list(list(x[:, :, None]), list(masses)), p=p).values
+    kept = masses > 1e-20
+    without = [x[i][kept[i]] for i in range(5)], [masses[i][kept[i]] for i in range(5)]
+    expected = asot.pairwise_exact(asot.Distributions.from_list([y[:, None] for y in without[0]], without[1]), p=p)
+    np.testing.assert_allclose(values, expected.values, rtol=1e-12)
+    if p == 1.0:
+        pairs = [(i, j) for i in range(5) for j in range(i + 1, 5)]
+        by_scipy = [wasserstein_distance(x[i], x[j], masses[i], masses[j]) for i, j in pairs]
+        np.testing.assert_allclose(values, by_scipy, rtol=1e-12)

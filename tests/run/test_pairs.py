@@ -36,6 +36,16 @@ def test_cross_pairs_go_row_by_row(n, m, data):
     assert listed(pairs, start, stop) == [[i, j] for i in range(n) for j in range(m)][start:stop]
 
 
+@given(st.sampled_from([AllPairs(2), AllPairs(9), CrossPairs(1, 7), CrossPairs(6, 1), CrossPairs(5, 4)]), st.data())
+def test_runs_are_the_same_pairs_row_by_row(pairs, data):
+    start, stop = data.draw(ranges(len(pairs)))
+    rows, columns, ends = pairs.runs(start, stop)
+    assert listed(pairs, start, stop) == [
+        [i, j] for i, a, b in zip(rows, columns, ends, strict=True) for j in range(a, b)
+    ]
+    assert len(set(rows)) == len(rows)
+
+
 @pytest.mark.parametrize("n", [249_456, 2**31 + 11])
 def test_billions_of_pairs_are_found_without_being_made(n):
     pairs = AllPairs(n)

@@ -3,8 +3,8 @@
 Two distributions of twenty points are solved in ten microseconds. What a call does around thousands of pairs (find
 points that they share, choose a device, cut tiles, open a sink, show progress) takes twenty times as long. So for small
 collections one compiled function prepares everything, the kernel of `asot.exact.points` solves it, and the result is
-made directly. Answers are the same, bit for bit, and so is ``info``. Whatever is not ordinary, such as repeated points,
-goes the general way.
+made directly. On a line, the solver is the usual one, and only what is around it is left out. Answers are the same, bit
+for bit, and so is ``info``. Whatever is not ordinary, such as repeated points, goes the general way.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import numpy as np
 
 from asot.data.distributions import Distributions
 from asot.exact.distance_table import LONG
+from asot.exact.one_dimension import OneDimension
 from asot.exact.packing import quantize_sparse
 from asot.exact.points import ExactPoints, describe, solve_tile, tile_arguments
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import compiled, unordered
-from asot.jit.metrics import EUCLIDEAN
+from asot.jit.metrics import EUCLIDEAN, prepare_metric
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.result import Distances
+from asot.run.solver import empty_solution
 
 MOST_POINTS = 600
 """Points of a small collection."""
@@ -40,6 +42,9 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
         return None
     started = time.perf_counter()
     pooled = D if E is None else D + E
+    names = D.given_ids, D.given_ids if E is None else E.given_ids
+    if pooled.dim == 1:
+        return _on_line(pooled, pairs, len(D) if E is not None else 0, device, names, started)
     points = pooled.points
     if points.dtype != np.float64:
         points = points.astype(np.float64)
@@ -68,15 +73,42 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
         "seconds": seconds,
         "seconds_on_pairs": seconds,
     }
-    names = D.given_ids, D.given_ids if E is None else E.given_ids
     return Distances.quickly(values, np.zeros(len(rows), dtype=np.int8), pivots, pairs, info, names)
+
+
+def _on_line(
+    pooled: Distributions, pairs: AllPairs | CrossPairs, column_start: int, device: str, names: Any, started: float
+) -> Distances:
+    ground = prepare_metric(pooled.points, "euclidean")
+    solver = OneDimension(ground, pooled.offsets, pooled.masses, column_start=column_start)
+    found = empty_solution(len(pairs))
+    begun = time.perf_counter()
+    solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))
+    ended = time.perf_counter()
+    info = {
+        **solver.info,
+        "estimate": "exact",
+        "p": 1,
+        "rooted": False,
+        "device_reason": "asked for" if device == "cpu" else "sorting takes no GPU",
+        "n_jobs": 1,
+        "n_pairs": len(pairs),
+        "n_not_converged": 0,
+        "seconds": ended - started,
+        "seconds_on_pairs": ended - begun,
+    }
+    return Distances.quickly(found.values, found.status, found.n_iter, pairs, info, names)
 
 
 def _is_small(D: Distributions, E: Distributions | None, n_pairs: int) -> bool:
     n, count, dim = len(D.masses), len(D), D.dim
     if E is not None:
         n, count = n + len(E.masses), count + len(E)
-    if n_pairs == 0 or n > MOST_POINTS or dim == 1 or (n_pairs > 1 and dim >= LONG):
+    if n_pairs == 0:
+        return False
+    if dim == 1:
+        return OneDimension.most_seconds(n_pairs, n, n / count) < MOST_SECONDS
+    if n > MOST_POINTS or (n_pairs > 1 and dim >= LONG):
         return False
     return n_pairs * ExactPoints.seconds_for(2.0 * n / count, dim) < MOST_SECONDS
 

@@ -21,6 +21,10 @@ def _plus_squared_gap(builder: Any, start: Any, a: Any, b: Any) -> Any:
     return builder.fadd(start, builder.fmul(gap, gap, flags=("contract",)), flags=("contract",))
 
 
+def _plus_gap(builder: Any, start: Any, a: Any, b: Any) -> Any:
+    return builder.fadd(start, _KIND.called(builder, "fabs", builder.fsub(a, b)))
+
+
 def _add_product(builder: Any, total: Any, number: Any, lanes: Any) -> Any:
     return _KIND.called(builder, "fmuladd", _KIND.spread_out(builder, number), lanes, total)
 
@@ -31,6 +35,8 @@ zeros = _KIND.operation(
 )
 root = _KIND.lanewise("root", "√a", 1, lambda builder, a: _KIND.called(builder, "sqrt", a))
 quotient = _KIND.lanewise("quotient", "a / b", 2, lambda builder, a, b: builder.fdiv(a, b))
+times = _KIND.lanewise("times", "a · b", 2, lambda builder, a, b: builder.fmul(a, b))
+plus_gap = _KIND.lanewise("plus_gap", "start + |a - b|", 3, _plus_gap)
 plus_squared_gap = _KIND.lanewise(
     "plus_squared_gap", "start + (a - b)², the product fused where the machine can.", 3, _plus_squared_gap
 )

@@ -8,24 +8,26 @@ tile size, since each pair is solved by itself and sinks see pairs in order.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from asot.run.executors import Stop, local_executor
-from asot.run.pairs import PairSet, tiles
+from asot.run.pairs import AllPairs, CrossPairs, PairSet, tiles
 from asot.run.progress import Progress, ProgressLike, stage_of
 from asot.run.result import Status
 from asot.run.sinks import Condensed, Kept, Sink, Tile, open_sink
-from asot.run.solver import Solver
+from asot.run.solver import Solution, Solver, empty_solution
 from asot.validation import as_bytes, as_n_jobs
 
 DEFAULT_MEMORY = 2**30
 """Scratch memory of a call, for all threads together, unless ``memory`` says otherwise."""
 
 Info = dict[str, Any]
+
+_FIRST_COUNTED = min(int(Status.MAX_ITER), int(Status.EXACT))
 
 
 SHORT_SECONDS = 0.05
@@ -49,8 +51,9 @@ def run(
     """Solve every pair and return what the sink makes of it (`Distances` for the default sink)."""
     jobs = as_n_jobs(n_jobs)
     run = Run(pairs, Condensed() if sink is None else sink, {**solver.info, **(info or {}), "n_jobs": jobs})
+    room = run.sink.room if type(run.sink) is Condensed else None
     with run.shown(progress):
-        for tile in solved_tiles(pairs, solver, jobs, as_bytes(memory, DEFAULT_MEMORY)):
+        for tile in solved_tiles(pairs, solver, jobs, as_bytes(memory, DEFAULT_MEMORY), room=room):
             run.accept(tile)
     kept: Kept = run.result()
     return kept
@@ -80,10 +83,13 @@ class Run:
 
     def accept(self, tile: Tile) -> None:
         """Hand a tile to the sink and count it."""
-        self.sink.accept(tile)
-        status = tile.solution.status
-        self._exact += int(np.count_nonzero(status == Status.EXACT))
-        self.count(len(tile.solution.values), int(np.count_nonzero(status == Status.MAX_ITER)))
+        if not tile.is_placed:
+            self.sink.accept(tile)
+        status, unfinished = tile.solution.status, 0
+        if len(status) and status.max() >= _FIRST_COUNTED:
+            self._exact += int(np.count_nonzero(status == np.int8(Status.EXACT)))
+            unfinished = int(np.count_nonzero(status == np.int8(Status.MAX_ITER)))
+        self.count(len(status), unfinished)
 
     def count(self, n_pairs: int, n_unfinished: int) -> None:
         """Count pairs that the sink has already."""
@@ -105,21 +111,32 @@ class SolveTile:
 
     pairs: PairSet
     solver: Solver
+    room: Callable[..., Solution] | None = None
 
     def __call__(self, own: tuple[int, int], stop: Stop) -> Tile:
+        solve_runs = getattr(self.solver, "solve_runs", None)
+        if solve_runs is not None and isinstance(self.pairs, (AllPairs, CrossPairs)):
+            room = empty_solution(own[1] - own[0]) if self.room is None else self.room(*own, ())
+            solve_runs(*self.pairs.runs(*own), room, stop)
+            return Tile(own[0], room, self.pairs, is_placed=self.room is not None)
         rows, columns = self.pairs.indices(*own)
         return Tile(own[0], self.solver.solve(rows, columns, stop), self.pairs, (rows, columns))
 
 
-def solved_tiles(pairs: PairSet, solver: Solver, jobs: int, memory: int, first: int = 0) -> Iterator[Tile]:
-    """Yield the tiles from pair ``first`` on, in order, while ``jobs`` threads solve a few of them ahead."""
+def solved_tiles(
+    pairs: PairSet, solver: Solver, jobs: int, memory: int, first: int = 0, room: Callable[..., Solution] | None = None
+) -> Iterator[Tile]:
+    """Yield the tiles from pair ``first`` on, in order, while ``jobs`` threads solve a few of them ahead.
+
+    ``room`` is that of the sink, if it has one: where solvers with ``solve_runs`` leave their answers.
+    """
     per_tile = solver.pairs_per_tile(memory // jobs)
     executor = local_executor(jobs, short=_is_short(solver, len(pairs) - first, jobs))
     if executor.jobs > 1:  # enough tiles to keep every thread busy, unless they would be over before it has started
         left = len(pairs) - first
         even = max(-(-left // (4 * jobs)), _least_pairs(solver, left))
         per_tile = max(1, min(per_tile, even))
-    yield from executor.map(SolveTile(pairs, solver), tiles(len(pairs), per_tile, first))
+    yield from executor.map(SolveTile(pairs, solver, room), tiles(len(pairs), per_tile, first))
 
 
 def _least_pairs(solver: Solver, n_pairs: int) -> int:

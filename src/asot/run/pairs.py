@@ -6,6 +6,7 @@ and can list the indices of any range of that order. Tiles are such ranges.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from asot.validation import as_pairs
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+Runs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Rows, and for each the columns from a first one to the one before an end."""
 
 
 class PairSet(Protocol):
@@ -60,7 +64,7 @@ class AllPairs:
     def row_of(self, position: int) -> int:
         """The row whose range holds a position: the root of a quadratic, corrected by integer steps."""
         n = self.n_rows
-        row = int(n - 0.5 - np.sqrt(max(0.0, (n - 0.5) ** 2 - 2.0 * position)))
+        row = int(n - 0.5 - math.sqrt(max(0.0, (n - 0.5) ** 2 - 2.0 * position)))
         while self.row_start(row + 1) <= position:
             row += 1
         while self.row_start(row) > position:
@@ -70,13 +74,18 @@ class AllPairs:
     def indices(self, start: int, stop: int) -> Indices:
         if self.n_rows == 2:
             return np.zeros(stop - start, np.int64), np.ones(stop - start, np.int64)
+        return indices_of_runs(*self.runs(start, stop))
+
+    def runs(self, start: int, stop: int) -> Runs:
+        """The same pairs, row by row."""
+        if stop - start == len(self):
+            rows = np.arange(self.n_rows - 1)
+            return rows, rows + 1, np.full(len(rows), self.n_rows)
         first, last = self.row_of(start), self.row_of(stop - 1)
         rows = np.arange(first, last + 1)
-        begins = np.maximum(self.row_start(rows), start)
-        ends = np.minimum(self.row_start(rows + 1), stop)
-        row = np.repeat(rows, ends - begins)
-        column = np.arange(start, stop) - self.row_start(row) + row + 1
-        return row, column
+        starts = self.row_start(rows)
+        before = starts - rows - 1
+        return rows, np.maximum(starts, start) - before, np.minimum(self.row_start(rows + 1), stop) - before
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,12 @@ class CrossPairs:
         position = np.arange(start, stop)
         row = position // self.n_columns
         return row, position - row * self.n_columns
+
+    def runs(self, start: int, stop: int) -> Runs:
+        """The same pairs, row by row."""
+        rows = np.arange(start // self.n_columns, (stop - 1) // self.n_columns + 1)
+        starts = rows * self.n_columns
+        return rows, np.maximum(starts, start) - starts, np.minimum(starts + self.n_columns, stop) - starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +134,13 @@ class ListedPairs:
         if self.symmetric:
             return np.minimum(row, column), np.maximum(row, column)
         return row.copy(), column.copy()
+
+
+def indices_of_runs(rows: NDArray[np.int64], columns: NDArray[np.int64], ends: NDArray[np.int64]) -> Indices:
+    """Rows and columns of every pair of some runs."""
+    sizes = ends - columns
+    places = np.cumsum(sizes)
+    return np.repeat(rows, sizes), np.arange(places[-1]) + np.repeat(columns - places + sizes, sizes)
 
 
 def at_places(pairs: PairSet, places: NDArray[np.int64]) -> ListedPairs:

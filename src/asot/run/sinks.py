@@ -49,6 +49,8 @@ class Tile:
     pairs: PairSet
     chosen: Indices | None = None
     """Rows and columns, if they are already known or if the tile holds only some of its pairs."""
+    is_placed: bool = False
+    """Whether the answers are where the sink wants them: `Condensed.room`."""
 
     def indices(self) -> Indices:
         """Rows and columns of the pairs; only computed for sinks that use them."""

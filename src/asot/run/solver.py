@@ -41,6 +41,11 @@ class Solution:
     plans: TilePlans | None = None
 
 
+def empty_solution(n_pairs: int) -> Solution:
+    """Arrays for the answers of this many pairs."""
+    return Solution(np.empty(n_pairs), np.empty(n_pairs, np.int8), np.empty(n_pairs, np.int32))
+
+
 def joined(parts: list[Solution]) -> Solution:
     """The answers of several tiles, without plans, as those of one."""
     names = ("values", "status", "n_iter", *EXTRAS)
@@ -82,7 +87,9 @@ class DeviceSolution:
 
 class Solver(Protocol):
     """A solver may also have ``expected_seconds(n_pairs)``, about how long one thread takes for this many pairs; the
-    engine then starts no threads for very short work."""
+    engine then starts no threads for very short work. One whose pairs take nanoseconds may have
+    ``solve_runs(rows, columns, ends, room, stop)``: rows[r] with the columns columns[r]..ends[r]-1, into the arrays of
+    ``room``. Then nobody lists every pair, and nothing is copied."""
 
     info: dict[str, Any]
     """What this solver is, for `Distances.info`."""
