@@ -283,10 +283,13 @@ def pairwise_exact(
     """
     devices.parse(device)
     D, E = read_both(D, E)
-    if all(given is None for given in (metric_params, unmatched, share, pairs, n_jobs, memory, sink)):
-        few: Any = None
-        if metric == "euclidean" and type(p) is int and p == 1 and (progress is None or progress is False):
-            few = solve_few(D, E, device) if device in ("auto", "cpu") else None
+    is_usual = (
+        metric_params is None and unmatched is None and share is None and pairs is None and n_jobs is None
+        and memory is None and sink is None and metric == "euclidean" and type(p) is int and p == 1
+        and (progress is None or progress is False) and device in ("auto", "cpu")
+    )  # fmt: skip
+    if is_usual:
+        few: Any = solve_few(D, E, device)
         if few is not None:
             return few
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))

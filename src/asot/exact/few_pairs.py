@@ -9,6 +9,7 @@ for bit, and so is ``info``. Whatever is not ordinary, such as repeated points, 
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
@@ -37,43 +38,47 @@ MOST_SECONDS = 0.002
 
 def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distances | None:
     """The Euclidean W_1 of all pairs within D, or between D and E; None if they are not few, small and ordinary."""
-    pairs: AllPairs | CrossPairs = AllPairs(len(D)) if E is None else CrossPairs(len(D), len(E))
-    if not (_is_small(D, E, len(pairs)) and _joblib_is_idle()):
+    dim, n, count = D.dim, len(D.masses), len(D)
+    if E is None:
+        n_pairs, column_start, names = count * (count - 1) // 2, 0, (D.given_ids,) * 2
+    else:
+        n_pairs, column_start, names = count * len(E), count, (D.given_ids, E.given_ids)
+        n, count = n + len(E.masses), count + len(E)
+    if not (_is_small(n_pairs, n, count, dim) and _joblib_is_idle()):
         return None
     started = time.perf_counter()
     pooled = D if E is None else D + E
-    names = D.given_ids, D.given_ids if E is None else E.given_ids
-    if pooled.dim == 1:
-        return _on_line(pooled, pairs, len(D) if E is not None else 0, device, names, started)
+    pairs = _all_pairs(count) if E is None else CrossPairs(column_start, len(E))
+    if dim == 1:
+        return _on_line(pooled, pairs, column_start, device, names, started)
     points = pooled.points
-    if points.dtype != np.float64:
+    if points.dtype.char != "d":
         points = points.astype(np.float64)
         points.flags.writeable = False  # kernels are compiled for points that cannot change
     is_ordinary, exponent, largest, *prepared = _prepare(points, pooled.offsets, pooled.masses)
     if not is_ordinary:
         return None
-    rows, columns = pairs.indices(0, len(pairs))
-    if E is not None:
-        columns = columns + len(D)
-    values, pivots = np.empty(len(rows)), np.empty(len(rows), dtype=np.int32)
-    stop, dim = np.zeros(1, dtype=np.int64), points.shape[1]
+    rows, columns = _ONE_PAIR if n_pairs == 1 else pairs.indices(0, n_pairs)
+    if column_start and n_pairs > 1:
+        columns = columns + column_start
+    values, pivots, stop = np.empty(n_pairs), np.empty(n_pairs, np.int32), np.zeros(1, np.int64)
     given = (pooled.offsets, *prepared, rows, columns, dim, EUCLIDEAN, float(dim), largest)
     arguments = tile_arguments(*given)
     solve_tile(*arguments, None, values, pivots, stop)
     values *= 2.0 ** (exponent - MASS_BITS)
     seconds = time.perf_counter() - started
     info = {
-        **describe("euclidean", len(points)),
+        **describe("euclidean", n),
         "p": 1,
         "estimate": "exact",
         "device_reason": "asked for" if device == "cpu" else "too little work for a GPU",
         "n_jobs": 1,
-        "n_pairs": len(rows),
+        "n_pairs": n_pairs,
         "n_not_converged": 0,
         "seconds": seconds,
         "seconds_on_pairs": seconds,
     }
-    return Distances.quickly(values, np.zeros(len(rows), dtype=np.int8), pivots, pairs, info, names)
+    return Distances.quickly(values, np.zeros(n_pairs, np.int8), pivots, pairs, info, names)
 
 
 def _on_line(
@@ -100,10 +105,14 @@ def _on_line(
     return Distances.quickly(found.values, found.status, found.n_iter, pairs, info, names)
 
 
-def _is_small(D: Distributions, E: Distributions | None, n_pairs: int) -> bool:
-    n, count, dim = len(D.masses), len(D), D.dim
-    if E is not None:
-        n, count = n + len(E.masses), count + len(E)
+_ONE_PAIR = np.array([0]), np.array([1])
+
+_all_pairs = functools.lru_cache(maxsize=64)(AllPairs)
+"""Pair sets cannot be changed, so that results may share one."""
+
+
+def _is_small(n_pairs: int, n: int, count: int, dim: int) -> bool:
+    """Whether pairs of ``count`` distributions with n points in all are few and small."""
     if n_pairs == 0:
         return False
     if dim == 1:
@@ -118,8 +127,11 @@ def _joblib_is_idle() -> bool:
     joblib: Any = sys.modules.get("joblib.parallel")
     if joblib is None:
         return True
-    local, usual = getattr(joblib, "_backend", None), getattr(joblib, "default_parallel_config", None)
-    return local is not None and usual is not None and getattr(local, "config", usual) is usual
+    try:
+        usual = joblib.default_parallel_config
+        return getattr(joblib._backend, "config", usual) is usual
+    except AttributeError:  # a version that keeps this elsewhere
+        return False
 
 
 @unordered

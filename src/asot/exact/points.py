@@ -8,6 +8,7 @@ ever stored, and nothing is of size N × V.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,12 +144,17 @@ def tile_arguments(
     """What the kernels take. ``largest`` is of the collection, so that no answer depends on its tile."""
     sources = largest if most_sources is None else most_sources
     sinks = largest if most_sinks is None else most_sinks
-    index_bits = index_bits_for(largest, largest)
     return (
         offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
-        sources, sinks, index_bits, 2.0 ** cost_bits_for(index_bits),
-        True if may_be_large(sources, sinks) else None,
+        sources, sinks, *_widths(largest, sources, sinks),
     )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _widths(largest: int, sources: int, sinks: int) -> tuple[int, float, bool | None]:
+    """Bits of an index, the scale of costs, and whether a problem may be large (True or None)."""
+    index_bits = index_bits_for(largest, largest)
+    return index_bits, 2.0 ** cost_bits_for(index_bits), True if may_be_large(sources, sinks) else None
 
 
 class SinkPotentials(NamedTuple):

@@ -73,7 +73,8 @@ class AllPairs:
 
     def indices(self, start: int, stop: int) -> Indices:
         if self.n_rows == 2:
-            return np.zeros(stop - start, np.int64), np.ones(stop - start, np.int64)
+            both = np.arange(2)
+            return both[start:stop], both[start + 1 : stop + 1]
         return indices_of_runs(*self.runs(start, stop))
 
     def runs(self, start: int, stop: int) -> Runs:

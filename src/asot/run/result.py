@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import os
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -118,7 +119,9 @@ class Distances:
         self.__dict__.update(
             values=values, status=status, n_iter=n_iter, pair_set=pair_set, info=info, names=names, checked=False
         )
-        self.__post_init__()
+        if math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
+            self.__post_init__()
+        self.__dict__["checked"] = True
         return self
 
     @property
