@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from asot import Distributions
 from asot.data import distinct
-from asot.data.distinct import distinct_rows, sparse_histograms
+from asot.data.distinct import distinct_rows, left_to_ship, sparse_histograms
+from asot.run import executors
 from tests.strategies import ragged_lists
 
 
@@ -32,7 +33,7 @@ def assert_distinct(points):
 @pytest.fixture(params=[False, True], ids=["hashes", "all hashes collide"])
 def collisions(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(distinct, "_row_hashes", lambda words, sign_bit: np.zeros(len(words), np.uint64))
+        monkeypatch.setattr(distinct, "_row_hashes", lambda *given: given[-1].fill(0))
 
 
 @pytest.mark.usefixtures("collisions")
@@ -91,3 +92,52 @@ def test_pooled_masses_are_totals_over_the_collection():
 def test_a_point_without_mass_in_any_distribution_is_no_point_of_the_collection():
     D = Distributions.from_list([[[0.0], [1.0]], [[2.0], [1.0]]], [[1.0, 0.0], [1.0, 0.0]])
     np.testing.assert_array_equal(sparse_histograms(D).points, [[0.0], [2.0]])
+
+
+# ------------------------------------------------------------------------------- in threads
+
+
+def test_threads_find_the_same(monkeypatch):
+    monkeypatch.setattr(executors, "PIECE", 16)
+    rng = np.random.default_rng(0)
+    D = Distributions.from_list(
+        [(rng.integers(0, 3, size=(n, 3)) * 1.0, rng.integers(0, 3, size=n) + 1e-9) for n in rng.integers(1, 90, 60)]
+    )
+    one, many = sparse_histograms(D), sparse_histograms(D, executors.in_ranges(3))
+    for name in ("points", "offsets", "index", "masses"):
+        assert np.array_equal(getattr(one, name), getattr(many, name))
+    assert len(one.index) < len(D.masses)
+
+
+@pytest.mark.usefixtures("collisions")
+def test_threads_see_hashes_that_collide(monkeypatch):
+    monkeypatch.setattr(executors, "PIECE", 16)
+    points = np.random.default_rng(0).integers(0, 4, size=(300, 2)) * 1.0
+    rows, index = distinct_rows(points, executors.in_ranges(3))
+    expected_rows, expected_index = rows_by_dictionary(points)
+    assert np.array_equal(rows, expected_rows)
+    assert np.array_equal(index, expected_index)
+
+
+# ------------------------------------------------------------------------------- what is left of a pair
+
+
+def left_of_one(histograms, i, j):
+    """The plain twin: dictionaries of what either has."""
+    a, b = (
+        dict(zip(histograms.index[own], histograms.masses[own], strict=True))
+        for own in (slice(*histograms.offsets[t : t + 2]) for t in (i, j))
+    )
+    used = (histograms.points[[*a, *b]] != 0).any(axis=0).sum()
+    dim = histograms.points.shape[1]
+    return sum(a[t] > b.get(t, 0) for t in a), sum(b[t] > a.get(t, 0) for t in b), used if dim > 16 else dim
+
+
+@pytest.mark.parametrize("dim", [2, 20])
+def test_what_is_left_to_ship(dim):
+    rng = np.random.default_rng(dim)
+    D = Distributions.from_list([rng.integers(0, 2, size=(n, dim)) * (rng.random(dim) < 0.4) for n in (5, 1, 9, 6, 6)])
+    histograms = sparse_histograms(D)
+    rows, columns = np.array([3, 0, 0, 2, 1, 4]), np.array([1, 4, 0, 3, 1, 2])
+    found = left_to_ship(histograms, rows, columns)
+    assert found.tolist() == [list(left_of_one(histograms, i, j)) for i, j in zip(rows, columns, strict=True)]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.anchors.cell_means import in_stretches
 from asot.anchors.space import AnchorSpace
 from asot.bounds.cell_bracket import cell_bracket, cell_table
 from asot.bounds.point_bracket import bracket
@@ -24,6 +25,7 @@ from asot.data.distributions import Distributions
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.shared_cost import Trees
 from asot.jit.compiled import compiled
+from asot.run.executors import in_ranges
 from asot.validation import as_n_jobs
 
 Float = NDArray[np.float64]
@@ -51,15 +53,13 @@ def means(points: Float, masses: Float, offsets: NDArray[np.int64]) -> Float:
 
 
 @compiled
-def _means_of(offsets, index, masses, points):  # type: ignore[no-untyped-def]
-    """The same (N, w) for sparse histograms over points (V, w)."""
-    n, width = len(offsets) - 1, points.shape[1]
-    found = np.zeros((n, width))
-    for i in range(n):
+def _means_of(low, high, offsets, index, masses, points, found):  # type: ignore[no-untyped-def]
+    """The same (N, w), for distributions low..high-1 of sparse histograms over points (V, w)."""
+    for i in range(low, high):
+        found[i] = 0.0
         for t in range(offsets[i], offsets[i + 1]):
-            for c in range(width):
+            for c in range(points.shape[1]):
                 found[i, c] += masses[t] * points[index[t], c]
-    return found
 
 
 def check_proven(space: AnchorSpace, asked_by: str) -> None:
@@ -148,13 +148,15 @@ class PointBounds(Bounds):
     level = "points"
 
     def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
-        histograms, number = numbered_histograms(D)
+        histograms, number = numbered_histograms(D, in_ranges(self._n_jobs))
         used = number >= 0
         cell = np.empty(len(histograms.points), dtype=np.int64)
         cell[number[used]] = space.nearest_of(D, device="cpu")[0][used]  # equal points have the same anchor
         self._short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=self._n_jobs)
-        self._means = _means_of(histograms.offsets, histograms.index, histograms.masses, self._short.points)
-        self._table = point_table(histograms, cell, self._short, space.n_anchors)
+        self._means = np.empty((len(D), self._short.points.shape[1]))
+        over = histograms.offsets, histograms.index, histograms.masses, self._short.points, self._means
+        in_stretches(histograms.offsets, lambda low, high: _means_of(low, high, *over), self._n_jobs)
+        self._table = point_table(histograms, cell, self._short, space.n_anchors, self._n_jobs)
 
     def tables(self) -> tuple[PointTable, Float, Coordinates]:
         """What a GPU needs: the points, the means (N, w) of all distributions, and the coordinates of both."""

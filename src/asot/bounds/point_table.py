@@ -11,10 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.anchors.cell_means import in_stretches
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distinct import SparseHistograms
 from asot.exact.packing import quantize_sparse
 from asot.jit.compiled import compiled
+from asot.jit.sorting import sort_keys
+from asot.run.executors import in_ranges
 
 
 class PointTable(NamedTuple):
@@ -33,30 +36,46 @@ class PointTable(NamedTuple):
         return int((self.offsets[rows + 1] - self.offsets[rows]).max())
 
 
-def point_table(histograms: SparseHistograms, cell: NDArray[np.int64], coordinates: Coordinates, k: int) -> PointTable:
+def point_table(
+    histograms: SparseHistograms, cell: NDArray[np.int64], coordinates: Coordinates, k: int, n_jobs: int = 1
+) -> PointTable:
     """Renumber the distinct points, cell by cell. ``cell`` (V,) is the anchor of each, of ``k``."""
     first = coordinates.points[:, 0]
-    order = np.lexsort((first, cell))
+    order = _by_cell(first, cell, k)
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
-    index, masses = number[histograms.index], quantize_sparse(histograms.offsets, histograms.masses)
-    _sort_each(histograms.offsets, index, masses)
-    points, rest = np.ascontiguousarray(coordinates.points[order]), coordinates.rest[order]
+    offsets, masses = histograms.offsets, quantize_sparse(histograms.offsets, histograms.masses)
+    index = np.empty_like(histograms.index)
+    in_stretches(
+        offsets, lambda low, high: _renumber(low, high, offsets, histograms.index, number, index, masses), n_jobs
+    )
+    points = np.empty(coordinates.points.shape)
+    in_ranges(n_jobs)(
+        len(order),
+        lambda low, high: coordinates.points.take(order[low:high], axis=0, out=points[low:high], mode="clip"),
+    )
     height = np.bincount(cell, weights=first, minlength=k) / np.maximum(np.bincount(cell, minlength=k), 1)
     cells = cell[order].astype(np.int32)
-    return PointTable(histograms.offsets, index, masses, cells, points, rest, height, order)
+    return PointTable(offsets, index, masses, cells, points, coordinates.rest[order], height, order)
+
+
+def _by_cell(first: NDArray[np.float64], cell: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The order of points by cell, and within each by ``first``: small integers are sorted without comparisons."""
+    order = np.argsort(first, kind="stable")
+    cells = cell[order]
+    return order[np.argsort(cells.astype(np.uint16) if k <= 2**16 else cells, kind="stable")]
 
 
 @compiled
-def _sort_each(offsets, index, masses):  # type: ignore[no-untyped-def]
-    """Put the points of every distribution in ascending order, and their masses with them."""
-    for i in range(len(offsets) - 1):
+def _renumber(low, high, offsets, old, number, index, masses):  # type: ignore[no-untyped-def]
+    """Put the points of distributions low..high-1 in the order of their new numbers, and their masses with them."""
+    for i in range(low, high):
         begin, end = offsets[i], offsets[i + 1]
         keys = np.empty(end - begin, np.int64)
         for t in range(begin, end):
-            keys[t - begin] = index[t] << 31 | (t - begin)
-        keys.sort()
-        old = masses[begin:end].copy()
+            keys[t - begin] = number[old[t]] << 31 | (t - begin)
+        sort_keys(keys, end - begin)
+        own = masses[begin:end].copy()
         for t in range(end - begin):
             index[begin + t] = keys[t] >> 31
-            masses[begin + t] = old[keys[t] & 0x7FFFFFFF]
+            masses[begin + t] = own[keys[t] & 0x7FFFFFFF]

@@ -82,7 +82,7 @@ def leading_coordinates(points: FloatArray, weights: Float, width: int = 16, n_j
     d = points.shape[1]
     if d > width:
         few = slice(None, None, -(-len(points) // (LOOKED_AT if d <= LARGEST_ROTATION else LARGEST_ROTATION)))
-        sample, guess = _centered(points[few], weights[few])
+        sample, guess = _centered(points[few], weights[few], n_jobs)
         if d <= LARGEST_ROTATION:
             directions = _principal(sample, weights[few])[1]
         else:  # more coordinates than points looked at: the directions are combinations of these

@@ -14,11 +14,12 @@ from asot.exact.solvers import cpu_solver, is_plain, on_cpu
 from asot.exact.wanted import Wanted
 from asot.jit.metrics import NORMS, prepare_metric
 from asot.run import devices, dispatch, engine
+from asot.run.executors import in_ranges
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
 from asot.run.sinks import Kept, Sink
 from asot.run.work import Work
-from asot.validation import as_bytes
+from asot.validation import as_bytes, as_n_jobs
 
 
 def solve_exactly(
@@ -42,7 +43,7 @@ def solve_exactly(
         line = functools.partial(OneDimension, ground, pooled.offsets, pooled.masses, column_start=column_start)
         reason = "asked for" if device == "cpu" else "sorting takes no GPU"
         return dispatch.solve(Work(pairs, line, info={**info, "device_reason": reason}), sink, **limits)
-    histograms = sparse_histograms(pooled)
+    histograms = sparse_histograms(pooled, in_ranges(as_n_jobs(n_jobs)))
     codes = nested_codes(histograms.points) if metric == "hamming" and devices.parse(device)[0] != "cuda" else None
     if codes is not None:
         prepare_metric(histograms.points, metric, metric_params)  # refuses what means nothing

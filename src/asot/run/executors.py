@@ -116,6 +116,24 @@ def in_threads(function: Callable[[Item, Stop], object], items: Iterable[Item], 
         pass
 
 
+PIECE = 2**12
+"""Rows that a thread should have at least: fewer are done before it has started."""
+
+
+def in_ranges(n_jobs: int) -> Callable[[int, Callable[[int, int], object]], None]:
+    """A loop that calls a function with ranges of 0..n, in threads where that is worth it."""
+
+    def loop(n: int, work: Callable[[int, int], object]) -> None:
+        size = max(PIECE, -(-n // (2 * n_jobs)))
+        if n_jobs == 1 or n <= size:
+            work(0, n)
+        else:
+            starts = range(0, n, size)
+            in_threads(lambda low, _: work(low, min(low + size, n)), starts, min(n_jobs, len(starts)))
+
+    return loop
+
+
 def _wait(future: Future[Answer]) -> Answer:
     """The answer, waiting in short steps because on some systems only those can be interrupted."""
     while True:

@@ -78,9 +78,7 @@ def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Loa
     named, index = np.unique(np.stack([rows, columns]), return_inverse=True)
     histograms = sparse_histograms(both[named])
     first, second = index.reshape(2, -1)
-    found = [left_to_ship(histograms, int(i), int(j)) for i, j in zip(first, second, strict=True)]
-    counted = np.array(found, dtype=float)
-    p, q, width = counted.T
+    p, q, width = left_to_ship(histograms, first, second).T.astype(float)
     exact = 2.5 + p * q * (0.0135 * (1 + (p + q) / 700) + 1e-4 * width) + 5e-4 * (p + q) * width
     if both.dim == 1:  # on a line, distances are found by sorting
         exact = 0.5 + 0.02 * (p + q)

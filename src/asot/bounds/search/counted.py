@@ -33,8 +33,7 @@ def solve_price(
     """Seconds of a solve, the mean of some pairs (rows[t], columns[t]), both named as in the collection."""
     if solver.info["solver"] != "network simplex":
         return float(getattr(solver, "expected_seconds")(1))  # noqa: B009
-    counted = np.array([left_to_ship(histograms, int(i), int(j)) for i, j in zip(rows, columns, strict=True)])
-    p, q, width = counted.T.astype(float)
+    p, q, width = left_to_ship(histograms, rows, columns).T.astype(float)
     if not solver.info["common_mass_canceled"]:
         p, q = (np.diff(histograms.offsets)[which].astype(float) for which in (rows, columns))
     simplex = 0.5 + 0.016 * p * q * (1 + (p + q) / 900)
