@@ -48,6 +48,15 @@ def test_computing_on_the_cpu_needs_neither_torch_nor_pictures():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_distances_load_no_estimator():
+    """scikit-learn takes a second to load, and only learners of anchors need it."""
+    calls = "asot.pairwise([[[0.0, 1.0]], [[2.0, 4.0]]]); asot.emd_many([[1.0, 0.0]], cost=[[0, 1], [1, 0]])"
+    job = f"import sys, asot; {calls}"
+    look = "print(sorted({'pandas', 'scipy.special', 'sklearn'} & set(sys.modules)))"
+    code = f"import sys; sys.path[:] = {sys.path!r}; {job}; {look}"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def test_the_version_is_the_same_everywhere():
     root = Path(__file__).parent.parent
     for file in (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from asot.anchors.kmeans import KMeansAnchors
 from asot.anchors.space import AnchorSpace
 from asot.data.distributions import Distributions
 
@@ -14,6 +13,8 @@ def fitted_space(space: Any, pooled: Distributions, random_state: Any, device: s
     if isinstance(space, AnchorSpace):
         return space
     if space is None:
+        from asot.anchors.kmeans import KMeansAnchors  # loads scikit-learn, which takes a second
+
         space = KMeansAnchors(random_state=random_state, device=device)
     if not hasattr(space, "fit"):
         raise TypeError(f"space must be an AnchorSpace or an anchor learner such as KMeansAnchors(); found {space!r}")

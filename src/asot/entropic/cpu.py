@@ -11,7 +11,6 @@ import functools
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from asot.entropic import eight_pairs, log_newton
 from asot.entropic.options import SinkhornOptions, Stopping
@@ -63,6 +62,8 @@ class SinkhornSharedCost:
     @functools.cached_property
     def _log_sums(self) -> Float:
         """log Σ_j exp(-M_ij) (k,)."""
+        from scipy.special import logsumexp
+
         return np.asarray(logsumexp(-self._M, axis=1))
 
     @staticmethod

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.jit.cuda import load
@@ -44,6 +43,8 @@ class LogSinkhornCuda:
     """Prepared once from histograms and their cost; copies itself to GPUs. Parameters as in `SinkhornSharedCost`."""
 
     def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions) -> None:
+        from scipy.special import logsumexp
+
         self.A, self.B, self.options = A, B, options
         self.M = np.ascontiguousarray((cost / options.reg).T)  # (l, k)
         self.log_sums = logsumexp(-self.M, axis=0)  # (k,)
