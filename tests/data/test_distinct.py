@@ -30,20 +30,22 @@ def assert_distinct(points):
     assert rows.dtype == points.dtype
 
 
-@pytest.fixture(params=[False, True], ids=["hashes", "all hashes collide"])
-def collisions(request, monkeypatch):
-    if request.param:
+@pytest.fixture(params=["dictionary", "hashes", "all hashes collide"])
+def way(request, monkeypatch):
+    if request.param != "dictionary":
+        monkeypatch.setattr(distinct, "DICTIONARY_ROWS", 0)
+    if request.param == "all hashes collide":
         monkeypatch.setattr(distinct, "_row_hashes", lambda *given: given[-1].fill(0))
 
 
-@pytest.mark.usefixtures("collisions")
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(1, 1), (50, 1), (200, 2), (300, 7), (1, 9)])
 def test_distinct_rows_come_in_order_of_appearance(shape, dtype):
     assert_distinct(np.random.default_rng(shape).integers(-1, 3, shape).astype(dtype))
 
 
-@pytest.mark.usefixtures("collisions")
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_minus_zero_is_zero(dtype):
     points = np.array([[-0.0, 1.0], [0.0, 1.0], [0.0, -0.0], [-0.0, 0.0], [-0.0, 1.0]], dtype=dtype)
@@ -59,7 +61,7 @@ def test_the_smallest_difference_counts():
     assert len(distinct_rows(points)[0]) == 5
 
 
-@pytest.mark.usefixtures("collisions")
+@pytest.mark.usefixtures("way")
 @given(st.lists(st.tuples(*[st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-300, 1e300])] * 2), min_size=1, max_size=30))
 def test_any_rows_are_reported_apart(rows):
     assert_distinct(np.array(rows))
@@ -109,7 +111,7 @@ def test_threads_find_the_same(monkeypatch):
     assert len(one.index) < len(D.masses)
 
 
-@pytest.mark.usefixtures("collisions")
+@pytest.mark.usefixtures("way")
 def test_threads_see_hashes_that_collide(monkeypatch):
     monkeypatch.setattr(executors, "PIECE", 16)
     points = np.random.default_rng(0).integers(0, 4, size=(300, 2)) * 1.0

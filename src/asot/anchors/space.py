@@ -19,7 +19,7 @@ from asot.data.distributions import Distributions
 from asot.data.stretches import stretches
 from asot.exact.workspace import stride_of
 from asot.jit.compiled import compiled, unordered
-from asot.jit.metrics import EUCLIDEAN, fill_distances
+from asot.jit.euclidean import fill_euclidean
 from asot.run import devices
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
@@ -351,7 +351,7 @@ def _nearest(points, anchors, anchor_exponent, k, index, nearest):  # type: igno
         for i in range(count):
             for c in range(d):
                 x[i * width + c] = points[start + i, c] * scale * more_scale
-        fill_distances(EUCLIDEAN, 2.0, x, y, count, stride, width, distance)
+        fill_euclidean(x, y, count, stride, width, distance)
         for i in range(count):
             best = 0
             for u in range(1, k):

@@ -17,7 +17,8 @@ from asot.entropic.own_kernel import LANES, ROWS, padded
 from asot.exact.packing import pack_points, used_coordinates
 from asot.exact.points import merge_used
 from asot.jit.compiled import at, inlined
-from asot.jit.metrics import EUCLIDEAN, fill_distances, prepare_metric
+from asot.jit.euclidean import fill_euclidean
+from asot.jit.metrics import prepare_metric
 
 LARGEST_EXPONENT = 1023
 """Of a power of two in float64."""
@@ -116,4 +117,4 @@ def fill_pair(scratch, points, a, b, distance):  # type: ignore[no-untyped-def]
         o = points.packed_offsets[b] + min(j, m - 1) * used
         for c in range(used):
             scratch.y[at(scratch.place_b[c] * stride, j)] = points.packed[at(o, c)]
-    fill_distances(EUCLIDEAN, 2.0, scratch.x, scratch.y, rows, stride, width, distance)
+    fill_euclidean(scratch.x, scratch.y, rows, stride, width, distance)

@@ -65,7 +65,7 @@ class _Collection(NamedTuple):
 
 
 class _Cost(NamedTuple):
-    code: int
+    code: int | None  # `Ground.kernel`
     order: float
     transform: int
     power: float
@@ -107,7 +107,7 @@ class ExactAnyCost:
         self._cancels = p == 1 and cost.is_metric and (unmatched is None or unmatched.lets_cancel(cost))
         prices = np.empty(0) if unmatched is None else unmatched.prices / cost.scale
         self._kernel = _Cost(
-            cost.ground.code, cost.ground.order, cost.transform, float(p), cost.table, prices,
+            cost.ground.kernel, cost.ground.order, cost.transform, float(p), cost.table, prices,
             0.0 if unmatched is None else unmatched.share, self._cancels,
         )  # fmt: skip
         self.info: dict[str, Any] = {

@@ -20,11 +20,11 @@ import numpy as np
 from asot.data.distributions import Distributions
 from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import OneDimension
-from asot.exact.packing import quantize_sparse
+from asot.exact.packing import quantize_few
 from asot.exact.points import ExactPoints, describe, solve_tile, tile_arguments
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import compiled, unordered
-from asot.jit.metrics import EUCLIDEAN, prepare_metric
+from asot.jit.metrics import prepare_metric
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.result import Distances
 from asot.run.solver import empty_solution
@@ -62,7 +62,7 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
     if column_start and n_pairs > 1:
         columns = columns + column_start
     values, pivots, stop = np.empty(n_pairs), np.empty(n_pairs, np.int32), np.zeros(1, np.int64)
-    given = (pooled.offsets, *prepared, rows, columns, dim, EUCLIDEAN, float(dim), largest)
+    given = (pooled.offsets, *prepared, rows, columns, dim, None, float(dim), largest)
     arguments = tile_arguments(*given)
     solve_tile(*arguments, None, values, pivots, stop)
     values *= 2.0 ** (exponent - MASS_BITS)
@@ -177,7 +177,7 @@ def _prepare(points, offsets, masses):  # type: ignore[no-untyped-def]
         for c in range(d):
             used[i * d + c] = c
     return (
-        is_ordinary, exponent, most, np.arange(n), quantize_sparse(offsets, masses), used_offsets, used,
+        is_ordinary, exponent, most, np.arange(n), quantize_few(offsets, masses), used_offsets, used,
         packed_offsets, packed,
     )  # fmt: skip
 

@@ -1,32 +1,60 @@
-"""What is prepared once for all pairs of points: masses as integers, and every distribution in its own coordinates."""
+"""What is prepared once for all pairs of points: masses as integers, and every distribution in its own coordinates.
+
+What NumPy does as well is not compiled, since the first call would wait for it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import compiled
+from asot.jit.compiled import compiled, inlined
+
+_WHOLE = 2.0**MASS_BITS
 
 
-@compiled
-def quantize_sparse(offsets, masses, bits=MASS_BITS):  # type: ignore[no-untyped-def]
+def quantize_sparse(
+    offsets: NDArray[np.int64], masses: NDArray[np.float64], bits: int = MASS_BITS
+) -> NDArray[np.int64]:
     """Masses as int64 that sum to exactly 2^bits in every distribution; the largest absorbs the rounding."""
+    starts = offsets[:-1]
+    quantized = np.rint(masses * 2.0**bits).astype(np.int64)
+    peaks = np.flatnonzero(masses == np.repeat(np.maximum.reduceat(masses, starts), np.diff(offsets)))
+    largest = peaks[np.searchsorted(peaks, starts)]  # the first one of each distribution
+    quantized[largest] += (1 << bits) - np.add.reduceat(quantized, starts)
+    return quantized
+
+
+@inlined
+def quantize_few(offsets, masses):  # type: ignore[no-untyped-def]
+    """The same for compiled functions, to 2^MASS_BITS."""
     quantized = np.empty(len(masses), np.int64)
     for i in range(len(offsets) - 1):
         total = np.int64(0)
         largest = offsets[i]
         for t in range(offsets[i], offsets[i + 1]):
-            quantized[t] = np.int64(np.rint(masses[t] * 2.0**bits))
+            quantized[t] = np.int64(np.rint(masses[t] * _WHOLE))
             total += quantized[t]
             if masses[t] > masses[largest]:
                 largest = t
-        quantized[largest] += (np.int64(1) << bits) - total
+        quantized[largest] += (np.int64(1) << MASS_BITS) - total
     return quantized
 
 
+def used_coordinates(
+    points: NDArray[np.float64], offsets: NDArray[np.int64], index: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """For every distribution, the ascending list of coordinates in which some point of it is not 0, and offsets."""
+    n, d = len(offsets) - 1, points.shape[1]
+    if points.all():  # nothing is 0
+        return np.tile(np.arange(d, dtype=np.int32), n), d * np.arange(n + 1)
+    used, used_offsets = _find_used(points, offsets, index)
+    return used, used_offsets
+
+
 @compiled
-def used_coordinates(points, offsets, index):  # type: ignore[no-untyped-def]
-    """For every distribution, the ascending list of coordinates in which some point of it is not 0."""
+def _find_used(points, offsets, index):  # type: ignore[no-untyped-def]
     n = len(offsets) - 1
     d = points.shape[1]
     used_offsets = np.zeros(n + 1, np.int64)
@@ -51,9 +79,23 @@ def used_coordinates(points, offsets, index):  # type: ignore[no-untyped-def]
     return used, used_offsets
 
 
+def pack_points(
+    points: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int64],
+    used_offsets: NDArray[np.int64],
+    used: NDArray[np.int32],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The points of every distribution in its used coordinates only, one small matrix after the other, and offsets."""
+    d = points.shape[1]
+    if len(used) == (len(offsets) - 1) * d:  # all coordinates, everywhere
+        return points[index].reshape(-1), d * offsets
+    packed, packed_offsets = _pack(points, offsets, index, used_offsets, used)
+    return packed, packed_offsets
+
+
 @compiled
-def pack_points(points, offsets, index, used_offsets, used):  # type: ignore[no-untyped-def]
-    """The points of every distribution in its used coordinates only, one small matrix after the other."""
+def _pack(points, offsets, index, used_offsets, used):  # type: ignore[no-untyped-def]
     n = len(offsets) - 1
     packed_offsets = np.zeros(n + 1, np.int64)
     for i in range(n):

@@ -106,7 +106,7 @@ class ExactPoints:
         ground = self._ground
         return tile_arguments(
             self._offsets, self._index, self._masses, self._used_offsets, self._used, self._packed_offsets,
-            self._packed, rows, columns, ground.points.shape[1], ground.code, ground.order, self._largest,
+            self._packed, rows, columns, ground.points.shape[1], ground.kernel, ground.order, self._largest,
             int(self._sizes[rows].max()), int(self._sizes[columns].max()),
         )  # fmt: skip
 
@@ -135,7 +135,7 @@ def tile_arguments(
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
     dim: int,
-    code: int,
+    code: int | None,
     order: float,
     largest: int,
     most_sources: int | None = None,
@@ -277,6 +277,13 @@ def _all_tiny(distance, p, q):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _is_norm(code):  # type: ignore[no-untyped-def]
+    if code is None:
+        return True
+    return code <= MINKOWSKI
+
+
+@inlined
 def _measure(  # type: ignore[no-untyped-def]
     ws, scratch, offsets, index, used_offsets, used, packed_offsets, packed, a, b, code, order, table, p, q
 ):
@@ -292,7 +299,7 @@ def _measure(  # type: ignore[no-untyped-def]
     factor = 1.0
     while True:
         fill_distances(code, order, scratch.x, scratch.y, p, stride_of(q), width, scratch.distance)
-        if factor > 1.0 or code > MINKOWSKI or not _all_tiny(scratch.distance, p, q):
+        if factor > 1.0 or not _is_norm(code) or not _all_tiny(scratch.distance, p, q):
             return factor
         factor = ENLARGED
         for t in range(p * width):

@@ -142,7 +142,7 @@ def plain_distances(cost: GroundCost, rows: NDArray[np.int64], columns: NDArray[
     x[: len(rows), :d] = points[rows]
     y[:d, : len(columns)] = points[columns].T
     out = np.empty((len(rows) + 1) * stride)
-    _fill_all(cost.ground.code, cost.ground.order, x.reshape(-1), y.reshape(-1), len(rows), stride, width, out)
+    _fill_all(cost.ground.kernel, cost.ground.order, x.reshape(-1), y.reshape(-1), len(rows), stride, width, out)
     return np.asarray(out[: len(rows) * stride].reshape(len(rows), stride)[:, : len(columns)])
 
 

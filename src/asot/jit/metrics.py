@@ -61,6 +61,15 @@ class Ground:
     name: str
 
     @property
+    def kernel(self) -> int | None:
+        """The ``code`` that compiled functions are given: None for Euclidean distances.
+
+        numba drops a branch on None before it compiles it. So whoever uses Euclidean distances, as nearly everyone
+        does, does not wait for all the other metrics, and these not for Euclidean ones.
+        """
+        return None if self.code == EUCLIDEAN else self.code
+
+    @property
     def span(self) -> float:
         """No two points are farther apart: the size of the box around them, or infinite if the metric is no norm."""
         if self.code not in _HOMOGENEOUS:
@@ -167,9 +176,9 @@ def _whitening(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
 def fill_distances(code, order, x, y, p, stride, width, out):  # type: ignore[no-untyped-def]
     """Distances of p rows of x (p, width) to the columns of y (width, stride), into out (p, stride), all flat.
 
-    ``stride`` is a multiple of 8. x and out have room for an even number of rows.
+    ``code`` is `Ground.kernel`. ``stride`` is a multiple of 8. x and out have room for an even number of rows.
     """
-    if code == EUCLIDEAN:
+    if code is None:
         fill_euclidean(x, y, p, stride, width, out)
         return
     for i in range(p):

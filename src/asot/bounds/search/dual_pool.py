@@ -115,7 +115,7 @@ def _extended(
 
     def piece(low: int, stop: Stop) -> None:
         points = ground.points[low : low + _POINTS]
-        _extend(points, transposed, ground.code, ground.order, starts, place, potentials.heights, out[low:])
+        _extend(points, transposed, ground.kernel, ground.order, starts, place, potentials.heights, out[low:])
 
     in_threads(piece, range(0, len(out), _POINTS), n_jobs)
     return out

@@ -208,7 +208,7 @@ def relax(
     # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
     error = 1e-6 if ground.code == JENSENSHANNON else 0.0
     cancels = p == 1 and cost.is_metric and unmatched is None
-    kernel = Cost(ground.code, ground.order, cost.transform, float(p), error, cancels)
+    kernel = Cost(ground.kernel, ground.order, cost.transform, float(p), error, cancels)
     sizes = np.diff(histograms.offsets)
     rows = _blocks(sizes[: shape.n_rows], _ROWS, _ROW_POINTS)
     most = _COLUMN_POINTS if len(ground.points) > _COLUMN_POINTS else len(histograms.index)

@@ -41,7 +41,7 @@ class Histograms(NamedTuple):
 class Cost(NamedTuple):
     """What shipping a unit of mass costs: a power of the ground distance."""
 
-    code: int
+    code: int | None  # `Ground.kernel`
     order: float
     transform: int  # as in `asot.jit.costs`
     power: float
