@@ -61,7 +61,7 @@ def _merge(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 
 def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     def build(cache: bool) -> Any:
-        dispatcher = njit(cache=cache, **_COMMON, **options)(function)
+        dispatcher = njit(cache=cache, **_COMMON, **options, **merged.PIPELINE)(function)
         if cache:
             _expire_with_kernels(dispatcher)
             _do_without_cache_if_need_be(dispatcher)

@@ -12,10 +12,11 @@ used here, a function is compiled as usual.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 
+from asot.jit import remembered
 from asot.jit.vectors import VectorType
 
 types: Any = numba.types
@@ -38,10 +39,15 @@ try:
             (_compiler, "DefaultPassBuilder"),
             (_machinery, "register_pass"),
             (_passes, "NativeLowering"),
+            (_passes, "NopythonTypeInference"),
         )
     )
 except ImportError:
     AVAILABLE = False
+
+
+PIPELINE: dict[str, Any] = {}
+"""Further options of ``numba.njit`` for functions that Python calls."""
 
 
 def build(function: Any, plain: Any, **options: Any) -> Any:
@@ -128,13 +134,30 @@ if AVAILABLE:
             state.library = _Instructions(state.targetctx.codegen(), state.func_id.func_qualname)
             _passes.NativeLowering.run_pass(self, state)
 
-    class _Merged(_compiler.CompilerBase):  # type: ignore[misc]
-        """numba's usual passes, with that one instead of its last step."""
+    @_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+    class _InferTypes(_passes.NopythonTypeInference):  # type: ignore[misc]
+        """Type inference that looks up each kind of operation once."""
+
+        _name = "asot_infer_types"
+
+        def run_pass(self, state: Any) -> bool:
+            with remembered.signatures(state.typingctx):
+                return bool(_passes.NopythonTypeInference.run_pass(self, state))
+
+    class _Alone(_compiler.CompilerBase):  # type: ignore[misc]
+        """numba's usual passes, with that one for its own, for functions that Python calls."""
+
+        instead: ClassVar[dict[Any, Any]] = {_passes.NopythonTypeInference: _InferTypes}
 
         def define_pipelines(self) -> list[Any]:
             manager = _compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
-            manager.passes = [
-                (_WriteDown, text) if step is _passes.NativeLowering else (step, text) for step, text in manager.passes
-            ]
+            manager.passes = [(self.instead.get(step, step), text) for step, text in manager.passes]
             manager.finalize()
             return [manager]
+
+    class _Merged(_Alone):
+        """The same, and without machine code at the end."""
+
+        instead: ClassVar[dict[Any, Any]] = {**_Alone.instead, _passes.NativeLowering: _WriteDown}
+
+    PIPELINE["pipeline_class"] = _Alone
