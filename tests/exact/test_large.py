@@ -9,14 +9,13 @@ from asot.exact.integers import quantize_cost, quantize_masses
 from asot.exact.large import solve_any
 from asot.exact.shared_cost import place_costs, place_masses, value_of_tree
 from asot.exact.simplex import solve_block
-from asot.exact.workspace import first_sink, make_workspace
+from asot.exact.workspace import first_sink
 from asot.jit.compiled import compiled
+from tests.exact.workspaces import make_workspace
 
 
 @compiled
-def _solve(a, b, integer, unit, row_offset, column_offset, index_bits, whole, stop):
-    k, l = integer.shape
-    ws = make_workspace(k, l, k + l)
+def _solve(ws, a, b, integer, unit, row_offset, column_offset, index_bits, whole, stop):
     p, q = place_masses(ws, a, b, None)
     place_costs(ws, p, q, integer, row_offset, column_offset)
     if whole:
@@ -31,7 +30,8 @@ def _solve_both(a, b, cost):
     masses = quantize_masses(a[None])[0], quantize_masses(b[None])[0]
     prepared = c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
     stop = np.zeros(1, np.int64)
-    return c, *(_solve(*masses, *prepared, whole, stop) for whole in (False, True))
+    k, l = cost.shape
+    return c, *(_solve(make_workspace(k, l, k + l), *masses, *prepared, whole, stop) for whole in (False, True))
 
 
 def _problems():
@@ -79,7 +79,7 @@ def test_a_raised_stop_is_heard():
     a = np.full(600, 1 / 600)
     c = quantize_cost(np.random.default_rng(0).random((600, 600)))
     masses = quantize_masses(a[None])[0]
-    out = _solve(
-        masses, masses, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits, False, np.ones(1, np.int64)
-    )
+    ws = make_workspace(600, 600, 1200)
+    prepared = c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
+    out = _solve(ws, masses, masses, *prepared, False, np.ones(1, np.int64))
     assert out[0] == -1

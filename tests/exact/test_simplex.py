@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asot.exact.simplex import solve_block
-from asot.exact.workspace import PAD, first_sink, make_workspace
+from asot.exact.workspace import PAD, first_sink
 from asot.jit.lanes import LANES
+from tests.exact.workspaces import make_workspace
 
 COST_BITS = 20
 
@@ -110,7 +111,7 @@ def test_the_bitsets_hold_the_subtrees(p, q):
     if first + q <= 64:
         sets = ws.below[: first + q, None]  # (nodes, words)
     else:
-        m = len(ws.parent)
+        m = ws.m
         groups = -(-(first + q) // (64 * LANES))
         sets = ws.below[: groups * m * LANES].reshape(groups, m, LANES).swapaxes(0, 1).reshape(m, -1)
     for x in nodes:

@@ -166,8 +166,12 @@ def _place_pair(ws, h, a, b, cost):  # type: ignore[no-untyped-def]
         p, q = _place_masses(ws, h.offsets, h.names, h.masses, a, b)
         if p == 0 and q == 0:
             return p, q
-        supply = ws.supply[:p].sum()
-        demand = ws.demand[:q].sum()
+        supply = np.int64(0)
+        demand = np.int64(0)
+        for i in range(p):
+            supply += ws.supply[i]
+        for j in range(q):
+            demand += ws.demand[j]
     else:
         p = 0
         q = 0

@@ -158,7 +158,7 @@ def _solve_tile(  # type: ignore[no-untyped-def]
         if p == 0 or _is_proven(ws, p, q, a, b, cost, slack, unit, height, held):
             values[t] = value_of_flows(ws, scratch, p, q) if p > 0 else 0.0
             continue
-        if len(whole.parent) == len(ws.parent):
+        if whole.m == ws.m:
             whole = make_workspace(k, k, 2 * k)
         p, q, pivots[t] = _solve_pair(whole, scratch, a, b, None, cost, index_bits, cost_scale, large, stop)
         values[t] = value_of_flows(whole, scratch, p, q)

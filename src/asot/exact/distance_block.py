@@ -13,14 +13,19 @@ from numpy.typing import NDArray
 
 from asot.exact.workspace import PAD, first_sink, stride_of
 from asot.jit.compiled import at, called, inlined
+from asot.jit.spans import doubles, integers, short_integers
 
 OFFSET_WEIGHT = 1.05
 """Share of a node's mean distance that the greedy start subtracts; measured best between 0.95 and 1.2."""
 
 
 class Scratch(NamedTuple):
-    """Memory of one thread for the distances of a pair, in addition to the simplex's `Workspace`."""
+    """Memory of one thread for the distances of a pair, in addition to the simplex's `Workspace`.
 
+    In kernels all but the first of these arrays are spans (`asot.jit.spans`).
+    """
+
+    memory: NDArray[np.int64]  # what all others are parts of
     x: NDArray[np.float64]  # (p, width) sources, flat
     y: NDArray[np.float64]  # (width, stride) sinks, transposed, flat
     distance: NDArray[np.float64]  # (p, stride), flat
@@ -37,19 +42,24 @@ class Scratch(NamedTuple):
 def make_scratch(most_sources, most_sinks, dim):  # type: ignore[no-untyped-def]
     stride = stride_of(most_sinks)
     even = most_sources + 1  # the distance kernel takes two rows at a time
-    distance = np.empty(even * stride)
-    largest = np.empty(1)
+    y = stride_of(even * (dim + 3))
+    distance = y + (dim + 3) * stride
+    sums = distance + even * stride
+    places = sums + 2 * stride
+    last = places + 2 * dim
+    memory = np.empty(last + 1, np.int64)
     return Scratch(
-        np.empty(even * (dim + 3)),
-        np.empty((dim + 3) * stride),
-        distance,
-        distance.view(np.int64),
-        np.empty(stride),
-        np.empty(stride),
-        np.empty(dim, np.int32),
-        np.empty(dim, np.int32),
-        largest,
-        largest.view(np.int64),
+        memory,
+        doubles(memory, 0),
+        doubles(memory, y),
+        doubles(memory, distance),
+        integers(memory, distance),
+        doubles(memory, sums),
+        doubles(memory, sums + stride),
+        short_integers(memory, places),
+        short_integers(memory, places + dim),
+        doubles(memory, last),
+        integers(memory, last),
     )
 
 

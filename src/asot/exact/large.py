@@ -55,13 +55,12 @@ def _solve_large(ws, p, q, index_bits, stop):
     first = first_sink(p)
     stride = stride_of(q)
     half = p * stride
-    floats = ws.keys.view(np.float32)
-    cost = floats[:half]
+    cost = ws.memory.view(np.float32)[:half]  # where the keys of the small solver are
     for t in range(half):
         cost[t] = np.float32(ws.cost[at(0, t)])
     f = np.empty(p, np.float32)
     g = np.empty(stride, np.float32)
-    kernel = ws.keys.view(np.uint16)[2 * half : 3 * half]  # behind the costs
+    kernel = ws.memory.view(np.uint16)[2 * half : 3 * half]  # behind the costs
     spread = entropic_potentials(cost, kernel, ws.supply, ws.demand, p, q, stride, f, g)
     sources, sinks, ranks = _near_arcs(cost, f, g, p, q, stride, spread)
     steps = _greedy_basis(ws, cost, f, g, p, q, stride, spread, sources, sinks, ranks)

@@ -29,7 +29,7 @@ from asot.jit.lanes import LANES, differ, either, least, lesser, load, minus, pl
 @inlined
 def _word_of(ws, x, width):
     """Where, in the bitset of node 0, the word with the bit of x stands."""
-    return 0 if width == 1 else (x // GROUP) * len(ws.parent) * LANES + ((x >> 6) & (LANES - 1))
+    return 0 if width == 1 else (x // GROUP) * ws.m * LANES + ((x >> 6) & (LANES - 1))
 
 
 @inlined
@@ -43,7 +43,7 @@ def _plant_tree(ws, p, q, index_bits, width):
     n = first + q
     steps = p + q - 1
     groups = groups_of(n)
-    group_size = len(ws.parent) * LANES
+    group_size = ws.m * LANES
     stride = stride_of(q)
     value_mask = ~((np.int64(1) << index_bits) - 1)
     for x in range(n):
@@ -87,7 +87,7 @@ def _toggle_moved(ws, y, groups, width):
         ws.below[at(0, y)] ^= ws.moved[0]
     else:
         for g in range(groups):
-            o = g * len(ws.parent) * LANES + y * LANES
+            o = g * ws.m * LANES + y * LANES
             store(ws.below, o, differ(load(ws.below, o), load(ws.moved, g * LANES)))
 
 
@@ -95,7 +95,7 @@ def _toggle_moved(ws, y, groups, width):
 def _pivot(ws, source, sink, reduced_cost, p, n, width):
     """Bring the arc source -> sink (reduced cost < 0) into the tree and drop the arc that blocks its cycle."""
     groups = groups_of(n)
-    group_size = len(ws.parent) * LANES
+    group_size = ws.m * LANES
     word = _word_of(ws, sink, width)
     bit = np.int64(sink & 63)
     # Climb from both ends to the join. Shipping more along the new arc takes flow from arcs child-source -> parent on

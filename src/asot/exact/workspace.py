@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from asot.jit.compiled import called, inlined
 from asot.jit.lanes import LANES
+from asot.jit.spans import integers, short_integers
 
 MASS_BITS = 60
 """Every quantized histogram sums to exactly ``2**MASS_BITS``."""
@@ -27,8 +28,13 @@ PAD = np.int64(1 << 62)  # cost of a padding column: larger than any potential, 
 
 
 class Workspace(NamedTuple):
-    """Scratch memory of one thread, reused from pair to pair. ``m`` is the largest number of nodes plus padding."""
+    """Scratch memory of one thread, reused from pair to pair. ``m`` is the largest number of nodes plus padding.
 
+    In kernels all but the first of these arrays are spans (`asot.jit.spans`).
+    """
+
+    memory: NDArray[np.int64]  # what all others are parts of; the keys come first
+    m: int
     cost: NDArray[np.int64]  # (p·stride,) packed costs, row-major
     keys: NDArray[np.int64]  # (p·stride,) greedy keys
     supply: NDArray[np.int64]  # (m,) mass of each source, destroyed by the start
@@ -73,33 +79,39 @@ def groups_of(n):
 
 
 @called
-def make_workspace(max_sources: int, max_sinks: int, max_nodes: int) -> Workspace:
-    """Scratch for problems with at most this many sources, sinks and nodes in all."""
-    m = max_nodes + 2 * LANES
+def make_workspace(max_sources, max_sinks, max_nodes):
+    """Scratch for problems with at most this many sources, sinks and nodes in all, as spans."""
+    m = (max_nodes + 4 * LANES - 1) & ~(2 * LANES - 1)  # so that rows of int32 also fill whole cache lines
     words = groups_of(m) * LANES  # (the numbers without a node included)
     # p + q <= max_nodes bounds p·q by the square of the half where that is smaller
     half = (max_nodes + 1) // 2
-    block = min(max_sources * (max_sinks + LANES), half * half + max_nodes * LANES)
-    long = np.empty((8, m), np.int64)
-    short = np.empty((7, m), np.int32)
+    block = max_sources * (max_sinks + LANES)
+    smaller = half * half + max_nodes * LANES
+    block = stride_of(smaller if smaller < block else block)
+    long = 2 * block
+    short = long + 8 * m
+    sets = short + 7 * (m // 2)
+    memory = np.empty(sets + (m + 2) * words, np.int64)
     return Workspace(
-        np.empty(block, np.int64),
-        np.empty(block, np.int64),
-        long[0],
-        long[1],
-        short[0],
-        short[1],
-        long[2],
-        long[3],
-        long[4],
-        long[5],
-        short[2],
-        long[6],
-        np.empty(m * words, np.int64),
-        np.empty(words, np.int64),
-        np.empty(words, np.int64),
-        short[3],
-        short[4],
-        short[5],
-        short[6],
+        memory,
+        m,
+        integers(memory, block),
+        integers(memory, 0),
+        integers(memory, long),
+        integers(memory, long + m),
+        short_integers(memory, short),
+        short_integers(memory, short + m // 2),
+        integers(memory, long + 2 * m),
+        integers(memory, long + 3 * m),
+        integers(memory, long + 4 * m),
+        integers(memory, long + 5 * m),
+        short_integers(memory, short + 2 * (m // 2)),
+        integers(memory, long + 6 * m),
+        integers(memory, sets),
+        integers(memory, sets + m * words),
+        integers(memory, sets + m * words + words),
+        short_integers(memory, short + 3 * (m // 2)),
+        short_integers(memory, short + 4 * (m // 2)),
+        short_integers(memory, short + 5 * (m // 2)),
+        short_integers(memory, short + 6 * (m // 2)),
     )

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numba
 
 from asot.jit import remembered
+from asot.jit.spans import SpanType
 from asot.jit.vectors import VectorType
 
 types: Any = numba.types
@@ -79,7 +80,7 @@ def _holds_memory(kind: Any) -> bool:
     """Whether values of a type own memory: arrays, and tuples of them."""
     if isinstance(kind, types.BaseTuple):
         return any(_holds_memory(each) for each in kind.types)
-    plain = types.Number, types.Boolean, types.NoneType, types.RangeType, types.SliceType, VectorType
+    plain = types.Number, types.Boolean, types.NoneType, types.RangeType, types.SliceType, VectorType, SpanType
     return not isinstance(kind, plain)
 
 

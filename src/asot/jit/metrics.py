@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import inlined
+from asot.jit.compiled import at, inlined
 from asot.jit.euclidean import fill_euclidean
 from asot.validation import FloatArray, to_float_array
 
@@ -182,25 +182,26 @@ def fill_distances(code, order, x, y, p, stride, width, out):  # type: ignore[no
         fill_euclidean(x, y, p, stride, width, out)
         return
     for i in range(p):
-        row = out[i * stride : (i + 1) * stride]
-        point = x[i * width : (i + 1) * width]
+        a = i * width
+        o = i * stride
         if code == CITYBLOCK or code == CHEBYSHEV or code == MINKOWSKI:
-            _p_norm(code, order, point, y, stride, width, row)
+            _p_norm(code, order, x, a, y, stride, width, out, o)
         elif code == CANBERRA:
-            _canberra(point, y, stride, width, row)
+            _canberra(x, a, y, stride, width, out, o)
         elif code == JENSENSHANNON:
-            _jensenshannon(point, y, stride, width, row)
+            _jensenshannon(x, a, y, stride, width, out, o)
         else:
-            _disagreement(code, order, point, y, stride, width, row)
+            _disagreement(code, order, x, a, y, stride, width, out, o)
 
 
 @inlined
-def _p_norm(code, order, point, y, stride, width, row):  # type: ignore[no-untyped-def]
+def _p_norm(code, order, x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
+    """One row: from the point that begins at a, into what begins at o. So do the functions below."""
     for j in range(stride):
         total = 0.0
         largest = 0.0
         for c in range(width):
-            gap = abs(point[c] - y[c * stride + j])
+            gap = abs(x[at(a, c)] - y[at(c * stride, j)])
             total += gap
             largest = max(largest, gap)
         if code == CHEBYSHEV:
@@ -208,53 +209,55 @@ def _p_norm(code, order, point, y, stride, width, row):  # type: ignore[no-untyp
         elif code == MINKOWSKI and largest > 0.0:
             total = 0.0
             for c in range(width):
-                total += (abs(point[c] - y[c * stride + j]) / largest) ** order  # powers of at most 1 stay in range
+                total += (
+                    abs(x[at(a, c)] - y[at(c * stride, j)]) / largest
+                ) ** order  # powers of at most 1 stay in range
             total = largest * total ** (1.0 / order)
-        row[j] = total
+        out[at(o, j)] = total
 
 
 @inlined
-def _canberra(point, y, stride, width, row):  # type: ignore[no-untyped-def]
+def _canberra(x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
     for j in range(stride):
         total = 0.0
         for c in range(width):
-            size = abs(point[c]) + abs(y[c * stride + j])
+            size = abs(x[at(a, c)]) + abs(y[at(c * stride, j)])
             if size > 0.0:
-                total += abs(point[c] - y[c * stride + j]) / size
-        row[j] = total
+                total += abs(x[at(a, c)] - y[at(c * stride, j)]) / size
+        out[at(o, j)] = total
 
 
 @inlined
-def _jensenshannon(point, y, stride, width, row):  # type: ignore[no-untyped-def]
+def _jensenshannon(x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
     for j in range(stride):
         total = 0.0
         for c in range(width):
-            a = point[c]
-            b = y[c * stride + j]
-            mean = 0.5 * (a + b)
-            if a > 0.0:
-                total += a * np.log(a / mean)
-            if b > 0.0:
-                total += b * np.log(b / mean)
-        row[j] = np.sqrt(max(0.0, 0.5 * total))
+            first = x[at(a, c)]
+            second = y[at(c * stride, j)]
+            mean = 0.5 * (first + second)
+            if first > 0.0:
+                total += first * np.log(first / mean)
+            if second > 0.0:
+                total += second * np.log(second / mean)
+        out[at(o, j)] = np.sqrt(max(0.0, 0.5 * total))
 
 
 @inlined
-def _disagreement(code, order, point, y, stride, width, row):  # type: ignore[no-untyped-def]
+def _disagreement(code, order, x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
     """Metrics that count coordinates: those that differ, those non-zero in both, and all of them (``order``)."""
     for j in range(stride):
         differ = 0.0
         both = 0.0
         for c in range(width):
-            differ += point[c] != y[c * stride + j]
-            both += point[c] != 0.0 and y[c * stride + j] != 0.0
+            differ += x[at(a, c)] != y[at(c * stride, j)]
+            both += x[at(a, c)] != 0.0 and y[at(c * stride, j)] != 0.0
         if code == HAMMING:
-            row[j] = differ / order
+            out[at(o, j)] = differ / order
         elif differ == 0.0:
-            row[j] = 0.0
+            out[at(o, j)] = 0.0
         elif code == JACCARD:
-            row[j] = differ / (both + differ)
+            out[at(o, j)] = differ / (both + differ)
         elif code == ROGERSTANIMOTO:
-            row[j] = 2.0 * differ / (order + differ)
+            out[at(o, j)] = 2.0 * differ / (order + differ)
         else:
-            row[j] = 2.0 * differ / (both + 2.0 * differ)
+            out[at(o, j)] = 2.0 * differ / (both + 2.0 * differ)

@@ -3,8 +3,8 @@
 numba finds out what ``int64 + int64`` is by trying every definition of ``+``, among them those for arrays, strings and
 dates. It does so for each of the hundreds of sums, products and comparisons of a kernel, and again in every round of
 type inference. Here the answer is kept: an operator, or an instruction of `asot.jit.vectors`, has one signature for
-numbers, vectors and arrays of the same types. (Other functions are not kept. numba compiles some of them for the flags
-of whoever asks.)
+numbers, vectors, arrays and spans of the same types. Other functions are not kept, since numba compiles some of them
+for the flags of whoever asks.
 
 numba has no public way to do this; `asot.jit.merged` says for which versions it was tried.
 """
@@ -19,9 +19,10 @@ from typing import Any
 import numba
 from numba.extending import intrinsic
 
+from asot.jit.spans import SpanType
 from asot.jit.vectors import VectorType
 
-_SIMPLE: Any = (numba.types.Number, numba.types.Boolean, numba.types.Array, VectorType)
+_SIMPLE: Any = (numba.types.Number, numba.types.Boolean, numba.types.Array, SpanType, VectorType)
 _INSTRUCTION: Any = type(intrinsic(lambda typing: None))
 _OPERATORS = operator.add.__module__
 

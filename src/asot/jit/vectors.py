@@ -5,7 +5,7 @@ one by one. The loops here *are* that short. So kernels name their vectors: a va
 i64>``, and every target lowers it to what it has (one AVX-512 register, two of AVX2, four of NEON).
 
 A kind of lanes is a module with a `Vectors` and its operations, each a line of LLVM. They are for kernels only
-(`asot.jit.compiled`). Arrays are contiguous, and indices are not checked.
+(`asot.jit.compiled`). Arrays are contiguous (or spans, `asot.jit.spans`), and indices are not checked.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
+
+from asot.jit.spans import SpanType
 
 Emit = Callable[..., Any]
 """Emits the instructions of an operation: (builder, *arguments) → value."""
@@ -125,6 +127,7 @@ class Vectors:
 
 
 def _place(vector: Any, context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """Pointer to the entries of a contiguous array that begin at index."""
-    data = context.make_array(array_type)(context, builder, array).data
+    """Pointer to the entries of a contiguous array, or of a span, that begin at index."""
+    is_span = isinstance(array_type, SpanType)
+    data = array if is_span else context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
