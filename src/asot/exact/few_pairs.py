@@ -20,7 +20,7 @@ import numpy as np
 from asot.data.distributions import Distributions
 from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import OneDimension
-from asot.exact.packing import quantize_few
+from asot.exact.packing import quantize_in_kernel
 from asot.exact.points import ExactPoints, describe, solve_tile, tile_arguments
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import compiled, unordered
@@ -177,7 +177,7 @@ def _prepare(points, offsets, masses):  # type: ignore[no-untyped-def]
         for c in range(d):
             used[i * d + c] = c
     return (
-        is_ordinary, exponent, most, np.arange(n), quantize_few(offsets, masses), used_offsets, used,
+        is_ordinary, exponent, most, np.arange(n), quantize_in_kernel(offsets, masses), used_offsets, used,
         packed_offsets, packed,
     )  # fmt: skip
 

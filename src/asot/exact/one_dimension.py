@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.packing import quantize_sparse
+from asot.exact.packing import quantize_in_kernel
 from asot.exact.workspace import MASS_BITS
 from asot.jit.compiled import at, compiled, inlined, reordered
 from asot.jit.double_lanes import DOUBLES, load, plus_gap, spread, store, times
@@ -204,7 +204,7 @@ def _sorted_lists(positions, order, offsets, masses):  # type: ignore[no-untyped
     ``order`` sorts all positions. Masses are int64 that ascend strictly and end at exactly 2^60: points of less than
     2^-61 are left out.
     """
-    quantized = quantize_sparse(offsets, masses)
+    quantized = quantize_in_kernel(offsets, masses)
     owner, size = np.empty(len(order), np.int64), np.zeros(len(offsets), np.int64)
     for i in range(len(offsets) - 1):
         for t in range(offsets[i], offsets[i + 1]):

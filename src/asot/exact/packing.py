@@ -27,7 +27,7 @@ def quantize_sparse(
 
 
 @inlined
-def quantize_few(offsets, masses):  # type: ignore[no-untyped-def]
+def quantize_in_kernel(offsets, masses):  # type: ignore[no-untyped-def]
     """The same for compiled functions, to 2^MASS_BITS."""
     quantized = np.empty(len(masses), np.int64)
     for i in range(len(offsets) - 1):
