@@ -36,8 +36,8 @@ class _SpanModel(models.PrimitiveModel):
 def _maker(dtype: Any, doc: str) -> Any:
     """An instruction that makes spans of one type of numbers."""
 
-    def make(typing, memory, start):  # type: ignore[no-untyped-def]
-        def generate(context, builder, kinds, values):  # type: ignore[no-untyped-def]
+    def make(typing, memory, start):
+        def generate(context, builder, kinds, values):
             data = context.make_array(kinds.args[0])(context, builder, values[0]).data
             return builder.bitcast(builder.gep(data, [values[1]]), context.get_value_type(kinds.return_type))
 
