@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import asot
-from asot.run.executors import Threads, in_threads, kept_threads
+from asot.run.executors import Threads, in_threads, kept_threads, meanwhile
 
 
 def threads_left():
@@ -58,6 +58,19 @@ def test_loops_in_a_block_share_threads_that_end_with_it():
         with pytest.raises(RuntimeError, match="item 0"):
             in_threads(fail, range(30), 2)
         assert list(Threads(3).map(lambda item, stop: item, range(5))) == list(range(5))
+    assert threads_left() == []
+
+
+@pytest.mark.parametrize(("jobs", "elsewhere"), [(1, False), (2, True)])
+def test_something_is_done_meanwhile(jobs, elsewhere):
+    with kept_threads(jobs):
+        answer = meanwhile(threading.current_thread)
+        assert list(Threads(jobs).map(lambda item, stop: item, range(5))) == list(range(5))
+        assert (answer() is not threading.current_thread()) == elsewhere
+        late = meanwhile(lambda: fail(7, None))
+        with pytest.raises(RuntimeError, match="item 7"):
+            late()
+    assert meanwhile(threading.current_thread)() is threading.current_thread()
     assert threads_left() == []
 
 

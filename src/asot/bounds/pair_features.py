@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import Bounds, combine
 from asot.bounds.local_means import local_means, reprice
-from asot.bounds.short_vectors import Coordinates, leading_coordinates, scaled
+from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates, scaled
 from asot.data.distributions import Distributions
 from asot.exact.shared_cost import ExactSharedCost, Trees
 from asot.run.result import Status
@@ -258,6 +258,6 @@ def _at_unit(values: Float, exponent: int) -> Float:
         return np.minimum(scaled(values, -exponent), MOST)
 
 
-def coordinates_of(both: Distributions, n_jobs: int | None = None) -> Coordinates:
+def coordinates_of(both: Distributions, n_jobs: int | None = None, directions: Directions | None = None) -> Coordinates:
     """The coordinates in which local means are compared, for all spaces of a call."""
-    return leading_coordinates(both.points, both.masses, n_jobs=as_n_jobs(n_jobs))
+    return leading_coordinates(both.points, both.masses, directions, as_n_jobs(n_jobs))

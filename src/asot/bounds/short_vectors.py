@@ -77,20 +77,40 @@ def short_coordinates(
     return _padded(x, None, exponent, n_jobs)
 
 
-def leading_coordinates(points: FloatArray, weights: Float, width: int = 16, n_jobs: int = 1) -> Coordinates:
-    """Points (n, d) in at most ``width`` coordinates, no matter how much that leaves out: enough for an estimate."""
+class Directions(NamedTuple):
+    """Orthogonal directions in which points are spread most."""
+
+    columns: Float  # (d, w)
+    exponent: int  # that of the points they were taken from
+
+
+def leading_directions(points: FloatArray, weights: Float, width: int = 16) -> Directions | None:
+    """The directions of `leading_coordinates`, taken from some of the points; None where all coordinates are kept."""
     d = points.shape[1]
-    if d > width:
-        few = slice(None, None, -(-len(points) // (LOOKED_AT if d <= LARGEST_ROTATION else LARGEST_ROTATION)))
-        sample, guess = _centered(points[few], weights[few], n_jobs)
-        if d <= LARGEST_ROTATION:
-            directions = _principal(sample, weights[few])[1]
-        else:  # more coordinates than points looked at: the directions are combinations of these
-            directions = np.linalg.svd(sample, full_matrices=False)[2].T
-        x, exponent = _projected(points, np.ascontiguousarray(directions[:, :width]), guess, n_jobs)
-        exponent += _center(x, weights, n_jobs)
-    else:
+    if d <= width:
+        return None
+    few = slice(None, None, -(-len(points) // (LOOKED_AT if d <= LARGEST_ROTATION else LARGEST_ROTATION)))
+    sample, exponent = _centered(points[few], weights[few])
+    if d <= LARGEST_ROTATION:
+        directions = _principal(sample, weights[few])[1]
+    else:  # more coordinates than points looked at: the directions are combinations of these
+        directions = np.linalg.svd(sample, full_matrices=False)[2].T
+    return Directions(np.ascontiguousarray(directions[:, :width]), exponent)
+
+
+def leading_coordinates(
+    points: FloatArray, weights: Float, directions: Directions | None = None, n_jobs: int = 1
+) -> Coordinates:
+    """Points (n, d) in at most 16 coordinates, no matter how much that leaves out: enough for an estimate.
+
+    ``directions`` are those of `leading_directions`, if they are already known.
+    """
+    directions = leading_directions(points, weights) if directions is None else directions
+    if directions is None:
         x, exponent = _centered(points, weights, n_jobs)
+    else:
+        x, exponent = _projected(points, directions.columns, directions.exponent, n_jobs)
+        exponent += _center(x, weights, n_jobs)
     return _padded(x, None, exponent, n_jobs)
 
 
@@ -211,11 +231,14 @@ def _principal(x: Float, weights: Float, n_jobs: int = 1) -> tuple[Float, Float]
 
 def _rotated(x: Float, directions: Float, exponent: int, n_jobs: int) -> Coordinates:
     short, width = np.empty((len(x), directions.shape[1] + 1)), directions.shape[1]
+    directions = np.ascontiguousarray(directions)
 
     def rotate(own: slice) -> None:
         kept = x[own] @ directions  # (piece, w - 1)
+        rest = kept @ directions.T
+        np.subtract(x[own], rest, out=rest)
         short[own, :width] = kept
-        short[own, width] = np.linalg.norm(x[own] - kept @ directions.T, axis=1)
+        short[own, width] = np.sqrt(np.einsum("nc,nc->n", rest, rest))
 
     _by_pieces(len(x), rotate, n_jobs, ROWS)
     return _padded(short, short[:, width].copy(), exponent, n_jobs)

@@ -8,6 +8,7 @@ strategy records its number of anchors, so that the same pairs are chosen when i
 from __future__ import annotations
 
 import copy
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,10 +21,11 @@ from asot.bounds.calibration import Calibration, ExactSample, Running, draw_exac
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.guarantee import MaxError
 from asot.bounds.pair_features import Features, PairFeatures, View, coordinates_of
-from asot.bounds.short_vectors import Coordinates
+from asot.bounds.short_vectors import Coordinates, leading_directions
 from asot.data.distributions import Distributions
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
+from asot.run.executors import meanwhile
 from asot.run.pairs import make_pairs
 from asot.run.prices import learned_from
 from asot.run.strategy import Strategy
@@ -136,14 +138,17 @@ class Attempts:
         return self._seen[key]
 
     def _look(self, n_anchors: int | None, seed: int) -> tuple[AnchorSpace, View]:
-        if self._short is None:
-            self._short = coordinates_of(self._both, self._running.n_jobs)
         if self._space is not None:
             space = self._space.proven
         else:
             assert n_anchors is not None
             space = learn_space(self._both, n_anchors, seed, self._running)
-        return space, View(space, self._both, self._short, self._column_start, n_jobs=self._running.n_jobs)
+        n_jobs = self._running.n_jobs
+        if self._short is None:
+            found = meanwhile(functools.partial(leading_directions, self._both.points, self._both.masses))
+            space.nearest_of(self._both, device="cpu", n_jobs=n_jobs)  # the view uses it
+            self._short = coordinates_of(self._both, n_jobs, found())
+        return space, View(space, self._both, self._short, self._column_start, n_jobs=n_jobs)
 
     def _learned(self) -> ExactSharedCost | None:
         """Distances in a space with soft codes, in addition to those of its nearest anchors."""

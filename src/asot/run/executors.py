@@ -92,6 +92,16 @@ def kept_threads(jobs: int) -> Iterator[None]:
         pool.shutdown()
 
 
+def meanwhile(function: Callable[[], Answer]) -> Callable[[], Answer]:
+    """Begin a function in one of the threads that are kept, if there are several; call what is returned to get its
+    answer."""
+    kept = _kept.get()
+    if kept is None or kept.jobs == 1:
+        return function
+    future = kept.submit(function)
+    return lambda: _wait(future)
+
+
 class CallingThread:
     """No threads at all, for work that is over before anyone could press a key.
 

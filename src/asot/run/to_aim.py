@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -104,20 +105,25 @@ def _gpu_would_solve(call: Call, load: Load) -> bool:
 
 def _take(call: Call, strategy: Strategy, space: AnchorSpace | None) -> Choice:
     """Carry out a strategy that was chosen before."""
-    load = count_load(call.D, call.E, call.pairs)
     if strategy.kind == "exact":
+        load = count_load(call.D, call.E, call.pairs)
         return Choice(strategy, "exact solves, as asked for", None, load.exact)
     if call.level is not None:
         strategy = replace(strategy, bounds=True)
     attempts = Attempts(call.D, call.E, call.running, space=space, level=call.level, accepted=call.accepted)
-    price = Planner(load, None, attempts, seed=strategy.seed, level=call.level).price(strategy)
+
+    @functools.cache
+    def price() -> float:
+        load = count_load(call.D, call.E, call.pairs)
+        return Planner(load, None, attempts, seed=strategy.seed, level=call.level).price(strategy)
+
     trial = attempts(strategy, functools.partial(_begin, call, price))
-    return Choice(trial.strategy, f"{strategy}, as asked for", None, price, trial=trial)
+    return Choice(trial.strategy, f"{strategy}, as asked for", None, price(), trial=trial)
 
 
-def _begin(call: Call, price: float, features: PairFeatures) -> FeaturesCuda | None:
-    """Let GPUs measure pairs while the host solves exact ones and fits."""
-    place = _place(call, price, features)
+def _begin(call: Call, price: Callable[[], float], features: PairFeatures) -> FeaturesCuda | None:
+    """Let GPUs measure pairs while the host solves exact ones and fits, and looks for their price if it can wait."""
+    place = _place(call, np.inf if devices.parse(call.device)[0] == "cuda" else price(), features)
     if not place.gpus or isinstance(call.sink, Store):  # a store has tiles of its own
         return None
     measuring = FeaturesCuda(features, memory=_scratch(call), early=True)
