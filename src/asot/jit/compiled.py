@@ -61,7 +61,8 @@ def _merge(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 
 def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     def build(cache: bool) -> Any:
-        dispatcher = njit(cache=cache, **_COMMON, **options, **merged.PIPELINE)(function)
+        # (only callbacks from C need that wrapper)
+        dispatcher = njit(cache=cache, no_cfunc_wrapper=True, **_COMMON, **options, **merged.PIPELINE)(function)
         if cache:
             _expire_with_kernels(dispatcher)
             _do_without_cache_if_need_be(dispatcher)

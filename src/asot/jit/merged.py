@@ -32,6 +32,7 @@ try:
     _compiler: Any = importlib.import_module("numba.core.compiler")
     _machinery: Any = importlib.import_module("numba.core.compiler_machinery")
     _passes: Any = importlib.import_module("numba.core.typed_passes")
+    _untyped_passes: Any = importlib.import_module("numba.core.untyped_passes")
     AVAILABLE = numba.version_info[:2] <= NEWEST and all(
         hasattr(*needed)
         for needed in (
@@ -40,7 +41,9 @@ try:
             (_compiler, "DefaultPassBuilder"),
             (_machinery, "register_pass"),
             (_passes, "NativeLowering"),
+            (_passes, "NopythonRewrites"),
             (_passes, "NopythonTypeInference"),
+            (_untyped_passes, "InlineClosureLikes"),
         )
     )
 except ImportError:
@@ -152,13 +155,20 @@ if AVAILABLE:
 
         def define_pipelines(self) -> list[Any]:
             manager = _compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
-            manager.passes = [(self.instead.get(step, step), text) for step, text in manager.passes]
+            chosen = [(self.instead.get(step, step), text) for step, text in manager.passes]
+            manager.passes = [(step, text) for step, text in chosen if step is not None]
             manager.finalize()
             return [manager]
 
     class _Merged(_Alone):
-        """The same, and without machine code at the end."""
+        """The same without machine code at the end, and without what kernels have no use for: closures inside them, and
+        expressions of whole arrays (which work, but are not fused)."""
 
-        instead: ClassVar[dict[Any, Any]] = {**_Alone.instead, _passes.NativeLowering: _WriteDown}
+        instead: ClassVar[dict[Any, Any]] = {
+            **_Alone.instead,
+            _untyped_passes.InlineClosureLikes: None,
+            _passes.NopythonRewrites: None,
+            _passes.NativeLowering: _WriteDown,
+        }
 
     PIPELINE["pipeline_class"] = _Alone
