@@ -193,17 +193,22 @@ def _label(points, centers, squares, labels):  # type: ignore[no-untyped-def]
             labels[start + i] = best
 
 
-@compiled
-def _sums(points, weights, labels, k):  # type: ignore[no-untyped-def]
+def _sums(
+    points: NDArray[Any], weights: NDArray[Any], labels: NDArray[np.int32], k: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sums (k, d) of weighted points by label, in the order of the points, and of their weights (k,)."""
+    sums, held = np.zeros((k, points.shape[1]), points.dtype), np.zeros(k, points.dtype)
+    _add_up(points, weights, labels, sums, held)
+    return sums, held
+
+
+@compiled
+def _add_up(points, weights, labels, sums, held):  # type: ignore[no-untyped-def]
     n, d = points.shape
-    sums = np.zeros((k, d), points.dtype)
-    held = np.zeros(k, points.dtype)
     for i in range(n):
         held[labels[i]] += weights[i]
         for c in range(d):
             sums[labels[i], c] += points[i, c] * weights[i]
-    return sums, held
 
 
 def _relocate_empty(

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.anchors.cell_means import Cells, cell_means
 from asot.data.distributions import Distributions
 from asot.data.stretches import stretches
-from asot.exact.workspace import stride_of
+from asot.exact.workspace import padded, stride_of
 from asot.jit.compiled import compiled, unordered
 from asot.jit.euclidean import fill_euclidean
 from asot.run import devices
@@ -286,9 +286,9 @@ def euclidean_cost(anchors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _transposed(anchors: NDArray[np.float64]) -> NDArray[Any]:
     """Anchors as (width, stride), flat, padded with zeros as the distance kernel expects."""
     k, d = anchors.shape
-    padded = np.zeros(((d + 3) & ~3, stride_of(k)))
-    padded[:d, :k] = anchors.T
-    return padded.ravel()
+    wide = np.zeros(((d + 3) & ~3, padded(k)))
+    wide[:d, :k] = anchors.T
+    return wide.ravel()
 
 
 def _nearest_in_pieces(
@@ -303,12 +303,12 @@ def _nearest_in_pieces(
     even = -(-n // n_jobs)
     pieces = list(tiles(n, max(_CHUNK, min(even, _PIECE // max(1, anchors.size)))))
     if len(pieces) == 1:  # to start a thread would take longer
-        _nearest(points, *shared, index, distance)
+        _nearest(points, *shared, *_scratch(anchors), index, distance)
         return index, distance
 
     def piece(part: tuple[int, int], _: Stop) -> None:
         own = slice(*part)
-        _nearest(points[own], *shared, index[own], distance[own])
+        _nearest(points[own], *shared, *_scratch(anchors), index[own], distance[own])
 
     in_threads(piece, pieces, n_jobs)
     return index, distance
@@ -322,19 +322,28 @@ def _largest_size(row):  # type: ignore[no-untyped-def]
     return largest
 
 
+def _scratch(anchors: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Memory for the points of a chunk, the anchors and the distances between them, as `_nearest` uses it."""
+    k, d = anchors.shape
+    width, stride = (d + 3) & ~3, padded(k)
+    return np.zeros((_CHUNK + 1) * width), np.empty(width * stride), np.empty((_CHUNK + 1) * stride)
+
+
 @compiled
-def _nearest(points, anchors, anchor_exponent, k, index, nearest):  # type: ignore[no-untyped-def]
+def _nearest(  # type: ignore[no-untyped-def]
+    points, anchors, anchor_exponent, k, x, y, distance, index, nearest
+):
     """Fill ``index`` and ``nearest`` (n,) for points (n, d); ``anchors`` are transposed and divided by 2^exponent.
 
     A power of two of its own keeps the squares of every chunk within range, whatever the scale; it rounds nothing.
+    x, y and distance are scratch memory.
     """
     n, d = points.shape
     width = (d + 3) & ~3
     stride = stride_of(k)
-    x = np.zeros((_CHUNK + 1) * width)
-    y = anchors.copy()
     y_exponent = anchor_exponent
-    distance = np.empty((_CHUNK + 1) * stride)
+    for t in range(len(y)):
+        y[t] = anchors[t]
     for start in range(0, n, _CHUNK):
         count = min(_CHUNK, n - start)
         largest = 0.0

@@ -56,10 +56,13 @@ class Workspace(NamedTuple):
     owner: NDArray[np.int32]  # (m,) and the inverse
 
 
-@inlined
-def stride_of(q):
+def padded(q: int) -> int:
     """Row length of a cost block with q columns, padded to whole `Lanes`."""
     return (q + LANES - 1) & ~(LANES - 1)
+
+
+stride_of = inlined(padded)
+"""The same for kernels."""
 
 
 @inlined

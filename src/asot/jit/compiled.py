@@ -52,6 +52,7 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _COMMON: dict[str, Any] = {"boundscheck": False, "error_model": "numpy", "nogil": True}
+_FROM_PYTHON: dict[str, Any] = {"no_cfunc_wrapper": True}  # C does not call them
 
 
 def _merge(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -61,8 +62,7 @@ def _merge(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 
 def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     def build(cache: bool) -> Any:
-        # (only callbacks from C need that wrapper)
-        dispatcher = njit(cache=cache, no_cfunc_wrapper=True, **_COMMON, **options, **merged.PIPELINE)(function)
+        dispatcher = njit(cache=cache, **_COMMON, **_FROM_PYTHON, **options, **merged.PIPELINE)(function)
         if cache:
             _expire_with_kernels(dispatcher)
             _do_without_cache_if_need_be(dispatcher)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.points import ExactPoints, SinkPotentials
-from asot.exact.workspace import stride_of
+from asot.exact.workspace import padded
 from asot.jit.compiled import compiled
 from asot.jit.metrics import JENSENSHANNON, Ground, fill_distances
 from asot.run.executors import Stop, in_threads, local_executor
@@ -82,9 +82,9 @@ def dual_pool(
     # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
     exactness = 1e-6 if ground.code == JENSENSHANNON else 1e-11
     absolute = 4.0 * _ROUNDING * float(np.abs(values).max()) + exactness * float(np.abs(extended).max())
-    padded = np.zeros((n, -(-values.shape[1] // 16) * 16), dtype=np.float32)
-    padded[:, : values.shape[1]] = values
-    return DualPool(padded, 4.0 * _ROUNDING, absolute), count
+    wide = np.zeros((n, -(-values.shape[1] // 16) * 16), dtype=np.float32)
+    wide[:, : values.shape[1]] = values
+    return DualPool(wide, 4.0 * _ROUNDING, absolute), count
 
 
 def _solved_potentials(
@@ -109,7 +109,7 @@ def _extended(
     nonempty = np.flatnonzero(np.diff(potentials.starts))
     starts = np.append(potentials.starts[nonempty], potentials.starts[-1])
     d = support.shape[1]
-    transposed = np.zeros(((d + 3) & ~3, int(stride_of(len(used)))))
+    transposed = np.zeros(((d + 3) & ~3, padded(len(used))))
     transposed[:d, : len(used)] = support[used].T
     out = np.empty((len(ground.points), len(nonempty)))
 
