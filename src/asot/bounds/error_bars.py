@@ -202,10 +202,19 @@ BOUNDS_BY_LEVEL: dict[str, type[Bounds]] = {kind.level: kind for kind in (Bounds
 
 
 def make_bounds(
-    space: AnchorSpace, D: Distributions, E: Distributions | None, level: str = "auto", n_jobs: int | None = None
+    space: AnchorSpace,
+    D: Distributions,
+    E: Distributions | None,
+    level: str = "auto",
+    n_jobs: int | None = None,
+    both: Distributions | None = None,
 ) -> Bounds:
-    """The bounds for pairs within D, or between D and E; "auto" chooses by the size of the distributions."""
-    both = D if E is None else D + E
+    """The bounds for pairs within D, or between D and E; "auto" chooses by the size of the distributions.
+
+    ``both`` is D followed by E, if it exists already: the space may remember its nearest anchors.
+    """
+    if both is None:
+        both = D if E is None else D + E
     if level == "auto":
         level = "points" if both.sizes.mean() <= MOST_POINTS_PER_ANCHOR * space.n_anchors else "cells"
     return BOUNDS_BY_LEVEL[level](space, both, 0 if E is None else len(D), as_n_jobs(n_jobs))

@@ -123,10 +123,21 @@ class Features(Protocol):
         ...
 
 
+class OnAnchors:
+    """What the anchor problems of all pairs share; nearest anchors are enough to know it."""
+
+    def __init__(self, space: AnchorSpace, both: Distributions, column_start: int | None, n_jobs: int | None) -> None:
+        self.nearest, distance = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
+        self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
+        self.histograms = space.histograms_of(both, self.nearest)
+        self.cost, self.untied = untie_costs(space.cost), split(untie(self.histograms), column_start)
+        self.anchor = ExactSharedCost(*self.untied, self.cost, cancel=True)
+
+
 class View:
     """One space's look at all pairs of one or two collections, given one after the other.
 
-    ``column_start`` is where the second one begins, or None for pairs within one.
+    ``column_start`` is where the second one begins, or None for pairs within one. ``on_anchors`` may be known.
     """
 
     def __init__(
@@ -137,16 +148,15 @@ class View:
         column_start: int | None,
         bounds: Bounds | None = None,
         n_jobs: int | None = None,
+        on_anchors: OnAnchors | None = None,
     ) -> None:
-        nearest, distance = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
-        self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
-        self._histograms = space.histograms_of(both, nearest)
-        self.cost, self.untied = untie_costs(space.cost), split(untie(self._histograms), column_start)
+        own = OnAnchors(space, both, column_start, n_jobs) if on_anchors is None else on_anchors
+        self.radii, self._histograms = own.radii, own.histograms
+        self.cost, self.untied, self.anchor = own.cost, own.untied, own.anchor
         self.loose = (2.0 * TIE_BREAK + COST_TIE_BREAK) * float(space.cost.max())
         """How far the distance without ties may be from that on the histograms."""
-        self.anchor = ExactSharedCost(*self.untied, self.cost, cancel=True)
         self.bounds = bounds
-        self.cells = space.cells(both, short.points, nearest, n_jobs=n_jobs)
+        self.cells = space.cells(both, short.points, own.nearest, n_jobs=n_jobs)
         self.means = local_means(self.cells, space.n_anchors, as_n_jobs(n_jobs))
 
     def solve_trees(self, rows: Indices, columns: Indices, later: Indices, stop: Any) -> Trees:

@@ -20,7 +20,7 @@ from asot.anchors.space import AnchorSpace
 from asot.bounds.calibration import Calibration, ExactSample, Running, draw_exact
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.guarantee import MaxError
-from asot.bounds.pair_features import Features, PairFeatures, View, coordinates_of
+from asot.bounds.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
 from asot.bounds.short_vectors import Coordinates, leading_directions
 from asot.data.distributions import Distributions
 from asot.exact.metric_check import is_metric
@@ -132,7 +132,8 @@ class Attempts:
             began = time.perf_counter()
             space, view = self._look(n_anchors, seed) if plain is None else (plain.space, copy.copy(plain.view))
             if with_bounds:
-                view.bounds = make_bounds(space, self._D, self._E, self._level or "points", self._running.n_jobs)
+                level, n_jobs = self._level or "points", self._running.n_jobs
+                view.bounds = make_bounds(space, self._D, self._E, level, n_jobs, self._both)
             earlier = 0.0 if plain is None else plain.seconds
             self._seen[key] = Seen(space, view, earlier + time.perf_counter() - began)
         return self._seen[key]
@@ -143,12 +144,19 @@ class Attempts:
         else:
             assert n_anchors is not None
             space = learn_space(self._both, n_anchors, seed, self._running)
-        n_jobs = self._running.n_jobs
+        return space, self._view(space)
+
+    def _view(self, space: AnchorSpace) -> View:
+        """With several threads, what needs few of them is done beside what needs many."""
+        both, n_jobs = self._both, self._running.n_jobs
+        known = self._short is not None
+        directions = meanwhile(functools.partial(leading_directions, both.points, both.masses)) if not known else None
+        space.nearest_of(both, device="cpu", n_jobs=n_jobs)  # is remembered
+        on_anchors = meanwhile(functools.partial(OnAnchors, space, both, self._column_start, n_jobs))
         if self._short is None:
-            found = meanwhile(functools.partial(leading_directions, self._both.points, self._both.masses))
-            space.nearest_of(self._both, device="cpu", n_jobs=n_jobs)  # the view uses it
-            self._short = coordinates_of(self._both, n_jobs, found())
-        return space, View(space, self._both, self._short, self._column_start, n_jobs=n_jobs)
+            assert directions is not None
+            self._short = coordinates_of(both, n_jobs, directions())
+        return View(space, both, self._short, self._column_start, n_jobs=n_jobs, on_anchors=on_anchors())
 
     def _learned(self) -> ExactSharedCost | None:
         """Distances in a space with soft codes, in addition to those of its nearest anchors."""

@@ -14,7 +14,7 @@ from asot.exact.solvers import cpu_solver, is_plain, on_cpu
 from asot.exact.wanted import Wanted
 from asot.jit.metrics import NORMS, prepare_metric
 from asot.run import devices, dispatch, engine
-from asot.run.executors import in_ranges
+from asot.run.executors import in_ranges, kept_threads
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
 from asot.run.sinks import Kept, Sink
@@ -43,7 +43,9 @@ def solve_exactly(
         line = functools.partial(OneDimension, ground, pooled.offsets, pooled.masses, column_start=column_start)
         reason = "asked for" if device == "cpu" else "sorting takes no GPU"
         return dispatch.solve(Work(pairs, line, info={**info, "device_reason": reason}), sink, **limits)
-    histograms = sparse_histograms(pooled, in_ranges(as_n_jobs(n_jobs)))
+    jobs = as_n_jobs(n_jobs)
+    with kept_threads(jobs):
+        histograms = sparse_histograms(pooled, in_ranges(jobs))
     codes = nested_codes(histograms.points) if metric == "hamming" and devices.parse(device)[0] != "cuda" else None
     if codes is not None:
         prepare_metric(histograms.points, metric, metric_params)  # refuses what means nothing

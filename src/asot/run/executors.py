@@ -83,6 +83,10 @@ def kept_threads(jobs: int) -> Iterator[None]:
 
     A call that prepares much has a dozen short loops, and to start threads for each takes longer than some of them.
     """
+    kept = _kept.get()
+    if kept is not None and kept.jobs >= jobs:
+        yield
+        return
     pool = _Pool(jobs)
     token = _kept.set(pool)
     try:
