@@ -33,11 +33,12 @@ def test_each_kind_of_operation_is_asked_for_once(known, monkeypatch):
         return usual(self, function, arguments, named)
 
     monkeypatch.setattr(context, "resolve_function_type", resolve)
-    inner = inlined(lambda x, i: x[i] * x[i] + x[i])
+    inner = inlined(lambda x, i: x[i] * x[i] + np.float64(x[i]) if x[i] > 0.0 else x[i])
     outer = compiled(lambda x: inner(x, 1) * inner(x, 2) + inner(x, 3))
     assert outer(np.arange(4.0)) == 2.0 * 6.0 + 12.0
     products = [types for function, types in asked if getattr(function, "__name__", "") == "mul"]
     assert products == [(types.float64, types.float64)]
+    assert [types for function, types in asked if function is bool] == [(types.boolean,)]
 
 
 def test_functions_that_depend_on_flags_are_not_kept(known):

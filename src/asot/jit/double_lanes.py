@@ -25,6 +25,11 @@ def _plus_gap(builder: Any, start: Any, a: Any, b: Any) -> Any:
     return builder.fadd(start, _KIND.called(builder, "fabs", builder.fsub(a, b)))
 
 
+def _larger_gap(builder: Any, start: Any, a: Any, b: Any) -> Any:
+    gap = _KIND.called(builder, "fabs", builder.fsub(a, b))
+    return builder.select(builder.fcmp_ordered(">", gap, start), gap, start)
+
+
 def _add_product(builder: Any, total: Any, number: Any, lanes: Any) -> Any:
     return _KIND.called(builder, "fmuladd", _KIND.spread_out(builder, number), lanes, total)
 
@@ -37,6 +42,7 @@ root = _KIND.lanewise("root", "√a", 1, lambda builder, a: _KIND.called(builder
 quotient = _KIND.lanewise("quotient", "a / b", 2, lambda builder, a, b: builder.fdiv(a, b))
 times = _KIND.lanewise("times", "a · b", 2, lambda builder, a, b: builder.fmul(a, b))
 plus_gap = _KIND.lanewise("plus_gap", "start + |a - b|", 3, _plus_gap)
+larger_gap = _KIND.lanewise("larger_gap", "max(start, |a - b|)", 3, _larger_gap)
 plus_squared_gap = _KIND.lanewise(
     "plus_squared_gap", "start + (a - b)², the product fused where the machine can.", 3, _plus_squared_gap
 )

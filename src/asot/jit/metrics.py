@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.jit.compiled import at, inlined
+from asot.jit.double_lanes import DOUBLES, larger_gap, load, plus_gap, spread, store, zeros
 from asot.jit.euclidean import fill_euclidean
 from asot.validation import FloatArray, to_float_array
 
@@ -197,23 +198,32 @@ def fill_distances(code, order, x, y, p, stride, width, out):  # type: ignore[no
 @inlined
 def _p_norm(code, order, x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
     """One row: from the point that begins at a, into what begins at o. So do the functions below."""
-    for j in range(stride):
-        total = 0.0
-        largest = 0.0
+    if code == CITYBLOCK:
+        for j in range(0, stride, DOUBLES):
+            total = zeros()
+            for c in range(width):
+                total = plus_gap(total, spread(x[at(a, c)]), load(y, c * stride + j))
+            store(out, o + j, total)
+        return
+    for j in range(0, stride, DOUBLES):
+        largest = zeros()
         for c in range(width):
-            gap = abs(x[at(a, c)] - y[at(c * stride, j)])
-            total += gap
-            largest = max(largest, gap)
-        if code == CHEBYSHEV:
-            total = largest
-        elif code == MINKOWSKI and largest > 0.0:
+            largest = larger_gap(largest, spread(x[at(a, c)]), load(y, c * stride + j))
+        store(out, o + j, largest)
+    if code == MINKOWSKI:
+        _from_largest(order, x, a, y, stride, width, out, o)
+
+
+@inlined
+def _from_largest(order, x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
+    """Minkowski distances from the largest differences: powers of at most 1 stay in range."""
+    for j in range(stride):
+        largest = out[at(o, j)]
+        if largest > 0.0:
             total = 0.0
             for c in range(width):
-                total += (
-                    abs(x[at(a, c)] - y[at(c * stride, j)]) / largest
-                ) ** order  # powers of at most 1 stay in range
-            total = largest * total ** (1.0 / order)
-        out[at(o, j)] = total
+                total += (abs(x[at(a, c)] - y[at(c * stride, j)]) / largest) ** order
+            out[at(o, j)] = largest * total ** (1.0 / order)
 
 
 @inlined

@@ -23,6 +23,7 @@ from asot.jit.spans import SpanType
 from asot.jit.vectors import VectorType
 
 _SIMPLE: Any = (numba.types.Number, numba.types.Boolean, numba.types.Array, SpanType, VectorType)
+_CONVERSION: Any = numba.types.NumberClass
 _INSTRUCTION: Any = type(intrinsic(lambda typing: None))
 _OPERATORS = operator.add.__module__
 
@@ -55,5 +56,10 @@ def signatures(context: Any) -> Iterator[None]:
 
 
 def _is_operation(function: Any) -> bool:
+    """Whether it is an operator, an instruction, the test of a branch, a range or a conversion such as ``np.int64``."""
+    if isinstance(function, _CONVERSION):
+        return True
     name = getattr(function, "typing_key", function)
-    return isinstance(name, _INSTRUCTION) or getattr(name, "__module__", None) == _OPERATORS
+    if name is bool or name is range or isinstance(name, _INSTRUCTION):
+        return True
+    return getattr(name, "__module__", None) == _OPERATORS
