@@ -55,14 +55,14 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
     if points.dtype.char != "d":
         points = points.astype(np.float64)
         points.flags.writeable = False  # kernels are compiled for points that cannot change
-    is_ordinary, exponent, largest, *prepared = _prepare(points, pooled.offsets, pooled.masses)
+    is_ordinary, is_equal, exponent, largest, *prepared = _prepare(points, pooled.offsets, pooled.masses)
     if not is_ordinary:
         return None
     rows, columns = _ONE_PAIR if n_pairs == 1 else pairs.indices(0, n_pairs)
     if column_start and n_pairs > 1:
         columns = columns + column_start
     values, pivots, stop = np.empty(n_pairs), np.empty(n_pairs, np.int32), np.zeros(1, np.int64)
-    given = (pooled.offsets, *prepared, rows, columns, dim, None, float(dim), largest)
+    given = (pooled.offsets, *prepared, rows, columns, dim, None, float(dim), largest, True if is_equal else None)
     arguments = tile_arguments(*given)
     solve_tile(*arguments, None, values, pivots, stop)
     values *= 2.0 ** (exponent - MASS_BITS)
@@ -146,9 +146,9 @@ def _largest_size(row):  # type: ignore[no-untyped-def]
 def _prepare(points, offsets, masses):  # type: ignore[no-untyped-def]
     """What `ExactPoints` keeps of a collection in which all points are distinct and have mass.
 
-    Whether it is so; the exponent of the largest coordinate; the size of the largest distribution; index, integer
-    masses, coordinates in use and packed points. All coordinates count as used, which changes no distance: where both
-    points are 0, nothing is added.
+    Whether it is so; whether all masses are equal; the exponent of the largest coordinate; the size of the largest
+    distribution; index, integer masses, coordinates in use and packed points. All coordinates count as used, which
+    changes no distance: where both points are 0, nothing is added.
     """
     n, d = points.shape
     count = len(offsets) - 1
@@ -162,8 +162,10 @@ def _prepare(points, offsets, masses):  # type: ignore[no-untyped-def]
     for i in range(n):
         for c in range(d):
             packed[i * d + c] = points[i, c] * scale + 0.0  # -0.0 becomes 0.0
+    is_equal = True
     for i in range(n):
         is_ordinary &= masses[i] > 0.0
+        is_equal &= masses[i] == masses[0]
     is_ordinary &= _all_differ(packed, n, d)
     used = np.empty(count * d, np.int32)
     used_offsets = np.empty(count + 1, np.int64)
@@ -177,7 +179,7 @@ def _prepare(points, offsets, masses):  # type: ignore[no-untyped-def]
         for c in range(d):
             used[i * d + c] = c
     return (
-        is_ordinary, exponent, most, np.arange(n), quantize_in_kernel(offsets, masses), used_offsets, used,
+        is_ordinary, is_equal, exponent, most, np.arange(n), quantize_in_kernel(offsets, masses), used_offsets, used,
         packed_offsets, packed,
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
+from asot.exact.assignment import UNFIT, assign, is_assignment
 from asot.exact.distance_block import make_scratch, place_distances, value_of_flows
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.large import may_be_large, solve_any
@@ -51,6 +52,7 @@ class ExactPoints:
         self._offsets = histograms.offsets
         self._index = histograms.index
         self._masses = quantize_sparse(histograms.offsets, histograms.masses)
+        self._equal = True if histograms.masses.min() == histograms.masses.max() else None
         self._ground = ground
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
@@ -107,7 +109,7 @@ class ExactPoints:
         return tile_arguments(
             self._offsets, self._index, self._masses, self._used_offsets, self._used, self._packed_offsets,
             self._packed, rows, columns, ground.points.shape[1], ground.kernel, ground.order, self._largest,
-            int(self._sizes[rows].max()), int(self._sizes[columns].max()),
+            self._equal, int(self._sizes[rows].max()), int(self._sizes[columns].max()),
         )  # fmt: skip
 
 
@@ -138,15 +140,17 @@ def tile_arguments(
     code: int | None,
     order: float,
     largest: int,
+    equal: bool | None,
     most_sources: int | None = None,
     most_sinks: int | None = None,
 ) -> tuple[Any, ...]:
-    """What the kernels take. ``largest`` is of the collection, so that no answer depends on its tile."""
+    """What the kernels take. ``largest`` is of the collection, so that no answer depends on its tile. ``equal`` is True
+    if all masses of the collection are equal, else None."""
     sources = largest if most_sources is None else most_sources
     sinks = largest if most_sinks is None else most_sinks
     return (
         offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
-        sources, sinks, *_widths(largest, sources, sinks),
+        sources, sinks, *_widths(largest, sources, sinks), equal,
     )  # fmt: skip
 
 
@@ -311,9 +315,10 @@ def _measure(  # type: ignore[no-untyped-def]
 @inlined
 def _solve_pair(  # type: ignore[no-untyped-def]
     ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, a, b, code, order, index_bits,
-    cost_scale, large, table, stop,
+    cost_scale, large, equal, table, stop,
 ):  # fmt: skip
-    """Cancel, compute the costs and solve one pair; sources, sinks and pivots. The optimal tree stays in ``ws``."""
+    """Cancel, compute the costs and solve one pair; sources, sinks and steps. The optimal tree or forest stays in
+    ``ws``."""
     p, q = _place_masses(ws, offsets, index, masses, a, b)
     if p == 0:
         return p, q, 0
@@ -324,6 +329,10 @@ def _solve_pair(  # type: ignore[no-untyped-def]
     if factor > 1.0:
         for t in range(p * stride_of(q)):
             scratch.distance[t] /= factor
+    if equal is not None and is_assignment(ws, p, q):
+        steps = assign(ws, p, index_bits, stop)
+        if steps != UNFIT:
+            return p, q, steps
     if large is not None:
         return p, q, solve_any(ws, p, q, index_bits, stop)
     return p, q, solve_block(ws, p, q, index_bits, stop)
@@ -332,10 +341,10 @@ def _solve_pair(  # type: ignore[no-untyped-def]
 @compiled
 def solve_tile(  # type: ignore[no-untyped-def]
     offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
-    most_sources, most_sinks, index_bits, cost_scale, large, table, values, pivots, stop,
+    most_sources, most_sinks, index_bits, cost_scale, large, equal, table, values, pivots, stop,
 ):  # fmt: skip
-    """``large`` is None or True: whether the kernel for large problems is compiled in, which takes a while. ``table``
-    is None or the distances of all points."""
+    """``large`` and ``equal`` are None or True: whether the kernels for large problems and for equal masses are
+    compiled in, which takes a while. ``table`` is None or the distances of all points."""
     ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
     scratch = make_scratch(most_sources, most_sinks, dim)
     for t in range(len(rows)):
@@ -343,7 +352,7 @@ def solve_tile(  # type: ignore[no-untyped-def]
             return
         p, q, pivots[t] = _solve_pair(
             ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
-            order, index_bits, cost_scale, large, table, stop,
+            order, index_bits, cost_scale, large, equal, table, stop,
         )  # fmt: skip
         values[t] = value_of_flows(ws, scratch, p, q) if p > 0 else 0.0
 
@@ -351,7 +360,7 @@ def solve_tile(  # type: ignore[no-untyped-def]
 @compiled
 def _solve_potentials(  # type: ignore[no-untyped-def]
     offsets, index, masses, used_offsets, used, packed_offsets, packed, rows, columns, dim, code, order,
-    most_sources, most_sinks, index_bits, cost_scale, large, starts, points, heights, stop,
+    most_sources, most_sinks, index_bits, cost_scale, large, equal, starts, points, heights, stop,
 ):  # fmt: skip
     """The distinct points of the sinks of every pair, and their potentials, one pair after the other."""
     ws = make_workspace(most_sources, most_sinks, most_sources + most_sinks)
@@ -362,7 +371,7 @@ def _solve_potentials(  # type: ignore[no-untyped-def]
             return
         p, q, _ = _solve_pair(
             ws, scratch, offsets, index, masses, used_offsets, used, packed_offsets, packed, rows[t], columns[t], code,
-            order, index_bits, cost_scale, large, None, stop,
+            order, index_bits, cost_scale, large, equal, None, stop,
         )  # fmt: skip
         if p > 0:
             unit = scratch.largest[0] / (cost_scale * (np.int64(1) << index_bits))

@@ -44,6 +44,10 @@ def _where_equal(builder: Any, a: Any, b: Any) -> Any:
     return builder.zext(builder.bitcast(builder.icmp_signed("==", a, b), ir.IntType(LANES)), ir.IntType(64))
 
 
+def _select_less(builder: Any, a: Any, b: Any, if_so: Any, if_not: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), if_so, if_not)
+
+
 def _plus_where(builder: Any, bits: Any, a: Any, b: Any) -> Any:
     mask = builder.bitcast(builder.trunc(bits, ir.IntType(LANES)), ir.VectorType(ir.IntType(1), LANES))
     return builder.select(mask, builder.add(a, b), a)
@@ -57,6 +61,7 @@ def _put(builder: Any, lanes: Any, lane: Any, number: Any) -> Any:
 where_equal = _KIND.operation(
     "where_equal", "The lanes in which a and b agree, as bits of an integer.", _INT, (_LANES, _LANES), _where_equal
 )
+select_less = _KIND.lanewise("select_less", "if_so where a < b, if_not elsewhere", 4, _select_less)
 plus_where = _KIND.operation(
     "plus_where", "a + b in the lanes named by the lowest 8 bits of an integer, a in the others.", _LANES,
     (_INT, _LANES, _LANES), _plus_where,

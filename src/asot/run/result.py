@@ -55,7 +55,7 @@ class Distances:
     status : (P,) int8
         `Status` of every pair.
     n_iter : (P,) int32
-        Simplex pivots (exact) or iterations (entropic) of every pair.
+        Simplex pivots or steps of an assignment (exact), or iterations (entropic) of every pair.
     marginal_error : (P,) float64 or None
         Entropic only: how far, in total mass, the plan's row sums are from the first histogram.
     lower, upper : (P,) float64 or None
