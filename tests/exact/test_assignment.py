@@ -99,4 +99,8 @@ def test_nearly_equal_masses_are_not_taken_for_equal():
     masses[0] += 1e-9
     D = asot.Distributions.from_list([x, y], [masses, np.full(12, 1 / 12)])
     plan = asot.emd(D[0][1], D[1][1], cdist(x, y))
-    assert asot.pairwise_exact(D).values[0] == pytest.approx(plan.value, rel=1e-13)
+    found = asot.pairwise_exact(D)
+    assert found.values[0] == pytest.approx(plan.value, rel=1e-13)
+    assert found.info["solver"] == "network simplex"
+    for few_or_not in ({}, {"n_jobs": 1}):
+        assert "assignment" in asot.pairwise_exact([x, y], **few_or_not).info["solver"]

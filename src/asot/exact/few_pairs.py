@@ -62,13 +62,14 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
     if column_start and n_pairs > 1:
         columns = columns + column_start
     values, pivots, stop = np.empty(n_pairs), np.empty(n_pairs, np.int32), np.zeros(1, np.int64)
-    given = (pooled.offsets, *prepared, rows, columns, dim, None, float(dim), largest, True if is_equal else None)
+    equal = True if is_equal else None
+    given = (pooled.offsets, *prepared, rows, columns, dim, None, float(dim), largest, equal)
     arguments = tile_arguments(*given)
     solve_tile(*arguments, None, values, pivots, stop)
     values *= 2.0 ** (exponent - MASS_BITS)
     seconds = time.perf_counter() - started
     info = {
-        **describe("euclidean", n),
+        **describe("euclidean", n, equal),
         "p": 1,
         "estimate": "exact",
         "device_reason": "asked for" if device == "cpu" else "too little work for a GPU",

@@ -62,7 +62,7 @@ class ExactPoints:
         self._packed, self._packed_offsets = pack_points(
             ground.points, histograms.offsets, histograms.index, self._used_offsets, self._used
         )
-        self.info = describe(ground.name, len(ground.points))
+        self.info = describe(ground.name, len(ground.points), self._equal)
 
     @property
     def has_table(self) -> bool:
@@ -113,10 +113,10 @@ class ExactPoints:
         )  # fmt: skip
 
 
-def describe(metric: str, n_distinct: int) -> dict[str, Any]:
+def describe(metric: str, n_distinct: int, equal: bool | None) -> dict[str, Any]:
     """For ``info`` of a result."""
     return {
-        "solver": "network simplex",
+        "solver": "network simplex" if equal is None else "assignment or network simplex",
         "common_mass_canceled": True,
         "device": "cpu",
         "precision": "float64",
