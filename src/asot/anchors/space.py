@@ -18,8 +18,8 @@ from asot.anchors.cell_means import Cells, cell_means
 from asot.data.distributions import Distributions
 from asot.data.stretches import stretches
 from asot.exact.workspace import padded, stride_of
-from asot.jit.compiled import compiled, unordered
-from asot.jit.euclidean import fill_euclidean
+from asot.jit.compiled import compiled
+from asot.jit.euclidean import fill_euclidean, largest_size
 from asot.run import devices
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
@@ -314,14 +314,6 @@ def _nearest_in_pieces(
     return index, distance
 
 
-@unordered
-def _largest_size(row):  # type: ignore[no-untyped-def]
-    largest = 0.0
-    for c in range(len(row)):
-        largest = max(largest, abs(row[c]))
-    return largest
-
-
 def _scratch(anchors: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Memory for the points of a chunk, the anchors and the distances between them, as `_nearest` uses it."""
     k, d = anchors.shape
@@ -348,7 +340,7 @@ def _nearest(  # type: ignore[no-untyped-def]
         count = min(_CHUNK, n - start)
         largest = 0.0
         for i in range(count):
-            largest = max(largest, _largest_size(points[start + i]))
+            largest = max(largest, largest_size(points[start + i]))
         exponent = max(math.frexp(largest)[1], anchor_exponent)
         if exponent != y_exponent:
             y_exponent = exponent

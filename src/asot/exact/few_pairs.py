@@ -23,7 +23,8 @@ from asot.exact.one_dimension import OneDimension
 from asot.exact.packing import quantize_in_kernel
 from asot.exact.points import ExactPoints, describe, solve_tile, tile_arguments
 from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import compiled, unordered
+from asot.jit.compiled import compiled
+from asot.jit.euclidean import largest_size
 from asot.jit.metrics import prepare_metric
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.result import Distances
@@ -135,14 +136,6 @@ def _joblib_is_idle() -> bool:
         return False
 
 
-@unordered
-def _largest_size(row):  # type: ignore[no-untyped-def]
-    largest = 0.0
-    for c in range(len(row)):
-        largest = max(largest, abs(row[c]))
-    return largest
-
-
 @compiled
 def _prepare(points, offsets, masses):  # type: ignore[no-untyped-def]
     """What `ExactPoints` keeps of a collection in which all points are distinct and have mass.
@@ -155,7 +148,7 @@ def _prepare(points, offsets, masses):  # type: ignore[no-untyped-def]
     count = len(offsets) - 1
     largest = 0.0
     for i in range(n):
-        largest = max(largest, _largest_size(points[i]))
+        largest = max(largest, largest_size(points[i]))
     exponent = math.frexp(largest)[1]
     is_ordinary = abs(exponent) < 900  # powers of two far from the ends of their range are exact
     scale = 2.0 ** -(exponent if is_ordinary else 0)

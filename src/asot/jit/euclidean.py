@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from asot.jit.compiled import at, inlined
+from asot.jit.compiled import at, inlined, unordered
 from asot.jit.double_lanes import load, plus_squared_gap, root, spread, store
+
+
+@unordered
+def largest_size(point):
+    """The largest absolute coordinate of a point (d,), by which it is scaled so that its squares stay in range."""
+    largest = 0.0
+    for c in range(len(point)):
+        largest = max(largest, abs(point[c]))
+    return largest
 
 
 @inlined
