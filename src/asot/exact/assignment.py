@@ -59,8 +59,10 @@ def assign(ws, n, index_bits, stop):
     left, bids = n, 0
     most, allowed = n, 3 * n // 10
     for _ in range(2):
-        left, more = _bid(ws, n, left, most, stride, index_bits, price, owner, partner, free)
+        left, more = _bid(ws, n, left, most, stride, index_bits, price, owner, partner, free, stop)
         bids += more
+        if stop[0] != 0:
+            return -1
         if n > FEW and left > allowed:
             return UNFIT
         most, allowed = 3 * n + n * n // 100, 16 + n // 10
@@ -73,7 +75,7 @@ def assign(ws, n, index_bits, stop):
 
 
 @inlined
-def _bid(ws, n, left, most, stride, index_bits, price, owner, partner, free):
+def _bid(ws, n, left, most, stride, index_bits, price, owner, partner, free, stop):
     """Each free source takes its best sink, at a price at which the second best is as good. Who loses a sink bids next.
 
     After ``most`` bids, losers wait. Returns how many sources are free, and the number of bids.
@@ -82,6 +84,8 @@ def _bid(ws, n, left, most, stride, index_bits, price, owner, partner, free):
     later = 0
     bids = 0
     for t in range(left):
+        if stop[0] != 0:
+            return later, bids
         i = np.int64(free[t])
         while True:
             best = second = spread(TOP)
@@ -101,7 +105,7 @@ def _bid(ws, n, left, most, stride, index_bits, price, owner, partner, free):
             partner[i] = j
             owner[j] = i
             bids += 1
-            if loser == NOBODY:
+            if loser == NOBODY or stop[0] != 0:
                 break
             partner[loser] = NOBODY
             if gap == 0 or bids >= most:
