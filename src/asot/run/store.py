@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.run.executors import Executor, Stop, local_executor
-from asot.run.fingerprint import fingerprint
+from asot.run.fingerprint import cost_hash, fingerprint
 from asot.run.grid import BlockPairs, make_grid
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.progress import Progress, ProgressLike, stage_of
@@ -133,7 +133,8 @@ class Store:
         seconds = TILE_SECONDS / max(1, solver.pairs_per_tile(2**40))
         sides = BLOCK_SECONDS, LARGEST_SIDE if self.keep is None else LARGEST_SIDE_OF_NEIGHBORS
         settings = fingerprint({**solver.info, **work.info})
-        inputs = fingerprint({"inputs": work.cpu, "listed": getattr(work.pairs, "pairs", None)})
+        computed = cost_hash(getattr(solver, "cost", None))
+        inputs = fingerprint({"inputs": work.cpu, "listed": getattr(work.pairs, "pairs", None)}, computed)
         return {
             "format": FORMAT,
             "asot": __version__,
