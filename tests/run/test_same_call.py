@@ -89,3 +89,42 @@ def test_every_entry_of_an_array_of_objects_counts():
     other = long.copy()
     other[2500] = "b"
     assert array_hash(long) != array_hash(other)
+
+
+# ------------------------------------------------------------------------------------------- estimates repeat themselves
+
+CLOUDS = asot.Distributions.from_list([RNG.normal(i % 3, 1.0, size=(6, 2)) for i in range(130)])
+ESTIMATES = {
+    "calibrated": {"estimate": "calibrated", "n_anchors": 8},
+    "anchor": {"estimate": "anchor", "n_anchors": 8},
+    "entropic": {"estimate": "anchor", "n_anchors": 8, "reg": "auto"},
+    "another order": {"estimate": "calibrated", "n_anchors": 8, "p": 2},
+    "a learner": {"estimate": "calibrated", "space": asot.KMeansAnchors(8)},
+    "to an error": {"error": "20%"},
+}
+
+
+@pytest.mark.parametrize("options", ESTIMATES.values(), ids=ESTIMATES)
+def test_without_a_seed_an_estimate_repeats_itself(options):
+    first, second = (asot.pairwise(CLOUDS, **options).values for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("options", ESTIMATES.values(), ids=ESTIMATES)
+def test_parts_of_an_estimate_and_a_second_call_share_a_store(tmp_path, options):
+    for number in (2, 1):
+        part = asot.pairwise(CLOUDS, sink=Store(tmp_path / "e.zarr", part=(number, 3)), **options)
+    assert not part.is_complete
+    stored = asot.pairwise(CLOUDS, sink=Store(tmp_path / "e.zarr"), **options)
+    assert stored.is_complete
+    np.testing.assert_allclose(stored.values(), asot.pairwise(CLOUDS, **options).values, rtol=1e-9)  # entropic: rounding
+
+
+def test_a_seed_of_the_learner_or_of_the_call_still_counts():
+    values = [
+        asot.pairwise(CLOUDS, estimate="anchor", space=asot.KMeansAnchors(8, random_state=own), random_state=seed).values
+        for own, seed in [(3, None), (3, 5), (None, 5), (None, None)]
+    ]
+    np.testing.assert_array_equal(values[0], values[1])
+    assert not np.array_equal(values[1], values[2])
+    assert not np.array_equal(values[2], values[3])
