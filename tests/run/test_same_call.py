@@ -72,7 +72,9 @@ def test_parameters_of_a_function_are_part_of_the_call(tmp_path):
         asot.pairwise_exact(D, metric=blocks, metric_params={"factor": 2.0}, sink=Store(tmp_path / "f.zarr"))
 
 
-@pytest.mark.parametrize("value", [print, Scaled(1.0), object(), lambda: 0], ids=["builtin", "object", "bare", "lambda"])
+@pytest.mark.parametrize(
+    "value", [print, Scaled(1.0), object(), lambda: 0], ids=["builtin", "object", "bare", "lambda"]
+)
 def test_what_cannot_be_told_apart_is_refused(value):
     with pytest.raises(ValueError, match="cannot for 'b', which is of type"):
         fingerprint({"a": {"b": value}})
@@ -117,12 +119,16 @@ def test_parts_of_an_estimate_and_a_second_call_share_a_store(tmp_path, options)
     assert not part.is_complete
     stored = asot.pairwise(CLOUDS, sink=Store(tmp_path / "e.zarr"), **options)
     assert stored.is_complete
-    np.testing.assert_allclose(stored.values(), asot.pairwise(CLOUDS, **options).values, rtol=1e-9)  # entropic: rounding
+    np.testing.assert_allclose(
+        stored.values(), asot.pairwise(CLOUDS, **options).values, rtol=1e-9
+    )  # entropic: rounding
 
 
 def test_a_seed_of_the_learner_or_of_the_call_still_counts():
     values = [
-        asot.pairwise(CLOUDS, estimate="anchor", space=asot.KMeansAnchors(8, random_state=own), random_state=seed).values
+        asot.pairwise(
+            CLOUDS, estimate="anchor", space=asot.KMeansAnchors(8, random_state=own), random_state=seed
+        ).values
         for own, seed in [(3, None), (3, 5), (None, 5), (None, None)]
     ]
     np.testing.assert_array_equal(values[0], values[1])

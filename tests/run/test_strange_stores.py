@@ -105,7 +105,9 @@ def test_an_array_that_asot_does_not_write_is_refused(path, change):
         fill(path)
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, "[]", "7", "{", ""], ids=["deep", "list", "number", "open", "empty"])
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, "[]", "7", "{", ""], ids=["deep", "list", "number", "open", "empty"]
+)
 def test_what_is_not_a_description_is_refused(path, content):
     fill(path)
     (path / "values" / "zarr.json").write_text(content)

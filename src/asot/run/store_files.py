@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.printable import printable
 from asot.run.fingerprint import differences
 from asot.run.grid import Grid
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
@@ -249,7 +250,7 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
     if wrong:
         more = f" (and {len(wrong) - 4} more)" if len(wrong) > 4 else ""
         raise ValueError(
-            f"the store {folder} holds the result of another call: {'; '.join(wrong[:4])}{more}. Use another path, or "
+            f"the store {folder} holds the result of another call: {printable('; '.join(wrong[:4]))}{more}. Use another path, or "
             "make the same call that the store was created with"
         )
     return StoreFiles(folder, there, pairs).check()

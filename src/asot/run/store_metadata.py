@@ -170,7 +170,9 @@ def _array_metadata(folder: Path, name: str) -> dict[str, Any]:
     fixed = {"zarr_format": 3, "node_type": "array", "fill_value": fill, "chunk_key_encoding": _KEYS}
     optional = {"attributes": {}, "storage_transformers": [], "dimension_names": None}
     free = ("shape", "chunk_grid", "data_type", "codecs")
-    wrong = [key for key, value in fixed.items() if metadata.get(key) != value or type(metadata[key]) is not type(value)]
+    wrong = [
+        key for key, value in fixed.items() if metadata.get(key) != value or type(metadata[key]) is not type(value)
+    ]
     wrong += [key for key in free if key not in metadata]
     wrong += [key for key in metadata if key not in (*fixed, *optional, *free)]
     wrong += [key for key, value in optional.items() if metadata.get(key, value) != value]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
+from asot.printable import printable
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.result import Distances, Neighbors
 from asot.run.sinks import keep_nearest
@@ -111,7 +112,7 @@ class Stored:
     def __repr__(self) -> str:
         done = self.n_done
         state = "complete" if done == self.n_blocks else f"{done:,} of {self.n_blocks:,} blocks done"
-        return f"Stored: {len(self):,} pairs in {self._files.path}, {', '.join(self.fields)}; {state}"
+        return printable(f"Stored: {len(self):,} pairs in {self._files.path}, {', '.join(self.fields)}; {state}")
 
     # ------------------------------------------------------------------------------------------------ distances
 
@@ -294,9 +295,7 @@ class Stored:
 
     def zarr(self) -> Any:
         """The Zarr group itself. Within one set its arrays hold what is above the diagonal."""
-        return import_zarr().open_group(
-            str(self._files.path), mode="r", zarr_format=3, use_consolidated=False
-        )
+        return import_zarr().open_group(str(self._files.path), mode="r", zarr_format=3, use_consolidated=False)
 
     def dask(self) -> Any:
         """The matrix as a dask.array, in chunks of a block."""
