@@ -1,4 +1,4 @@
-"""Text from files of strangers, for a terminal: what would move its cursor or change its title is shown as an escape."""
+"""Text from files of strangers, for a terminal: what would move its cursor or change its title becomes an escape."""
 
 from __future__ import annotations
 

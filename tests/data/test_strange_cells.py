@@ -233,6 +233,10 @@ def named_type(file):
     replaced(file["obs"], "sample")["sample"] = np.dtype("f8")
 
 
+def matrix_of_no_kind(file):
+    replaced(file["obsm"], "X_pca")["X_pca"] = np.dtype("f8")
+
+
 def dangling_categories(file):
     node = array(replaced(file["obs"], "sample"), "sample", np.zeros(N, "i1"))
     node.attrs["categories"] = h5py.Reference()
@@ -259,8 +263,8 @@ def another_kind(file):
 
 @pytest.mark.parametrize(
     "change",
-    [cycle, doubling, columns_outside, index_outside, dangling, endless, references, named_type, dangling_categories,
-     indices_outside, lengths_differ, no_shape, another_kind],
+    [matrix_of_no_kind, cycle, doubling, columns_outside, index_outside, dangling, endless, references,
+     named_type, dangling_categories, indices_outside, lengths_differ, no_shape, another_kind],
     ids=lambda change: change.__name__,
 )  # fmt: skip
 def test_what_makes_no_sense_is_a_sentence(path, change):
@@ -294,4 +298,11 @@ def test_long_texts_are_counted(path, monkeypatch):
         file["obs/sample"][:] = "x" * 300_000
     monkeypatch.setenv("ASOT_MAX_EXPANSION", "1")
     with pytest.raises(ValueError, match="of memory to read"):
+        load(path)
+
+
+def test_a_damaged_table_of_names_is_a_sentence(path):
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"SNOD", b"SNOW"))
+    with pytest.raises(ValueError, match=r"is damaged: .*signature"):
         load(path)

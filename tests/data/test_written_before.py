@@ -1,4 +1,4 @@
-"""What earlier versions wrote still opens: ``written_before.zip`` holds the files of version 0.1.0 as of November 2026."""
+"""What was written before still opens: ``written_before.zip`` holds files of version 0.1.0, as of November 2026."""
 
 from __future__ import annotations
 

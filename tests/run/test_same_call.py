@@ -93,7 +93,7 @@ def test_every_entry_of_an_array_of_objects_counts():
     assert array_hash(long) != array_hash(other)
 
 
-# ------------------------------------------------------------------------------------------- estimates repeat themselves
+# ----------------------------------------------------------------------------------------- estimates repeat themselves
 
 CLOUDS = asot.Distributions.from_list([RNG.normal(i % 3, 1.0, size=(6, 2)) for i in range(130)])
 ESTIMATES = {

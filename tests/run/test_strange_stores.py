@@ -1,5 +1,5 @@
-"""Stores that somebody else wrote, or that were damaged: nothing is executed, little memory is taken, the same call mends
-what it finds, and every error is a sentence."""
+"""Stores that somebody else wrote, or that were damaged: nothing is executed, little memory is taken, the same call
+mends what it finds, and every error is a sentence."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_array_that_asot_does_not_write_is_refused(path, change):
 def test_what_is_not_a_description_is_refused(path, content):
     fill(path)
     (path / "values" / "zarr.json").write_text(content)
-    with pytest.raises(ValueError, match="values/zarr.json is not JSON"):
+    with pytest.raises(ValueError, match=r"values/zarr\.json is not JSON"):
         asot.open_store(path)
     (path / "zarr.json").write_text(content)
     with pytest.raises(ValueError, match="is not an asot store"):

@@ -142,6 +142,8 @@ def _load_npz_collection(path: PathLike) -> Distributions:
             D = Distributions(arrays["points"], arrays["offsets"], *given)
         if header is None or "totals" not in arrays:
             return D
+        if "masses" not in arrays:
+            raise ValueError("the array 'masses' is missing; the file is damaged")
         return _with_totals(D, arrays["masses"], arrays["totals"])
 
 

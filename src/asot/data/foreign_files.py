@@ -6,8 +6,10 @@ files (`asot.data.h5ad`).
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,7 +60,9 @@ def _choice(names: Sequence[str]) -> str:
     return " | ".join(names) if names else "(nothing)"
 
 
-def _open_h5ad(path: PathLike) -> Any:
+@contextlib.contextmanager
+def _open_h5ad(path: PathLike) -> Iterator[Any]:
+    """The file, open for reading; whatever HDF5 makes of a damaged one while it is read is a sentence."""
     try:
         import anndata  # noqa: F401
         import h5py
@@ -70,10 +74,21 @@ def _open_h5ad(path: PathLike) -> Any:
         file = h5py.File(path, "r")
     except OSError as error:
         raise ValueError(f"{path} is not an HDF5 file, whatever its name says, or it is damaged") from error
-    if "obs" not in list(file):
-        file.close()
-        raise ValueError(f"{path} is not an AnnData file: it has no obs")
-    return file
+    with file:
+        try:
+            if "obs" not in list(file):
+                raise ValueError(f"{path} is not an AnnData file: it has no obs")
+            yield file
+        except (RuntimeError, KeyError, UnicodeDecodeError) as error:
+            if not _is_from_hdf5(error):
+                raise
+            raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}") from error
+
+
+def _is_from_hdf5(error: BaseException) -> bool:
+    """Whether it was raised within h5py."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return "h5py" in frame.f_code.co_filename or "h5py" in str(frame.f_globals.get("__name__", ""))
 
 
 def _keys(file: Any, name: str, path: PathLike) -> list[str]:

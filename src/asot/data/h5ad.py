@@ -100,7 +100,7 @@ def _column(node: Any, path: PathLike) -> Any:
 def matrix(node: Any, n_cells: int, name: str, path: PathLike) -> Any:
     """A dense matrix stays in the file and is read in blocks; everything else is read now."""
     if not hasattr(node, "keys"):
-        _check_rows(node.shape, n_cells, name, path)
+        _check_rows(getattr(node, "shape", None), n_cells, name, path)
         check_parts(node, path)
         return node
     held = read(node, path, MATRICES)

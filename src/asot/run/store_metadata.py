@@ -134,7 +134,7 @@ def check_pairs(folder: Path) -> tuple[int, int]:
         raise _damaged(file, "shape")
     grid = metadata["chunk_grid"]
     told = grid.get("configuration") if isinstance(grid, dict) else None
-    chunks = told.get("chunk_shape") if isinstance(told, dict) else None
+    chunks: Any = told.get("chunk_shape") if isinstance(told, dict) else None
     fits = isinstance(chunks, list) and len(chunks) == 2 and all(map(_is_count, chunks)) and chunks[1] <= 2
     if not fits or grid != _regular(chunks) or chunks[0] > shape[0]:
         raise _damaged(file, "chunk_grid")
@@ -168,7 +168,7 @@ def _array_metadata(folder: Path, name: str) -> dict[str, Any]:
         raise ValueError(f"the store is damaged: {file} is not JSON") from error
     fill = FILLS.get(name, "NaN")
     fixed = {"zarr_format": 3, "node_type": "array", "fill_value": fill, "chunk_key_encoding": _KEYS}
-    optional = {"attributes": {}, "storage_transformers": [], "dimension_names": None}
+    optional: dict[str, Any] = {"attributes": {}, "storage_transformers": [], "dimension_names": None}
     free = ("shape", "chunk_grid", "data_type", "codecs")
     wrong = [
         key for key, value in fixed.items() if metadata.get(key) != value or type(metadata[key]) is not type(value)
