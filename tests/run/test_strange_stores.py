@@ -159,6 +159,16 @@ def test_pairs_outside_the_table_are_refused(path):
         asot.open_store(path)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs devices that are files")
+@pytest.mark.parametrize("name", ["zarr.json", "values/zarr.json", "values/c/0", "pairs/zarr.json", "pairs/c/0/0"])
+def test_a_device_in_place_of_a_file_is_not_read(path, name):
+    asot.emd_many(A, cost=COST, pairs=LISTED, sink=Store(path))
+    (path / name).unlink()
+    (path / name).symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match=r"damaged|not an asot store"):
+        asot.open_store(path).values()
+
+
 @pytest.mark.parametrize("n", [1, 100, 300, 70_000, 10**6])
 def test_the_size_of_a_frame_is_read_from_its_head(tmp_path, n):
     numcodecs = pytest.importorskip("numcodecs")

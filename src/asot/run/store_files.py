@@ -251,7 +251,8 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
         more = f" (and {len(wrong) - 4} more)" if len(wrong) > 4 else ""
         said = printable("; ".join(wrong[:4]))
         raise ValueError(
-            f"the store {folder} holds the result of another call: {said}{more}. Use another path, or make the same call that the store was created with"
+            f"the store {folder} holds the result of another call: {said}{more}. Use another path, or make the same "
+            "call that the store was created with"
         )
     return StoreFiles(folder, there, pairs).check()
 

@@ -73,7 +73,7 @@ def _what_is_wrong(manifest: Mapping[str, Any]) -> str | None:
         return "n_neighbors"
     if plan not in (("squares",) if k is None else ("squares", "strips")):
         return "plan"
-    side = manifest.get("side")
+    side: Any = manifest.get("side")
     most = MOST_ROWS["nearest" if k is not None else "list" if pairs["kind"] == "list" else "squares"]
     if not _is_count(side) or side > most:
         return "side"
@@ -148,7 +148,9 @@ def check_pairs(folder: Path) -> tuple[int, int]:
     if down * across > 2 + n_bytes // SMALLEST_CHUNK:
         raise _damaged(file, "chunk_grid")
     files = [folder.joinpath("pairs", "c", str(i), str(j)) for i in range(down) for j in range(across)]
-    there = [file for file in files if file.is_file()]
+    there = [file for file in files if file.exists()]
+    if not all(file.is_file() for file in there):
+        raise ValueError(f"{folder / 'pairs'} holds things that are not files; the store is damaged")
     check_expansion(n_bytes, folder / "pairs", sum(file.stat().st_size for file in there))
     for file in there:
         size = file.stat().st_size - CHECKSUM_BYTES if packing == ["crc32c"] else _zstd_size(file)
