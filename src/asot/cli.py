@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from asot import __version__
+from asot.printable import printable
 
 COMMANDS = {
     "cluster": "cluster",
@@ -53,7 +54,7 @@ class _OneLineErrors(click.Group):
             sys.exit(error.exit_code)
         except click.ClickException as error:
             hint = " (see --help)" if isinstance(error, click.UsageError) else ""
-            click.echo(f"asot: error: {' '.join(error.format_message().split())}{hint}", err=True)
+            click.echo(f"asot: error: {printable(' '.join(error.format_message().split()))}{hint}", err=True)
             sys.exit(error.exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -82,7 +83,7 @@ class _OneLineErrors(click.Group):
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     """A warning is one line, without the location in the source, which only helps programmers."""
-    click.echo(f"asot: warning: {' '.join(str(message).split())}", err=True)
+    click.echo(f"asot: warning: {printable(' '.join(str(message).split()))}", err=True)
 
 
 def _one_line(error: Exception) -> str:

@@ -34,9 +34,10 @@ from asot.exact.wanted import as_order
 from asot.jit.costs import GroundCost, Metric, prepare_cost
 from asot.jit.metrics import ON_GPUS
 from asot.run import devices, engine
+from asot.run.fingerprint import cost_hash
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Neighbors, neighbor_graph
+from asot.run.result import Neighbors, named, neighbor_graph
 from asot.run.sinks import Sink
 from asot.run.solver import Solver
 from asot.run.store import Store
@@ -143,9 +144,8 @@ def kneighbors(
     share = stated_recall.as_recall(recall, prune, space, sink)
     choice = _choose(device, problem, prune, space, sink, share)
     if sink is not None:
-        return cast(
-            "Found", _into_store(sink, problem, K, metric, metric_params, (space, prune, random_state), progress)
-        )
+        stored = _into_store(sink, problem, K, metric, metric_params, (space, prune, random_state), progress)
+        return cast("Found", named(stored, *_names(Q, D)))
     best = Best(shape.n_rows, K, shape.within)
     shown = Progress(progress, shape.n_pairs, "nearest neighbors")
     try:
@@ -375,8 +375,10 @@ def _into_store(
     if not isinstance(sink, Store):
         raise ValueError(f"a search keeps the nearest by itself; sink= is for asot.sinks.Store(path); found {sink!r}")
     shape = problem.shape
-    names = {"metric": metric if isinstance(metric, str) else getattr(metric, "__qualname__", "callable")}
-    settings = {"estimate": "exact", "p": problem.p, **names, "metric_params": parameters}
+    computed = None if isinstance(metric, str) else cost_hash(problem.cost)
+    name = metric if isinstance(metric, str) else getattr(metric, "__qualname__", "function")
+    settings = {"estimate": "exact", "p": problem.p, "metric": name, "metric_params": parameters}
+    settings |= {} if computed is None else {"metric_computes": computed}
     share = 2 * SHARE_SOLVED * ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
     question = Question(
         make_pairs(shape.n_rows, None if shape.within else shape.n_columns),
@@ -385,6 +387,7 @@ def _into_store(
         {"collection": problem.histograms, "unmatched": problem.unmatched, "table": problem.cost.table},
         functools.partial(_strips, problem, K, *lookers),
         share * shape.n_columns,
+        computed,
     )
     return search_into(sink, question, problem.jobs, progress)
 

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from asot.printable import printable
+
 if TYPE_CHECKING:
     from asot.data.distributions import Distributions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _READING = "asot.reading"
 """Where the context keeps how collections are read."""
+
+
+def say(text: str) -> None:
+    """Print what may contain names out of anybody's file."""
+    click.echo(printable(text, keep="\n"))
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -176,11 +183,12 @@ def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:
     """Groups in the order of a result's distributions, from a table of id and group."""
     import csv
 
+    from asot.data.tabular import unguarded
     from asot.plots import names_of
 
     with open(path, newline="", encoding="utf-8") as file:
         rows = [row for row in csv.reader(file) if row]
-    known = {row[0]: row[1] for row in rows[1:] if len(row) >= 2}
+    known = {unguarded(row[0]): row[1] for row in rows[1:] if len(row) >= 2}
     names = names_of(r) if D is None else [str(one) for one in D.ids]
     missing = [name for name in names if name not in known]
     if missing:
@@ -193,7 +201,7 @@ def finish(output: str | None, result: Any) -> None:
     from asot.run.distance_files import save_distances
 
     if output is None:
-        click.echo(repr(result))
+        say(repr(result))
         return
     save_distances(result, output)
-    click.echo(f"{output}: {result!r}")
+    say(f"{output}: {result!r}")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from asot.data.npz import PathLike, atomic_write, load_arrays, naming, plain_ids, read_array, save_arrays
 from asot.data.reading import text_array
-from asot.data.tabular import csv_rows, number
+from asot.data.tabular import csv_rows, guarded, number, unguarded
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, tiles
 from asot.run.result import Distances, Status
 from asot.validation import as_pairs, to_array
@@ -226,6 +226,7 @@ def _read_plans(arrays: dict[str, NDArray[Any]], n_pairs: int) -> Plans | None:
 def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
     bounds = {name: getattr(result, name) for name in ("lower", "upper", "error")}
     measured = {"distance": result.values, **{name: v for name, v in bounds.items() if v is not None}}
+    rows, columns = (np.array([guarded(entry) for entry in side.tolist()]) for side in (rows, columns))
     with atomic_write(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
@@ -255,8 +256,8 @@ def _load_csv(path: PathLike) -> Distances:
             where = f"{path}, line {rows.line_num}"
             if len(row) != len(names):
                 raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns; it is incomplete")
-            first.append(place.setdefault(row[0], len(place)))
-            second.append(place.setdefault(row[1], len(place)))
+            first.append(place.setdefault(unguarded(row[0]), len(place)))
+            second.append(place.setdefault(unguarded(row[1]), len(place)))
             for cell, name, values in zip(row[2:], names[2:], measured, strict=True):
                 values.append(number(cell, name, where))
     i, j = (np.frombuffer(side, dtype=np.int64) for side in (first, second))
