@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from asot import __version__
+from asot.run.progress import lines_without_terminal
 
 COMMANDS = {
     "cluster": "cluster",
@@ -67,7 +68,7 @@ class _OneLineErrors(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), lines_without_terminal():
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
