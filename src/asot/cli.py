@@ -15,6 +15,7 @@ import click
 
 from asot import __version__
 from asot.printable import printable
+from asot.run.progress import lines_without_terminal
 
 COMMANDS = {
     "cluster": "cluster",
@@ -68,7 +69,7 @@ class _OneLineErrors(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), lines_without_terminal():
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:

@@ -168,7 +168,7 @@ def pairwise(
         other: Any = solve_other_distance(
             call, aim, estimate, reg, seed, space=anchors, n_anchors=n_anchors, strategy=way
         )
-        return named(other, D.ids, D.ids if E is None else E.ids)
+        return named(other, D.ids, D.ids if E is None else E.ids, D.offsets)
     if aimed and (anchors is None or anchors.why_no_bounds is None):
         way = None if strategy is None else as_strategy(strategy, given)
         result: Any = solve_to_aim(
@@ -181,7 +181,7 @@ def pairwise(
         assert anchors is not None
         made_before = isinstance(space, AnchorSpace) or hasattr(space, "space_")
         result = solve_on_anchors(call, anchors, reg, given=made_before)
-    return named(result, D.ids, D.ids if E is None else E.ids)
+    return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
 
 
 def _default_learner(n_anchors: int | None, device: str, running: Running) -> Any:
@@ -291,6 +291,7 @@ def pairwise_exact(
     if is_usual:
         few: Any = solve_few(D, E, device)
         if few is not None:
+            object.__setattr__(few, "offsets", D.offsets)
             return few
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
@@ -299,7 +300,7 @@ def pairwise_exact(
         pair_set, pooled, column_start, wanted, device, sink, info={"estimate": "exact"}, n_jobs=n_jobs, memory=memory,
         progress=progress,
     )  # fmt: skip
-    return named(result, D.ids, D.ids if E is None else E.ids)
+    return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
 
 
 def _check_device(device: str, *, bounded: bool) -> None:

@@ -35,6 +35,7 @@ from asot.jit.costs import GroundCost, Metric, prepare_cost
 from asot.jit.metrics import ON_GPUS
 from asot.run import devices, engine
 from asot.run.fingerprint import cost_hash
+from asot.run.frames import neighbors_frame
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
 from asot.run.result import Neighbors, named, neighbor_graph
@@ -177,8 +178,7 @@ class RadiusNeighbors:
     indptr: NDArray[np.int64]  # (N + 1,)
     indices: NDArray[np.int64]  # (edges,)
     distances: NDArray[np.float64]  # (edges,)
-    n_exact: int
-    """Pairs that were solved exactly."""
+    n_exact: int  # pairs that were solved
     info: dict[str, Any] = field(default_factory=dict, repr=False)
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
 
@@ -197,6 +197,10 @@ class RadiusNeighbors:
 
     def __repr__(self) -> str:
         return f"RadiusNeighbors: {len(self.indices):,} neighbors of {len(self):,}; {self.n_exact:,} pairs solved"
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
+        return neighbors_frame(self)
 
     def graph(self) -> Any:
         """The distances as scipy.sparse.csr_matrix (N, M), zeros stored, as scikit-learn's "precomputed" reads it."""

@@ -166,9 +166,9 @@ def index_of(D: Distributions, name: str) -> int:
         number = int(name)
     except ValueError:
         shown = ", ".join(ids[:5]) + ("…" if len(ids) > 5 else "")
-        raise click.UsageError(f"no distribution is called {name!r}; there are {shown}") from None
+        raise ValueError(f"no distribution is called {name!r}; there are {shown}") from None
     if not 0 <= number < len(D):
-        raise click.UsageError(f"there is no distribution {number}; they are numbered 0 to {len(D) - 1}")
+        raise ValueError(f"there is no distribution {number}; they are numbered 0 to {len(D) - 1}")
     return number
 
 
@@ -188,7 +188,11 @@ def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:
 
     with open(path, newline="", encoding="utf-8") as file:
         rows = [row for row in csv.reader(file) if row]
-    known = {unguarded(row[0]): row[1] for row in rows[1:] if len(row) >= 2}
+    known: dict[str, str] = {}
+    for row in rows[1:]:
+        name = unguarded(row[0])
+        if len(row) >= 2 and known.setdefault(name, row[1]) != row[1]:
+            raise ValueError(f"{path} has two groups for {name!r}: {known[name]!r} and {row[1]!r}")
     names = names_of(r) if D is None else [str(one) for one in D.ids]
     missing = [name for name in names if name not in known]
     if missing:
