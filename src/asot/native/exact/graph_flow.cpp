@@ -11,6 +11,8 @@ struct GraphArcs {
     const double* lengths;        // (arcs,)
 };
 
+namespace {
+
 // Scratch of one thread.
 struct GraphRoom {
   private:
@@ -47,7 +49,7 @@ INLINE int64_t cluster_of(int64_t x, int64_t* cluster) {
 
 // The arc along which each cluster grows, or -1: the shortest to a cluster that needs what it has, or has what it needs,
 // else the shortest.
-static void find_best_arcs(const GraphArcs& g, const GraphRoom& room) {
+void find_best_arcs(const GraphArcs& g, const GraphRoom& room) {
     int64_t *cluster = room.cluster, *surplus = room.surplus, *best = room.best;
     for (int64_t x = 0; x < g.k; x++) best[x] = -1;
     for (int64_t e = 0; e < g.arcs; e++) {
@@ -64,7 +66,7 @@ static void find_best_arcs(const GraphArcs& g, const GraphRoom& room) {
 }
 
 // Fill `chosen` with k - 1 arcs that span the graph and carry mass only a short way: clusters of points grow together.
-static void choose_spanning_arcs(const GraphArcs& g, const GraphRoom& room) {
+void choose_spanning_arcs(const GraphArcs& g, const GraphRoom& room) {
     for (int64_t x = 0; x < g.k; x++) room.cluster[x] = x, room.surplus[x] = room.supply[x];
     for (int64_t made = 0; made < g.k - 1;) {
         find_best_arcs(g, room);
@@ -81,7 +83,7 @@ static void choose_spanning_arcs(const GraphArcs& g, const GraphRoom& room) {
 }
 
 // The chosen arcs as partners of each point and lengths.
-static void list_partners(const GraphArcs& g, const GraphRoom& room) {
+void list_partners(const GraphArcs& g, const GraphRoom& room) {
     int64_t* start = room.start;
     for (int64_t x = 0; x <= g.k; x++) start[x] = 0;
     for (int64_t t = 0; t < g.k - 1; t++) {
@@ -99,7 +101,7 @@ static void list_partners(const GraphArcs& g, const GraphRoom& room) {
 }
 
 // Hang the spanning arcs from point 0, with the flows that the masses ask for and their potentials.
-static void plant(const GraphArcs& g, const GraphRoom& room, const SparseTree& tree) {
+void plant(const GraphArcs& g, const GraphRoom& room, const SparseTree& tree) {
     list_partners(g, room);
     int64_t* order = room.order;
     tree.parent[0] = 0;
@@ -131,13 +133,15 @@ static void plant(const GraphArcs& g, const GraphRoom& room, const SparseTree& t
 }
 
 // What the flows cost, in units of 2^-60 of the lengths.
-static double value_of(const GraphArcs& g, const SparseTree& tree) {
+double value_of(const GraphArcs& g, const SparseTree& tree) {
     double total = 0.0;
     for (int64_t x = 1; x < g.k; x++)
         for (int64_t e = g.offsets[x]; e < g.offsets[x + 1]; e++)
             if (g.heads[e] == tree.parent[x]) total += double(tree.flow[x]) * g.lengths[e];
     return total;
 }
+
+}  // namespace
 
 ENTRY asot_graph_tile(const Histograms* h, const GraphArcs* graph, const Tile* tile) {
     const GraphArcs& g = *graph;
