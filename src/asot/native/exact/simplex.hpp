@@ -261,7 +261,7 @@ struct Tree {
 };
 
 // Solve the problem laid out in `ws`; the optimal basis is then in ws.parent and ws.flow.
-__attribute__((noinline)) static int64_t solve_block(
+__attribute__((noinline)) inline int64_t solve_block(
     const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {
     greedy_start(ws, p, q, index_bits);
     if (first_sink(p) + q <= 64) {
