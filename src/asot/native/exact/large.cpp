@@ -17,6 +17,8 @@ constexpr int64_t RANKS = 2048;        // reduced costs are sorted into this man
 // arcs.
 constexpr int64_t PATIENCE = 1;
 
+namespace {
+
 // Reduced costs c_ij - f_i - g_j of a block in steps from 0 (best) to a limit (that, or worse).
 struct Ranking {
     const FloatBlock& block;
@@ -73,7 +75,7 @@ struct Candidates {
 };
 
 // The rank below which there are enough arcs for a first list, and how many to list at most.
-static int64_t rank_limit(const Ranking& ranking, int64_t* count, int64_t& most) {
+int64_t rank_limit(const Ranking& ranking, int64_t* count, int64_t& most) {
     const FloatBlock& block = ranking.block;
     for (int64_t r = 0; r <= RANKS; r++) count[r] = 0;
     for (int64_t i = 0; i < block.p; i++) {
@@ -87,7 +89,7 @@ static int64_t rank_limit(const Ranking& ranking, int64_t* count, int64_t& most)
     return limit;
 }
 
-static void near_arcs(const Ranking& ranking, int64_t limit, int64_t most, Candidates& arcs) {
+void near_arcs(const Ranking& ranking, int64_t limit, int64_t most, Candidates& arcs) {
     for (int64_t i = 0; i < ranking.block.p; i++) {
         ranking.row(i, limit);
         for (int64_t j = 0; j < ranking.block.q; j++)
@@ -151,7 +153,7 @@ struct Greedy {
 };
 
 // The tree of the greedy steps, with its potentials.
-static void plant(const Workspace& ws, const SparseTree& tree, int64_t p, int64_t q, int64_t value_mask, int64_t steps,
+void plant(const Workspace& ws, const SparseTree& tree, int64_t p, int64_t q, int64_t value_mask, int64_t steps,
                   int64_t* nodes) {
     const int64_t first = first_sink(p), stride = stride_of(q);
     for (int64_t x = p; x < first; x++) ws.parent[x] = int32_t(x);  // no node: like the root, no arc to a parent
@@ -172,7 +174,7 @@ static void plant(const Workspace& ws, const SparseTree& tree, int64_t p, int64_
 }
 
 // Add the arcs that would improve the tree: of each row those that are at least half as good as its best.
-static void price_all(const Workspace& ws, ArcList& arcs, int64_t p, int64_t q, int64_t value_mask) {
+void price_all(const Workspace& ws, ArcList& arcs, int64_t p, int64_t q, int64_t value_mask) {
     const int64_t first = first_sink(p), stride = stride_of(q);
     const int64_t* pi = ws.pi + first;
     for (int64_t j = q; j < stride; j++) ws.pi[first + j] = 0;
@@ -199,7 +201,7 @@ static void price_all(const Workspace& ws, ArcList& arcs, int64_t p, int64_t q, 
     }
 }
 
-static int64_t solve_large(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {
+int64_t solve_large(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {
     const int64_t first = first_sink(p), stride = stride_of(q), width = (q + 2 * FLOATS - 1) & ~(2 * FLOATS - 1);
     const int64_t value_mask = ~((int64_t(1) << index_bits) - 1);
     Memory memory(Memory::bytes_of<float>(p) + Memory::bytes_of<float>(width) + Memory::bytes_of<int32_t>(width) +
@@ -248,6 +250,8 @@ static int64_t solve_large(const Workspace& ws, int64_t p, int64_t q, int64_t in
         if (arcs.used() == before && made < PATIENCE * (p + q)) return pivots;
     }
 }
+
+}  // namespace
 
 int64_t solve_any(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {
     if (p + q >= LARGE_NODES && p >= NARROW && q >= NARROW) return solve_large(ws, p, q, index_bits, stop);
