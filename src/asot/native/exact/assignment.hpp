@@ -12,7 +12,7 @@
 #pragma once
 #include "workspace.hpp"
 
-constexpr int64_t UNFIT = -2;          // what `assign` returns if the simplex should solve the problem
+constexpr int64_t UNFIT = -3;          // what `assign` returns if the simplex should solve the problem
 constexpr int64_t FEW_SOURCES = 64;    // up to this many, chains are always short enough
 constexpr int32_t NOBODY = -1;
 

@@ -84,12 +84,12 @@ INLINE void scatter_points(const Workspace& ws, const Scratch& scratch, const Pa
 
 // The points of a pair, by either way; returns the number of their coordinates.
 INLINE int64_t gather_points(const Workspace& ws, const Scratch& scratch, const PackedPoints& h, int64_t a, int64_t b,
-                             int64_t p, int64_t q) {
+                             int64_t p, int64_t q, int64_t stride) {
     const int64_t width = merge_used(h.used_offsets, h.used, a, b, scratch.place_a, scratch.place_b);
     const int64_t used_a = h.used_offsets[a + 1] - h.used_offsets[a], used_b = h.used_offsets[b + 1] - h.used_offsets[b];
     if (used_a == width && used_b == width)
-        copy_points(ws, scratch, h.packed + h.packed_offsets[a], h.packed + h.packed_offsets[b], width, p, q, stride_of(q));
+        copy_points(ws, scratch, h.packed + h.packed_offsets[a], h.packed + h.packed_offsets[b], width, p, q, stride);
     else
-        scatter_points(ws, scratch, h, a, b, width, p, q, stride_of(q));
+        scatter_points(ws, scratch, h, a, b, width, p, q, stride);
     return width;
 }

@@ -1,7 +1,18 @@
 // Tiles of pairs of distributions under a ground metric; see src/asot/exact/points.py.
 #include "points.hpp"
 
-#include "../common/records.hpp"
+int32_t solve_points(const PackedPoints& h, const PointsCost& cost, const PointsSizes& sizes, const Tile& tile) {
+    PointsSolver solver(h, cost, sizes);
+    if (solver.failed()) return OUT_OF_MEMORY;
+    for (int64_t t = 0; t < tile.n && *tile.stop == 0; t++) {
+        const int64_t steps = solver.solve(tile.rows[t], tile.columns[t], tile.stop);
+        if (steps == NO_MEMORY) return OUT_OF_MEMORY;
+        if (steps < 0) return DONE;
+        tile.steps[t] = int32_t(steps);
+        tile.values[t] = solver.p > 0 ? value_of_flows(solver.ws, solver.scratch, solver.p, solver.q) : 0.0;
+    }
+    return DONE;
+}
 
 struct SinksOut {
     int64_t* starts;   // (n + 1,) where the sinks of each pair begin
@@ -10,16 +21,7 @@ struct SinksOut {
 };
 
 ENTRY asot_points_tile(const PackedPoints* h, const PointsCost* cost, const PointsSizes* sizes, const Tile* tile) {
-    PointsSolver solver(*h, *cost, *sizes);
-    if (solver.failed()) return OUT_OF_MEMORY;
-    for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
-        const int64_t steps = solver.solve(tile->rows[t], tile->columns[t], tile->stop);
-        if (steps == NO_MEMORY) return OUT_OF_MEMORY;
-        if (steps < 0) return DONE;
-        tile->steps[t] = int32_t(steps);
-        tile->values[t] = solver.p > 0 ? value_of_flows(solver.ws, solver.scratch, solver.p, solver.q) : 0.0;
-    }
-    return DONE;
+    return solve_points(*h, *cost, *sizes, *tile);
 }
 
 // The distinct points of the sinks of every pair, and their potentials, one pair after the other.

@@ -1,6 +1,7 @@
 // One pair of distributions: cancel common mass, compute the distances of what is left, solve.
 #pragma once
 #include "../common/metrics.hpp"
+#include "../common/records.hpp"
 #include "assignment.hpp"
 #include "large.hpp"
 #include "packed_points.hpp"
@@ -64,7 +65,7 @@ struct PointsSolver {
             read_distances(a, b);
             if (!all_tiny()) return 1.0;
         }
-        const int64_t width = gather_points(ws, scratch, h, a, b, p, q), stride = stride_of(q);
+        const int64_t stride = stride_of(q), width = gather_points(ws, scratch, h, a, b, p, q, stride);
         fill_distances(cost.code, cost.order, scratch.x, scratch.y, p, stride, width, scratch.distance, stop);
         if (cost.code > MINKOWSKI || *stop != 0 || !all_tiny()) return 1.0;
         for (int64_t t = 0; t < p * width; t++) scratch.x[t] *= ENLARGED;
@@ -91,3 +92,6 @@ struct PointsSolver {
         return solve_any(ws, p, q, sizes.index_bits, stop);
     }
 };
+
+// The values and steps of all pairs of a tile.
+int32_t solve_points(const PackedPoints& h, const PointsCost& cost, const PointsSizes& sizes, const Tile& tile);
