@@ -52,12 +52,13 @@ def histograms(rng, n, k):
     return A / A.sum(axis=1, keepdims=True)
 
 
-def collection(rng, sizes, d, most=12, *, equal=False, whole=False):
+def collection(rng, sizes, d, most=12, *, equal=False, whole=False, away=0.0):
     """Distributions of points, some of them the same and some coordinates 0."""
     n = sizes(8, 2)
     counts = np.full(n, sizes(most)) if equal else np.array([sizes(most) for _ in range(n)])
     shape = int(counts.sum()), d
     points = rng.integers(0, 4, shape).astype(float) if whole else rng.normal(size=shape) * (rng.random(shape) < 0.7)
+    points[:, 0] += away
     masses = None if equal else rng.random(shape[0]) + 0.01
     return asot.Distributions(points, np.concatenate([[0], np.cumsum(counts)]), masses)
 
@@ -130,13 +131,15 @@ def nearest(rng, sizes):
     return [found.indices, found.distances]
 
 
-def _points(rng, sizes, d, *, equal=False, whole=False, **options):
+def _points(rng, sizes, d, *, equal=False, whole=False, away=0.0, **options):
     """One collection and two, all pairs and some."""
-    D, E = (collection(rng, sizes, d, equal=equal, whole=whole) for _ in range(2))
+    D, E = (collection(rng, sizes, d, equal=equal, whole=whole, away=away) for _ in range(2))
     some = np.stack(sizes.pairs(len(D), len(E)), axis=1)
     options.update(device="cpu", n_jobs=1)
     calls = [(D,), (D, E)] if len(some) == 0 else [(D,), (D, E), (D, E, some)]
-    return [asot.pairwise_exact(*call[:2], pairs=call[2] if len(call) > 2 else None, **options).values for call in calls]
+    return [
+        asot.pairwise_exact(*call[:2], pairs=call[2] if len(call) > 2 else None, **options).values for call in calls
+    ]
 
 
 def _points_of(d, **options):
@@ -162,10 +165,9 @@ SOLVERS = {
     "diagonal": lambda rng, sizes: _points(rng, sizes, 2, unmatched="diagonal"),
     "share": _points_of(3, share=0.5),
     "table": _points_of(3, metric="braycurtis", whole=True),
-    **{
-        name: _points_of(6, metric=name)
-        for name in ("euclidean", "cityblock", "chebyshev", "minkowski", "canberra", "angular", "seuclidean")
-    },
+    **{name: _points_of(6, metric=name) for name in ("euclidean", "cityblock", "chebyshev", "minkowski", "canberra")},
+    "angular": _points_of(4, metric="angular", away=9.0),
+    "seuclidean": lambda rng, sizes: _points(rng, sizes, 3, metric="seuclidean", metric_params={"V": [1.0, 2.0, 3.0]}),
     **{name: _points_of(5, metric=name, whole=True) for name in ("hamming", "jaccard", "rogerstanimoto")},
 }
 
