@@ -1,8 +1,9 @@
-// Equal rows of a matrix by their hashes, and distributions written over distinct points; see src/asot/data/distinct.py.
+// Equal rows of a matrix by their hashes, and distributions written over distinct points; see asot/data/distinct.py.
 #include <algorithm>
 #include <cstring>
 
 #include "../common/records.hpp"
+#include "../common/sorting.hpp"
 
 struct PointRows {
     int64_t n, d;
@@ -35,7 +36,8 @@ struct MergedOut {
 // A 64-bit hash of the bit patterns of a row; -0.0 counts as 0.0. A sum of products, which do not wait for each other.
 // Small integers differ in their upper bits only, so these are also put into the lower half.
 template <class Word>
-static void hash_rows(const void* numbers, int64_t d, const uint64_t* factors, int64_t low, int64_t high, int64_t* hashes) {
+static void hash_rows(const void* numbers, int64_t d, const uint64_t* factors, int64_t low, int64_t high,
+                      int64_t* hashes) {
     constexpr Word SIGN = Word(1) << (8 * sizeof(Word) - 1);
     const char* row = static_cast<const char*>(numbers) + low * d * int64_t(sizeof(Word));
     for (int64_t i = low; i < high; i++, row += d * int64_t(sizeof(Word))) {
@@ -127,21 +129,6 @@ ENTRY asot_rows_agree(const PointRows* rows, const RowNumbers* known, int64_t lo
 
 // ------------------------------------------------------------------------------------------------------------- merging
 
-constexpr int64_t FEW_KEYS = 48;  // up to this many, each is put in its place among those before it
-
-static void sort_few(int64_t* keys, int64_t n) {
-    if (n > FEW_KEYS) {
-        std::sort(keys, keys + n);
-        return;
-    }
-    for (int64_t m = 1; m < n; m++) {
-        const int64_t key = keys[m];
-        int64_t t = m;
-        for (; t > 0 && keys[t - 1] > key; t--) keys[t] = keys[t - 1];
-        keys[t] = key;
-    }
-}
-
 // Merge the points of distributions low..high-1: ascending, repeats added in their order, and out.offsets[i + 1] are
 // left. Points without mass drop out.
 ENTRY asot_merge_points(const LoosePoints* points, const MergedOut* out, int64_t low, int64_t high) {
@@ -158,7 +145,7 @@ ENTRY asot_merge_points(const LoosePoints* points, const MergedOut* out, int64_t
             keys[n] = int64_t(uint64_t(points->index[t]) << PLACE) | (t - begin);
             n += points->index[t] >= 0;
         }
-        sort_few(keys, n);
+        sort_keys(keys, n);
         int64_t used = begin;
         for (int64_t m = 0; m < n; m++) {
             const int64_t point = keys[m] >> PLACE;
