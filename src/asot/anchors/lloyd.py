@@ -28,7 +28,7 @@ TOLERANCE = 1e-4
 """Squared moves of all centers that end the iteration, as a share of the mean variance of a coordinate."""
 
 _PRODUCT = 256  # points of one matrix product, or a multiple of it, ...
-_PRODUCTS = 2**16  # ... while it has no more numbers than this
+_PRODUCTS = 2**15  # ... while it has no more numbers than this
 _NUMBERS = 2**25  # products of numbers in a piece of work: some milliseconds
 
 
@@ -51,7 +51,10 @@ class NarrowCenters(Record):
 
 
 _KINDS = {np.dtype(np.float64): WideCenters, np.dtype(np.float32): NarrowCenters}
-_label = {WideCenters: entry("label_wide", WideCenters), NarrowCenters: entry("label_narrow", NarrowCenters)}
+_label = {
+    WideCenters: entry("label_wide", WideCenters, Int, Int),
+    NarrowCenters: entry("label_narrow", NarrowCenters, Int, Int),
+}
 _add_up = {WideCenters: entry("add_up_wide", WideCenters), NarrowCenters: entry("add_up_narrow", NarrowCenters)}
 
 
@@ -191,16 +194,16 @@ def _nearest_centers(problem: _Problem, centers: NDArray[Any]) -> NDArray[np.int
     labels = np.empty(len(problem.points), dtype=np.int32)
     squares = np.einsum("ij,ij->i", centers, centers)
     kind, k = _KINDS[problem.points.dtype], len(centers)
-    size = max(1, _PRODUCTS // (k * _PRODUCT)) * _PRODUCT
+    size = max(2, _PRODUCTS // (k * _PRODUCT)) * _PRODUCT
 
     def piece(part: tuple[int, int], _: Stop) -> None:
         low, high = part
         products = np.empty((min(size, high - low), k), dtype=centers.dtype)
+        record = kind(k=k, products=products, squares=squares, labels=labels)
         for start in range(low, high, size):
-            own = slice(start, min(start + size, high))
-            count = own.stop - start
-            np.dot(problem.points[own], centers.T, out=products[:count])
-            _label[kind](kind(n=count, k=k, products=products, squares=squares, labels=labels[own]))
+            count = min(size, high - start)
+            np.dot(problem.points[start : start + count], centers.T, out=products[:count])
+            _label[kind](record, start, count)
 
     problem.over_points(piece, centers.size)
     return labels

@@ -5,7 +5,7 @@
 struct WideCenters {
     int64_t n, k, d;                // points, centers, coordinates
     const double *points, *weights;  // (n, d), (n,)
-    const double *products, *squares;  // (n, k) of points and centers; (k,) of the centers
+    const double *products, *squares;  // (some, k) of points and centers; (k,) of the centers
     int32_t* labels;                // (n,)
     double *sums, *held;            // (k, d), (k,)
 };
@@ -18,12 +18,12 @@ struct NarrowCenters {
     float *sums, *held;
 };
 
-// The nearest center of every point, by |c|² - 2 x·c, the first of equals.
+// The nearest center of the points start, start + 1, …, whose products are there, by |c|² - 2 x·c; the first of equals.
 template <class T, class Centers>
-static int32_t label(const Centers& all) {
-    for (int64_t i = 0; i < all.n; i++) {
+static int32_t label(const Centers& all, int64_t start, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
         const T *product = all.products + i * all.k, *squares = all.squares;
-        all.labels[i] = int32_t(first_least<T>(
+        all.labels[start + i] = int32_t(first_least<T>(
             all.k, [=](int64_t j) { return squares[j] - (product[j] + product[j]); },
             [=](int64_t j) {
                 const Vector<T> some = load(product + j);
@@ -45,7 +45,11 @@ static int32_t add_up(const Centers& all) {
     return DONE;
 }
 
-ENTRY asot_label_wide(const WideCenters* all) { return label<double>(*all); }
-ENTRY asot_label_narrow(const NarrowCenters* all) { return label<float>(*all); }
+ENTRY asot_label_wide(const WideCenters* all, int64_t start, int64_t count) {
+    return label<double>(*all, start, count);
+}
+ENTRY asot_label_narrow(const NarrowCenters* all, int64_t start, int64_t count) {
+    return label<float>(*all, start, count);
+}
 ENTRY asot_add_up_wide(const WideCenters* all) { return add_up<double>(*all); }
 ENTRY asot_add_up_narrow(const NarrowCenters* all) { return add_up<float>(*all); }
