@@ -1,7 +1,7 @@
 """Every exact solver on made-up problems: what runs under each instruction set, and under sanitizers.
 
-``python -m tests.native.every_solver`` prints a digest of each solver's answers. With ``--fuzz SECONDS`` it runs them on
-problems of random sizes, down to one point and no pairs, until the time is over.
+``python -m tests.native.every_solver`` prints a digest of each solver's answers. With ``--fuzz SECONDS`` it runs them
+on problems of random sizes, down to one point and no pairs, until the time is over.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def collection(rng, sizes, d, most=12, *, equal=False, whole=False, away=0.0):
     n = sizes(8, 2)
     counts = np.full(n, sizes(most)) if equal else np.array([sizes(most) for _ in range(n)])
     shape = int(counts.sum()), d
-    points = rng.integers(0, 4, shape).astype(float) if whole else rng.normal(size=shape) * (rng.random(shape) < 0.7)
+    points = rng.integers(0, 2, shape).astype(float) if whole else rng.normal(size=shape) * (rng.random(shape) < 0.7)
     points[:, 0] += away
     masses = None if equal else rng.random(shape[0]) + 0.01
     return asot.Distributions(points, np.concatenate([[0], np.cumsum(counts)]), masses)
