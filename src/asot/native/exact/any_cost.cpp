@@ -112,7 +112,7 @@ struct AnyCostSolver {
             for (int64_t i = 0; i < sources && *stop == 0; i++)
                 transform_row(scratch.distance + i * stride, i, sinks, width);
         }
-        return largest_distance(scratch.distance, sources, sinks, stride);
+        return largest_distance(scratch.distance, sources, sinks, stride, stop);
     }
 
     // Prices in the last row and column; the largest.

@@ -34,11 +34,11 @@ struct Scratch {
     bool failed() const { return memory_.failed(); }
 };
 
-INLINE double largest_distance(const double* distance, int64_t p, int64_t q, int64_t stride) {
+INLINE double largest_distance(const double* distance, int64_t p, int64_t q, int64_t stride, Stop stop) {
     const int64_t whole = q & ~(LANES - 1);
     Doubles most = spread(0.0);
     double rest = 0.0;
-    for (int64_t i = 0; i < p; i++) {
+    for (int64_t i = 0; i < p && *stop == 0; i++) {
         const double* row = distance + i * stride;
         for (int64_t j = 0; j < whole; j += LANES) most = larger(load(row + j), most);
         for (int64_t j = whole; j < q; j++) rest = row[j] > rest ? row[j] : rest;
@@ -67,7 +67,7 @@ INLINE double weighted_sum(const double* row, const double* demand, int64_t stri
 INLINE double place_distances(const Workspace& ws, const Scratch& scratch, int64_t p, int64_t q, int64_t index_bits,
                               double cost_scale, Stop stop) {
     const int64_t stride = stride_of(q);
-    const double most = largest_distance(scratch.distance, p, q, stride), scale = most > 0.0 ? cost_scale / most : 0.0;
+    const double most = largest_distance(scratch.distance, p, q, stride, stop), scale = most > 0.0 ? cost_scale / most : 0.0;
     int64_t total = 0;
     for (int64_t i = 0; i < p; i++) total += ws.supply[i];
     const double weight = OFFSET_WEIGHT * scale / double(total);
