@@ -176,6 +176,26 @@ FOLDED(least, x[i + half] < x[i] ? x[i + half] : x[i])
 FOLDED(largest, x[i + half] > x[i] ? x[i + half] : x[i])
 #undef FOLDED
 
+// Eight floats as doubles.
+INLINE Doubles widened(const float* x) {
+    Doubles a;
+    EACH for (int i = 0; i < Doubles::WIDTH; i++) a.part[r][i] = double(x[r * Doubles::WIDTH + i]);
+    return a;
+}
+// The first n < 8 numbers, and 0 in the other lanes.
+INLINE Doubles load_first(const double* x, int64_t n) {
+#if defined(__AVX512F__)
+    Doubles a;
+    const __mmask8 here = static_cast<__mmask8>((1u << n) - 1);
+    a.part[0] = reinterpret_cast<Doubles::Register>(_mm512_maskz_loadu_pd(here, x));
+    return a;
+#else
+    double first[LANES] = {};
+    for (int64_t i = 0; i < n; i++) first[i] = x[i];
+    return load(first);
+#endif
+}
+
 // --------------------------------------------------------------------------------------------------------- int64
 
 alignas(64) static const int64_t LANE_NUMBERS[8] = {0, 1, 2, 3, 4, 5, 6, 7};
