@@ -14,6 +14,7 @@ import asot
 
 ROOMS = (
     ("validation",),
+    ("native",),
     ("jit",),
     ("data",),
     ("run",),

@@ -16,9 +16,53 @@ from asot.exact.integers import QuantizedCost, cost_bits_for, quantize_cost, qua
 from asot.exact.simplex import solve_block
 from asot.exact.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
 from asot.jit.compiled import at, compiled, inlined
+from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.plans import Transport
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
+
+
+class SharedCost(Record):
+    """A quantized cost, as kernels see it (``native/exact/shared_cost.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("l", Int), ("integer", Ints), ("unit", Doubles), ("row_offset", Ints), ("column_offset", Ints),
+        ("index_bits", Int),
+    ]  # fmt: skip
+
+
+class Histograms(Record):
+    """Quantized masses (``native/exact/shared_cost.cpp``)."""
+
+    _fields_ = [("A", Ints), ("B", Ints), ("cancel", Int)]  # noqa: RUF012
+
+
+class TreesOut(Record):
+    """Where flows and potentials go (``native/exact/shared_cost.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("start", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Ints), ("potential", Doubles),
+        ("scale", Double), ("size", Double), ("more_size", Double),
+    ]  # fmt: skip
+
+
+_solve_tile = entry("shared_cost_tile", Histograms, SharedCost, Tile)
+_solve_trees = entry("shared_cost_trees", Histograms, SharedCost, Tile, TreesOut)
+
+
+def cost_record(c: QuantizedCost) -> SharedCost:
+    k, l = c.unit.shape
+    return SharedCost(
+        k=k, l=l, integer=c.integer, unit=c.unit, row_offset=c.row_offset, column_offset=c.column_offset,
+        index_bits=c.index_bits,
+    )  # fmt: skip
+
+
+def _tile(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64], pivots: NDArray[np.int32],
+    stop: NDArray[np.int64],
+) -> Tile:  # fmt: skip
+    return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
 
 
 class ExactSharedCost:
@@ -40,6 +84,8 @@ class ExactSharedCost:
         self._cancel = cancel
         self._A = quantize_masses(A)
         self._B = self._A if B is None else quantize_masses(B)
+        self._record = cost_record(self._cost)
+        self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
         self.info: dict[str, Any] = {
             "solver": "network simplex",
@@ -66,15 +112,10 @@ class ExactSharedCost:
         return int(max(1, min(TILE_SECONDS / seconds, memory / 64, 2**16)))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        values = np.empty(len(rows))
-        pivots = np.empty(len(rows), dtype=np.int32)
-        c = self._cost
-        _solve_tile(
-            self._A, self._B, rows, columns, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits,
-            True if self._cancel else None, values, pivots, stop,
-        )  # fmt: skip
+        values, pivots = np.empty(len(rows)), np.empty(len(rows), dtype=np.int32)
+        _solve_tile(self._histograms, self._record, _tile(rows, columns, values, pivots, stop))
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(np.ldexp(values, c.exponent - MASS_BITS), status, pivots)
+        return Solution(np.ldexp(values, self._cost.exponent - MASS_BITS), status, pivots)
 
     def solve_trees(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Trees:
         """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is canceled."""
@@ -84,12 +125,13 @@ class ExactSharedCost:
         values, pivots, start = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(n + 1, dtype=np.int64)
         source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
         mass, potential = np.empty(n * (k - 1), dtype=np.int64), np.empty((n, k))
-        scale = 2.0 ** -(cost_bits_for(c.index_bits) + c.index_bits)
         half = c.exponent // 2  # 2^exponent itself may be out of range
-        _solve_tile_with_trees(
-            self._A, self._B, rows, columns, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits, scale,
-            2.0**half, 2.0 ** (c.exponent - half), values, pivots, start, source, sink, mass, potential, stop,
+        out = TreesOut(
+            start=start, source=source, sink=sink, mass=mass, potential=potential,
+            scale=2.0 ** -(cost_bits_for(c.index_bits) + c.index_bits), size=2.0**half,
+            more_size=2.0 ** (c.exponent - half),
         )  # fmt: skip
+        _solve_trees(self._histograms, self._record, _tile(rows, columns, values, pivots, stop), out)
         values = np.ldexp(values, c.exponent - MASS_BITS)
         return Trees(values, pivots, start, source, sink, mass, potential)
 
@@ -179,89 +221,6 @@ def place_costs(ws, p, q, integer, row_offset, column_offset):  # type: ignore[n
             ws.cost[o + j] = PAD
     for j in range(q):
         ws.column_offset[j] = column_offset[ws.sink[j]]
-
-
-@compiled
-def _solve_tile(  # type: ignore[no-untyped-def]
-    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, cancel, values, pivots, stop
-):
-    k, l = integer.shape
-    ws = make_workspace(k, l, k if cancel is not None else k + l)
-    for t in range(len(rows)):
-        if stop[0] != 0:
-            return
-        p, q = place_masses(ws, A[rows[t]], B[columns[t]], cancel)
-        if p == 0:
-            values[t] = 0.0
-            pivots[t] = 0
-            continue
-        place_costs(ws, p, q, integer, row_offset, column_offset)
-        pivots[t] = solve_block(ws, p, q, index_bits, stop)
-        values[t] = value_of_tree(ws, p, q, unit)
-
-
-@inlined
-def value_of_tree(ws, p, q, unit):  # type: ignore[no-untyped-def]
-    """What the flows of the optimal tree cost, in units of ``unit``."""
-    first = first_sink(p)
-    total = 0.0
-    for x in range(first + q):
-        y = ws.parent[x]
-        if y != x:
-            total += ws.flow[x] * (
-                unit[ws.source[x], ws.sink[y - first]] if x < p else unit[ws.source[y], ws.sink[x - first]]
-            )
-    return total
-
-
-@compiled
-def _solve_tile_with_trees(  # type: ignore[no-untyped-def]
-    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, scale, size, more_size,
-    values, pivots, start, source, sink, mass, potential, stop,
-):  # fmt: skip
-    """Like `_solve_tile`, for metric costs.
-
-    The potential f_u = min over sinks v of C_uv - g_v is 1-Lipschitz no matter how g was rounded.
-    """
-    k = integer.shape[0]
-    ws = make_workspace(k, k, k)
-    arc = 0
-    for t in range(len(rows)):
-        start[t + 1] = arc
-        f = potential[t]
-        if stop[0] != 0:
-            return
-        p, q = place_masses(ws, A[rows[t]], B[columns[t]], True)
-        if p == 0:
-            values[t] = 0.0
-            pivots[t] = 0
-            f[:] = 0.0
-            continue
-        place_costs(ws, p, q, integer, row_offset, column_offset)
-        pivots[t] = solve_block(ws, p, q, index_bits, stop)
-        first = first_sink(p)
-        total = 0.0
-        for x in range(first + q):
-            y = ws.parent[x]
-            if y != x:
-                u = ws.source[x] if x < p else ws.source[y]
-                v = ws.sink[y - first] if x < p else ws.sink[x - first]
-                total += ws.flow[x] * unit[u, v]
-                source[arc] = u
-                sink[arc] = v
-                mass[arc] = ws.flow[x]
-                arc += 1
-        values[t] = total
-        start[t + 1] = arc
-        f[:] = np.inf
-        for j in range(q):
-            height = ws.pi[first + j] * scale
-            row = unit[ws.sink[j]]
-            for u in range(k):
-                reached = row[u] + height
-                f[u] = reached if reached < f[u] else f[u]
-        for u in range(k):
-            f[u] = f[u] * size * more_size
 
 
 @compiled

@@ -1,0 +1,21 @@
+"""setuptools, and zig's compiler from PyPI where the machine has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import compiler
+from setuptools import build_meta as _usual
+from setuptools.build_meta import *  # noqa: F403
+
+
+def _more(required: list[str]) -> list[str]:
+    return required if compiler.own_compiler() else [*required, "ziglang>=0.13"]
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    return _more(_usual.get_requires_for_build_wheel(config_settings))
+
+
+def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
+    return _more(_usual.get_requires_for_build_editable(config_settings))

@@ -1,0 +1,186 @@
+"""Which C++ compiler builds the kernels, and for what: the machine's own, else zig's from PyPI.
+
+``CXX`` names another compiler, and ``ASOT_BUILD_FOR`` (a zig target such as aarch64-macos.11.0) another system. Run
+this file to build in place: ``python build_support/compiler.py``, with the names of instruction sets to build only some
+of them, and ``--sanitize`` for libraries that check themselves, in ``build/sanitized``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent
+SOURCES = HERE / "src" / "asot" / "native"
+
+FLAGS = [
+    "-std=c++17",
+    "-O3",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-threadsafe-statics",
+    "-fno-asynchronous-unwind-tables",
+    "-Wall",
+    "-Wextra",
+    "-Wno-psabi",
+    "-Wno-ignored-attributes",
+    "-Wno-maybe-uninitialized",
+    "-Wno-uninitialized",
+]
+"""-ffp-contract=off: products are fused only where a kernel says so, so that bits do not depend on the compiler."""
+
+SANITIZED = [
+    "-g",
+    "-O1",
+    "-DASOT_CHECKED",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize=alignment",
+    "-fno-sanitize-recover=undefined",
+    "-fno-omit-frame-pointer",
+]
+
+LEVELS = {"baseline": "x86-64-v2", "avx2": "haswell", "avx512": "x86-64-v4"}
+"""Instruction sets of x86-64 and the processors that stand for them. Other processors have the first one only."""
+
+WHEELS = {  # zig's name of a system: (platform tag of the wheel, suffix of a shared library)
+    "x86_64-linux-gnu.2.17": ("manylinux2014_x86_64", ".so"),
+    "aarch64-linux-gnu.2.17": ("manylinux2014_aarch64", ".so"),
+    "x86_64-linux-musl": ("musllinux_1_2_x86_64", ".so"),
+    "aarch64-linux-musl": ("musllinux_1_2_aarch64", ".so"),
+    "x86_64-macos.11.0": ("macosx_11_0_x86_64", ".dylib"),
+    "aarch64-macos.11.0": ("macosx_11_0_arm64", ".dylib"),
+    "x86_64-windows-gnu": ("win_amd64", ".dll"),
+}
+
+
+class CompilerError(Exception):
+    """The kernels could not be compiled."""
+
+
+def target() -> str | None:
+    """The system to build for, or None for this one."""
+    wished = os.environ.get("ASOT_BUILD_FOR")
+    if wished and wished not in WHEELS:
+        raise CompilerError(f"ASOT_BUILD_FOR must be one of {', '.join(WHEELS)}; found {wished!r}")
+    return wished or None
+
+
+def own_compiler() -> list[str] | None:
+    """The compiler of this machine, or None: then zig's is installed for the build."""
+    if target():
+        return None
+    if os.environ.get("CXX"):
+        return shlex.split(os.environ["CXX"])
+    found = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
+    return [found] if found else None
+
+
+def suffix() -> str:
+    if wished := target():
+        return WHEELS[wished][1]
+    return {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+
+
+def levels() -> list[str]:
+    """The instruction sets to build for."""
+    is_x86 = (target() or platform.machine().lower()).startswith(("x86_64", "amd64"))
+    return list(LEVELS) if is_x86 else ["baseline"]
+
+
+def build(level: str, library: Path, objects: Path, *, sanitize: bool = False) -> None:
+    """Compile what has changed for one instruction set, and link it without the C++ runtime, which it does not use."""
+    own = own_compiler()
+    compiler = own or [sys.executable, "-m", "ziglang", "c++"]
+    for_system = ["-target", wished] if (wished := target()) else []
+    options = [*for_system, *FLAGS, *(SANITIZED if sanitize else [])]
+    if suffix() != ".dll":
+        options.append("-fPIC")
+    if levels() == list(LEVELS):
+        cpu = LEVELS[level]
+        options.append(f"-march={cpu}" if own else f"-mcpu={cpu.replace('-', '_')}")
+        if level == "avx512":
+            options.append("-mprefer-vector-width=512")
+    folder = objects / (target() or "own") / (level + ("-sanitized" if sanitize else ""))
+    sources = sorted(SOURCES.rglob("*.cpp"))
+    made = [folder / ("_".join(source.relative_to(SOURCES).with_suffix(".o").parts)) for source in sources]
+    library.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        list(workers.map(lambda pair: _compile([*compiler, *options], *pair), zip(sources, made, strict=True)))
+    link = [
+        *_linker(compiler, own is None, sanitize),
+        *for_system,
+        "-shared",
+        *(["-fPIC"] if suffix() != ".dll" else []),
+    ]
+    link += SANITIZED if sanitize else ([] if suffix() == ".dylib" else ["-s"])
+    temporary = library.with_suffix(f".{os.getpid()}.tmp")
+    _run([*link, *map(str, made), *([] if suffix() == ".dll" else ["-lm"]), "-o", str(temporary)])
+    os.replace(temporary, library)  # a process that has the old one open keeps it
+    for stale in library.parent.glob(f"{library.stem}.*.pdb"):
+        stale.unlink()
+
+
+def _compile(command: list[str], source: Path, made: Path) -> None:
+    """Compile one file, unless neither it, nor a header that it includes, nor the command has changed."""
+    command = [*command, "-MMD", "-c", str(source), "-o", str(made)]
+    recorded, listed = made.with_suffix(".command"), made.with_suffix(".d")
+    if made.exists() and recorded.exists() and recorded.read_text() == shlex.join(command) and listed.exists():
+        parts = listed.read_text().replace("\\\n", " ").split(": ", 1)[1].split()
+        if all(Path(part).exists() and Path(part).stat().st_mtime <= made.stat().st_mtime for part in parts):
+            return
+    _run(command)
+    recorded.write_text(shlex.join(command))
+
+
+def _linker(compiler: list[str], is_zig: bool, sanitize: bool) -> list[str]:
+    """The C compiler beside the C++ one: it links no C++ runtime."""
+    if is_zig:
+        return [*compiler[:-1], "cc"]
+    name = compiler[-1]
+    if sanitize or ("g++" not in name and not name.endswith("c++")):
+        return compiler
+    plain = name.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc")
+    return [*compiler[:-1], plain] if shutil.which(plain) else compiler
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise CompilerError(_way_out(command[0], str(error))) from None
+    if done.returncode:
+        raise CompilerError(_way_out(shlex.join(command), done.stderr[-4000:]))
+    if done.stderr:
+        sys.stderr.write(done.stderr)
+
+
+def _way_out(command: str, said: str) -> str:
+    return (
+        f"asot's kernels could not be compiled. The command was: {command}\nThe compiler said: {said}\nSet CXX to "
+        "a working C++17 compiler, or CXX='python -m ziglang c++' after `pip install ziglang`, and install again."
+    )
+
+
+def main() -> None:
+    sanitize = "--sanitize" in sys.argv
+    wished = [word for word in sys.argv[1:] if not word.startswith("-")] or levels()
+    folder = HERE / "build" / "sanitized" if sanitize else SOURCES / "lib"
+    for level in wished:
+        try:
+            build(level, folder / (level + suffix()), HERE / "build" / "objects", sanitize=sanitize)
+        except CompilerError as error:
+            sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The door to the compiled loops: C++ behind a C ABI, loaded with ctypes. Nothing else knows ctypes.
+
+Python decides, C++ loops. A room that needs a compiled loop writes it in a folder of its own here
+(``native/exact/shared_cost.cpp`` for ``exact/shared_cost.py``) and declares it where it is called::
+
+    class SharedCost(Record):
+        _fields_ = [("k", Int), ("l", Int), ("unit", Doubles)]
+
+    _solve = entry("shared_cost_tile", SharedCost, Tile)
+
+    _solve(SharedCost(k=3, l=3, unit=unit), Tile(...))
+
+A `Record` is a C struct of numbers and arrays, every field eight bytes. The struct of the same name in C++ has the same
+fields in the same order (a test compares them), with the shapes of the arrays beside them. Arrays must be contiguous
+and of the declared type; a record holds on to its arrays. Entries run without the GIL. They return a code; one that
+says that memory ran out becomes a MemoryError.
+
+Every file is compiled once per instruction set, into libraries from which `asot.native.library` takes the best that
+the processor can run. All of them give the same bits.
+"""
+
+from asot.native.library import instruction_set
+from asot.native.records import Bytes, Double, Doubles, Floats, Int, Ints, Record, ShortInts, Tile, entry
+
+__all__ = [
+    "Bytes",
+    "Double",
+    "Doubles",
+    "Floats",
+    "Int",
+    "Ints",
+    "Record",
+    "ShortInts",
+    "Tile",
+    "entry",
+    "instruction_set",
+]

@@ -1,0 +1,71 @@
+// What every entry point shares: how it is exported, what it returns, and where its scratch memory comes from.
+//
+// Python checks arguments before it calls, so kernels trust their records. An entry returns DONE or OUT_OF_MEMORY, which
+// becomes a MemoryError; other codes are named where they are used. Long loops look at *stop, which Ctrl-C raises.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#if defined(ASOT_CHECKED)  // the build with sanitizers
+#include <sanitizer/asan_interface.h>
+#define FENCE(place, bytes) ASAN_POISON_MEMORY_REGION(place, bytes)
+#define UNFENCE(place, bytes) ASAN_UNPOISON_MEMORY_REGION(place, bytes)
+#else
+#define FENCE(place, bytes) (void)0
+#define UNFENCE(place, bytes) (void)0
+#endif
+
+#if defined(_WIN32)
+#define ENTRY extern "C" __declspec(dllexport) int32_t
+#else
+#define ENTRY extern "C" __attribute__((visibility("default"))) int32_t
+#endif
+
+constexpr int32_t DONE = 0, OUT_OF_MEMORY = 1;
+
+typedef const volatile int64_t* Stop;  // (1,) not 0 once the caller wants to end
+
+// Scratch memory in one piece. Count first, then take: `Memory memory(bytes_of<double>(n) + …)`, `memory.take<double>(n)`.
+// Pieces begin on cache lines; under a sanitizer a fence behind each of them catches whoever steps over its end.
+class Memory {
+  public:
+    explicit Memory(int64_t bytes) : size_(bytes), owned_(std::malloc(static_cast<size_t>(bytes) + LINE)) {
+        const uintptr_t start = reinterpret_cast<uintptr_t>(owned_);
+        next_ = reinterpret_cast<char*>((start + LINE - 1) & ~uintptr_t(LINE - 1));
+        begin_ = next_;
+    }
+    ~Memory() {
+        if (owned_ != nullptr) UNFENCE(begin_, static_cast<size_t>(size_));
+        std::free(owned_);
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    bool failed() const { return owned_ == nullptr; }
+
+    template <class T>
+    static constexpr int64_t bytes_of(int64_t n) {
+        return ((n * int64_t(sizeof(T)) + LINE - 1) & ~int64_t(LINE - 1)) + GAP;
+    }
+    template <class T>
+    T* take(int64_t n) {
+        T* piece = reinterpret_cast<T*>(next_);
+        const int64_t used = n * int64_t(sizeof(T)), whole = bytes_of<T>(n);
+        FENCE(next_ + used, static_cast<size_t>(whole - used));
+        (void)used;
+        next_ += whole;
+        return piece;
+    }
+
+  private:
+    static constexpr int64_t LINE = 64;
+#if defined(ASOT_CHECKED)
+    static constexpr int64_t GAP = 64;
+#else
+    static constexpr int64_t GAP = 0;
+#endif
+    int64_t size_;
+    void* owned_;
+    char *next_, *begin_;
+};

@@ -1,0 +1,198 @@
+// 64 bytes of numbers side by side: eight int64 or double, sixteen float. That is one AVX-512 register, two of AVX2, four
+// of SSE or NEON. Kernels name their lanes instead of trusting a compiler to find them, so that a sum is taken in the same
+// order, and has the same bits, with every compiler and on every processor. Masks of lanes are plain integers, a bit each.
+//
+// GCC and Clang have vectors of any width, but GCC takes those that are wider than a register apart into single numbers,
+// so registers are named here.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#if defined(__AVX512F__) || defined(__AVX2__) || defined(__SSE4_2__)
+#include <immintrin.h>
+#endif
+
+#define INLINE inline __attribute__((always_inline))
+#define EACH for (int r = 0; r < REGISTERS; r++)
+
+#if defined(__AVX512F__)
+constexpr int REGISTERS = 1;
+#elif defined(__AVX2__)
+constexpr int REGISTERS = 2;
+#else
+constexpr int REGISTERS = 4;
+#endif
+constexpr int REGISTER_BYTES = 64 / REGISTERS;
+constexpr int64_t LANES = 8;    // numbers of 8 bytes
+constexpr int64_t FLOATS = 16;  // numbers of 4 bytes
+
+template <class T>
+struct Vector {
+    typedef T Register __attribute__((vector_size(REGISTER_BYTES)));
+    typedef Register Unaligned __attribute__((aligned(sizeof(T)), may_alias));
+    static constexpr int WIDTH = REGISTER_BYTES / int(sizeof(T));  // numbers in a register
+    Register part[REGISTERS];
+};
+using Lanes = Vector<int64_t>;
+using Doubles = Vector<double>;
+using Floats = Vector<float>;
+
+template <class T>
+INLINE Vector<T> load(const T* x) {
+    Vector<T> a;
+    EACH a.part[r] = *reinterpret_cast<const typename Vector<T>::Unaligned*>(x + r * Vector<T>::WIDTH);
+    return a;
+}
+template <class T>
+INLINE void store(T* x, Vector<T> a) {
+    EACH *reinterpret_cast<typename Vector<T>::Unaligned*>(x + r * Vector<T>::WIDTH) = a.part[r];
+}
+// The same number in all lanes.
+template <class T>
+INLINE Vector<T> spread(T x) {
+    Vector<T> a;
+    EACH a.part[r] = x - typename Vector<T>::Register{};
+    return a;
+}
+INLINE Lanes spread(int x) { return spread(int64_t(x)); }
+
+#define LANEWISE(name, expression)                              \
+    template <class T>                                          \
+    INLINE Vector<T> name(Vector<T> a, Vector<T> b) {           \
+        EACH {                                                  \
+            const typename Vector<T>::Register x = a.part[r], y = b.part[r]; \
+            a.part[r] = expression;                             \
+        }                                                       \
+        return a;                                               \
+    }
+LANEWISE(operator+, x + y)
+LANEWISE(operator-, x - y)
+LANEWISE(operator*, x * y)
+LANEWISE(operator/, x / y)
+LANEWISE(operator&, x & y)
+LANEWISE(operator|, x | y)
+LANEWISE(operator^, x ^ y)
+LANEWISE(lesser, x < y ? x : y)   // NaN must not occur
+LANEWISE(larger, x > y ? x : y)
+#undef LANEWISE
+
+// if_so where a < b, if_not elsewhere.
+template <class T, class U>
+INLINE Vector<U> select_less(Vector<T> a, Vector<T> b, Vector<U> if_so, Vector<U> if_not) {
+    static_assert(sizeof(T) == sizeof(U), "lanes of one size");
+    EACH if_so.part[r] = (a.part[r] < b.part[r]) ? if_so.part[r] : if_not.part[r];
+    return if_so;
+}
+
+// ------------------------------------------------------------------------------------------------- floating point
+
+template <class T>
+INLINE Vector<T> root(Vector<T> a) {
+    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) a.part[r][i] = std::sqrt(a.part[r][i]);
+    return a;
+}
+template <class T>
+INLINE Vector<T> size_of(Vector<T> a) {  // |a|
+    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) a.part[r][i] = std::fabs(a.part[r][i]);
+    return a;
+}
+// a·b + c, rounded once. Processors without such an instruction get it from the library: slow, and the same bits.
+INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+template <class T>
+INLINE Vector<T> fused(Vector<T> a, Vector<T> b, Vector<T> c) {
+    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) c.part[r][i] = fused(a.part[r][i], b.part[r][i], c.part[r][i]);
+    return c;
+}
+template <class T>
+INLINE Vector<T> plus_squared_gap(Vector<T> start, Vector<T> a, Vector<T> b) {  // start + (a - b)²
+    const Vector<T> gap = a - b;
+    return fused(gap, gap, start);
+}
+template <class T>
+INLINE Vector<T> plus_gap(Vector<T> start, Vector<T> a, Vector<T> b) {  // start + |a - b|
+    return start + size_of(a - b);
+}
+template <class T>
+INLINE Vector<T> larger_gap(Vector<T> start, Vector<T> a, Vector<T> b) {  // max(start, |a - b|)
+    return larger(size_of(a - b), start);
+}
+
+// One number of all lanes, by folding the upper half onto the lower one again and again: the same order everywhere.
+#define FOLDED(name, combine)                                                        \
+    template <class T>                                                               \
+    INLINE T name(Vector<T> a) {                                                     \
+        constexpr int N = 64 / int(sizeof(T));                                       \
+        T x[N];                                                                      \
+        store(x, a);                                                                 \
+        for (int half = N / 2; half > 0; half /= 2)                                  \
+            for (int i = 0; i < half; i++) x[i] = combine;                           \
+        return x[0];                                                                 \
+    }
+FOLDED(total, x[i] + x[i + half])
+FOLDED(least, x[i + half] < x[i] ? x[i + half] : x[i])
+FOLDED(largest, x[i + half] > x[i] ? x[i + half] : x[i])
+#undef FOLDED
+
+// --------------------------------------------------------------------------------------------------------- int64
+
+alignas(64) static const int64_t LANE_NUMBERS[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+alignas(64) static const int64_t LANE_BITS[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+INLINE Lanes count_up() { return load(LANE_NUMBERS); }
+
+INLINE int lowest_bit(int64_t bits) { return __builtin_ctzll(static_cast<uint64_t>(bits)); }
+
+INLINE Lanes equal(Lanes a, Lanes b) {
+    EACH a.part[r] = a.part[r] == b.part[r];
+    return a;
+}
+
+template <>
+INLINE int64_t least(Lanes a) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_min_epi64(reinterpret_cast<__m512i>(a.part[0]));
+#else
+    Lanes::Register x = a.part[0];
+    for (int r = 1; r < REGISTERS; r++) x = a.part[r] < x ? a.part[r] : x;
+#if defined(__AVX2__)
+    const Lanes::Register y = __builtin_shufflevector(x, x, 2, 3, 0, 1);
+    x = y < x ? y : x;
+#endif
+    return x[0] < x[1] ? x[0] : x[1];
+#endif
+}
+
+// The lanes in which a and b agree, as bits of an integer.
+INLINE int64_t where_equal(Lanes a, Lanes b) {
+#if defined(__AVX512F__)
+    return _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(a.part[0]), reinterpret_cast<__m512i>(b.part[0]));
+#elif defined(__AVX2__)
+    const Lanes same = equal(a, b);
+    return _mm256_movemask_pd(reinterpret_cast<__m256d>(same.part[0])) |
+           _mm256_movemask_pd(reinterpret_cast<__m256d>(same.part[1])) << 4;
+#else
+    const Lanes bits = equal(a, b) & load(LANE_BITS);
+    const Lanes::Register x = bits.part[0] | bits.part[1] | bits.part[2] | bits.part[3];
+    return x[0] | x[1];
+#endif
+}
+
+// a + b in the lanes named by the lowest 8 bits of an integer, a in the others.
+INLINE Lanes plus_where(int64_t bits, Lanes a, Lanes b) {
+#if defined(__AVX512F__)
+    a.part[0] = reinterpret_cast<Lanes::Register>(
+        _mm512_mask_add_epi64(reinterpret_cast<__m512i>(a.part[0]), static_cast<__mmask8>(bits),
+                              reinterpret_cast<__m512i>(a.part[0]), reinterpret_cast<__m512i>(b.part[0])));
+    return a;
+#else
+    const Lanes named = load(LANE_BITS);
+    return a + (b & equal(spread(bits) & named, named));
+#endif
+}
+
+// The lanes with another number in one of them.
+INLINE Lanes put(Lanes lanes, int64_t lane, int64_t number) {
+    const Lanes here = equal(count_up(), spread(lane)), value = spread(number);
+    EACH lanes.part[r] = here.part[r] ? value.part[r] : lanes.part[r];
+    return lanes;
+}
+#undef EACH

@@ -1,0 +1,82 @@
+// Tiles of pairs of histograms under one shared cost; see src/asot/exact/shared_cost.py.
+#include "shared_cost.hpp"
+
+#include "../common/records.hpp"
+
+struct Histograms {
+    const int64_t *A, *B;  // (N, k), (M, l) quantized masses
+    int64_t cancel;        // whether common mass stays where it is
+};
+
+struct TreesOut {
+    int64_t* start;          // (n + 1,) where the arcs of each pair begin
+    int32_t *source, *sink;  // (arcs,) anchors
+    int64_t* mass;           // (arcs,)
+    double* potential;       // (n, k)
+    double scale, size, more_size;  // of integer potentials; of costs, in two factors
+};
+
+template <bool cancel>
+static int32_t solve(const Histograms& h, const SharedCost& c, const Tile& tile) {
+    Workspace ws(c.k, c.l, cancel ? c.k : c.k + c.l);
+    if (ws.failed()) return OUT_OF_MEMORY;
+    for (int64_t t = 0; t < tile.n && *tile.stop == 0; t++) {
+        int64_t p, q;
+        place_masses<cancel>(ws, h.A + tile.rows[t] * c.k, c.k, h.B + tile.columns[t] * c.l, c.l, p, q);
+        tile.values[t] = 0.0;
+        tile.steps[t] = 0;
+        if (p == 0) continue;
+        place_costs(ws, p, q, c);
+        tile.steps[t] = int32_t(solve_block(ws, p, q, c.index_bits, tile.stop));
+        tile.values[t] = value_of_tree(ws, p, q, c);
+    }
+    return DONE;
+}
+
+ENTRY asot_shared_cost_tile(const Histograms* h, const SharedCost* c, const Tile* tile) {
+    return h->cancel ? solve<true>(*h, *c, *tile) : solve<false>(*h, *c, *tile);
+}
+
+// With the flows and potentials of every pair, for metric costs: f_u = min over sinks v of C_uv - g_v is 1-Lipschitz no
+// matter how g was rounded.
+ENTRY asot_shared_cost_trees(const Histograms* h, const SharedCost* cost, const Tile* tile, const TreesOut* out) {
+    const SharedCost& c = *cost;
+    Workspace ws(c.k, c.k, c.k);
+    if (ws.failed()) return OUT_OF_MEMORY;
+    int64_t arc = 0;
+    for (int64_t t = 0; t < tile->n; t++) {
+        out->start[t + 1] = arc;
+        if (*tile->stop != 0) return DONE;
+        double* f = out->potential + t * c.k;
+        int64_t p, q;
+        place_masses<true>(ws, h->A + tile->rows[t] * c.k, c.k, h->B + tile->columns[t] * c.k, c.k, p, q);
+        if (p == 0) {
+            tile->values[t] = 0.0;
+            tile->steps[t] = 0;
+            for (int64_t u = 0; u < c.k; u++) f[u] = 0.0;
+            continue;
+        }
+        place_costs(ws, p, q, c);
+        tile->steps[t] = int32_t(solve_block(ws, p, q, c.index_bits, tile->stop));
+        double total = 0.0;
+        each_arc(ws, p, q, [&](int64_t u, int64_t v, int64_t flow) {
+            total += double(flow) * c.unit[u * c.l + v];
+            out->source[arc] = int32_t(u);
+            out->sink[arc] = int32_t(v);
+            out->mass[arc++] = flow;
+        });
+        tile->values[t] = total;
+        out->start[t + 1] = arc;
+        for (int64_t u = 0; u < c.k; u++) f[u] = INFINITY;
+        for (int64_t j = 0; j < q; j++) {
+            const double height = double(ws.pi[first_sink(p) + j]) * out->scale;
+            const double* row = c.unit + ws.sink[j] * c.k;
+            for (int64_t u = 0; u < c.k; u++) {
+                const double reached = row[u] + height;
+                f[u] = reached < f[u] ? reached : f[u];
+            }
+        }
+        for (int64_t u = 0; u < c.k; u++) f[u] = f[u] * out->size * out->more_size;
+    }
+    return DONE;
+}

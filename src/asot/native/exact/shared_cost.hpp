@@ -1,0 +1,76 @@
+// Pairs of histograms under one shared cost: how a pair is laid out for the simplex, and what its optimal tree is worth.
+#pragma once
+#include "simplex.hpp"
+
+struct SharedCost {
+    int64_t k, l;
+    const int64_t* integer;                    // (k, l) quantized costs, shifted left by index_bits
+    const double* unit;                        // (k, l) the same as floats, at most 1
+    const int64_t *row_offset, *column_offset;  // (k,), (l,)
+    int64_t index_bits;
+};
+
+// Sources and sinks of a pair, without branches: every entry is written, and the count advances where it stays.
+template <bool cancel>
+INLINE void place_masses(const Workspace& ws, const int64_t* a, int64_t k, const int64_t* b, int64_t l, int64_t& p,
+                         int64_t& q) {
+    int64_t sources = 0, sinks = 0;
+    if (cancel) {
+        for (int64_t x = 0; x < k; x++) {
+            const int64_t surplus = a[x] - b[x];
+            ws.supply[sources] = surplus;
+            ws.source[sources] = int32_t(x);
+            sources += surplus > 0;
+            ws.demand[sinks] = -surplus;
+            ws.sink[sinks] = int32_t(x);
+            sinks += surplus < 0;
+        }
+    } else {
+        for (int64_t x = 0; x < k; x++) {
+            ws.supply[sources] = a[x];
+            ws.source[sources] = int32_t(x);
+            sources += a[x] > 0;
+        }
+        for (int64_t x = 0; x < l; x++) {
+            ws.demand[sinks] = b[x];
+            ws.sink[sinks] = int32_t(x);
+            sinks += b[x] > 0;
+        }
+    }
+    p = sources, q = sinks;
+}
+
+// The cost block of a pair's sources and sinks, each cost with its column in the low bits.
+INLINE void place_costs(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
+    const int64_t stride = stride_of(q);
+    for (int64_t i = 0; i < p; i++) {
+        const int64_t s = ws.source[i];
+        const int64_t* row = c.integer + s * c.l;
+        int64_t* o = ws.cost + i * stride;
+        ws.row_offset[i] = c.row_offset[s];
+        for (int64_t j = 0; j < q; j++) o[j] = row[ws.sink[j]] | j;
+        for (int64_t j = q; j < stride; j++) o[j] = PAD;
+    }
+    for (int64_t j = 0; j < q; j++) ws.column_offset[j] = c.column_offset[ws.sink[j]];
+}
+
+// The arcs of the optimal tree in the order of their lower nodes: visit(source, sink, flow), by the caller's names.
+template <class Visit>
+INLINE void each_arc(const Workspace& ws, int64_t p, int64_t q, Visit visit) {
+    const int64_t first = first_sink(p);
+    for (int64_t x = 0; x < first + q; x++) {
+        const int64_t y = ws.parent[x];
+        if (y == x) continue;
+        if (x < p)
+            visit(int64_t(ws.source[x]), int64_t(ws.sink[y - first]), ws.flow[x]);
+        else
+            visit(int64_t(ws.source[y]), int64_t(ws.sink[x - first]), ws.flow[x]);
+    }
+}
+
+// What the flows of the optimal tree cost, in units of `unit`.
+INLINE double value_of_tree(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
+    double total = 0.0;
+    each_arc(ws, p, q, [&](int64_t u, int64_t v, int64_t flow) { total += double(flow) * c.unit[u * c.l + v]; });
+    return total;
+}

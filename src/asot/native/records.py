@@ -1,0 +1,108 @@
+"""Records and entry points: how Python's numbers and arrays become a C function's arguments."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.native.library import library
+
+Int = ctypes.c_int64
+Double = ctypes.c_double
+
+_OUT_OF_MEMORY = 1
+
+
+def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
+    """Where the numbers of an array begin; 0 for None. The caller keeps the array alive."""
+    if array is None:
+        return 0
+    if array.dtype != dtype or not array.flags.c_contiguous:
+        raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+class _Array(ctypes.c_void_p):
+    """Base of the pointer types: an array of the right type, or None, is taken for one."""
+
+    dtype: ClassVar[np.dtype[Any]]
+
+    @classmethod
+    def from_param(cls, array: NDArray[Any] | None) -> ctypes.c_void_p:
+        return ctypes.c_void_p(address(array, cls.dtype))
+
+
+class Ints(_Array):
+    """int64 numbers."""
+
+    dtype = np.dtype(np.int64)
+
+
+class ShortInts(_Array):
+    """int32 numbers."""
+
+    dtype = np.dtype(np.int32)
+
+
+class Bytes(_Array):
+    """int8 numbers."""
+
+    dtype = np.dtype(np.int8)
+
+
+class Doubles(_Array):
+    """float64 numbers."""
+
+    dtype = np.dtype(np.float64)
+
+
+class Floats(_Array):
+    """float32 numbers."""
+
+    dtype = np.dtype(np.float32)
+
+
+class Record(ctypes.Structure):
+    """A C struct: ``Tile(n=3, rows=rows, ...)``. Fields that are not given are 0 or null."""
+
+    def __init__(self, **given: Any) -> None:
+        self._arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+        kinds = dict(self._fields_)
+        for name, value in given.items():
+            kind = kinds[name]
+            super().__setattr__(name, address(value, kind.dtype) if issubclass(kind, _Array) else value)
+
+
+class Tile(Record):
+    """Some pairs, and where their answers go (``native/common/records.hpp``)."""
+
+    _fields_ = [
+        ("n", Int),
+        ("rows", Ints),
+        ("columns", Ints),
+        ("values", Doubles),
+        ("steps", ShortInts),
+        ("stop", Ints),
+    ]
+
+
+def entry(name: str, *kinds: Any) -> Callable[..., int]:
+    """The C function ``asot_name`` for arguments of these kinds: records, arrays, ``Int``, ``Double``.
+
+    It returns the code of the kernel, which is 0 unless the C++ file names others.
+    """
+    function = library()[f"asot_{name}"]
+    function.argtypes = [ctypes.POINTER(kind) if issubclass(kind, Record) else kind for kind in kinds]
+    function.restype = ctypes.c_int32
+    function.errcheck = _raise_if_out_of_memory
+    return function
+
+
+def _raise_if_out_of_memory(code: int, function: Any, arguments: Any) -> int:
+    if code == _OUT_OF_MEMORY:
+        raise MemoryError("there is not enough memory for a kernel's workspace; use fewer n_jobs or a smaller memory=")
+    return code

@@ -1,0 +1,71 @@
+"""Python's records and C++'s structs of the same name describe the same memory."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import asot
+from asot.native import Doubles, Int, Ints, Record, Tile
+
+NATIVE = Path(asot.__file__).parent / "native"
+STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+
+
+def structs():
+    """The names of the fields of every plain struct of the C++ sources, by the name of the struct."""
+    found = {}
+    for path in sorted(NATIVE.rglob("*.?pp")):
+        for name, body in STRUCT.findall(path.read_text(encoding="utf-8")):
+            lines = [line.split("//")[0].strip() for line in body.splitlines()]
+            fields = " ".join(lines)
+            if "(" not in fields:
+                found[name] = re.findall(r"(\w+)\s*(?=[,;])", fields)
+    return found
+
+
+def records():
+    for module in pkgutil.walk_packages(asot.__path__, "asot."):
+        if not module.name.startswith(("asot.cli", "asot.commands")) and "torch" not in module.name:
+            text = Path(importlib.util.find_spec(module.name).origin).read_text(encoding="utf-8")
+            if "(Record)" in text:
+                importlib.import_module(module.name)
+    pending, seen = [Record], []
+    while pending:
+        for kind in pending.pop().__subclasses__():
+            pending.append(kind)
+            seen.append(kind)
+    return [kind for kind in seen if kind.__module__.startswith("asot.")]
+
+
+def test_every_record_has_a_struct_with_its_fields():
+    known = structs()
+    kinds = records()
+    assert Tile in kinds
+    for kind in kinds:
+        assert [name for name, _ in kind._fields_] == known[kind.__name__], kind.__name__
+
+
+def test_every_field_takes_eight_bytes():
+    import ctypes
+
+    for kind in records():
+        assert ctypes.sizeof(kind) == 8 * len(kind._fields_), kind.__name__
+
+
+def test_a_record_refuses_arrays_that_a_kernel_would_misread():
+    class Some(Record):
+        _fields_ = (("n", Int), ("x", Doubles), ("rows", Ints))
+
+    with pytest.raises(TypeError, match="contiguous array of float64; found float32"):
+        Some(x=np.zeros(3, np.float32))
+    with pytest.raises(TypeError, match="contiguous"):
+        Some(x=np.zeros((3, 3)).T[:, ::2])
+    with pytest.raises(KeyError):
+        Some(y=1)
+    assert Some(n=3).n == 3
