@@ -56,7 +56,8 @@ def _forgiven(x, a, y, b, p, expected):
             slack += expected * np.longdouble(_relative(a, b))
         if not (_is_equal(a) and _is_equal(b)):
             whole = (expected / span) ** np.longdouble(p) if span > 0 else np.longdouble(0)
-            slack += span * ((whole + rounding) ** (1 / np.longdouble(p)) - whole ** (1 / np.longdouble(p)))
+            slack += expected - span * max(whole - rounding, np.longdouble(0)) ** (1 / np.longdouble(p))
+            slack += span * (whole + rounding) ** (1 / np.longdouble(p)) - expected
     return slack
 
 

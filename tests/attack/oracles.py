@@ -23,8 +23,7 @@ def rational_masses(a):
 
 def steps_on_a_line(x, a, y, b):
     """The monotone plan between two distributions on a line, without any rounding: (mass, distance) of every step."""
-    first = sorted(zip((Fraction(float(t)) for t in x), rational_masses(a), strict=True))
-    second = sorted(zip((Fraction(float(t)) for t in y), rational_masses(b), strict=True))
+    first, second = _sorted_with_mass(x, a), _sorted_with_mass(y, b)
     i = j = 0
     left, right = first[0][1], second[0][1]
     steps = []
@@ -40,6 +39,11 @@ def steps_on_a_line(x, a, y, b):
         if right == 0:
             j += 1
             right = second[j][1]
+
+
+def _sorted_with_mass(x, a):
+    together = zip((Fraction(float(t)) for t in x), rational_masses(a), strict=True)
+    return sorted((place, mass) for place, mass in together if mass > 0)
 
 
 def on_a_line(x, a, y, b, p=1):
