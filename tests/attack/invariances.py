@@ -20,8 +20,8 @@ def attack(rng, report):
     for what, other, slack in _other_words(rng, D, asked, near, rounded):
         code = problems.as_code(D, f"asot.pairwise_exact(D, **{asked})  # {what}")
         report.compare(what, other, values, slack=slack, reproduction=code)
-    wide = rng.integers(-900, 900)
-    scaled = asot.Distributions(np.ldexp(D.points, wide), D.offsets, D.masses)
+    wide = int(rng.integers(-900, 900))
+    scaled = asot.Distributions(np.ldexp(D.points, wide), D.offsets)._replaced(masses=D.masses)
     found = np.ldexp(asot.pairwise_exact(scaled, **asked).values, -wide)
     is_kept = (np.ldexp(scaled.points, -wide) == D.points).all()
     if is_kept:
@@ -49,7 +49,8 @@ def _other_words(rng, D, asked, near, rounded):
     backwards = asot.pairwise_exact(D[::-1], **asked).matrix()[::-1, ::-1][tuple(pairs.T)]
     yield "the collection backwards", backwards, near
     layout = _laid_out(rng, D.points)
-    yield "another layout", asot.pairwise_exact(asot.Distributions(layout, D.offsets, D.masses), **asked).values, 0.0
+    laid_out = asot.Distributions(layout, D.offsets)._replaced(masses=D.masses)
+    yield "another layout", asot.pairwise_exact(laid_out, **asked).values, 0.0
     with_none = [np.vstack([x, x[:1] + 1e3]) for x in points], [np.append(a, 0.0) for a in masses]
     yield "points without mass", asot.pairwise_exact(_as_they_are(*with_none), **asked).values, near
 

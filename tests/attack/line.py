@@ -37,7 +37,7 @@ def attack(rng, report):
 
 def _at_any_scale(rng, D):
     exponent = int(rng.choice([0, 0, 0, rng.integers(-60, 60), rng.integers(-1000, 960)]))
-    return asot.Distributions(np.ldexp(D.points, exponent), D.offsets, D.masses)
+    return asot.Distributions(np.ldexp(D.points, exponent), D.offsets)._replaced(masses=D.masses)
 
 
 def _far(rng):

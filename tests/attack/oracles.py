@@ -110,7 +110,7 @@ def distances(x, y, metric, parameters=None):
         case "periodic":
             gap = np.abs(x[:, None] - y) % parameters["box"]
             return np.sqrt((np.minimum(gap, parameters["box"] - gap) ** 2).sum(axis=2))
-    return cdist(x, y, metric, **(parameters or {}))
+    return np.nan_to_num(cdist(x, y, metric, **(parameters or {})))  # 0/0 between two points without any truth
 
 
 def _on_globe(z):

@@ -26,18 +26,19 @@ FAMILIES = {
 
 
 def run(families=None, *, seconds=60.0, seed=0, only_round=None):
-    """A report on all families, or some; each gets as much time as the others."""
+    """A report on all families, or some: one round of each, and then rounds of whoever had the least time so far."""
     chosen = {name: FAMILIES[name] for name in (families or FAMILIES)}
     report = Report()
-    spent, rounds = dict.fromkeys(chosen, 0.0), dict.fromkeys(chosen, 0)
+    spent, rounds = dict.fromkeys(chosen, 0.0), dict.fromkeys(chosen, 1)
+    for name in chosen:
+        attack_once(name, chosen[name], seed, only_round or 0, report)
     end = time.monotonic() + seconds
-    while not any(rounds.values()) or (only_round is None and time.monotonic() < end):
-        for name in chosen if only_round is not None else [min(spent, key=lambda name: (spent[name], name))]:
-            started = time.monotonic()
-            number = rounds[name] if only_round is None else only_round
-            attack_once(name, chosen[name], seed, number, report)
-            spent[name] += time.monotonic() - started
-            rounds[name] += 1
+    while only_round is None and time.monotonic() < end:
+        name = min(spent, key=lambda name: (spent[name], name))
+        started = time.monotonic()
+        attack_once(name, chosen[name], seed, rounds[name], report)
+        spent[name] += time.monotonic() - started
+        rounds[name] += 1
     return report
 
 

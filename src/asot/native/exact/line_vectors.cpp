@@ -19,7 +19,7 @@ struct Levels {
 
 namespace {
 constexpr int64_t GROUP = 2 * LANES;   // of two chains of additions
-constexpr int64_t STRETCH = 64 * GROUP;  // sums of this many are added up: errors do not grow with the length
+constexpr int64_t STRETCH = 16 * GROUP;  // sums of this many are added up without loss: errors stay small
 
 INLINE Doubles as_doubles(Lanes a) {
     Doubles b;
@@ -40,7 +40,7 @@ INLINE Doubles as_doubles(Lanes a) {
 // Σ term(t) over whole groups of 16, where term gives 8 numbers from t on.
 template <class Term>
 INLINE double sum_along(int64_t length, Term term) {
-    Doubles whole = spread(0.0);
+    Doubles whole = spread(0.0), lost = spread(0.0);
     for (int64_t begin = 0; begin < length; begin += STRETCH) {
         const int64_t end = begin + STRETCH < length ? begin + STRETCH : length;
         Doubles even = spread(0.0), odd = spread(0.0);
@@ -48,7 +48,9 @@ INLINE double sum_along(int64_t length, Term term) {
             even = even + term(t);
             odd = odd + term(t + LANES);
         }
-        whole = whole + (even + odd);
+        const Doubles more = even + odd - lost, next = whole + more;
+        lost = (next - whole) - more;
+        whole = next;
     }
     return total(whole);
 }
@@ -68,20 +70,28 @@ INLINE double finish(double sum, const Quantiles& q, const Order& order, const d
 
 // Eight columns at a time, in straight order, so that sums do not depend on where a pair stands.
 template <class Sum, class Finish>
-INLINE void across(const Runs& runs, Sum sum, Finish finish) {
-    double* value = runs.values;
+INLINE void across(const Runs runs, Sum sum, Finish finish) {
+    double *value = runs.values, *const last = runs.values + runs.room - LANES;
     for (int64_t r = 0; r < runs.n; r++) {
         if ((r & 255) == 0 && *runs.stop != 0) return;
-        for (int64_t j = runs.columns[r]; j < runs.ends[r]; j += LANES) {
-            const int64_t count = runs.ends[r] - j < LANES ? runs.ends[r] - j : LANES;
-            finish(sum(runs.rows[r], j), runs.rows[r], j, count, value);
+        const int64_t i = runs.rows[r], end = runs.ends[r];
+        for (int64_t j = runs.columns[r]; j < end; j += LANES) {
+            const int64_t count = end - j < LANES ? end - j : LANES;
+            const Doubles sums = sum(i, j);
+            if (value <= last) {  // what is behind the last column is written over by the next ones
+                finish(sums, i, j, count, value);
+            } else {
+                double some[LANES];
+                finish(sums, i, j, count, some);
+                for (int64_t t = 0; t < count; t++) value[t] = some[t];
+            }
             value += count;
         }
     }
 }
 
 template <class Distance>
-INLINE void along(const Runs& runs, Distance distance) {
+INLINE void along(const Runs runs, Distance distance) {
     double* value = runs.values;
     for (int64_t r = 0; r < runs.n; r++) {
         for (int64_t j = runs.columns[r]; j < runs.ends[r]; j++) {
@@ -91,31 +101,20 @@ INLINE void along(const Runs& runs, Distance distance) {
     }
 }
 
-// Eight values, of which `count` are wanted. Those behind them are written over by the next ones if there is room.
-INLINE void write(const Runs& runs, Doubles values, int64_t count, double* to) {
-    if (count == LANES || to + LANES <= runs.values + runs.room) {
-        store(to, values);
-        return;
-    }
-    double some[LANES];
-    store(some, values);
-    for (int64_t t = 0; t < count; t++) to[t] = some[t];
-}
-
 template <Kind kind>
-void quantiles_across(const Quantiles& q, const Order& order, const Runs& runs) {
+void quantiles_across(const Quantiles q, const Order& order, const Runs& runs) {
     across(
         runs,
-        [&](int64_t i, int64_t j) {
+        [=](int64_t i, int64_t j) {
             Doubles sum = spread(0.0);
             const double* x = q.x;
             for (int64_t t = 0; t < q.length; t++, x += q.width)
                 sum = sum + power<kind>(size_of(spread(x[i]) - load(x + j)), order);
             return sum;
         },
-        [&](Doubles sum, int64_t i, int64_t j, int64_t count, double* to) {
+        [=](Doubles sum, int64_t i, int64_t j, int64_t count, double* to) {
             if (kind == FIRST && (q.in_range || largest(sum) <= 0x1p1000)) {
-                write(runs, sum * spread(q.share), count, to);
+                store(to, sum * spread(q.share));
                 return;
             }
             double sums[LANES];
@@ -126,11 +125,11 @@ void quantiles_across(const Quantiles& q, const Order& order, const Runs& runs) 
 }
 
 template <Kind kind>
-void quantiles_along(const Quantiles& q, const Order& order, const Runs& runs) {
-    along(runs, [&](int64_t i, int64_t j) {
+void quantiles_along(const Quantiles q, const Order& order, const Runs& runs) {
+    along(runs, [=](int64_t i, int64_t j) {
         const double *u = q.x + i * q.width, *v = q.x + j * q.width;
         if (kind == ANY) return quantiles_carefully(q, order, u, v, 1);
-        const double sum = sum_along(q.width, [&](int64_t t) {
+        const double sum = sum_along(q.width, [=](int64_t t) {
             return power<kind>(size_of(load(u + t) - load(v + t)), order);
         });
         return finish<kind>(sum, q, order, u, v, 1);
@@ -157,27 +156,27 @@ ENTRY asot_line_quantiles_along(const Quantiles* q, const Runs* runs) {
 
 // W_1 = Σ |difference of cumulative masses| · gap: differences are exact, and where both have all their mass they are 0,
 // however long the gap is.
-ENTRY asot_line_levels_across(const Levels* l, const Runs* runs) {
+ENTRY asot_line_levels_across(const Levels* levels, const Runs* runs) {
+    const Levels l = *levels;
     across(
         *runs,
-        [&](int64_t i, int64_t j) {
+        [=](int64_t i, int64_t j) {
             Doubles sum = spread(0.0);
-            const int64_t* x = l->x;
-            for (int64_t t = 0; t < l->length; t++, x += l->width)
-                sum = sum + size_of(as_doubles(spread(x[i]) - load(x + j))) * spread(l->gaps[t]);
+            const int64_t* x = l.x;
+            for (int64_t t = 0; t < l.length; t++, x += l.width)
+                sum = sum + size_of(as_doubles(spread(x[i]) - load(x + j))) * spread(l.gaps[t]);
             return sum;
         },
-        [&](Doubles sum, int64_t, int64_t, int64_t count, double* to) {
-            write(*runs, sum * spread(0x1p-60), count, to);
-        });
+        [](Doubles sum, int64_t, int64_t, int64_t, double* to) { store(to, sum * spread(0x1p-60)); });
     return DONE;
 }
 
-ENTRY asot_line_levels_along(const Levels* l, const Runs* runs) {
-    along(*runs, [&](int64_t i, int64_t j) {
-        const int64_t *u = l->x + i * l->width, *v = l->x + j * l->width;
-        return 0x1p-60 * sum_along(l->width, [&](int64_t t) {
-            return size_of(as_doubles(load(u + t) - load(v + t))) * load(l->gaps + t);
+ENTRY asot_line_levels_along(const Levels* levels, const Runs* runs) {
+    const Levels l = *levels;
+    along(*runs, [=](int64_t i, int64_t j) {
+        const int64_t *u = l.x + i * l.width, *v = l.x + j * l.width;
+        return 0x1p-60 * sum_along(l.width, [=](int64_t t) {
+            return size_of(as_doubles(load(u + t) - load(v + t))) * load(l.gaps + t);
         });
     });
     return DONE;
