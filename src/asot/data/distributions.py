@@ -335,23 +335,41 @@ def _normalized(
     if not peaks.all():
         raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
     scaled = given if is_own and given.flags.writeable else given.copy()
-    _divide_each(scaled, peaks, offsets)  # first, so that the total neither overflows nor underflows
-    totals = np.add.reduceat(scaled, starts)
-    _divide_each(scaled, totals, offsets)
+    exponents = np.frexp(peaks)[1]
+    totals = _divided(scaled, exponents, offsets)
     if isinstance(scaled.base, np.ndarray):  # else a view could be unfrozen through its base
         scaled.base.flags.writeable = scaled.flags.writeable = False
     with np.errstate(over="ignore"):  # a total beyond float64 becomes inf
-        return scaled, peaks * totals
+        return scaled, np.ldexp(totals, exponents)
 
 
-def _divide_each(masses: NDArray[np.float64], by: NDArray[np.float64], offsets: NDArray[np.int64]) -> None:
-    """Divide the masses of every distribution by its number, in blocks, so that no second column is in memory."""
-    sizes = np.diff(offsets)
+def _divided(
+    masses: NDArray[np.float64], exponents: NDArray[np.int32], offsets: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Divide the masses of every distribution by their total, and return the totals in units of 2^exponents.
+
+    Powers of two come first: they cost no digit, and totals neither overflow nor underflow. In blocks, so that no
+    second column is in memory.
+    """
+    sizes, totals = np.diff(offsets), np.empty(len(offsets) - 1)
     step = max(1, int(_BLOCK // sizes.mean()))
     for first in range(0, len(sizes), step):
         some = slice(first, first + step)
-        own = slice(int(offsets[first]), int(offsets[min(first + step, len(sizes))]))
-        masses[own] /= np.repeat(by[some], sizes[some])
+        begin, end = int(offsets[first]), int(offsets[min(first + step, len(sizes))])
+        own = np.ldexp(masses[begin:end], -np.repeat(exponents[some], sizes[some]))
+        totals[some] = _sums(own, offsets[:-1][some] - begin, int(sizes[some].max()))
+        np.divide(own, np.repeat(totals[some], sizes[some]), out=masses[begin:end])
+    return totals
+
+
+def _sums(masses: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+    """Sums of masses of at most 1, which do not depend on their order: high orders of W_p would see it.
+
+    Leading digits are summed without rounding; what is left is so small that rounding it does not matter.
+    """
+    unit = 2.0 ** (52 - most.bit_length())
+    leading = np.rint(masses * unit) / unit
+    return np.asarray(np.add.reduceat(leading, starts) + np.add.reduceat(masses - leading, starts))
 
 
 def as_distributions(values: Any) -> Distributions:
