@@ -138,7 +138,7 @@ def end_after_choice(root: float, high: float, allowed: float) -> float:
         middle = 0.5 * (below + above)
         rarer = log_ndtr(-middle) - log_ndtr(spare - middle) <= np.log(0.025)
         below, above = (below, middle) if rarer else (middle, above)
-    return max(high, root * float(np.exp(s * above)))
+    return max(high, root * float(np.exp(s * below)))
 
 
 @functools.lru_cache(maxsize=4)
