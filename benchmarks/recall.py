@@ -64,8 +64,8 @@ def run(options: Options) -> Report:
         ],
         (
             f"The true share was below the stated one in {below} of {number}; allowed are {MOST_BELOW:.0%}: {verdict}.",
-            "Certain: collections in which a certain search takes no more work, and was made. Interval misses, and pairs "
-            "solved, the median share of all, are those of the other ones.",
+            "Certain: collections in which a certain search takes no more work, and was made. Interval misses and pairs"
+            " solved, the median share of all, are those of the other ones.",
             "Processor: seconds of one thread.",
         ),
     )

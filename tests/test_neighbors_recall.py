@@ -7,7 +7,7 @@ from click.testing import CliRunner
 import asot
 from asot.bounds.search.cascade import Shape
 from asot.bounds.search.rehearse import Rehearsed
-from asot.bounds.search.stated_recall import Candidates, _measured, _smallest, _tuned, choose_held_out
+from asot.bounds.search.stated_recall import Candidates, _measured, _smallest, _tuned, choose_held_out, may_pay
 from asot.cli import cli
 
 
@@ -117,6 +117,16 @@ def test_where_certainty_is_no_dearer_it_is_given():
     assert found.info["recall"]["measured"] == 1.0
     assert np.array_equal(found.indices, truth.indices)
     assert found.n_exact == truth.n_exact < 0.3 * truth.info["n_pairs"]
+
+
+def test_nothing_is_solved_in_vain_where_bounds_rule_out_most_pairs():
+    """Rows that only tell the number of candidates are part of brute force, but not of a search with bounds."""
+    shape = Shape(400, 400, 0, True)
+    held_out = choose_held_out(shape, 10, 0.95, 0)
+    assert may_pay(held_out, shape, Rehearsed(None, 1.0, shape.n_pairs))
+    look = object()
+    assert not may_pay(held_out, shape, Rehearsed(look, 1.0, 0.2 * shape.n_pairs))
+    assert may_pay(held_out, shape, Rehearsed(look, 1.0, 0.9 * shape.n_pairs))
 
 
 def test_the_answer_does_not_depend_on_threads_and_memory_and_repeats_for_a_seed():

@@ -350,7 +350,7 @@ def _search_for_share(
     histograms, shape, jobs = problem.histograms, problem.shape, problem.jobs
     search, offer = _prepare(problem, None, "auto", seed, shown)
     certain = rehearse(search, histograms, offer, best)
-    if held_out.n_rows * shape.n_columns * certain.solve < certain.work:
+    if stated_recall.may_pay(held_out, shape, certain):
         vectors = energy_vectors(histograms, problem.cost, problem.unmatched, seed, jobs)
         candidates = stated_recall.Candidates(vectors, shape, jobs)
         record = stated_recall.search_with_recall(search, candidates, held_out, best, recall, certain)

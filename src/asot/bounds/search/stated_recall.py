@@ -30,6 +30,7 @@ _FEWEST = 16  # rows of a part
 _LOOKS = 2**20  # pairs that one piece of work of a thread looks at
 _SOLVES = 2**16  # pairs that are collected before they are solved
 _NORMAL = 1.96  # two-sided, 95 %
+_IN_VAIN = 0.1  # the part of a certain search's work that finding the number of candidates may take
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -69,6 +70,17 @@ def choose_held_out(shape: Shape, n_neighbors: int, recall: float, seed: int) ->
         return None
     rows = np.random.default_rng(seed).choice(shape.n_rows, 2 * count, replace=False)
     return HeldOut(np.sort(rows[:count]), np.sort(rows[count:]))
+
+
+def may_pay(held_out: HeldOut, shape: Shape, certain: Rehearsed) -> bool:
+    """Whether to look for the number of candidates at all, beside what a certain search takes.
+
+    Brute force solves these pairs anyway. Where bounds rule out pairs, they would be solved in vain.
+    """
+    each = shape.n_columns * certain.solve
+    if certain.look is not None and len(held_out.tuning) * each > _IN_VAIN * certain.work:
+        return False
+    return held_out.n_rows * each < certain.work
 
 
 class Candidates:
@@ -146,7 +158,10 @@ def search_with_recall(
     search.shown.advance(max(0, shape.n_pairs - search.n_exact))
     record = {"asked": recall, "certain": False, "candidates": count, "tuning_queries": len(held_out.tuning)}
     measured = _measured(np.count_nonzero(ranks < count, axis=1), n_neighbors, design)
-    return record | {"held_out_queries": len(held_out.measuring)} | measured
+    solved = held_out.n_rows / shape.n_rows  # the share of rows that have all of their neighbors
+    low, high = (solved + (1.0 - solved) * end for end in measured["interval"])
+    share = solved + (1.0 - solved) * measured["measured"]
+    return record | {"held_out_queries": len(held_out.measuring), "measured": share, "interval": (low, high)}
 
 
 def all_were_found(recall: float, n_candidates: int) -> dict[str, Any]:
