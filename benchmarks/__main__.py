@@ -26,6 +26,7 @@ NAMES = (
     "edges_search",
     "coming_from",
     "neighbors",
+    "recall",
     "adapters",
     "documents",
     "every_distance",
@@ -61,7 +62,7 @@ READ_GRAPHS = {
     "published",
 }
 READ_MOLECULES = {"gpu_points", "gpu_estimates", "gpu_neighbors", "gpu_agreement", "anchors_zinc"}
-READ_MORE = {"documents", "gpu_agreement"}
+READ_MORE = {"documents", "recall", "gpu_agreement"}
 NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_estimates", "gpu_neighbors", "gpu_million", "gpu_agreement", "anchors_zinc")
 RESULTS = Path(__file__).parent / "results"
 

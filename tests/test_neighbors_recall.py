@@ -6,7 +6,8 @@ from click.testing import CliRunner
 
 import asot
 from asot.bounds.search.cascade import Shape
-from asot.bounds.search.stated_recall import Candidates, _measured, _smallest, choose_held_out
+from asot.bounds.search.rehearse import Rehearsed
+from asot.bounds.search.stated_recall import Candidates, _measured, _smallest, _tuned, choose_held_out, may_pay
 from asot.cli import cli
 
 
@@ -63,11 +64,11 @@ def test_distances_are_exact_and_neighbors_ascend():
 
 
 def test_neighbors_in_another_collection():
-    both = mixtures(210, 10)
-    Q, D = both[:60], both[60:]
+    both = mixtures(250, 10)
+    Q, D = both[:100], both[100:]
     truth, found = asot.kneighbors(Q, D, 5), asot.kneighbors(Q, D, 5, recall=0.9)
     assert share_found(found, truth) > 0.85
-    assert found.n_exact < 60 * 150
+    assert found.n_exact < 100 * 150
     matrix = asot.pairwise_exact(Q, D, progress=False).matrix()
     assert np.array_equal(found.distances, np.take_along_axis(matrix, found.indices, axis=1))
 
@@ -81,6 +82,51 @@ def test_the_measured_interval_holds_the_true_share():
         low, high = found.info["recall"]["interval"]
         inside.append(low <= share_found(found, truth) <= high)
     assert sum(inside) >= 8
+
+
+def test_what_is_measured_is_measured_on_other_queries_than_those_that_tuned():
+    tuning, measuring = choose_held_out(Shape(1500, 1500, 0, True), 10, 0.98, 0)
+    assert len(tuning) == len(measuring) >= 40
+    assert not np.isin(tuning, measuring).any()
+    found = asot.kneighbors(mixtures(150, 12), 6, recall=0.9)
+    record = found.info["recall"]
+    assert record["tuning_queries"] == record["held_out_queries"] == 16
+    assert not record["certain"]
+
+
+@pytest.mark.parametrize("recall", [0.9, 0.98])
+def test_the_true_share_is_rarely_below_the_stated_one(recall):
+    """Ranks of neighbors, of which some rows have large ones: the share of all that a list of candidates holds."""
+    rng = np.random.default_rng(0)
+
+    def ranks(n):
+        return np.floor(rng.exponential(20.0 * rng.gamma(2.0, size=(n, 1)), (n, 10))).astype(np.int64)
+
+    everything = ranks(100_000)
+    n = len(choose_held_out(Shape(10_000, 10_000, 0, True), 10, recall, 0).tuning)
+    below = [np.mean(everything < _tuned(ranks(n), recall)[0]) < recall for _ in range(300)]
+    assert np.mean(below) <= 0.05
+
+
+def test_where_certainty_is_no_dearer_it_is_given():
+    """In two dimensions, bounds rule out nearly all pairs."""
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(4 * rng.normal(size=2), 1.0, (20, 2)) for _ in range(300)])
+    truth, found = asot.kneighbors(D, 5), asot.kneighbors(D, 5, recall=0.9)
+    assert found.info["recall"]["certain"]
+    assert found.info["recall"]["measured"] == 1.0
+    assert np.array_equal(found.indices, truth.indices)
+    assert found.n_exact == truth.n_exact < 0.3 * truth.info["n_pairs"]
+
+
+def test_nothing_is_solved_in_vain_where_bounds_rule_out_most_pairs():
+    """Rows that only tell the number of candidates are part of brute force, but not of a search with bounds."""
+    shape = Shape(400, 400, 0, True)
+    held_out = choose_held_out(shape, 10, 0.95, 0)
+    assert may_pay(held_out, shape, Rehearsed(None, 1.0, shape.n_pairs))
+    look = object()
+    assert not may_pay(held_out, shape, Rehearsed(look, 1.0, 0.2 * shape.n_pairs))
+    assert may_pay(held_out, shape, Rehearsed(look, 1.0, 0.9 * shape.n_pairs))
 
 
 def test_the_answer_does_not_depend_on_threads_and_memory_and_repeats_for_a_seed():
@@ -121,8 +167,10 @@ def test_candidates_that_tell_nothing_end_in_brute_force():
     search = Search(shape, solver, 1, 2**28, {}, Progress(False, 0, ""))
     nonsense = Candidates(np.rint(1000 * rng.normal(size=(90, 5))), shape, 1)
     held_out = choose_held_out(shape, 4, 0.9, 0)
-    record = stated_recall.search_with_recall(search, nonsense, held_out, best, 0.9)
-    assert record["measured"] == 1.0
+    brute = Rehearsed(None, 1.0, shape.n_pairs)
+    assert stated_recall.search_with_recall(search, nonsense, held_out, best, 0.9, brute) is None
+    assert search.n_exact < 0.4 * shape.n_pairs  # those of the rows that told
+    search.sweep(None, best)
     assert np.array_equal(best.indices, asot.kneighbors(D, 4).indices)
     assert search.n_exact == shape.n_pairs
 

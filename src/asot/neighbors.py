@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.search import stated_recall
-from asot.bounds.search.cascade import Shape
+from asot.bounds.search.cascade import Look, Shape
 from asot.bounds.search.choose import Offer, offer_bounds
 from asot.bounds.search.energy import energy_vectors
-from asot.bounds.search.rehearse import choose_look
+from asot.bounds.search.rehearse import choose_look, rehearse
 from asot.bounds.search.strips import StripSearch
 from asot.bounds.search.sweep import Best, Edges, Search
 from asot.data.distinct import SparseHistograms, sparse_histograms
@@ -109,8 +109,9 @@ def kneighbors(
     recall : float, optional
         The share of the true neighbors to find, such as 0.98, for collections in which no bound rules out anything.
         Only the pairs that look nearest are solved. Distances are still exact, but some neighbors are missing. How many
-        pairs that takes is measured on held-out queries; ``info["recall"]`` has the measured share with its 95 %
-        interval. By default, all neighbors are found, for certain.
+        pairs that takes is found on some queries, and the share on others; ``info["recall"]`` has it with its 95 %
+        interval. Where a certain search takes no more work, it is made instead, and ``info["recall"]["certain"]`` is
+        True. By default, all neighbors are found, for certain.
     sink : asot.sinks.Store, optional
         Where the neighbors go on disk, a strip of rows at a time, on the CPU. The same call again resumes. Returns what
         `asot.open_store` does; its ``top_k()`` is the result without a store.
@@ -158,9 +159,10 @@ def kneighbors(
         if share is not None and held_out is not None:
             search = _search_for_share(problem, held_out, best, share, seed, shown)
         else:
-            search = _search_for_all(problem, space, prune, random_state, best, shown)
-            if share is not None:
-                search.made["recall"] = stated_recall.all_were_found(share, candidates)
+            search, offer = _prepare(problem, space, prune, random_state, shown)
+            _search_for_all(search, choose_look(search, problem.histograms, offer, best), best)
+        if share is not None:
+            search.made.setdefault("recall", stated_recall.all_were_found(share, candidates))
     finally:
         shown.close()
     info = search.info(started) | {"device_reason": choice.reason}
@@ -338,26 +340,28 @@ def _search_on_gpus(
     return found | own | {"seconds": time.perf_counter() - started}
 
 
-def _search_for_all(
-    problem: _Problem, space: Any, prune: Any, random_state: Any, best: Best, shown: Progress
-) -> Search:
-    search, offer = _prepare(problem, space, prune, random_state, shown)
-    look = choose_look(search, problem.histograms, offer, best)
+def _search_for_all(search: Search, look: Look | None, best: Best) -> None:
     if look is not None:
-        candidates = problem.shape.n_columns - problem.shape.within
+        candidates = search.shape.n_columns - search.shape.within
         search.solve_promising(look, best, min(candidates, 2 * best.distances.shape[1] + 8))
     search.sweep(look, best)
-    return search
 
 
 def _search_for_share(
-    problem: _Problem, held_out: NDArray[np.int64], best: Best, recall: float, seed: int, shown: Progress
+    problem: _Problem, held_out: stated_recall.HeldOut, best: Best, recall: float, seed: int, shown: Progress
 ) -> Search:
+    """The cheaper of a certain search and one that finds the share, which ``made["recall"]`` then tells of."""
     histograms, shape, jobs = problem.histograms, problem.shape, problem.jobs
-    search = Search(shape, problem.solver, jobs, problem.memory // 2, {"bounds": []}, shown, problem.p)
-    vectors = energy_vectors(histograms, problem.cost, problem.unmatched, seed, jobs)
-    candidates = stated_recall.Candidates(vectors, shape, jobs)
-    search.made["recall"] = stated_recall.search_with_recall(search, candidates, held_out, best, recall)
+    search, offer = _prepare(problem, None, "auto", seed, shown)
+    certain = rehearse(search, histograms, offer, best)
+    if stated_recall.may_pay(held_out, shape, certain):
+        vectors = energy_vectors(histograms, problem.cost, problem.unmatched, seed, jobs)
+        candidates = stated_recall.Candidates(vectors, shape, jobs)
+        record = stated_recall.search_with_recall(search, candidates, held_out, best, recall, certain)
+        if record is not None:
+            search.made |= {"recall": record, "bounds": []}
+            return search
+    _search_for_all(search, certain.look, best)
     return search
 
 

@@ -167,6 +167,7 @@ def test_the_cheapest_way_that_meets_the_aim_is_found_and_failures_are_learned_f
         def __init__(self, strategy):
             self.strategy = strategy
             self.rmse = self.cautious = 0.3 / strategy.n_anchors  # more anchors are better, as always
+            self.interval = self.rmse, self.rmse
 
     load = count_load(clouds(0, 60, 300), None, AllPairs(60))
     tried = []
@@ -182,6 +183,66 @@ def test_the_cheapest_way_that_meets_the_aim_is_found_and_failures_are_learned_f
     hopeless = Planner(load, as_aim("0.00001%"), attempt, seed=0).choose()
     assert hopeless.strategy == Strategy("exact")
     assert hopeless.why.startswith("exact solves")
+
+
+class Measured:
+    """A trial whose error is known the better, the more pairs are drawn; 1.8 percent, whatever is tried."""
+
+    mean, exact_share = 1.0, 0.0
+
+    def __init__(self, strategy, rmse=0.018):
+        self.strategy, self.rmse = strategy, rmse
+        factor = np.exp(0.2 / np.sqrt(strategy.n_draws))
+        self.interval = rmse / factor, rmse * factor
+        self.cautious = 0.5 * (rmse + self.interval[1])
+
+
+def test_an_error_close_to_the_aim_is_measured_on_more_pairs_until_the_interval_decides():
+    load = count_load(clouds(0, 60, 300), None, AllPairs(60))
+    drawn = []
+
+    def attempt(strategy):
+        drawn.append((strategy.n_anchors, strategy.n_draws))
+        return Measured(strategy)
+
+    choice = Planner(load, as_aim("2%"), attempt, seed=0).choose()
+    assert [n_draws for _, n_draws in drawn] == [1, 2]  # at most an eighth of all pairs is solved
+    assert len({n_anchors for n_anchors, _ in drawn}) == 1
+    assert choice.strategy.kind == "calibrated"
+    assert choice.strategy.n_draws == 2
+    assert len(choice.tried) == 1
+
+
+def test_errors_far_from_the_aim_are_measured_once():
+    load = count_load(clouds(0, 60, 300), None, AllPairs(60))
+    for rmse in (0.01, 0.03):
+        drawn = []
+
+        def attempt(strategy, rmse=rmse, drawn=drawn):
+            drawn.append(strategy.n_draws)
+            return Measured(strategy, rmse)
+
+        Planner(load, as_aim("2%"), attempt, seed=0).choose()
+        assert set(drawn) == {1}
+
+
+def test_the_number_that_was_compared_is_told():
+    load = count_load(clouds(0, 60, 300), None, AllPairs(60))
+    choice = Planner(load, as_aim("2%"), lambda strategy: Measured(strategy, 0.0195), seed=0).choose()
+    assert choice.strategy.kind == "exact"
+    assert "measured to be 1.95 percent off, 2.1 percent with a margin for the sample" in choice.why
+    assert "compared with 2%" in choice.why
+    assert choice.tried[0]["compared_error"] > 0.02 > choice.tried[0]["relative_error"]
+
+
+def test_more_draws_begin_with_the_same_pairs_and_are_repeated_to_the_last_bit(D, exact):
+    one, two = ({"kind": "calibrated", "n_anchors": 16, "n_exact": 64, "n_draws": n} for n in (1, 2))
+    few, many = asot.pairwise(D, strategy=one), asot.pairwise(D, strategy=two)
+    before, after = few.status == Status.EXACT, many.status == Status.EXACT
+    assert np.all(after[before])
+    assert after.sum() > 1.5 * before.sum()
+    np.testing.assert_allclose(many.values[after], exact[after], rtol=1e-12)
+    np.testing.assert_array_equal(asot.pairwise(D, strategy=many.info["strategy"]).values, many.values)
 
 
 # ------------------------------------------------------------------------------------------- bad input

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.exact_sample import draw_candidates, draw_sample, kinds
-from asot.bounds.fit import FOLDS, Fit, combined, error_model, least_squares, rms_interval
+from asot.bounds.exact_sample import draw_candidates, draw_sample, kinds, pool
+from asot.bounds.fit import FOLDS, Fit, combined, end_after_choice, error_model, least_squares, rms_interval
 from asot.bounds.pair_features import Features, Measured
 from asot.bounds.short_vectors import scaled
 from asot.data.distinct import sparse_histograms
@@ -84,6 +84,18 @@ class ExactSample:
         """Of the pairs that each represents: the share (S,) that is estimated, not solved."""
         return np.maximum(1.0 - 1.0 / self.weights, 0.0)
 
+    def look_up(self, rows: Indices, columns: Indices) -> tuple[Float, NDArray[np.bool_]]:
+        """Distances (P,) of some pairs, as far as they are here, and which of them (P,) are not."""
+        own, asked = pair_keys(*self.pairs.indices(0, len(self.pairs))), pair_keys(rows, columns)
+        order = np.argsort(own)
+        place = order[np.minimum(np.searchsorted(own, asked, sorter=order), len(own) - 1)]
+        return self.exact[place], own[place] != asked
+
+
+def pair_keys(rows: Indices, columns: Indices) -> Indices:
+    """A number (P,) for each pair, in the order of rows and columns."""
+    return np.asarray((rows << 32) + columns)
+
 
 def draw_exact(
     features: Features,
@@ -93,19 +105,34 @@ def draw_exact(
     seed: int,
     running: Running,
     solve: Callable[[Indices, Indices], Float] | None = None,
+    *,
+    n_draws: int = 1,
+    known: ExactSample | None = None,
 ) -> ExactSample:
-    """Choose pairs by how uncertain ``features`` leave them, and solve them: by W_1, or by ``solve``."""
+    """Choose pairs by how uncertain ``features`` leave them, and solve them: by W_1, or by ``solve``.
+
+    They are chosen in ``n_draws`` draws of ``n_exact`` pairs each; a larger number begins with the same draws. Those
+    that are ``known`` from fewer draws are not solved again.
+    """
     rng = np.random.default_rng(seed)
     candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
     listed = at_places(pairs, candidates.places)
     measured = running.features_of(listed, features)
     rows, columns = listed.indices(0, len(listed))
     kind = kinds(features.radii, rows, columns + features.column_start)
-    sample = draw_sample(candidates.weights, features.width(measured), measured[:, 0], kind, n_exact, rng)
+    width = features.width(measured)
+    sample = pool(
+        [draw_sample(candidates.weights, width, measured[:, 0], kind, n_exact, rng) for _ in range(n_draws)]
+    )  # fmt: skip
     chosen = at_places(listed, sample.places)
     rows, columns = chosen.indices(0, len(chosen))
     later = columns + features.column_start
-    exact = exact_distances(both, rows, later, running) if solve is None else solve(rows, later)
+    exact, fresh = np.empty(len(rows)), np.ones(len(rows), dtype=np.bool_)
+    if known is not None:
+        exact, fresh = known.look_up(rows, columns)
+    if fresh.any():
+        new = rows[fresh], later[fresh]
+        exact[fresh] = exact_distances(both, *new, running) if solve is None else solve(*new)
     return ExactSample(chosen, exact, sample.weights * (len(pairs) / sample.weights.sum()))
 
 
@@ -128,7 +155,7 @@ class Calibration:
         x, exponent = measured.features, self._features.exponent
         values = scaled(self._predict(x, self.coefficients), exponent)
         error = scaled(np.sqrt(combined(self._features.squares(x), self.error_weights)), exponent)
-        keys = self._keys(rows, columns)
+        keys = pair_keys(rows, columns)
         place = np.minimum(np.searchsorted(self.solved, keys), len(self.solved) - 1)
         known = self.solved[place] == keys
         exact = self.exact[place]
@@ -140,17 +167,20 @@ class Calibration:
         lower, upper = (self._sampled[:, names.index(name)] for name in ("lower", "upper"))
         return scaled(lower, self._features.exponent), scaled(upper, self._features.exponent)
 
+    def allow_for_choice(self, allowed: float) -> None:
+        """Report that this fit was chosen because its error was measured to be no larger than what is ``allowed``."""
+        low, high = self.report["held_out_rmse_interval"]
+        end = end_after_choice(self.report["held_out_rmse"], high, allowed)
+        self.report["held_out_rmse_interval"] = [low, end]
+
     def _predict(self, features: Float, coefficients: Float) -> Float:
         lowest, highest = self._features.limits(features)
         return np.minimum(np.maximum(combined(features, coefficients), lowest), highest)
 
     # ------------------------------------------------------------------------------------------------ exact pairs
 
-    def _keys(self, rows: Indices, columns: Indices) -> Indices:
-        return (rows << 32) + columns
-
     def _remember(self, rows: Indices, columns: Indices, exact: Float) -> None:
-        keys, first = np.unique(self._keys(rows, columns), return_index=True)
+        keys, first = np.unique(pair_keys(rows, columns), return_index=True)
         self.solved, self.exact = keys, exact[first]  # row << 32 | column of these pairs, ascending, and their values
 
     # ------------------------------------------------------------------------------------------------ the fit
@@ -166,10 +196,13 @@ class Calibration:
             "n_exact": len(exact),
             "coefficients": dict(zip(own.names, fit.coefficients.tolist(), strict=True)),
             "mean_distance": float(np.ldexp(mean, exponent)),
-            **_summary("held_out", fit.residual * np.sqrt(sample.left_open), weights, mean, exponent),
+            **_summary(
+                "held_out", fit.residual * np.sqrt(sample.left_open), weights, mean, exponent,
+                n_fitted=len(fit.coefficients) if fit.used else 0, n_left=float(weights.sum()) - len(weights),
+            ),
             **_summary("anchor", features @ own.plain - exact, weights, mean, exponent),
             "note": _note(fit.used, exact),
-        }
+        }  # fmt: skip
 
     def _judge(self, features: Float, exact: Float, weights: Float) -> Fit:
         own = self._features
@@ -195,9 +228,18 @@ def _note(helps: bool, exact: Float) -> str:
     return f"{equal}the fit did not help on held-out pairs: {plain}"
 
 
-def _summary(name: str, residual: Float, weights: Float, mean: float, exponent: int) -> dict[str, Any]:
+def _summary(
+    name: str,
+    residual: Float,
+    weights: Float,
+    mean: float,
+    exponent: int,
+    *,
+    n_fitted: int = 0,
+    n_left: float = np.inf,
+) -> dict[str, Any]:
     """Root mean squared residual, absolute and relative to the mean distance, with its 95 percent interval."""
-    rmse, low, high = rms_interval(residual, weights)
+    rmse, low, high = rms_interval(residual, weights, n_fitted, n_left)
     return {
         f"{name}_rmse": float(np.ldexp(rmse, exponent)),
         f"{name}_rmse_interval": [float(np.ldexp(low, exponent)), float(np.ldexp(high, exponent))],

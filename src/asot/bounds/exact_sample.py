@@ -125,6 +125,15 @@ def draw_sample(
     return Drawn(taken, weights[taken] / chance[taken])
 
 
+def pool(draws: list[Drawn]) -> Drawn:
+    """Independent samples of the same candidates as one: the mean of what each of them estimates."""
+    places = np.concatenate([one.places for one in draws])
+    unique, first, which = np.unique(places, return_index=True, return_inverse=True)
+    weights = np.bincount(which, np.concatenate([one.weights for one in draws])) / len(draws)
+    order = np.argsort(first)
+    return Drawn(unique[order], np.asarray(weights[order]))
+
+
 def _inclusion(share: Float, size: int) -> Float:
     """Chances in proportion to ``share`` that sum to ``size``, none above 1."""
     certain = np.zeros(len(share), dtype=bool)

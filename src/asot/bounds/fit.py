@@ -4,6 +4,12 @@ The sample has weights: a pair that was drawn on purpose represents few others, 
 represents many (`asot.bounds.exact_sample`). The weights are used everywhere: the fit minimizes the weighted squares,
 the error is their weighted mean, and its interval comes from resampling (bootstrap-t of its logarithm, which stays
 valid when a few errors dominate).
+
+Resampling alone is too sure of itself. A sample of 64 rarely holds the largest errors, so it looks less spread than the
+pairs are; residuals of a cross-validated fit have lost a degree of freedom for each coefficient; and what is to be
+covered is the error of the pairs that are left, which vary by themselves where they are few. All three widen the
+interval (`rms_interval`). An estimate that was chosen because its error looked small enough has one more reason to be
+worse than it looks (`end_after_choice`).
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, stdtrit
 
 Float = NDArray[np.float64]
 
@@ -23,6 +30,13 @@ RIDGE = 1e-4
 """Weight of the prior relative to one exact pair. Keeps fits defined if features coincide or there are few pairs."""
 
 DRAWS = 1000
+
+LEAST_KURTOSIS = 3.5
+"""Of errors, whatever the sample shows. Errors of all pairs of a collection have 3 (normal) to 40; samples of 64 mostly
+show 3, since they do not hold the largest."""
+
+MOST_DEVIATIONS = 3.0
+"""How far an error that decided a choice is moved up at most, in standard deviations."""
 
 UPDATES = 100
 """Updates of the weights that explain squared errors. Each takes a few microseconds."""
@@ -72,8 +86,19 @@ class Fit(NamedTuple):
     error_weights: Float  # (U,) of the squares that explain squared residuals
 
 
-def rms_interval(residual: Float, weights: Float) -> tuple[float, float, float]:
-    """Root of the weighted mean square, and both ends of its 95 percent interval."""
+def rms_interval(
+    residual: Float, weights: Float, n_fitted: int = 0, n_left: float = np.inf
+) -> tuple[float, float, float]:
+    """Root of the weighted mean square, and both ends of its 95 percent interval.
+
+    Parameters
+    ----------
+    residual, weights : (S,)
+    n_fitted
+        Coefficients of the fit that the residuals are held out from.
+    n_left
+        Pairs whose error is asked for. The interval covers what these happen to have, not only what is expected.
+    """
     n, size = len(residual), float(np.abs(residual).max())
     if size == 0.0 or n < 2:
         return size, size, size
@@ -87,10 +112,33 @@ def rms_interval(residual: Float, weights: Float) -> tuple[float, float, float]:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(deviations > 0, logs * means / deviations, 0.0)
     low, high = np.quantile(t, [0.025, 0.975])
+    free = max(n - n_fitted - 1, 1)
+    least = float(stdtrit(free, 0.975))
     relative = float(_deviation(np.ones((1, n)), squares, weights, np.array([mean]))[0]) / mean
-    factors = np.exp(0.5 * relative * np.clip([-max(high, 1.0), -min(low, -1.0)], -6.0, 6.0))
+    relative = float(np.sqrt(max(relative**2, (LEAST_KURTOSIS - 1.0) / n) * (n / free) * (1.0 + n / max(n_left, 1.0))))
+    factors = np.exp(0.5 * relative * np.clip([-max(high, least), -min(low, -least)], -6.0, 6.0))
     root = size * float(np.sqrt(mean))
     return root, root * float(factors[0]), root * float(factors[1])
+
+
+def end_after_choice(root: float, high: float, allowed: float) -> float:
+    """The upper end of the interval of an error that was chosen because it is small enough.
+
+    Of many errors near what is ``allowed``, those are chosen that the sample shows too small. So the end is the error
+    beyond which less than 2.5 percent *of those that would have been chosen* were seen as small as this one: with x the
+    logarithm of the error that was seen, s its standard deviation and c the largest that would have been accepted, it
+    solves Φ((x - θ)/s) = 0.025 Φ((c - θ)/s). Far below c, it is the end that it was.
+    """
+    if not 0.0 < root < high:
+        return high
+    s, reach = np.log(high / root) / 1.96, np.log(allowed / root)
+    spare = max(0.0, reach / s - (1.96 if high <= allowed else 0.98))  # (c - x) / s
+    below, above = 1.96, MOST_DEVIATIONS
+    while above - below > 1e-6:
+        middle = 0.5 * (below + above)
+        rarer = log_ndtr(-middle) - log_ndtr(spare - middle) <= np.log(0.025)
+        below, above = (below, middle) if rarer else (middle, above)
+    return max(high, root * float(np.exp(s * below)))
 
 
 @functools.lru_cache(maxsize=4)

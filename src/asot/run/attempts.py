@@ -50,9 +50,15 @@ class Attempt:
         return float(self.calibration.report["held_out_rmse"])
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 percent interval of the error."""
+        low, high = self.calibration.report["held_out_rmse_interval"]
+        return float(low), float(high)
+
+    @property
     def cautious(self) -> float:
         """Halfway from the measured error to the upper end of its interval."""
-        return 0.5 * (self.rmse + float(self.calibration.report["held_out_rmse_interval"][1]))
+        return 0.5 * (self.rmse + self.interval[1])
 
     @property
     def mean(self) -> float:
@@ -91,7 +97,7 @@ class Attempts:
         self._short: Coordinates | None = None
         self._seen: dict[tuple[int | None, int, bool], Seen] = {}
         self._drawn_at: int | None = None
-        self._sample: tuple[ExactSample, float] | None = None
+        self._sample: tuple[ExactSample, float, int] | None = None  # with its seconds and its number of draws
 
     def __call__(self, strategy: Strategy, begin: Callable[[PairFeatures], Any] | None = None) -> Attempt:
         """Set up a strategy. ``begin`` is called with its features; what it returns goes into the attempt."""
@@ -111,14 +117,18 @@ class Attempts:
 
     def _drawn(self, strategy: Strategy) -> tuple[ExactSample, float]:
         """The pairs that are solved exactly, for all attempts, and how long that took."""
-        if self._sample is None:
+        known, seconds, n_draws = (None, 0.0, 0) if self._sample is None else self._sample
+        if known is None or n_draws < strategy.n_draws:
             first = self._see(strategy.drawn_at, strategy.seed, False)
             began = time.perf_counter()
             pairs = make_pairs(len(self._D), None if self._E is None else len(self._E))
-            features = self._features([first.view], with_bounds=False)
-            sample = draw_exact(features, self._both, pairs, strategy.n_exact, strategy.seed, self._running)
-            self._sample = sample, time.perf_counter() - began
-        return self._sample
+            known = draw_exact(
+                self._features([first.view], with_bounds=False), self._both, pairs, strategy.n_exact, strategy.seed,
+                self._running, n_draws=strategy.n_draws, known=known,
+            )  # fmt: skip
+            seconds += time.perf_counter() - began
+            self._sample = known, seconds, strategy.n_draws
+        return known, seconds
 
     def _features(self, views: list[View], with_bounds: bool, learned: ExactSharedCost | None = None) -> PairFeatures:
         assert self._short is not None

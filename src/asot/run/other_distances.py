@@ -30,8 +30,19 @@ from asot.run.attempts import Attempt, learn_space, share_too_wide
 from asot.run.call import Call
 from asot.run.pairs import ListedPairs, make_pairs
 from asot.run.solver import Solver
-from asot.run.strategy import DECAY, SAFETY, WORTH_IT, Aim, Choice, Strategy
-from asot.run.to_aim import measured, solve_all, timed
+from asot.run.strategy import (
+    DECAY,
+    SAFETY,
+    WORTH_IT,
+    Aim,
+    Choice,
+    Strategy,
+    failures,
+    judged,
+    more_draws,
+    undecided,
+)
+from asot.run.to_aim import allow_for_choice, measured, solve_all, timed
 from asot.run.work import Ready, Work
 from asot.validation import as_bytes
 
@@ -194,25 +205,27 @@ def _choose(problem: _Problem, aim: Aim | None, seed: int, space: AnchorSpace | 
             break
         strategy = replace(base, n_anchors=k, drawn_at=k if trial is None else trial.strategy.drawn_at)
         trial = _attempt(problem, strategy, space, trial)
-        relative = trial.rmse / trial.mean if trial.mean > 0 else 0.0
+        while undecided(aim, trial):
+            more = more_draws(trial.strategy, n_pairs, WORTH_IT * exact - spent - price, exact_pair)
+            if more is None:
+                break
+            spent += (more.n_draws - trial.strategy.n_draws) * n_exact * exact_pair
+            trial = _attempt(problem, more, space, trial)
+        base = replace(base, n_draws=trial.strategy.n_draws)
         met = aim is None or aim.met(trial.cautious, trial.mean)
         real = price + trial.exact_share * exact
-        tried.append({"n_anchors": k, "relative_error": relative, "met": bool(met), "price": real})
+        tried.append({"n_anchors": k, **judged(trial), "met": bool(met), "price": real})
         if met and spent + real < WORTH_IT * exact:
             goal = "no error was asked for" if aim is None else f"the measured error meets {aim}"
             text = f"{strategy}: {goal}, at about {real / exact:.2g} of the price of exact solves"
-            return Choice(trial.strategy, text, aim, real, tried, trial)
+            return allow_for_choice(Choice(trial.strategy, text, aim, real, tried, trial))
         spent += 0.1 * price + 2048 * price / max(n_pairs, 1)
         allowed = 0.0 if aim is None else SAFETY * aim.allowed(trial.mean)
         reached = {more: trial.cautious * (k / more) ** DECAY for more in numbers if more > k}
         hoped = min((more for more, error in reached.items() if error <= allowed), default=0)
         k = hoped or None
-    best = (
-        "" if not tried else f", the best estimate was {100 * min(t['relative_error'] for t in tried):.2g} percent off"
-    )
-    return Choice(
-        Strategy("exact"), f"exact solves: of {len(tried)} tried{best}; no estimate would be cheaper", aim, exact, tried
-    )
+    best = "" if not tried else f"{failures(tried, aim)}; "
+    return Choice(Strategy("exact"), f"exact solves: {best}no estimate would be cheaper", aim, exact, tried)
 
 
 def _nothing_to_estimate(problem: _Problem, exact: float) -> str | None:
@@ -258,13 +271,14 @@ def _attempt(problem: _Problem, strategy: Strategy, space: AnchorSpace | None, e
     call, began = problem.call, time.perf_counter()
     strategy = replace(strategy, drawn_at=strategy.drawn_at or strategy.n_anchors)
     coarse = _seen(problem, strategy.n_anchors, strategy.seed, space)
-    if earlier is None:
+    if earlier is None or earlier.strategy.n_draws < strategy.n_draws:
         same = strategy.drawn_at == strategy.n_anchors
         first = coarse if same else _seen(problem, strategy.drawn_at, strategy.seed, space)
         pairs = make_pairs(len(call.D), None if call.E is None else len(call.E))
         sample: ExactSample = draw_exact(
-            first, call.both, pairs, strategy.n_exact, strategy.seed, call.running, problem.exact_pairs
-        )
+            first, call.both, pairs, strategy.n_exact, strategy.seed, call.running, problem.exact_pairs,
+            n_draws=strategy.n_draws, known=None if earlier is None else earlier.sample,
+        )  # fmt: skip
     else:
         sample = earlier.sample
     calibration = Calibration(coarse, sample, call.running)

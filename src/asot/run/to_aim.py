@@ -96,7 +96,14 @@ def _choose(call: Call, aim: Aim | None, seed: int, space: AnchorSpace | None, n
         gpu_estimates=on_gpu and not soft and call.accepted is None,
         most_anchors=int(max(NUMBERS[0], min(NUMBERS[-1], load.n_points // 4))),
     )
-    return planner.choose()
+    return allow_for_choice(planner.choose())
+
+
+def allow_for_choice(choice: Choice) -> Choice:
+    """The same choice, whose reported error no longer takes for granted that its sample was a fair one."""
+    if choice.aim is not None and choice.trial is not None:
+        choice.trial.calibration.allow_for_choice(choice.aim.allowed(choice.trial.mean))
+    return choice
 
 
 def _gpu_would_solve(call: Call, load: Load) -> bool:

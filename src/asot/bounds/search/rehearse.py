@@ -44,14 +44,31 @@ class _Plan:
     work: float = np.inf  # seconds in all
 
 
+@dataclass(frozen=True)
+class Rehearsed:
+    """The cheapest plan for a search, or None for brute force, and what was counted, in seconds."""
+
+    look: Look | None
+    solve: float  # of one pair
+    work: float  # of all that is left to do
+
+
 def choose_look(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Look | None:
     """The cheapest plan for a search, or None for brute force. Records what was found in ``search.made``."""
-    look = offer.fixed if offer.fixed is not None else _rehearsed(search, histograms, offer, sink)
+    if offer.fixed is None:
+        return rehearse(search, histograms, offer, sink).look
     search.n_exact += offer.made["n_exact"]  # for the pool of potentials
-    return look
+    return offer.fixed
 
 
-def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Look | None:
+def rehearse(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Rehearsed:
+    """Try what an offer has without ``prune=``. Records what was found in ``search.made``."""
+    found = _rehearsed(search, histograms, offer, sink)
+    search.n_exact += offer.made["n_exact"]
+    return found
+
+
+def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Rehearsed:
     shape = search.shape
     solve = _price_of_a_solve(search, histograms)
     record: dict[str, Any] = {"solve_microseconds": 1e6 * solve, "plans": []}
@@ -59,7 +76,7 @@ def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink:
     brute = solve * shape.n_pairs
     if brute < _SHORT:
         record["chosen"] = "brute force: there are few pairs"
-        return None
+        return Rehearsed(None, solve, brute)
     groups = _groups(shape.n_rows)
     plans: list[_Plan] = []
     for name, look in offer.free.items():
@@ -84,10 +101,10 @@ def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink:
     best = min(plans, key=lambda plan: plan.work, default=None)
     if best is None or best.work > _GAIN * brute:
         record["chosen"] = "brute force: no bound pays off"
-        return None
+        return Rehearsed(None, solve, brute)
     record["chosen"] = " and ".join(best.names)
     search.made["bounds"] = best.names
-    return best.look
+    return Rehearsed(best.look, solve, best.work)
 
 
 def _try(search: Search, plans: list[_Plan], groups: list[tuple[int, int]], sink: Best | Edges, solve: float) -> None:

@@ -2,31 +2,35 @@
 
 Where no lower bound rules out a pair, certainty means brute force. Here each row looks only at the columns whose
 vectors are nearest (`energy`), and solves those exactly: distances are always right, but a neighbor may be missing. How
-many candidates it takes is measured: some held-out rows are solved against all columns, and their true neighbors say
-how far down the list of candidates one has to look.
+many candidates it takes is found on some rows that are solved against all columns: their true neighbors say how far
+down the list of candidates one has to look. The lists end where the lower end of a 95 percent interval of the share,
+as these rows show it, reaches the stated one. So the share of all rows is below it about once in forty times.
 
-The neighbors of n held-out rows are n K ranks. The r-th smallest of them, r = ⌈recall (n K + 1)⌉, is on average above
-the stated share of all ranks, so that is where the lists end. At least three of the ranks lie behind it.
+What was found is measured on other rows, which had no part in that. And it is only worth it where it takes less work
+than certainty does: a rehearsal has counted what that would take (`rehearse`), and once the number of candidates is
+known, the cheaper of the two is carried out.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.search.cascade import Shape
+from asot.bounds.search.rehearse import Rehearsed
 from asot.bounds.search.sweep import Best, Search
 from asot.jit.products import one_thread_per_product
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
 
-_MISSED = 3  # neighbors of held-out rows that lists of candidates leave out, or more
-_FEWEST = 12  # held-out rows
+_MISSED = 8  # neighbors of the rows of one part that a search with the stated share would miss, or more
+_FEWEST = 16  # rows of a part
 _LOOKS = 2**20  # pairs that one piece of work of a thread looks at
 _SOLVES = 2**16  # pairs that are collected before they are solved
 _NORMAL = 1.96  # two-sided, 95 %
+_IN_VAIN = 0.1  # the part of a certain search's work that finding the number of candidates may take
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -48,12 +52,35 @@ def as_recall(recall: Any, prune: Any, space: Any, sink: Any) -> float | None:
     return float(recall)
 
 
-def choose_held_out(shape: Shape, n_neighbors: int, recall: float, seed: int) -> Indices | None:
-    """Rows to measure on, ascending; None if there are too few rows or columns for anything but a certain search."""
-    count = max(_FEWEST, -(-_MISSED // ((1.0 - recall) * n_neighbors)))
-    if 2 * count > shape.n_rows or shape.n_columns < 8 * n_neighbors:
+class HeldOut(NamedTuple):
+    """Rows (n,), ascending, that are solved against all columns: to find the number of candidates, and to measure."""
+
+    tuning: Indices
+    measuring: Indices
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.tuning) + len(self.measuring)
+
+
+def choose_held_out(shape: Shape, n_neighbors: int, recall: float, seed: int) -> HeldOut | None:
+    """Two parts of the rows; None if there are too few rows or columns for anything but a certain search."""
+    count = int(max(_FEWEST, np.ceil(_MISSED / ((1.0 - recall) * n_neighbors) - 1e-9)))
+    if 4 * count > shape.n_rows or shape.n_columns < 8 * n_neighbors:
         return None
-    return np.asarray(np.sort(np.random.default_rng(seed).choice(shape.n_rows, int(count), replace=False)))
+    rows = np.random.default_rng(seed).choice(shape.n_rows, 2 * count, replace=False)
+    return HeldOut(np.sort(rows[:count]), np.sort(rows[count:]))
+
+
+def may_pay(held_out: HeldOut, shape: Shape, certain: Rehearsed) -> bool:
+    """Whether to look for the number of candidates at all, beside what a certain search takes.
+
+    Brute force solves these pairs anyway. Where bounds rule out pairs, they would be solved in vain.
+    """
+    each = shape.n_columns * certain.solve
+    if certain.look is not None and len(held_out.tuning) * each > _IN_VAIN * certain.work:
+        return False
+    return held_out.n_rows * each < certain.work
 
 
 class Candidates:
@@ -113,34 +140,59 @@ def _smallest(values: Float, count: int) -> Indices:
 
 
 def search_with_recall(
-    search: Search, candidates: Candidates, held_out: Indices, best: Best, recall: float
-) -> dict[str, Any]:
-    """Fill ``best`` and tell what was measured."""
+    search: Search, candidates: Candidates, held_out: HeldOut, best: Best, recall: float, certain: Rehearsed
+) -> dict[str, Any] | None:
+    """Fill ``best`` and tell what was measured; None, with some pairs solved, if a ``certain`` search is no dearer."""
     shape, n_neighbors = search.shape, best.distances.shape[1]
-    every = np.arange(shape.n_columns)
-    for start, stop in tiles(len(held_out), max(1, _SOLVES // shape.n_columns)):
-        rows = np.repeat(held_out[start:stop], shape.n_columns)
-        columns = np.tile(every, stop - start)
-        other = rows != columns if shape.within else slice(None)
-        search.solve_new(rows[other], columns[other], best)
-    ranks = _ranks_of_neighbors(candidates, held_out, best.indices[held_out], shape.within)
-    place = int(np.ceil(recall * (ranks.size + 1)))
-    count = max(n_neighbors, int(np.sort(ranks, axis=None)[place - 1]) + 1)
-    if 2 * count >= shape.n_columns:
-        search.sweep(None, best)
-        return all_were_found(recall, shape.n_columns - shape.within)
+    _solve_rows(search, held_out.tuning, best)
+    ranks = _ranks_of_neighbors(candidates, held_out.tuning, best.indices[held_out.tuning], shape.within)
+    count, design = _tuned(ranks, recall)
+    pairs = shape.n_rows * count + len(held_out.measuring) * shape.n_columns
+    if 2 * count >= shape.n_columns or pairs * certain.solve >= certain.work:
+        return None
+    _solve_rows(search, held_out.measuring, best)
+    ranks = _ranks_of_neighbors(candidates, held_out.measuring, best.indices[held_out.measuring], shape.within)
     for start, stop in tiles(shape.n_rows, max(1, _SOLVES // count)):
         columns = candidates.nearest(start, stop, count)
         search.solve_new(np.repeat(np.arange(start, stop), count), columns.ravel(), best)
-    search.shown.advance(shape.n_pairs - search.n_exact)
-    record = {"asked": recall, "held_out_queries": len(held_out), "candidates": count}
-    return record | _measured(np.count_nonzero(ranks < count, axis=1), n_neighbors)
+    search.shown.advance(max(0, shape.n_pairs - search.n_exact))
+    record = {"asked": recall, "certain": False, "candidates": count, "tuning_queries": len(held_out.tuning)}
+    measured = _measured(np.count_nonzero(ranks < count, axis=1), n_neighbors, design)
+    solved = held_out.n_rows / shape.n_rows  # the share of rows that have all of their neighbors
+    low, high = (solved + (1.0 - solved) * end for end in measured["interval"])
+    share = solved + (1.0 - solved) * measured["measured"]
+    return record | {"held_out_queries": len(held_out.measuring), "measured": share, "interval": (low, high)}
 
 
 def all_were_found(recall: float, n_candidates: int) -> dict[str, Any]:
     """What to tell where every pair was solved, or ruled out for certain."""
     exact = {"measured": 1.0, "interval": (1.0, 1.0)}
-    return {"asked": recall, "held_out_queries": 0, "candidates": n_candidates, **exact}
+    queries = {"tuning_queries": 0, "held_out_queries": 0}
+    return {"asked": recall, "certain": True, "candidates": n_candidates, **queries, **exact}
+
+
+def _solve_rows(search: Search, chosen: Indices, best: Best) -> None:
+    """Solve some rows against all columns."""
+    shape = search.shape
+    every = np.arange(shape.n_columns)
+    for start, stop in tiles(len(chosen), max(1, _SOLVES // shape.n_columns)):
+        rows = np.repeat(chosen[start:stop], shape.n_columns)
+        columns = np.tile(every, stop - start)
+        other = rows != columns if shape.within else slice(None)
+        search.solve_new(rows[other], columns[other], best)
+
+
+def _tuned(ranks: Indices, recall: float) -> tuple[int, float]:
+    """The number of candidates by the ranks (n, K) of true neighbors, and how far these are from independent."""
+    n_neighbors, ordered = ranks.shape[1], np.sort(ranks, axis=None)
+    middle = int(ordered[int(np.ceil(recall * (ranks.size + 1))) - 1]) + 1
+    design = _design(np.count_nonzero(ranks < middle, axis=1) / n_neighbors, n_neighbors)
+    counts = np.unique(np.maximum(ordered + 1, n_neighbors))
+    for count in counts:
+        measured = _measured(np.count_nonzero(ranks < count, axis=1), n_neighbors, design)
+        if measured["interval"][0] >= recall:
+            return int(count), design
+    return 2 * int(counts[-1]), design  # none of these rows misses any, and yet they are too few to be sure
 
 
 def _ranks_of_neighbors(candidates: Candidates, rows: Indices, neighbors: Indices, within: bool) -> Indices:
@@ -153,16 +205,22 @@ def _ranks_of_neighbors(candidates: Candidates, rows: Indices, neighbors: Indice
     return ranks.reshape(neighbors.shape)
 
 
-def _measured(found: Indices, n_neighbors: int) -> dict[str, Any]:
+def _design(shares: Float, n_neighbors: int) -> float:
+    """By how much the mean of shares (n,) varies more than that of n K independent neighbors; at least 1."""
+    share = float(shares.mean())
+    alone = share * (1.0 - share) / n_neighbors
+    return max(1.0, float(shares.var(ddof=1)) / alone) if alone > 0 else 1.0
+
+
+def _measured(found: Indices, n_neighbors: int, design: float = 1.0) -> dict[str, Any]:
     """The share of neighbors that were found, from counts of each row (n,), and Wilson's 95 % interval.
 
-    Neighbors of one row are missed together, so they count as fewer independent ones, as the spread between rows tells.
+    Neighbors of one row are missed together, so they count as fewer independent ones: as the spread between rows tells,
+    and at least by the factor ``design``, for rows that miss too few to tell.
     """
     shares = found / n_neighbors
-    share, n = float(shares.mean()), float(found.size * n_neighbors)
-    spread = float(shares.var(ddof=1)) / found.size
-    if spread > 0:
-        n = min(n, share * (1.0 - share) / spread)
+    share = float(shares.mean())
+    n = found.size * n_neighbors / max(design, _design(shares, n_neighbors))
     scale = 1.0 + _NORMAL**2 / n
     middle = (share + _NORMAL**2 / (2.0 * n)) / scale
     half = _NORMAL / scale * float(np.sqrt(share * (1.0 - share) / n + _NORMAL**2 / (4.0 * n**2)))
