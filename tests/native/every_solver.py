@@ -19,8 +19,11 @@ from asot.exact.cuda.tables import lanes_plan, node_cost, node_masses
 from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import FEWEST, graph_of
 from asot.exact.metric_check import is_metric
+from asot.exact.packing import pack_points, used_coordinates
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.with_plans import ExactWithPlans
+from asot.run.sinks import keep_nearest
+from tests.exact.problems import index_bits_of, solve_problem
 
 GO = np.zeros(1, np.int64)  # a stop that is not raised
 
@@ -125,8 +128,31 @@ def masses_for_gpus(rng, sizes):
     return [node_masses(histograms(rng, n, k), lanes_plan(node_cost(cost, cancel=False)), first) for first in (0, k)]
 
 
+def _lists(n, k, extras):
+    return np.full((n, k), np.inf), np.zeros((n, k), np.int64), np.zeros((n, k, extras))
+
+
+def packing(rng, sizes):
+    """Down to no distributions and no coordinates."""
+    n, d = sizes(6, 0), sizes(5, 0)
+    offsets = np.concatenate([[0], np.cumsum([sizes(4) for _ in range(n)])]).astype(np.int64)
+    points, index = rng.integers(0, 2, (9, d)).astype(float), rng.integers(9, size=int(offsets[-1]))
+    used, used_offsets = used_coordinates(points, offsets, index)
+    return [used, used_offsets, *pack_points(points, offsets, index, used_offsets, used)]
+
+
+def problem(rng, sizes):
+    """One problem in whole numbers, by the solver of large ones, too."""
+    p, q = sizes(150), sizes(150)
+    bits = index_bits_of(p, q)
+    cost = rng.integers(0, 1 << 20, (p, q)) << bits
+    supply, demand = np.full(p, q), np.full(q, p)
+    return [part for large in (False, True) for part in solve_problem(cost, supply, demand, bits, large=large)[:5]]
+
+
 def nearest(rng, sizes):
     D = collection(rng, sizes, 3)
+    keep_nearest(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 2)), *_lists(sizes(3), sizes(3), 2))
     found = asot.pairwise_exact(D, sink=asot.sinks.TopK(sizes(len(D) - 1)), device="cpu", n_jobs=1)
     return [found.indices, found.distances]
 
@@ -154,6 +180,8 @@ SOLVERS = {
     "graph": graph,
     "metric check": metric_check,
     "masses for GPUs": masses_for_gpus,
+    "packing": packing,
+    "problem": problem,
     "nearest": nearest,
     "assignment": _points_of(3, equal=True),
     "nested labels": lambda rng, sizes: _points(rng, sizes, 1, whole=True, metric="hamming"),

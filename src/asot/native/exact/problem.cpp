@@ -50,9 +50,12 @@ ENTRY asot_solve_problem(const Problem* problem) {
     if (pivots == NO_MEMORY) return OUT_OF_MEMORY;
     problem->pivots[0] = pivots;
     if (pivots < 0) return DONE;
-    std::memcpy(problem->parent, ws.parent, size_t(n) * 4);
-    std::memcpy(problem->flow, ws.flow, size_t(n) * 8);
-    std::memcpy(problem->pi, ws.pi, size_t(n) * 8);
+    for (int64_t x = 0; x < n; x++) {
+        if (p <= x && x < first_sink(p)) continue;  // no node
+        problem->parent[x] = ws.parent[x];
+        problem->flow[x] = ws.parent[x] == x ? 0 : ws.flow[x];  // the root has no arc
+        problem->pi[x] = ws.pi[x];
+    }
     if (problem->below != nullptr) copy_subtrees(ws, n, problem->below);
     return DONE;
 }
