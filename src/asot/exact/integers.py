@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.workspace import MASS_BITS
-from asot.jit.lanes import LANES
+from asot.exact.workspace import LANES, MASS_BITS
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""

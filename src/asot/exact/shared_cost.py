@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.integers import QuantizedCost, cost_bits_for, quantize_cost, quantize_masses
-from asot.exact.workspace import MASS_BITS, PAD, stride_of
-from asot.jit.compiled import at, inlined
+from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.plans import Transport
 from asot.run.result import Status
@@ -199,48 +198,3 @@ def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.f
     found = ExactSharedCost(a[None], b[None], cost, cancel=False).solve_plans(one, one, one)
     plan = sparse.csr_array((found.mass, (found.source, found.sink)), shape=cost.shape)
     return Transport(float(found.values[0]), plan, (found.f[0], found.g[0]))
-
-
-@inlined
-def place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
-    """Sources and sinks of a pair, without branches: every entry is written, and the count advances where it stays.
-
-    ``cancel`` is True or None, not False: numba compiles a branch on None away, and small problems feel it.
-    """
-    p = 0
-    q = 0
-    if cancel is not None:
-        for x in range(len(a)):
-            surplus = a[x] - b[x]
-            ws.supply[p] = surplus
-            ws.source[p] = x
-            p += surplus > 0
-            ws.demand[q] = -surplus
-            ws.sink[q] = x
-            q += surplus < 0
-    else:
-        for x in range(len(a)):
-            ws.supply[p] = a[x]
-            ws.source[p] = x
-            p += a[x] > 0
-        for x in range(len(b)):
-            ws.demand[q] = b[x]
-            ws.sink[q] = x
-            q += b[x] > 0
-    return p, q
-
-
-@inlined
-def place_costs(ws, p, q, integer, row_offset, column_offset):  # type: ignore[no-untyped-def]
-    """The cost block of a pair's sources and sinks, each cost with its column in the low bits."""
-    stride = stride_of(q)
-    for i in range(p):
-        s = ws.source[i]
-        ws.row_offset[i] = row_offset[s]
-        o = i * stride
-        for j in range(q):
-            ws.cost[at(o, j)] = integer[s, ws.sink[j]] | j
-        for j in range(q, stride):
-            ws.cost[o + j] = PAD
-    for j in range(q):
-        ws.column_offset[j] = column_offset[ws.sink[j]]
