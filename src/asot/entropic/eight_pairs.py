@@ -59,12 +59,11 @@ def advance(K: Float, KT: Float, a: Float, b: Float, V: Float, count: int, stop:
     size, l = b.shape
     v = in_lanes(V, ROWS)
     blocks = -(-size // DOUBLES)
-    _advance(
-        EightPairs(
-            k=a.shape[1], l=l, blocks=blocks, count=count, K=K, KT=KT, a=in_lanes(a, ROWS), b=in_lanes(b, ROWS), v=v,
-            stop=stop,
-        )  # fmt: skip
-    )
+    lanes = EightPairs(
+        k=a.shape[1], l=l, blocks=blocks, count=count, K=K, KT=KT, a=in_lanes(a, ROWS), b=in_lanes(b, ROWS), v=v,
+        stop=stop,
+    )  # fmt: skip
+    _advance(lanes)
     return np.ascontiguousarray(
         v.reshape(blocks, -1, DOUBLES).transpose(0, 2, 1).reshape(blocks * DOUBLES, -1)[:size, :l]
     )
