@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -310,3 +311,57 @@ def test_cells_do_not_depend_on_threads(monkeypatch):
         assert np.array_equal(one, other)
     for one, other in zip(local_means(plain, 5), local_means(plain, 5, n_jobs=3), strict=True):
         assert np.array_equal(one, other)
+
+
+class _Contested(AnchorSpace):
+    """A space that another thread uses, too: each time the last answer is looked at, it has just become the other's."""
+
+    @property
+    def _last(self):
+        now = self.__dict__.setdefault("turns", [None, None])
+        now.reverse()
+        return now[1]
+
+    @_last.setter
+    def _last(self, answer):
+        turns = self.__dict__.setdefault("turns", [None, None])
+        turns[:] = [answer, turns[0] if turns[0] is not None else turns[1]]
+
+
+def test_threads_that_share_a_space_get_the_answers_of_their_own_collections():
+    rng = np.random.default_rng(0)
+    D, E = (Distributions.from_list([rng.normal(size=(n, 2)) for n in sizes]) for sizes in ((3, 4), (5, 6, 7)))
+    anchors = rng.normal(size=(4, 2))
+    alone = AnchorSpace(anchors)
+    expected = {id(C): alone.histograms(C) for C in (D, E)}
+    space = _Contested(anchors)
+    for C in (D, E, D, D, E, E, D, E) * 3:
+        np.testing.assert_array_equal(space.histograms(C), expected[id(C)])
+
+
+def test_eight_threads_on_one_space_never_mix_their_collections():
+    rng = np.random.default_rng(1)
+    space = AnchorSpace(rng.normal(size=(5, 2)))
+    collections = [Distributions.from_list([rng.normal(size=(2 + i, 2))]) for i in range(8)]
+    expected = [space.histograms(D, device="cpu") for D in collections]
+    wrong = []
+
+    def work(i):
+        for _ in range(400):
+            try:
+                if not np.array_equal(space.histograms(collections[i], device="cpu"), expected[i]):
+                    wrong.append(i)
+            except ValueError as error:
+                wrong.append(error)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    assert not wrong

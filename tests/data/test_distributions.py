@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -357,3 +359,17 @@ def test_arrow_columns_are_read():
     assert Distributions.from_groups(points, labels, masses) == D
     chunked = arrow.chunked_array([["b"], ["a", "b"]])
     assert Distributions.from_groups(points, chunked, masses) == D
+
+
+def test_masses_do_not_depend_on_the_order_of_points_and_those_of_total_1_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    for n in range(1, 200):
+        a = rng.random(n) * 10.0 ** rng.uniform(-5, 5, n)
+        order = rng.permutation(n)
+        D = Distributions.from_list([np.zeros((n, 1))] * 2, [a, a[order]])
+        assert np.array_equal(D[0][1][order], D[1][1])
+        assert D.totals[0] == D.totals[1] == pytest.approx(math.fsum(a), rel=1e-15)
+    dyadic = np.array([3, 5, 1, 7]) / 16
+    D = Distributions.from_list([np.zeros((4, 1))] * 2, [dyadic, 2.0**1000 * dyadic])
+    assert D[0][1].tolist() == D[1][1].tolist() == dyadic.tolist()
+    assert D.totals.tolist() == [1.0, 2.0**1000]

@@ -8,12 +8,13 @@ from scipy.stats import wasserstein_distance
 
 import asot
 from asot.exact.one_dimension import OneDimension
-from asot.jit.metrics import prepare_metric
+from tests.attack import problems
+from tests.attack.oracles import on_a_line
 from tests.oracles import highs_values
 
 
 def _solved(positions, offsets, masses, pairs, p=1.0):
-    solver = OneDimension(prepare_metric(positions[:, None], "euclidean"), offsets, masses, p=p)
+    solver = OneDimension(positions[:, None], offsets, masses, p=p)
     rows, columns = np.array(pairs).T
     return solver.solve(np.ascontiguousarray(rows), np.ascontiguousarray(columns), np.zeros(1, np.int64)).values
 
@@ -55,10 +56,10 @@ def test_large_powers_neither_vanish_nor_overflow():
         np.array([1, 0.5, 0.5, 1]),
     )
     values = _solved(positions, offsets, masses, [(0, 1), (0, 2)], p=400.0)
-    assert values[0] == 0.0  # beside 1e200 nothing else has a size
+    assert values[0] == pytest.approx(3e-200 * 0.5 ** (1 / 400))
     assert values[1] == pytest.approx(1e200)
     tiny = _solved(positions[:3], offsets[:3], masses[:3], [(0, 1)], p=400.0)
-    assert tiny[0] == pytest.approx(3e-200 * 0.5 ** (1 / 400))
+    assert tiny[0] == values[0]
 
 
 def test_a_line_in_the_plane_has_the_distances_of_the_line():
@@ -142,3 +143,49 @@ def test_points_of_almost_no_mass_change_nothing(p):
         pairs = [(i, j) for i in range(5) for j in range(i + 1, 5)]
         by_scipy = [wasserstein_distance(x[i], x[j], masses[i], masses[j]) for i, j in pairs]
         np.testing.assert_allclose(values, by_scipy, rtol=1e-12)
+
+
+@pytest.mark.parametrize("far", [1e8, 1e12, 1e15, 1e200])
+@pytest.mark.parametrize("n_far", [1, 30])
+def test_no_distance_changes_when_a_third_distribution_lies_far_away(far, n_far):
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(8, 1)) * 1e-3, (rng.normal(size=(14, 1)) + 1) * 1e-3
+    given = [x, y, np.zeros((10, 1)), np.zeros((1, 1))]
+    D = asot.Distributions.from_list([*given, *[[[far + i]] for i in range(n_far)]])
+    for pair in ([0, 1], [2, 3], [1, 2]):
+        alone = asot.pairwise_exact(D[pair]).values[0]
+        (a, a_mass), (b, b_mass) = D[pair[0]], D[pair[1]]
+        assert alone == pytest.approx(float(on_a_line(a[:, 0], a_mass, b[:, 0], b_mass)), rel=1e-15, abs=0)
+        assert asot.pairwise_exact(D).matrix()[pair[0], pair[1]] == pytest.approx(alone, rel=1e-15, abs=0)
+    nearest = asot.kneighbors(D, 1).distances
+    assert nearest[2, 0] == nearest[3, 0] == 0.0
+    r = asot.pairwise(D, max_error="0.1%", n_anchors=4, random_state=0)
+    alone = asot.pairwise_exact(D[:2]).values[0]
+    assert r.values[0] == pytest.approx(alone, rel=1e-3, abs=0)
+
+
+@pytest.mark.parametrize("p", [6, 7, 8, 20, 1000])
+def test_no_distance_of_high_order_depends_on_the_order_of_points(p):
+    near = [[[0.0], [1.0], [2.0]], [[2.001], [1.001], [0.001]]]
+    beside = asot.Distributions.from_list([*near, [[0.0], [1.0]]])  # another size: lists are merged
+    assert asot.pairwise_exact(beside, p=p).values[0] == pytest.approx(0.001, rel=1e-12)
+    rng = np.random.default_rng(p)
+    for n in range(2, 12):
+        x, a = rng.normal(size=(n, 1)), problems.dyadic(rng, n) if n % 2 else rng.random(n)
+        order = rng.permutation(n)
+        D = asot.Distributions.from_list([x, x[order], [[0.0]]], [a, a[order], [1.0]])
+        assert asot.pairwise_exact(D, p=p).values[0] == 0.0
+        E = asot.Distributions.from_list([x, np.vstack([x, x])[rng.permutation(2 * n)]])  # all points twice
+        assert asot.pairwise_exact(E, p=p).values[0] == 0.0
+
+
+@pytest.mark.parametrize("n", [40, 3000])
+def test_long_sums_keep_their_digits(n):
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=n), rng.normal(size=n + 1)
+    D = asot.Distributions.from_list([x[:, None], y[:, None], y[:n, None]])
+    values = asot.pairwise_exact(D).values
+    masses = [np.full(len(z), 1.0 / len(z)) for z in (x, y)]
+    assert values[0] == pytest.approx(float(on_a_line(x, masses[0], y, masses[1])), rel=1e-15)
+    assert values[1] == pytest.approx(float(on_a_line(x, masses[0], y[:n], masses[0])), rel=1e-15)
+    assert asot.pairwise_exact(D[[0, 2]]).values[0] == pytest.approx(values[1], rel=1e-15)

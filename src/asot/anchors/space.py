@@ -223,8 +223,9 @@ class AnchorSpace:
         """
         if D.dim != self.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
-        if self._last is not None and self._last[0]() is D and self._last[1] == device:
-            return self._last[2]
+        last = self._last  # read once: another thread may replace it at any time
+        if last is not None and last[0]() is D and last[1] == device:
+            return last[2]
         if D.vocabulary is None:
             found = self._assign(np.ascontiguousarray(D.points), device, n_jobs)
         else:
@@ -238,7 +239,8 @@ class AnchorSpace:
         return found
 
     def _forget(self, gone: Any) -> None:
-        if self._last is not None and self._last[0] is gone:
+        last = self._last
+        if last is not None and last[0] is gone:
             self._last = None
 
     def _nearest_on_device(

@@ -14,7 +14,9 @@ from typing import Any, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.data.belonging import as_selection
 from asot.data.constructors import Constructors
+from asot.data.foreign_objects import constructor_for
 from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_masses, read_offsets, read_points
 from asot.validation import FloatArray, as_index, first_false
 
@@ -188,7 +190,7 @@ class Distributions(Constructors):
             if "points" in self.__dict__:
                 return self.points[own], self.masses[own]
             return frozen(self._support[self._index[own]]), self.masses[own]
-        return self._select(np.arange(len(self))[key])
+        return self._select(np.arange(len(self))[as_selection(key, self.ids)])
 
     def _select(self, chosen: NDArray[np.int64]) -> Distributions:
         """The distributions ``chosen`` (indices, in that order, repeats allowed)."""
@@ -333,23 +335,41 @@ def _normalized(
     if not peaks.all():
         raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
     scaled = given if is_own and given.flags.writeable else given.copy()
-    _divide_each(scaled, peaks, offsets)  # first, so that the total neither overflows nor underflows
-    totals = np.add.reduceat(scaled, starts)
-    _divide_each(scaled, totals, offsets)
+    exponents = np.frexp(peaks)[1]
+    totals = _divided(scaled, exponents, offsets)
     if isinstance(scaled.base, np.ndarray):  # else a view could be unfrozen through its base
         scaled.base.flags.writeable = scaled.flags.writeable = False
     with np.errstate(over="ignore"):  # a total beyond float64 becomes inf
-        return scaled, peaks * totals
+        return scaled, np.ldexp(totals, exponents)
 
 
-def _divide_each(masses: NDArray[np.float64], by: NDArray[np.float64], offsets: NDArray[np.int64]) -> None:
-    """Divide the masses of every distribution by its number, in blocks, so that no second column is in memory."""
-    sizes = np.diff(offsets)
+def _divided(
+    masses: NDArray[np.float64], exponents: NDArray[np.int32], offsets: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Divide the masses of every distribution by their total, and return the totals in units of 2^exponents.
+
+    Powers of two come first: they cost no digit, and totals neither overflow nor underflow. In blocks, so that no
+    second column is in memory.
+    """
+    sizes, totals = np.diff(offsets), np.empty(len(offsets) - 1)
     step = max(1, int(_BLOCK // sizes.mean()))
     for first in range(0, len(sizes), step):
         some = slice(first, first + step)
-        own = slice(int(offsets[first]), int(offsets[min(first + step, len(sizes))]))
-        masses[own] /= np.repeat(by[some], sizes[some])
+        begin, end = int(offsets[first]), int(offsets[min(first + step, len(sizes))])
+        own = np.ldexp(masses[begin:end], -np.repeat(exponents[some], sizes[some]))
+        totals[some] = _sums(own, offsets[:-1][some] - begin, int(sizes[some].max()))
+        np.divide(own, np.repeat(totals[some], sizes[some]), out=masses[begin:end])
+    return totals
+
+
+def _sums(masses: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+    """Sums of masses of at most 1, which do not depend on their order: high orders of W_p would see it.
+
+    Leading digits are summed without rounding; what is left is so small that rounding it does not matter.
+    """
+    unit = 2.0 ** (52 - most.bit_length())
+    leading = np.rint(masses * unit) / unit
+    return np.asarray(np.add.reduceat(leading, starts) + np.add.reduceat(masses - leading, starts))
 
 
 def as_distributions(values: Any) -> Distributions:
@@ -359,11 +379,12 @@ def as_distributions(values: Any) -> Distributions:
     """
     if isinstance(values, Distributions):
         return values
-    if isinstance(values, (list, tuple)) and values:
+    hint = constructor_for(values)
+    if hint is None and isinstance(values, (list, tuple)) and values:
         return Distributions.from_list(values)
     raise TypeError(
         f"expected asot.Distributions or a list of point arrays (n_i, d); found {type(values).__name__}. "
-        "See Distributions.from_list, from_groups and from_weights"
+        + (hint or "See Distributions.from_list, from_groups and from_weights")
     )
 
 

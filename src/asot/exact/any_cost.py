@@ -105,6 +105,10 @@ class ExactAnyCost:
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
 
+    @property
+    def cost(self) -> GroundCost:
+        return self._cost
+
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))
 

@@ -25,7 +25,6 @@ from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points import ExactPoints, describe, widths
 from asot.exact.workspace import MASS_BITS
-from asot.jit.metrics import prepare_metric
 from asot.native import Double, Int, Record, Tile, entry
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.result import Distances
@@ -122,8 +121,7 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
 def _on_line(
     pooled: Distributions, pairs: AllPairs | CrossPairs, column_start: int, device: str, names: Any, started: float
 ) -> Distances:
-    ground = prepare_metric(pooled.points, "euclidean")
-    solver = OneDimension(ground, pooled.offsets, pooled.masses, column_start=column_start)
+    solver = OneDimension(pooled.points, pooled.offsets, pooled.masses, column_start=column_start)
     found = empty_solution(len(pairs))
     begun = time.perf_counter()
     solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))

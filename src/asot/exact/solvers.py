@@ -45,8 +45,10 @@ def cpu_solver(
     """
     order = as_order(p)
     if pooled.dim == 1 and metric in NORMS and unmatched is None:
-        ground = prepare_metric(pooled.points, str(metric), parameters)
-        return OneDimension(ground, pooled.offsets, pooled.masses, p=order, column_start=column_start)
+        prepare_metric(pooled.points[:1], str(metric), parameters)  # refuses what means nothing
+        return OneDimension(
+            pooled.points, pooled.offsets, pooled.masses, p=order, column_start=column_start, metric=str(metric)
+        )
     histograms = sparse_histograms(pooled) if histograms is None else histograms
     if metric == "hamming" and order == 1 and unmatched is None:
         codes = nested_codes(histograms.points)

@@ -39,8 +39,10 @@ def solve_exactly(
     """What the sink makes of the distances; columns of ``pairs`` count from distribution ``column_start`` on."""
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     if pooled.dim == 1 and metric in NORMS and devices.parse(device)[0] != "cuda":
-        ground = prepare_metric(pooled.points, metric, metric_params)
-        line = functools.partial(OneDimension, ground, pooled.offsets, pooled.masses, column_start=column_start)
+        prepare_metric(pooled.points[:1], metric, metric_params)  # refuses what means nothing
+        line = functools.partial(
+            OneDimension, pooled.points, pooled.offsets, pooled.masses, column_start=column_start, metric=metric
+        )
         reason = "asked for" if device == "cpu" else "sorting takes no GPU"
         return dispatch.solve(Work(pairs, line, info={**info, "device_reason": reason}), sink, **limits)
     jobs = as_n_jobs(n_jobs)

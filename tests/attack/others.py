@@ -1,0 +1,117 @@
+"""No pair's answer depends on other distributions: not on whether they are there, how many, nor how far away."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import asot
+from tests.attack import problems, solvers
+
+FAR = (1e8, 1e12, 1e15)
+FORGIVEN = 1e-15
+"""Of the value: bits, but for the order in which a sum was taken."""
+
+
+def outliers(rng, metric, dim):
+    """Distributions that are as far away from the others as a metric allows."""
+    n = int(rng.integers(1, 6))
+    x = solvers.domain(rng, metric, dim, n)
+    if metric not in ("hamming", "jaccard", "rogerstanimoto", "sokalsneath", "great_circle"):
+        away = float(rng.choice(FAR))
+        offset = rng.normal(size=dim) * away
+        x = np.abs(x + offset) if metric in ("jensenshannon", "braycurtis") else x + offset
+    elif metric == "hamming":
+        x = x + 1e8
+    return asot.Distributions.from_list([x])
+
+
+def exact(rng, report):
+    """`pairwise_exact` of every metric, order and price of unmatched mass: all, a subset, and with outliers."""
+    metric = str(rng.choice(solvers.METRICS))
+    most = int(rng.choice([4, 9, 20, 80], p=[0.3, 0.4, 0.25, 0.05]))
+    D, given = solvers.drawn(rng, metric, int(rng.integers(3, 6)), most)
+    p = float(rng.choice([1, 1, 1, 1.5, 2, 3, 6, 8]))
+    asked = {"metric": solvers.maximum if metric == "function" else metric, "metric_params": given, "p": p}
+    if rng.random() < 0.15:
+        asked["unmatched"] = 1e16  # more than half of any distance, as a single price has to be
+    elif rng.random() < 0.1:
+        asked["share"] = 0.6
+    pairs = problems.all_pairs(len(D))
+    alone = np.array([asot.pairwise_exact(D[pair], **asked).values[0] for pair in pairs])
+    code = problems.as_code(D, f"asot.pairwise_exact(D and subsets, **{asked})")
+    unit = 0.0 if "unmatched" in asked or "share" in asked or p > 1 else FORGIVEN
+    slack = FORGIVEN * alone if unit else FORGIVEN * _size(D, pairs, metric, given, p, alone)
+    together = asot.pairwise_exact(D, **asked).values
+    report.compare("beside the others of the collection", together, alone, slack=slack, reproduction=code)
+    E = D + outliers(rng, metric, D.dim)
+    code = problems.as_code(E, f"asot.pairwise_exact(D and D[:{len(D)}], **{asked})")
+    beside = asot.pairwise_exact(E, **asked).matrix()[tuple(pairs.T)]
+    report.compare("beside an outlier", beside, alone, slack=slack, reproduction=code)
+    listed = asot.pairwise_exact(E, pairs=pairs, **asked).values
+    report.compare("beside an outlier, pairs=", listed, alone, slack=slack, reproduction=code)
+    between = asot.pairwise_exact(D, E, **asked).matrix()[tuple(pairs.T)]
+    report.compare("beside an outlier, D × E", between, alone, slack=slack, reproduction=code)
+
+
+def _size(D, pairs, metric, given, p, alone):
+    """What rounding of W_p is measured by: W^p is a sum of differences of costs up to the largest one."""
+    costs = [solvers.ground(metric)(D[i][0], D[j][0], given).max() for i, j in pairs.tolist()]
+    return np.maximum(alone, costs)
+
+
+def search(rng, report):
+    """`kneighbors` finds among the near ones what brute force finds, whatever else is far away."""
+    metric = str(rng.choice(["euclidean", "cityblock", "chebyshev", "euclidean"]))
+    dim = int(rng.choice([1, 1, 2, 5]))
+    D = problems.collection(rng, dim=dim, count=int(rng.integers(4, 8)), most=6)
+    far = asot.Distributions.from_list([rng.normal(size=(2, dim)) + float(rng.choice(FAR)) for _ in range(2)])
+    p = float(rng.choice([1, 1, 2]))
+    k = len(D) - 1
+    found = asot.kneighbors(D + far, k, p=p, metric=metric, random_state=0)
+    alone = np.full((len(D), len(D)), np.inf)
+    for i, j in problems.all_pairs(len(D)):
+        alone[i, j] = alone[j, i] = asot.pairwise_exact(D[[i, j]], p=p, metric=metric).values[0]
+    expected = np.sort(alone, axis=1)[:, :k]
+    code = problems.as_code(D + far, f"asot.kneighbors(D, {k}, p={p:g}, metric={metric!r}, random_state=0).distances")
+    spread = expected.max() if p > 1 else expected
+    report.compare(
+        "kneighbors beside outliers", found.distances[: len(D)], expected, slack=FORGIVEN * spread, reproduction=code
+    )
+
+
+def promised(rng, report):
+    """`pairwise(max_error=)` keeps its promise beside outliers; what it calls exact, is."""
+    dim = int(rng.choice([1, 1, 2, 5]))
+    D = problems.collection(rng, dim=dim, count=5, most=9)
+    if D.dim == 1 and rng.random() < 0.5:
+        D = asot.Distributions(D.points * 1e-3, D.offsets)._replaced(masses=D.masses)
+    E = D + asot.Distributions.from_list([rng.normal(size=(1, dim)) + float(rng.choice(FAR))])
+    pairs = problems.all_pairs(len(D))
+    alone = np.array([asot.pairwise_exact(D[pair]).values[0] for pair in pairs])
+    result = asot.pairwise(E, max_error="0.1%", n_anchors=min(4, len(np.unique(E.points, axis=0))), random_state=0)
+    place = [int(np.flatnonzero((result.pairs == pair).all(axis=1))[0]) for pair in pairs]
+    values, status = result.values[place], result.status[place]
+    code = problems.as_code(E, "asot.pairwise(D, max_error='0.1%', n_anchors=4, random_state=0)")
+    is_exact = status == asot.Status.EXACT
+    slack = np.where(is_exact, FORGIVEN, 0.001 * (1 + 1e-9)) * alone
+    report.compare("max_error beside an outlier", values, alone, slack=slack, reproduction=code)
+
+
+def histograms(rng, report):
+    """`emd_many`: a histogram more, and an anchor far away from all others that only this one uses."""
+    k = int(rng.choice([3, 8, 20]))
+    A = rng.random((5, k)) * (rng.random((5, k)) < rng.choice([0.3, 1.0]))
+    A[np.arange(5), rng.integers(k, size=5)] += 0.5
+    cost = solvers.shared_cost(rng, k)
+    away = float(rng.choice(FAR))
+    longer = np.full((k + 1, k + 1), away)
+    longer[:k, :k], longer[k, k] = cost, 0.0
+    B = np.zeros((6, k + 1))
+    B[:5, :k], B[5] = A, rng.random(k + 1)
+    pairs = problems.all_pairs(5)
+    alone = np.array([asot.emd_many(A[[i, j]], cost=cost).values[0] for i, j in pairs])
+    code = f"  asot.emd_many({B.tolist()},\n      cost={longer.tolist()})" if k < 10 else ""
+    together = asot.emd_many(A, cost=cost).values
+    report.compare("emd_many beside others", together, alone, slack=FORGIVEN * alone, reproduction=code)
+    beside = asot.emd_many(B, cost=longer, pairs=pairs).values
+    report.compare("emd_many beside a far anchor", beside, alone, slack=FORGIVEN * alone, reproduction=code)
