@@ -18,7 +18,7 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.packing import pack_points, quantize_sparse, used_coordinates
 from asot.exact.workspace import MASS_BITS
-from asot.jit.metrics import Ground
+from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution

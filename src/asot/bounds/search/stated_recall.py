@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from asot.bounds.search.cascade import Shape
 from asot.bounds.search.sweep import Best, Search
-from asot.jit.products import one_thread_per_product
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
+from asot.run.products import one_thread_per_product
 
 _MISSED = 3  # neighbors of held-out rows that lists of candidates leave out, or more
 _FEWEST = 12  # held-out rows
