@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.jit.costs import cost_table, prepare_cost
+from asot.ground.costs import cost_table, prepare_cost
 from tests.oracles import ot
 from tests.test_neighbors import clouds
 

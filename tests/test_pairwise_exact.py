@@ -14,7 +14,7 @@ from scipy.stats import wasserstein_distance
 
 import asot
 from asot import Distributions, Status
-from asot.jit.metrics import prepare_metric
+from asot.ground.metrics import prepare_metric
 from tests.oracles import ot
 from tests.strategies import extent, ragged_lists
 

@@ -16,6 +16,7 @@ ROOMS = (
     ("validation",),
     ("native",),
     ("jit",),
+    ("ground",),
     ("data",),
     ("run",),
     ("sinks",),

@@ -21,7 +21,7 @@ from asot.data.distributions import Distributions, read_both
 from asot.exact.few_pairs import solve_few
 from asot.exact.unmatched import as_share
 from asot.exact.wanted import Wanted, as_order
-from asot.jit.costs import Metric
+from asot.ground.costs import Metric
 from asot.run import devices
 from asot.run.call import Call
 from asot.run.exactly import solve_wanted

@@ -23,10 +23,10 @@ from asot.exact.graph_metric import graph_of
 from asot.exact.metric_check import is_metric, worth_checking
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
-from asot.jit.products import one_thread_per_product
 from asot.run import devices, dispatch
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.plans import Transport
+from asot.run.products import one_thread_per_product
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances
 from asot.run.sinks import Kept, Sink

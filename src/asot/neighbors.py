@@ -31,8 +31,8 @@ from asot.exact.points import ExactPoints
 from asot.exact.solvers import cpu_solver, read_prices
 from asot.exact.unmatched import Unmatched
 from asot.exact.wanted import as_order
-from asot.jit.costs import GroundCost, Metric, prepare_cost
-from asot.jit.metrics import ON_GPUS
+from asot.ground.costs import GroundCost, Metric, prepare_cost
+from asot.ground.metrics import ON_GPUS
 from asot.run import devices, engine
 from asot.run.fingerprint import cost_hash
 from asot.run.frames import neighbors_frame

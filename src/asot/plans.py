@@ -27,7 +27,7 @@ from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.unmatched import Share, as_share, read_unmatched
 from asot.exact.wanted import as_order
 from asot.exact.workspace import MASS_BITS
-from asot.jit.costs import Metric, cost_table, prepare_cost
+from asot.ground.costs import Metric, cost_table, prepare_cost
 from asot.run.frames import need_pandas
 from asot.validation import FloatArray, as_histograms, to_array
 

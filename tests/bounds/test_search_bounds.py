@@ -15,8 +15,8 @@ from asot.bounds.search.projections import SHARES, project
 from asot.bounds.search.relaxed import relax
 from asot.data.distinct import sparse_histograms
 from asot.exact.points import ExactPoints
-from asot.jit.costs import prepare_cost
-from asot.jit.metrics import prepare_metric
+from asot.ground.costs import prepare_cost
+from asot.ground.metrics import prepare_metric
 from tests.strategies import ragged_lists
 from tests.test_neighbors import clouds, documents
 

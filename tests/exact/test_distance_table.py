@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 import asot
 from asot.exact import points_on_devices
 from asot.exact.distance_table import BLOCK, distance_table, table_pays
-from asot.jit.metrics import prepare_metric
+from asot.ground.metrics import prepare_metric
 
 
 def _points(kind, n):

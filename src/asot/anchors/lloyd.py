@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.products import one_thread_per_product
 from asot.native import Doubles, Floats, Int, Record, ShortInts, entry
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
+from asot.run.products import one_thread_per_product
 from asot.run.progress import Progress, ProgressLike
 from asot.validation import as_n_jobs
 

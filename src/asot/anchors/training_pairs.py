@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.points_on_devices import solve_points
-from asot.jit.metrics import prepare_metric
+from asot.ground.metrics import prepare_metric
 from asot.run.pairs import AllPairs, make_pairs
 
 MOST_HELD_OUT = 256

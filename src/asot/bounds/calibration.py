@@ -24,7 +24,7 @@ from asot.bounds.short_vectors import scaled
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.points import ExactPoints
-from asot.jit.metrics import prepare_metric
+from asot.ground.metrics import prepare_metric
 from asot.run import engine
 from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.progress import Progress, ProgressLike

@@ -17,7 +17,7 @@ from asot.bounds.error_bars import clip
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.points import ExactPoints
-from asot.jit.metrics import prepare_metric
+from asot.ground.metrics import prepare_metric
 from asot.run.executors import Stop
 from asot.run.result import Status
 from asot.run.solver import Solution, Solver

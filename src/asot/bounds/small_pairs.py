@@ -17,7 +17,7 @@ from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.points import ExactPoints
-from asot.jit.metrics import prepare_metric
+from asot.ground.metrics import prepare_metric
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -27,7 +27,7 @@ from asot.exact.packing import quantize_sparse
 from asot.exact.points import PackedPoints, PointsSizes, pack, widths
 from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
-from asot.jit.costs import GroundCost
+from asot.ground.costs import GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.metrics import EUCLIDEAN, Ground
-from asot.jit.products import one_thread_per_product
+from asot.ground.metrics import EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Record, entry
+from asot.run.products import one_thread_per_product
 
 LONG = 64
 """From this many coordinates on, a product pays off."""

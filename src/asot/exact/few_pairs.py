@@ -9,19 +9,23 @@ for bit, and so is ``info``. Whatever is not ordinary, such as repeated points, 
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import operator
 import sys
+import threading
 import time
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
 from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points import ExactPoints, describe, widths
 from asot.exact.workspace import MASS_BITS
-from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
+from asot.native import Double, Int, Record, Tile, entry
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.result import Distances
 from asot.run.solver import empty_solution
@@ -34,16 +38,39 @@ MOST_SECONDS = 0.002
 
 
 class FewPairs(Record):
-    """A small collection as it was given (``native/exact/few_pairs.cpp``)."""
+    """The sizes of a small collection, and what is found about it (``native/exact/few_pairs.cpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("n", Int), ("dim", Int), ("count", Int), ("points", Doubles), ("offsets", Ints), ("masses", Doubles),
-        ("index_bits", Int), ("cost_scale", Double), ("found", Ints),
+        ("n", Int), ("dim", Int), ("count", Int), ("most", Int), ("index_bits", Int), ("cost_scale", Double),
+        ("exponent", Int), ("equal", Int),
     ]  # fmt: skip
 
 
-_solve = entry("few_pairs", FewPairs, Tile)
+# As bytes, since asking an array for its address takes ten times as long as copying a small one.
+_solve = entry("few_pairs", FewPairs, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, Tile)
 _NOT_ORDINARY = 2
+
+_ONE_PAIR = np.array([0]), np.array([1])
+
+
+class _Desk(threading.local):
+    """What a thread fills in anew for every call, and where answers to single pairs are written: making records takes
+    longer than solving a pair of five points."""
+
+    def __init__(self) -> None:
+        self.few = FewPairs()
+        self.values, self.steps = np.empty(1), np.empty(1, np.int32)
+        self.tile = _tile(*_ONE_PAIR, self.values, self.steps)
+
+
+def _tile(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64], steps: NDArray[np.int32]
+) -> Tile:
+    stop = np.zeros(1, np.int64)
+    return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop)
+
+
+_desk = _Desk()
 
 
 def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distances | None:
@@ -61,27 +88,24 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
     pairs = _all_pairs(count) if E is None else CrossPairs(column_start, len(E))
     if dim == 1:
         return _on_line(pooled, pairs, column_start, device, names, started)
-    points = pooled.points
-    if points.dtype.char != "d":
-        points = points.astype(np.float64)
-    rows, columns = _ONE_PAIR if n_pairs == 1 else pairs.indices(0, n_pairs)
-    if column_start and n_pairs > 1:
-        columns = columns + column_start
-    values, pivots, stop = np.empty(n_pairs), np.empty(n_pairs, np.int32), np.zeros(1, np.int64)
-    found = np.empty(2, np.int64)
-    index_bits, cost_scale = widths(int(pooled.sizes.max()))
-    few = FewPairs(
-        n=n, dim=dim, count=count, points=points, offsets=pooled.offsets, masses=pooled.masses, index_bits=index_bits,
-        cost_scale=cost_scale, found=found,
-    )  # fmt: skip
-    tile = Tile(n=n_pairs, rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
-    if _solve(few, tile) == _NOT_ORDINARY:
+    offsets = pooled.offsets.tolist()
+    most = max(map(operator.sub, offsets[1:], offsets))
+    few = _desk.few
+    few.n, few.dim, few.count, few.most = n, dim, count, most
+    few.index_bits, few.cost_scale = widths(most)
+    if n_pairs == 1:
+        values, pivots, tile = _desk.values, _desk.steps, _desk.tile
+    else:
+        rows, columns = pairs.indices(0, n_pairs)
+        values, pivots = np.empty(n_pairs), np.empty(n_pairs, np.int32)
+        tile = _tile(rows, columns + column_start if column_start else columns, values, pivots)
+    points = pooled.points if pooled.points.dtype.char == "d" else pooled.points.astype(np.float64)
+    if _solve(few, points.tobytes(), pooled.offsets.tobytes(), pooled.masses.tobytes(), tile) == _NOT_ORDINARY:
         return None
-    exponent, equal = found.tolist()
-    values *= 2.0 ** (exponent - MASS_BITS)
+    values, pivots = values * 2.0 ** (few.exponent - MASS_BITS), pivots.copy()
     seconds = time.perf_counter() - started
     info = {
-        **describe("euclidean", n, bool(equal)),
+        **describe("euclidean", n, bool(few.equal)),
         "p": 1,
         "estimate": "exact",
         "device_reason": "asked for" if device == "cpu" else "too little work for a GPU",
@@ -116,8 +140,6 @@ def _on_line(
     }
     return Distances.quickly(found.values, found.status, found.n_iter, pairs, info, names)
 
-
-_ONE_PAIR = np.array([0]), np.array([1])
 
 _all_pairs = functools.lru_cache(maxsize=64)(AllPairs)
 """Pair sets cannot be changed, so that results may share one."""

@@ -9,10 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import inlined
 from asot.native import Doubles, Int, Ints, Record, ShortInts, entry
-
-_WHOLE = 2.0**MASS_BITS
 
 
 class IndexedPoints(Record):
@@ -38,22 +35,6 @@ def quantize_sparse(
     peaks = np.flatnonzero(masses == np.repeat(np.maximum.reduceat(masses, starts), np.diff(offsets)))
     largest = peaks[np.searchsorted(peaks, starts)]  # the first one of each distribution
     quantized[largest] += (1 << bits) - np.add.reduceat(quantized, starts)
-    return quantized
-
-
-@inlined
-def quantize_in_kernel(offsets, masses):  # type: ignore[no-untyped-def]
-    """The same for compiled functions, to 2^MASS_BITS."""
-    quantized = np.empty(len(masses), np.int64)
-    for i in range(len(offsets) - 1):
-        total = np.int64(0)
-        largest = offsets[i]
-        for t in range(offsets[i], offsets[i + 1]):
-            quantized[t] = np.int64(np.rint(masses[t] * _WHOLE))
-            total += quantized[t]
-            if masses[t] > masses[largest]:
-                largest = t
-        quantized[largest] += (np.int64(1) << MASS_BITS) - total
     return quantized
 
 

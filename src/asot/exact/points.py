@@ -18,8 +18,7 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.packing import pack_points, quantize_sparse, used_coordinates
 from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import inlined
-from asot.jit.metrics import Ground
+from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
@@ -179,24 +178,3 @@ class SinkPotentials(NamedTuple):
     starts: NDArray[np.int64]  # (P + 1,)
     points: NDArray[np.int64]  # indices of distinct points
     heights: NDArray[np.float64]
-
-
-@inlined
-def merge_used(used_offsets, used, a, b, place_a, place_b):  # type: ignore[no-untyped-def]
-    """Where the coordinates of a and of b stand in their ascending union; returns the size of the union."""
-    s = used_offsets[a]
-    t = used_offsets[b]
-    s_end = used_offsets[a + 1]
-    t_end = used_offsets[b + 1]
-    count = 0
-    while s < s_end or t < t_end:
-        from_a = t == t_end or (s < s_end and used[s] <= used[t])
-        from_b = s == s_end or (t < t_end and used[t] <= used[s])
-        if from_a:
-            place_a[s - used_offsets[a]] = count
-            s += 1
-        if from_b:
-            place_b[t - used_offsets[b]] = count
-            t += 1
-        count += 1
-    return count

@@ -12,7 +12,7 @@ from asot.exact.cuda.points import ExactPointsCuda
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import distance_table, table_pays
 from asot.exact.points import ExactPoints
-from asot.jit.metrics import ON_GPUS, Ground
+from asot.ground.metrics import ON_GPUS, Ground
 from asot.run import devices, dispatch, engine, gpu_engine
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike

@@ -15,8 +15,8 @@ from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import with_table
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.exact.wanted import as_order
-from asot.jit.costs import GroundCost, Metric, prepare_cost
-from asot.jit.metrics import KERNELS, NORMS, prepare_metric
+from asot.ground.costs import GroundCost, Metric, prepare_cost
+from asot.ground.metrics import KERNELS, NORMS, prepare_metric
 from asot.run import devices
 from asot.run.solver import Solver
 

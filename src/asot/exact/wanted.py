@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from asot.jit.costs import Metric
+from asot.ground.costs import Metric
 
 
 def as_order(p: Any) -> float:

@@ -12,7 +12,7 @@ from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import solve_points
 from asot.exact.solvers import cpu_solver, is_plain, on_cpu
 from asot.exact.wanted import Wanted
-from asot.jit.metrics import NORMS, prepare_metric
+from asot.ground.metrics import NORMS, prepare_metric
 from asot.run import devices, dispatch, engine
 from asot.run.executors import in_ranges, kept_threads
 from asot.run.pairs import PairSet

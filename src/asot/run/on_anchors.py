@@ -16,9 +16,9 @@ from asot.entropic.options import SinkhornOptions
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.histograms import run_emd, run_sinkhorn
-from asot.jit.products import one_thread_per_product
 from asot.run import dispatch
 from asot.run.call import Call
+from asot.run.products import one_thread_per_product
 from asot.run.result import Distances, Status
 from asot.run.solver import Solver
 from asot.run.work import Ready, Work

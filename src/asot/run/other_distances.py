@@ -23,12 +23,12 @@ from asot.bounds.refined_solver import Estimates
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.solvers import cpu_solver, is_plain
-from asot.jit.metrics import KERNELS, Ground, prepare_metric
-from asot.jit.products import one_thread_per_product
+from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.run import devices, dispatch, engine
 from asot.run.attempts import Attempt, learn_space, share_too_wide
 from asot.run.call import Call
 from asot.run.pairs import ListedPairs, make_pairs
+from asot.run.products import one_thread_per_product
 from asot.run.solver import Solver
 from asot.run.strategy import (
     DECAY,

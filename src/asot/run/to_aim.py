@@ -18,13 +18,13 @@ from asot.bounds.guarantee import Guaranteed
 from asot.bounds.on_gpu import EstimatesCuda, FeaturesCuda, why_not_on_gpus
 from asot.bounds.pair_features import PairFeatures
 from asot.bounds.refined_solver import Estimates
-from asot.jit.products import one_thread_per_product
 from asot.run import devices, dispatch, engine, gpu_engine
 from asot.run.attempts import Attempt, Attempts
 from asot.run.call import Call
 from asot.run.exactly import solve_wanted
 from asot.run.executors import kept_threads
 from asot.run.prices import Load, count_load
+from asot.run.products import one_thread_per_product
 from asot.run.result import Distances, Neighbors, Status
 from asot.run.solver import Solver
 from asot.run.store import Store

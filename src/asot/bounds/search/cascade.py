@@ -24,7 +24,7 @@ from asot.bounds.search.kernels import (
     within_limits,
 )
 from asot.bounds.search.projections import Projections
-from asot.jit.metrics import Ground
+from asot.ground.metrics import Ground
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
 

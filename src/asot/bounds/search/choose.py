@@ -20,8 +20,8 @@ from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.points import ExactPoints
 from asot.exact.unmatched import Unmatched
-from asot.jit.costs import GroundCost
-from asot.jit.metrics import Ground
+from asot.ground.costs import GroundCost
+from asot.ground.metrics import Ground
 from asot.validation import as_choice
 
 HIGHEST_ORDER = 8

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asot.bounds.search.relaxed_costs import Cost, Histograms
 from asot.data.distinct import SparseHistograms, left_to_ship
-from asot.jit.metrics import CITYBLOCK
+from asot.ground.metrics import CITYBLOCK
 from asot.run.solver import Solver
 
 NANO = 1.5e-9

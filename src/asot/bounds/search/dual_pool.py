@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.exact.points import ExactPoints, SinkPotentials
 from asot.exact.workspace import padded
-from asot.jit.metrics import JENSENSHANNON, Ground
+from asot.ground.metrics import JENSENSHANNON, Ground
 from asot.native import Double, Doubles, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.unmatched import Unmatched
-from asot.jit.costs import GroundCost, plain_distances
-from asot.jit.products import one_thread_per_product
+from asot.ground.costs import GroundCost, plain_distances
 from asot.run.executors import Stop, in_threads
+from asot.run.products import one_thread_per_product
 
 LANDMARKS = 256
 """Points that every distribution is compared with."""

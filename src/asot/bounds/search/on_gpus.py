@@ -22,7 +22,7 @@ from asot.bounds.search.sweep import Best, Edges
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.points import ExactPoints
-from asot.jit.metrics import Ground
+from asot.ground.metrics import Ground
 from asot.run import engine, gpu_engine
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, PairSet

@@ -27,8 +27,8 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.any_cost import quantize_totals
 from asot.exact.packing import quantize_sparse
 from asot.exact.unmatched import Unmatched
-from asot.jit.costs import GroundCost
-from asot.jit.metrics import EUCLIDEAN, JENSENSHANNON, Ground
+from asot.ground.costs import GroundCost
+from asot.ground.metrics import EUCLIDEAN, JENSENSHANNON, Ground
 from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
 

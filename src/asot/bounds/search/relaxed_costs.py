@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
     code: int  # `Ground.code`
     order: float
-    transform: int  # as in `asot.jit.costs`
+    transform: int  # as in `asot.ground.costs`
     power: float
     error: float  # by which a computed distance may be off in absolute terms
     cancels: bool  # common mass may be left out: the cost is a metric

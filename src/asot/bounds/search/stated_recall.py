@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from asot.bounds.search.cascade import Shape
 from asot.bounds.search.rehearse import Rehearsed
 from asot.bounds.search.sweep import Best, Search
-from asot.jit.products import one_thread_per_product
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
+from asot.run.products import one_thread_per_product
 
 _MISSED = 8  # neighbors of the rows of one part that a search with the stated share would miss, or more
 _FEWEST = 16  # rows of a part

@@ -7,7 +7,7 @@
 #include "entry.hpp"
 #include "lanes.hpp"
 
-// As in asot.jit.metrics.
+// As in asot.ground.metrics.
 enum Metric : int64_t {
     EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON
 };

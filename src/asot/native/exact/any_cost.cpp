@@ -3,7 +3,7 @@
 #include "../common/records.hpp"
 #include "points.hpp"
 
-enum Transform : int64_t { PLAIN, SQUARE, HALF_SQUARE, ARC };  // as in asot.jit.costs
+enum Transform : int64_t { PLAIN, SQUARE, HALF_SQUARE, ARC };  // as in asot.ground.costs
 
 constexpr double FINE = 0x1p-8;   // see asot.exact.any_cost
 constexpr double CLIPPED = 4.0;

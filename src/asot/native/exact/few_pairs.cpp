@@ -8,13 +8,10 @@
 constexpr int32_t NOT_ORDINARY = 2;  // returned if the general way must be taken
 
 struct FewPairs {
-    int64_t n, dim, count;  // points, coordinates, distributions
-    const double* points;   // (n, dim)
-    const int64_t* offsets;  // (count + 1,)
-    const double* masses;   // (n,)
+    int64_t n, dim, count, most;  // points, coordinates, distributions, points of the largest one
     int64_t index_bits;
     double cost_scale;
-    int64_t* found;         // (2,) out: the exponent of the largest coordinate; whether all masses are equal
+    int64_t exponent, equal;      // out: of the largest coordinate; whether all masses are equal
 };
 
 // Whether no two rows of points (n, d) without -0.0 are equal; seen: room for `size` rows, at places from hashes, where
@@ -52,7 +49,10 @@ static int64_t room_for(int64_t n) {
 // What ExactPoints keeps of a collection in which all points are distinct and have mass. All coordinates count as used,
 // which changes no distance: where both points are 0, nothing is added.
 struct Prepared {
-    const FewPairs& few;
+    FewPairs& few;
+    const double* points;    // (n, dim)
+    const int64_t* offsets;  // (count + 1,)
+    const double* given;     // (n,) masses
     const int64_t room;
     Memory memory;
     PackedPoints h;
@@ -63,18 +63,19 @@ struct Prepared {
                Memory::bytes_of<int32_t>(f.count * f.dim) + Memory::bytes_of<double>(f.n * f.dim) +
                Memory::bytes_of<int64_t>(room);
     }
-    explicit Prepared(const FewPairs& few) : few(few), room(room_for(few.n)), memory(bytes(few, room)) {}
+    Prepared(FewPairs& few, const double* points, const int64_t* offsets, const double* masses)
+        : few(few), points(points), offsets(offsets), given(masses), room(room_for(few.n)), memory(bytes(few, room)) {}
 
     // The points, scaled so that the largest coordinate is below 1; false if that is not exact, or if two are equal.
     bool scale_points() {
         const int64_t n = few.n, d = few.dim;
         int exponent;
-        std::frexp(largest_size(few.points, n * d), &exponent);
-        few.found[0] = exponent;
+        std::frexp(largest_size(points, n * d), &exponent);
+        few.exponent = exponent;
         if (std::abs(exponent) >= 900) return false;  // powers of two far from the ends of their range are exact
         const double scale = std::ldexp(1.0, -exponent);
         double* packed = memory.take<double>(n * d);
-        for (int64_t t = 0; t < n * d; t++) packed[t] = few.points[t] * scale + 0.0;  // -0.0 becomes 0.0
+        for (int64_t t = 0; t < n * d; t++) packed[t] = points[t] * scale + 0.0;  // -0.0 becomes 0.0
         h.packed = packed;
         return all_differ(packed, n, d, memory.take<int64_t>(room), room);
     }
@@ -83,10 +84,10 @@ struct Prepared {
     bool read_masses() {
         bool positive = true, equal = true;
         for (int64_t i = 0; i < few.n; i++) {
-            positive &= few.masses[i] > 0.0;
-            equal &= few.masses[i] == few.masses[0];
+            positive &= given[i] > 0.0;
+            equal &= given[i] == given[0];
         }
-        few.found[1] = equal;
+        few.equal = equal;
         return positive;
     }
 
@@ -95,25 +96,22 @@ struct Prepared {
         int64_t *index = memory.take<int64_t>(few.n), *masses = memory.take<int64_t>(few.n);
         int64_t *used_offsets = memory.take<int64_t>(few.count + 1), *packed_offsets = memory.take<int64_t>(few.count + 1);
         int32_t* used = memory.take<int32_t>(few.count * d);
-        quantize_masses(few.offsets, few.count, few.masses, masses);
+        quantize_masses(offsets, few.count, given, masses);
         for (int64_t t = 0; t < few.n; t++) index[t] = t;
-        int64_t most = 0;
         for (int64_t i = 0; i <= few.count; i++) {
             used_offsets[i] = i * d;
-            packed_offsets[i] = few.offsets[i] * d;
+            packed_offsets[i] = offsets[i] * d;
         }
-        for (int64_t i = 0; i < few.count; i++) {
-            const int64_t size = few.offsets[i + 1] - few.offsets[i];
-            most = size > most ? size : most;
+        for (int64_t i = 0; i < few.count; i++)
             for (int64_t c = 0; c < d; c++) used[i * d + c] = int32_t(c);
-        }
-        h = {few.offsets, index, masses, used_offsets, used, packed_offsets, h.packed, d};
-        sizes = {most, most, few.index_bits, few.cost_scale, few.found[1]};
+        h = {offsets, index, masses, used_offsets, used, packed_offsets, h.packed, d};
+        sizes = {few.most, few.most, few.index_bits, few.cost_scale, few.equal};
     }
 };
 
-ENTRY asot_few_pairs(const FewPairs* few, const Tile* tile) {
-    Prepared prepared(*few);
+ENTRY asot_few_pairs(FewPairs* few, const double* points, const int64_t* offsets, const double* masses,
+                     const Tile* tile) {
+    Prepared prepared(*few, points, offsets, masses);
     if (prepared.memory.failed()) return OUT_OF_MEMORY;
     if (!prepared.read_masses() || !prepared.scale_points()) return NOT_ORDINARY;
     prepared.lay_out();

@@ -1,4 +1,4 @@
-// Distances of a block for Python: see plain_distances in asot/jit/costs.py.
+// Distances of a block for Python: see plain_distances in asot/ground/costs.py.
 #include "../common/metrics.hpp"
 
 struct DistanceBlock {

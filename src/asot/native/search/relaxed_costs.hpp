@@ -11,7 +11,7 @@ constexpr float TINY_SQUARE = 1e-34f;  // smaller squared distances count as 0, 
 constexpr int64_t CHUNK = 32;  // points of the columns whose distances are computed at a time
 constexpr int64_t SIX = 6;     // or whose products are
 
-// What is taken of a distance: as in asot.jit.costs.
+// What is taken of a distance: as in asot.ground.costs.
 enum Transform : int64_t { PLAIN, SQUARE, HALF_SQUARE, ARC };
 
 // The collection: who has which distinct point, and with what mass.

@@ -1,8 +1,8 @@
-"""Ground metrics: distances between the points of two small sets, compiled.
+"""Ground metrics: their names and parameters, and points prepared for their kernels.
 
-The names and definitions are those of scipy's ``cdist``, as far as they are metrics (W_1 is one only then). Each kernel
-fills a whole block, with the second set transposed, so that the inner loop runs over neighboring columns and
-vectorizes. In every metric here a coordinate in which both points are 0 adds nothing; callers may leave it out.
+The names and definitions are those of scipy's ``cdist``, as far as they are metrics (W_1 is one only then). Kernels are
+in ``native/common/metrics.hpp``. In every metric here a coordinate in which both points are 0 adds nothing; callers may
+leave it out.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import at, inlined
-from asot.jit.double_lanes import DOUBLES, larger_gap, load, plus_gap, spread, store, zeros
-from asot.jit.euclidean import fill_euclidean
 from asot.validation import FloatArray, to_float_array
 
 EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON = (
@@ -60,15 +57,6 @@ class Ground:
     order: float  # p of the Minkowski metric; the dimension for those that count coordinates
     exponent: int
     name: str
-
-    @property
-    def kernel(self) -> int | None:
-        """The ``code`` that compiled functions are given: None for Euclidean distances.
-
-        numba drops a branch on None before it compiles it. So whoever uses Euclidean distances, as nearly everyone
-        does, does not wait for all the other metrics, and these not for Euclidean ones.
-        """
-        return None if self.code == EUCLIDEAN else self.code
 
     @property
     def span(self) -> float:
@@ -171,103 +159,3 @@ def _whitening(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
         f"metric 'mahalanobis' needs a positive definite ({d}, {d}) inverse covariance; "
         "pass metric_params={'VI': ...}"
     )
-
-
-@inlined
-def fill_distances(code, order, x, y, p, stride, width, out):  # type: ignore[no-untyped-def]
-    """Distances of p rows of x (p, width) to the columns of y (width, stride), into out (p, stride), all flat.
-
-    ``code`` is `Ground.kernel`. ``stride`` is a multiple of 8. x and out have room for an even number of rows.
-    """
-    if code is None:
-        fill_euclidean(x, y, p, stride, width, out)
-        return
-    for i in range(p):
-        a = i * width
-        o = i * stride
-        if code == CITYBLOCK or code == CHEBYSHEV or code == MINKOWSKI:
-            _p_norm(code, order, x, a, y, stride, width, out, o)
-        elif code == CANBERRA:
-            _canberra(x, a, y, stride, width, out, o)
-        elif code == JENSENSHANNON:
-            _jensenshannon(x, a, y, stride, width, out, o)
-        else:
-            _disagreement(code, order, x, a, y, stride, width, out, o)
-
-
-@inlined
-def _p_norm(code, order, x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
-    """One row: from the point that begins at a, into what begins at o. So do the functions below."""
-    if code == CITYBLOCK:
-        for j in range(0, stride, DOUBLES):
-            total = zeros()
-            for c in range(width):
-                total = plus_gap(total, spread(x[at(a, c)]), load(y, c * stride + j))
-            store(out, o + j, total)
-        return
-    for j in range(0, stride, DOUBLES):
-        largest = zeros()
-        for c in range(width):
-            largest = larger_gap(largest, spread(x[at(a, c)]), load(y, c * stride + j))
-        store(out, o + j, largest)
-    if code == MINKOWSKI:
-        _from_largest(order, x, a, y, stride, width, out, o)
-
-
-@inlined
-def _from_largest(order, x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
-    """Minkowski distances from the largest differences: powers of at most 1 stay in range."""
-    for j in range(stride):
-        largest = out[at(o, j)]
-        if largest > 0.0:
-            total = 0.0
-            for c in range(width):
-                total += (abs(x[at(a, c)] - y[at(c * stride, j)]) / largest) ** order
-            out[at(o, j)] = largest * total ** (1.0 / order)
-
-
-@inlined
-def _canberra(x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
-    for j in range(stride):
-        total = 0.0
-        for c in range(width):
-            size = abs(x[at(a, c)]) + abs(y[at(c * stride, j)])
-            if size > 0.0:
-                total += abs(x[at(a, c)] - y[at(c * stride, j)]) / size
-        out[at(o, j)] = total
-
-
-@inlined
-def _jensenshannon(x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
-    for j in range(stride):
-        total = 0.0
-        for c in range(width):
-            first = x[at(a, c)]
-            second = y[at(c * stride, j)]
-            mean = 0.5 * (first + second)
-            if first > 0.0:
-                total += first * np.log(first / mean)
-            if second > 0.0:
-                total += second * np.log(second / mean)
-        out[at(o, j)] = np.sqrt(max(0.0, 0.5 * total))
-
-
-@inlined
-def _disagreement(code, order, x, a, y, stride, width, out, o):  # type: ignore[no-untyped-def]
-    """Metrics that count coordinates: those that differ, those non-zero in both, and all of them (``order``)."""
-    for j in range(stride):
-        differ = 0.0
-        both = 0.0
-        for c in range(width):
-            differ += x[at(a, c)] != y[at(c * stride, j)]
-            both += x[at(a, c)] != 0.0 and y[at(c * stride, j)] != 0.0
-        if code == HAMMING:
-            out[at(o, j)] = differ / order
-        elif differ == 0.0:
-            out[at(o, j)] = 0.0
-        elif code == JACCARD:
-            out[at(o, j)] = differ / (both + differ)
-        elif code == ROGERSTANIMOTO:
-            out[at(o, j)] = 2.0 * differ / (order + differ)
-        else:
-            out[at(o, j)] = 2.0 * differ / (both + 2.0 * differ)

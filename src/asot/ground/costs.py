@@ -1,8 +1,8 @@
 """All ground costs: metrics with their own kernels, functions of those, and tables.
 
-The kernels of `asot.jit.metrics` cover norms and metrics that count coordinates. Three more costs are functions of the
-Euclidean distance of prepared points (the squared one, cosine, angles). All others (any name of SciPy or scikit-learn,
-a function, a matrix) become a table over the distinct points of the collection.
+The kernels of `asot.ground.metrics` cover norms and metrics that count coordinates. Three more costs are functions of
+the Euclidean distance of prepared points (the squared one, cosine, angles). All others (any name of SciPy or
+scikit-learn, a function, a matrix) become a table over the distinct points of the collection.
 
 Each cost says whether it is *proven* to be a metric. Mass that two distributions have on the same point may stay there
 only if it is; everything else is solved without that shortcut.
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.metrics import KERNELS, Ground, prepare_metric
+from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.native import Double, Doubles, Int, Record, entry
 from asot.validation import FloatArray, to_float_array
 

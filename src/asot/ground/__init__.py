@@ -1,0 +1,1 @@
+"""Ground metrics and costs: what shipping a unit of mass between two points costs."""
