@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 import asot
-from asot import Distributions, KMeansAnchors
+from asot import Distributions, FixedAnchors, KMeansAnchors
 from asot.bounds.local_means import local_means, reprice
 from asot.bounds.short_vectors import leading_coordinates
 from asot.exact.shared_cost import ExactSharedCost
@@ -49,3 +50,23 @@ def test_prices_are_those_of_the_plan_on_the_means_and_bracket_their_optimum(see
         np.testing.assert_allclose(prices[t, 3], np.linalg.norm(means[0] - means[1]), atol=1e-5)
         apart = np.sqrt(between**2 + cells.variance[x][:, None] + cells.variance[y])
         np.testing.assert_allclose(prices[t, 4], ((stays + flow[np.ix_(u, v)]) * apart).sum(), atol=1e-5)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 16), (4, 17), (9, 5), (30, 40)])
+@pytest.mark.parametrize("width", [3, 4, 16])
+def test_duals_are_those_of_the_c_transforms_of_numpy(n, m, width):
+    rng = np.random.default_rng(n * m)
+    points = [rng.normal(size=(size, width)) for size in (n, m)]
+    D = Distributions.from_list(points, [rng.dirichlet(np.ones(len(x))) for x in points])
+    space = FixedAnchors(np.concatenate(points)).fit(D).space_  # every cell is a point, its own mean
+    prices, trees = repriced(D, space)
+    cells = space.cells(D)
+    x, y = (slice(cells.offsets[d], cells.offsets[d + 1]) for d in (0, 1))
+    a, b, between = cells.mass[x], cells.mass[y], cdist(cells.mean[x], cells.mean[y])
+    f = trees.potential[0][cells.anchor[x]]
+    g = (between - f[:, None]).min(axis=0)
+    forth = a @ (between - g).min(axis=1) + b @ g
+    f = (between + trees.potential[0][cells.anchor[y]]).min(axis=1)
+    back = a @ f + b @ (between - f[:, None]).min(axis=0)
+    np.testing.assert_allclose(prices[0, 2], max(forth, back), atol=1e-5)
+    np.testing.assert_allclose(prices[0, 3], np.linalg.norm(a @ points[0] - b @ points[1]), atol=1e-12)

@@ -62,20 +62,34 @@ INLINE int64_t distinct_ends(const int32_t* ends, int64_t start, int64_t stop, i
 }
 
 // Mean over the points of a distribution of min over the found anchors of (height_u + d(z, w_u)), eight anchors side by
-// side. Padding is infinitely high.
+// side. Padding is infinitely high. Four points at a time share what is read of the anchors; the last is repeated.
 INLINE double extended(const CellScratch& s, const BracketCells& table, int64_t a, int64_t stride) {
+    const int64_t width = table.width, last = table.offsets[a + 1] - 1;
     double sum = 0.0;
-    for (int64_t i = table.offsets[a]; i < table.offsets[a + 1]; i++) {
-        const double* z = table.points + i * table.width;
-        Doubles lowest = spread(double(INFINITY));
-        for (int64_t j = 0; j < stride; j += LANES) {
-            Doubles square = spread(0.0);
-            const double* column = s.columns + j;
-            for (int64_t c = 0; c < table.width; c++, column += stride)
-                square = plus_squared_gap(square, spread(z[c]), load(column));
-            lowest = lesser(load(s.heights + j) + root(square), lowest);
+    for (int64_t i = table.offsets[a]; i <= last; i += 4) {
+        const double* z[4];
+        Doubles lowest[4];
+        for (int64_t r = 0; r < 4; r++) {
+            z[r] = table.points + (i + r < last ? i + r : last) * width;
+            lowest[r] = spread(double(INFINITY));
         }
-        sum += table.masses[i] * least(lowest);
+        for (int64_t j = 0; j < stride; j += LANES) {
+            Doubles d0 = spread(0.0), d1 = d0, d2 = d0, d3 = d0;
+            const double* column = s.columns + j;
+            for (int64_t c = 0; c < width; c++, column += stride) {
+                const Doubles v = load(column);
+                d0 = plus_squared_gap(d0, v, spread(z[0][c]));
+                d1 = plus_squared_gap(d1, v, spread(z[1][c]));
+                d2 = plus_squared_gap(d2, v, spread(z[2][c]));
+                d3 = plus_squared_gap(d3, v, spread(z[3][c]));
+            }
+            const Doubles height = load(s.heights + j);
+            lowest[0] = lesser(height + root(d0), lowest[0]);
+            lowest[1] = lesser(height + root(d1), lowest[1]);
+            lowest[2] = lesser(height + root(d2), lowest[2]);
+            lowest[3] = lesser(height + root(d3), lowest[3]);
+        }
+        for (int64_t r = 0; r < 4 && i + r <= last; r++) sum += table.masses[i + r] * least(lowest[r]);
     }
     return sum;
 }
@@ -85,9 +99,9 @@ INLINE int64_t place_ends(const CellScratch& s, const BracketCells& table, const
                           const double* potential, double sign) {
     const int64_t stride = (count + LANES - 1) & ~(LANES - 1);
     for (int64_t j = 0; j < stride; j++) {
-        const int64_t u = found[j < count ? j : 0];
-        s.heights[j] = j < count ? sign * potential[u] : double(INFINITY);
-        for (int64_t c = 0; c < table.width; c++) s.columns[c * stride + j] = table.anchors[u * table.width + c];
+        const double* anchor = table.anchors + found[j < count ? j : 0] * table.width;
+        s.heights[j] = j < count ? sign * potential[found[j]] : double(INFINITY);
+        for (int64_t c = 0; c < table.width; c++) s.columns[c * stride + j] = anchor[c];
     }
     return stride;
 }

@@ -66,38 +66,41 @@ class RelaxedPair {
     // are those with the roles exchanged. Without the second step this is the relaxed bound. Where mass may stay
     // unmatched, no potential exceeds the price of its point, and those of the reservoirs are 0.
     double reduced(double limit) const {
+        const int64_t p = p_, q = q_, stride = stride_;  // (a store of lanes may be to anything, members included)
+        const float *costs = costs_, *price_x = price_x_, *price_v = price_v_;
+        float *f = f_, *g = g_, *again = again_;
         const Floats infinite = spread(float(INFINITY));
-        for (int64_t i = p_; i < stride_; i++) price_x_[i] = INFINITY;
-        for (int64_t t = 0; t < stride_; t += FLOATS) store(f_ + t, load(price_x_ + t));
+        for (int64_t i = p; i < stride; i++) price_x_[i] = INFINITY;
+        for (int64_t t = 0; t < stride; t += FLOATS) store(f + t, load(price_x + t));
         double forth = 0.0, back = 0.0;
-        for (int64_t j = 0; j < q_; j++) {
+        for (int64_t j = 0; j < q; j++) {
             Floats smallest = infinite;
-            for (int64_t t = 0; t < stride_; t += FLOATS) {
-                const Floats costs = load(costs_ + j * stride_ + t);
-                smallest = lesser(smallest, costs);
-                store(f_ + t, lesser(load(f_ + t), costs));
+            for (int64_t t = 0; t < stride; t += FLOATS) {
+                const Floats own = load(costs + j * stride + t);
+                smallest = lesser(smallest, own);
+                store(f + t, lesser(load(f + t), own));
             }
             const float nearest = least(smallest);
-            g_[j] = price_v_[j] < nearest ? price_v_[j] : nearest;
-            forth += demand_[j] * double(g_[j]);
+            g[j] = price_v[j] < nearest ? price_v[j] : nearest;
+            forth += demand_[j] * double(g[j]);
         }
         if (forth * KEEP > limit) return forth * KEEP;
-        for (int64_t i = 0; i < p_; i++) back += supply_[i] * double(f_[i]);
+        for (int64_t i = 0; i < p; i++) back += supply_[i] * double(f[i]);
         if (back * KEEP > limit) return back * KEEP;
-        for (int64_t i = p_; i < stride_; i++) f_[i] = 0.0f;
-        for (int64_t t = 0; t < stride_; t += FLOATS) store(again_ + t, load(price_x_ + t));
-        for (int64_t j = 0; j < q_; j++) {
+        for (int64_t i = p; i < stride; i++) f[i] = 0.0f;
+        for (int64_t t = 0; t < stride; t += FLOATS) store(again + t, load(price_x + t));
+        for (int64_t j = 0; j < q; j++) {
             Floats smallest = infinite;
-            const Floats height = spread(g_[j]);
-            for (int64_t t = 0; t < stride_; t += FLOATS) {
-                const Floats costs = load(costs_ + j * stride_ + t);
-                smallest = lesser(smallest, costs - load(f_ + t));
-                store(again_ + t, lesser(load(again_ + t), costs - height));
+            const Floats height = spread(g[j]);
+            for (int64_t t = 0; t < stride; t += FLOATS) {
+                const Floats own = load(costs + j * stride + t);
+                smallest = lesser(smallest, own - load(f + t));
+                store(again + t, lesser(load(again + t), own - height));
             }
             const float nearest = least(smallest);
-            back += demand_[j] * double(price_v_[j] < nearest ? price_v_[j] : nearest);
+            back += demand_[j] * double(price_v[j] < nearest ? price_v[j] : nearest);
         }
-        for (int64_t i = 0; i < p_; i++) forth += supply_[i] * double(again_[i]);
+        for (int64_t i = 0; i < p; i++) forth += supply_[i] * double(again[i]);
         return (back > forth ? back : forth) * KEEP;
     }
 
