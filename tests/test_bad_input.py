@@ -365,3 +365,35 @@ def test_no_memory_at_all(memory):
 def test_a_progress_value_that_is_none(progress):
     with raises_saying(f"progress must be True, False, None or a function of (done, total); found {progress!r}"):
         solve(progress=progress)
+
+
+# ------------------------------------------------------------------------------------------- objects of other libraries
+
+
+def of_class(library, name):
+    """An object that calls itself so, without the library."""
+    return type(name, (), {"__module__": library})()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (of_class("anndata._core.anndata", "AnnData"), "Use Distributions.from_anndata(adata, "),
+        ([of_class("anndata._core.anndata", "AnnData")], "Distributions.from_anndata(adata, groupby)"),
+        (of_class("pandas.core.frame", "DataFrame"), "Use Distributions.from_table(table, by="),
+        (of_class("polars.dataframe.frame", "DataFrame"), "Use Distributions.from_table(table, by="),
+        ([of_class("networkx.classes.graph", "Graph")], "Graphs are read by Distributions.from_graphs(graphs)"),
+        (of_class("networkx.classes.graph", "Graph"), "Distributions.from_graphs([graph, …])"),
+        ([of_class("torch_geometric.data.data", "Data")], "Distributions.from_graphs(graphs)"),
+        (np.zeros((4, 2)), "One distribution is a list of one, [points]"),
+        (np.zeros((3, 4, 2)), "Distributions.from_list(list(array))"),
+        (np.zeros(4), "Points on a line are arrays (n, 1)"),
+        ({"eve": np.zeros((3, 2))}, "Distributions.from_list(list(given.values()), ids=list(given))"),
+        ("patients.csv", "asot.load_collection(path)"),
+        ([["a", "word"]], "Distributions.from_texts(documents, vectors)"),
+    ],
+)
+def test_an_object_of_another_library_is_told_its_constructor(given, words):
+    for call in (asot.pairwise, asot.pairwise_exact, asot.noise_floor):
+        with raises_saying(words, TypeError):
+            call(given)

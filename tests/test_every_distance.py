@@ -8,6 +8,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.spatial.distance import cdist
 
 import asot
+from asot.jit.costs import cost_table, prepare_cost
 from tests.oracles import ot
 from tests.test_neighbors import clouds
 
@@ -103,6 +104,19 @@ def test_angles_and_great_circles():
     globe = asot.Distributions.from_list(sky)
     found = asot.pairwise_exact(globe, p=2, metric="great_circle", metric_params={"radius": 6371.0})
     assert np.allclose(found.matrix(), by_pot(globe, 2, lambda x, y: 6371.0 * haversine_distances(x, y)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-9, 1e-6, 1e-3, 0.3])
+def test_nearly_opposite_points_are_as_far_apart_as_the_meridian_says(gap):
+    for latitude, longitude in [(0.0, 0.0), (0.3, 1.0), (-1.2, -2.5), (0.5, 0.7)]:
+        there = np.array([[gap - latitude, longitude + np.pi]])
+        D = asot.Distributions.from_list([np.array([[latitude, longitude]]), there])
+        found = asot.pairwise_exact(D, metric="great_circle").values[0]
+        assert found == pytest.approx(np.pi - gap, abs=2e-15)
+        assert cost_table(prepare_cost(D.points, "great_circle"))[0, 1] == pytest.approx(np.pi - gap, abs=2e-15)
+    x = np.array([[3.0, 4.0, 0.0]])
+    opposite = asot.Distributions.from_list([x, np.array([[-3.0, -4.0, 5.0 * np.tan(gap)]])])
+    assert asot.pairwise_exact(opposite, metric="angular").values[0] == pytest.approx(np.pi - gap, abs=2e-15)
 
 
 def test_a_periodic_box_a_function_and_a_matrix_are_the_same_metric():

@@ -83,6 +83,7 @@ def test_files_that_are_no_anndata_are_told(tmp_path):
     with h5py.File(tmp_path / "c.h5ad", "w") as file:  # a few bytes that stand for a terabyte
         file.create_group("obs").attrs["_index"] = "_index"
         file["obs"].create_dataset("_index", shape=(2**37,), dtype="f8", chunks=(2**16,))
+        file["obs"]["sample"] = file["obs"]["_index"]
     for name, message in (("a", "not an HDF5 file"), ("b", "it has no obs"), ("c", "takes about"), ("d", "no file")):
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             asot.load_collection(tmp_path / f"{name}.h5ad", groupby="sample")

@@ -373,3 +373,13 @@ def test_a_radius_is_a_number_of_at_least_0(radius):
 def test_a_space_must_be_one():
     with pytest.raises(TypeError, match="space must be an AnchorSpace or an anchor learner"):
         asot.kneighbors(clouds(5), None, 2, space="anchors")
+
+
+def test_neighbors_within_a_radius_are_a_table_with_names():
+    D = asot.Distributions.from_list([[[0.0]], [[1.0]], [[9.0]], [[2.5]]], ids=["a", "b", "far", "c"])
+    table = asot.radius_neighbors(D, radius=2.6).to_frame()
+    assert table.columns.tolist() == ["id", "rank", "neighbor", "distance"]
+    assert table["id"].tolist() == ["a", "a", "b", "b", "c", "c"]
+    assert table["rank"].tolist() == [1, 2] * 3
+    assert table["neighbor"].tolist() == ["b", "c", "a", "c", "b", "a"]
+    assert table["distance"].tolist() == [1.0, 2.5, 1.0, 1.5, 1.5, 2.5]

@@ -28,6 +28,8 @@ DEFAULTS: dict[str, Any] = {
     "sink": None,
     "folder": None,
     "download": True,
+    "value": "transport",
+    "min_size": None,
 }
 """What each word is where it is left out. ``bounds`` is not among them: `pairwise` adds bounds to the result, which is
 off by default, and a search always uses bounds, by default those that pay off."""

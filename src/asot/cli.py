@@ -14,6 +14,8 @@ from typing import Any
 import click
 
 from asot import __version__
+from asot.printable import printable
+from asot.run.progress import lines_without_terminal
 
 COMMANDS = {
     "cluster": "cluster",
@@ -53,7 +55,7 @@ class _OneLineErrors(click.Group):
             sys.exit(error.exit_code)
         except click.ClickException as error:
             hint = " (see --help)" if isinstance(error, click.UsageError) else ""
-            click.echo(f"asot: error: {' '.join(error.format_message().split())}{hint}", err=True)
+            click.echo(f"asot: error: {printable(' '.join(error.format_message().split()))}{hint}", err=True)
             sys.exit(error.exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -67,7 +69,7 @@ class _OneLineErrors(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), lines_without_terminal():
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -82,7 +84,7 @@ class _OneLineErrors(click.Group):
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     """A warning is one line, without the location in the source, which only helps programmers."""
-    click.echo(f"asot: warning: {' '.join(str(message).split())}", err=True)
+    click.echo(f"asot: warning: {printable(' '.join(str(message).split()))}", err=True)
 
 
 def _one_line(error: Exception) -> str:

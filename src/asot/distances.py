@@ -114,7 +114,7 @@ def pairwise(
     progress : bool, None or callable
         None shows a bar on a terminal or in a notebook if the call takes longer than a second.
     random_state : int, RandomState or None
-        Seed for learning anchors and for choosing exact pairs. None is a fixed one, except with ``estimate="anchor"``.
+        Seed for learning anchors and for choosing exact pairs. None is a fixed one.
     sink : optional
         What to keep: see `asot.sinks`. Default: every value.
 
@@ -136,7 +136,7 @@ def pairwise(
     started = time.perf_counter()
     D, E = read_both(D, E)
     as_choice(estimate, "estimate", ("auto", "anchor", "calibrated"))
-    aim = as_aim(error)
+    aim, seed = as_aim(error), as_seed(random_state)
     wanted = Wanted(as_order(p), metric, metric_params, unmatched)
     accepted = None if max_error is None else as_max_error(max_error)
     level = _bounds_level(bounds, accepted)
@@ -159,36 +159,36 @@ def pairwise(
     aimed = estimate == "auto" and reg is None
     anchors = None
     if given or not aimed:
-        learner = space if given else _default_learner(n_anchors, random_state, device, running)
-        anchors = fitted_space(learner, call.both, random_state, device)
+        learner = space if given else _default_learner(n_anchors, device, running)
+        anchors = fitted_space(learner, call.both, seed, device)
         if anchors.dim != D.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
     if not wanted.is_plain:
         way = None if strategy is None else as_strategy(strategy, given)
         other: Any = solve_other_distance(
-            call, aim, estimate, reg, as_seed(random_state), space=anchors, n_anchors=n_anchors, strategy=way
+            call, aim, estimate, reg, seed, space=anchors, n_anchors=n_anchors, strategy=way
         )
-        return named(other, D.ids, D.ids if E is None else E.ids)
+        return named(other, D.ids, D.ids if E is None else E.ids, D.offsets)
     if aimed and (anchors is None or anchors.why_no_bounds is None):
         way = None if strategy is None else as_strategy(strategy, given)
         result: Any = solve_to_aim(
-            call, aim, as_seed(random_state), space=anchors, n_anchors=n_anchors, strategy=way
+            call, aim, seed, space=anchors, n_anchors=n_anchors, strategy=way
         )  # fmt: skip
     elif estimate == "calibrated":
         assert anchors is not None
-        result = calibrated(call, anchors, as_seed(random_state))
+        result = calibrated(call, anchors, seed)
     else:
         assert anchors is not None
         made_before = isinstance(space, AnchorSpace) or hasattr(space, "space_")
         result = solve_on_anchors(call, anchors, reg, given=made_before)
-    return named(result, D.ids, D.ids if E is None else E.ids)
+    return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
 
 
-def _default_learner(n_anchors: int | None, random_state: Any, device: str, running: Running) -> Any:
+def _default_learner(n_anchors: int | None, device: str, running: Running) -> Any:
     from asot.anchors.kmeans import KMeansAnchors
 
     jobs, progress = running.n_jobs, running.progress
-    return KMeansAnchors(n_anchors, random_state=random_state, device=device, n_jobs=jobs, progress=progress)
+    return KMeansAnchors(n_anchors, device=device, n_jobs=jobs, progress=progress)
 
 
 def _check_number(n_anchors: Any, space: Any) -> int | None:
@@ -291,6 +291,7 @@ def pairwise_exact(
     if is_usual:
         few: Any = solve_few(D, E, device)
         if few is not None:
+            object.__setattr__(few, "offsets", D.offsets)
             return few
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
@@ -299,7 +300,7 @@ def pairwise_exact(
         pair_set, pooled, column_start, wanted, device, sink, info={"estimate": "exact"}, n_jobs=n_jobs, memory=memory,
         progress=progress,
     )  # fmt: skip
-    return named(result, D.ids, D.ids if E is None else E.ids)
+    return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
 
 
 def _check_device(device: str, *, bounded: bool) -> None:

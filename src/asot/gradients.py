@@ -40,7 +40,7 @@ def sinkhorn_many(
     pairs: ArrayLike | None = None,
     max_iter: int = 1000,
     tol: float | None = 1e-9,
-    value: str = "regularized",
+    value: str = "transport",
     gradient: str = "envelope",
     reg_m: float | None = None,
 ) -> Tensor:
@@ -63,7 +63,8 @@ def sinkhorn_many(
         As in `asot.sinkhorn_many`. In float32, ``tol`` is met as far as rounding permits: to about 1e-6 of the largest
         cost over ε. A warning says how many pairs did not converge; their gradients are approximate.
     value : {"transport", "regularized", "divergence"}
-        As in `asot.sinkhorn_many`.
+        As in `asot.sinkhorn_many`, with the same default. "regularized" and "divergence" are quicker to differentiate:
+        the gradient of "transport" takes a linear system per pair.
     gradient : {"envelope", "iterations"}
         "envelope" differentiates the solution by the envelope theorem, or implicitly for "transport". No iterations are
         recorded, and memory does not grow with their number. "iterations" records plain Sinkhorn iterations, with one

@@ -34,9 +34,11 @@ from asot.exact.wanted import as_order
 from asot.jit.costs import GroundCost, Metric, prepare_cost
 from asot.jit.metrics import ON_GPUS
 from asot.run import devices, engine
+from asot.run.fingerprint import cost_hash
+from asot.run.frames import neighbors_frame
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Neighbors, neighbor_graph
+from asot.run.result import Neighbors, named, neighbor_graph
 from asot.run.sinks import Sink
 from asot.run.solver import Solver
 from asot.run.store import Store
@@ -143,9 +145,8 @@ def kneighbors(
     share = stated_recall.as_recall(recall, prune, space, sink)
     choice = _choose(device, problem, prune, space, sink, share)
     if sink is not None:
-        return cast(
-            "Found", _into_store(sink, problem, K, metric, metric_params, (space, prune, random_state), progress)
-        )
+        stored = _into_store(sink, problem, K, metric, metric_params, (space, prune, random_state), progress)
+        return cast("Found", named(stored, *_names(Q, D)))
     best = Best(shape.n_rows, K, shape.within)
     shown = Progress(progress, shape.n_pairs, "nearest neighbors")
     try:
@@ -177,8 +178,7 @@ class RadiusNeighbors:
     indptr: NDArray[np.int64]  # (N + 1,)
     indices: NDArray[np.int64]  # (edges,)
     distances: NDArray[np.float64]  # (edges,)
-    n_exact: int
-    """Pairs that were solved exactly."""
+    n_exact: int  # pairs that were solved
     info: dict[str, Any] = field(default_factory=dict, repr=False)
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
 
@@ -197,6 +197,10 @@ class RadiusNeighbors:
 
     def __repr__(self) -> str:
         return f"RadiusNeighbors: {len(self.indices):,} neighbors of {len(self):,}; {self.n_exact:,} pairs solved"
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
+        return neighbors_frame(self)
 
     def graph(self) -> Any:
         """The distances as scipy.sparse.csr_matrix (N, M), zeros stored, as scikit-learn's "precomputed" reads it."""
@@ -375,8 +379,10 @@ def _into_store(
     if not isinstance(sink, Store):
         raise ValueError(f"a search keeps the nearest by itself; sink= is for asot.sinks.Store(path); found {sink!r}")
     shape = problem.shape
-    names = {"metric": metric if isinstance(metric, str) else getattr(metric, "__qualname__", "callable")}
-    settings = {"estimate": "exact", "p": problem.p, **names, "metric_params": parameters}
+    computed = None if isinstance(metric, str) else cost_hash(problem.cost)
+    name = metric if isinstance(metric, str) else getattr(metric, "__qualname__", "function")
+    settings = {"estimate": "exact", "p": problem.p, "metric": name, "metric_params": parameters}
+    settings |= {} if computed is None else {"metric_computes": computed}
     share = 2 * SHARE_SOLVED * ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
     question = Question(
         make_pairs(shape.n_rows, None if shape.within else shape.n_columns),
@@ -385,6 +391,7 @@ def _into_store(
         {"collection": problem.histograms, "unmatched": problem.unmatched, "table": problem.cost.table},
         functools.partial(_strips, problem, K, *lookers),
         share * shape.n_columns,
+        computed,
     )
     return search_into(sink, question, problem.jobs, progress)
 

@@ -6,12 +6,12 @@ Names come from the result's ids. Needs matplotlib: ``pip install asot[plots]``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.data.belonging import ids_of, per_distribution
 from asot.learn.maps import as_square, embed, leaf_order
 
 __all__ = ["barycenter", "errors", "map", "matrix", "plan"]
@@ -31,7 +31,8 @@ def matrix(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, order: st
     r : Distances of all pairs of one collection, or an array (N, N)
     ax : matplotlib axes, optional
     labels : (N,), optional
-        Groups, such as conditions or classes: kept together, with lines between them.
+        Groups, such as conditions or classes: kept together, with lines between them. A pandas column or a dictionary
+        is looked up by id.
     order : {"tree", "given"}
         "tree" orders by hierarchical clustering (within each group), "given" keeps the collection's order.
 
@@ -50,7 +51,7 @@ def matrix(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, order: st
     from asot.validation import as_choice
 
     square, names = as_square(r), names_of(r)
-    groups = _as_groups(labels, len(square))
+    groups = as_groups(labels, ids_of(r, len(square)))
     places = np.arange(len(square)) if as_choice(order, "order", ("tree", "given")) == "given" else leaf_order(square)
     if groups is not None:
         places = places[np.argsort(groups[places], kind="stable")]
@@ -78,7 +79,7 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
     r : Distances of all pairs of one collection, or an array (N, N)
     ax : matplotlib axes, optional
     labels : (N,), optional
-        Groups, shown by color.
+        Groups, shown by color. A pandas column or a dictionary is looked up by id.
     method : {"auto", "mds", "tsne", "umap"}
         As in `asot.learn.maps.embed`.
 
@@ -91,7 +92,7 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
     12
     """
     square, names = as_square(r), names_of(r)
-    groups = _as_groups(labels, len(square))
+    groups = as_groups(labels, ids_of(r, len(square)))
     x, y = embed(square, method).T
     ax = _axes(ax)
     if groups is None:
@@ -222,10 +223,7 @@ def barycenter(b: Any, anchors: ArrayLike, ax: Any = None) -> Any:
 
 def names_of(r: Any) -> list[str]:
     """What the distributions of a result are called: their ids, or their numbers."""
-    ids = getattr(r, "ids", None)
-    if ids is None:
-        return [str(i) for i in range(len(r.matrix() if hasattr(r, "matrix") else r))]
-    return [str(one) for one in ids]
+    return [str(one) for one in ids_of(r, len(r.matrix() if hasattr(r, "matrix") else r))]
 
 
 def _axes(ax: Any) -> Any:
@@ -238,13 +236,9 @@ def _axes(ax: Any) -> Any:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def _as_groups(labels: ArrayLike | Sequence[Any] | None, n: int) -> NDArray[Any] | None:
-    if labels is None:
-        return None
-    groups = np.asarray(labels)
-    if groups.shape != (n,):
-        raise ValueError(f"labels must have one entry for each of the {n:,} distributions; found {groups.shape}")
-    return groups
+def as_groups(labels: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
+    """Labels (N,) in the order of the ids, by name where they have names."""
+    return None if labels is None else np.asarray(per_distribution(labels, "labels", ids))
 
 
 def _mark_groups(ax: Any, groups: NDArray[Any]) -> None:

@@ -35,7 +35,7 @@ def way(request, monkeypatch):
     if request.param != "dictionary":
         monkeypatch.setattr(distinct, "DICTIONARY_ROWS", 0)
     if request.param == "all hashes collide":
-        monkeypatch.setattr(distinct, "_row_hashes", lambda *given: given[-1].fill(0))
+        monkeypatch.setattr(distinct, "_factors", lambda n: np.zeros(n, dtype=np.int64))
 
 
 @pytest.mark.usefixtures("way")

@@ -838,3 +838,12 @@ def test_files_of_others_are_left_alone(tmp_path, monkeypatch):
     with atomic_write(tmp_path / "x.bin") as stream:
         stream.write(b"x")
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_totals_without_masses_are_damage(tmp_path):
+    from asot.data.npz import save_arrays
+
+    arrays = {"points": np.zeros((2, 1)), "offsets": np.array([0, 1, 2]), "totals": np.ones(2)}
+    save_arrays(tmp_path / "c.npz", {"kind": "distributions"}, arrays)
+    with pytest.raises(ValueError, match=r"c\.npz: the array 'masses' is missing"):
+        asot.load_collection(tmp_path / "c.npz")

@@ -8,36 +8,34 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.exact.assignment import UNFIT, assign, is_assignment
-from asot.exact.distance_block import make_scratch, place_distances, value_of_flows
-from asot.exact.integers import cost_bits_for, index_bits_for
-from asot.exact.workspace import first_sink, make_workspace, stride_of
-from asot.jit.compiled import compiled
+from asot.exact import points
+from asot.native import Tile
 
 
-@compiled
-def solved(cost, index_bits, cost_scale, pi):
-    """The value of an assignment, its steps, and the potentials of sources and sinks (2n,)."""
+def solved(cost, equal=True):
+    """The value of an assignment under a cost (n, n), its steps, and the heights of the sinks (n,)."""
     n = len(cost)
-    ws, scratch, stride = make_workspace(n, n, 2 * n), make_scratch(n, n, 1), stride_of(n)
-    for t in range(n * stride):
-        scratch.distance[t] = 0.0
-    for i in range(n):
-        ws.supply[i] = ws.demand[i] = (np.int64(1) << 60) // n
-        for j in range(n):
-            scratch.distance[i * stride + j] = cost[i, j]
-    ws.supply[0] += (np.int64(1) << 60) % n
-    ws.demand[n - 1] += (np.int64(1) << 60) % n
-    place_distances(ws, scratch, n, n, index_bits, cost_scale)
-    if not is_assignment(ws, n, n):
-        return -1.0, 0
-    steps = assign(ws, n, index_bits, np.zeros(1, np.int64))
-    if steps == UNFIT:
-        return 0.0, steps
-    for i in range(n):
-        pi[i] = ws.pi[i] / (cost_scale * 2.0**index_bits)
-        pi[n + i] = ws.pi[first_sink(n) + i] / (cost_scale * 2.0**index_bits)
-    return value_of_flows(ws, scratch, n, n) * 2.0**-60, steps
+    offsets, table = np.array([0, n, 2 * n]), np.zeros((2 * n, 2 * n))
+    table[:n, n:] = cost
+    masses = np.full(2 * n, 2**60 // n)
+    masses[[0, -1]] += 2**60 % n
+    collection = points.PackedPoints(
+        offsets=offsets, index=np.arange(2 * n), masses=masses,
+        used_offsets=np.zeros(3, np.int64), packed_offsets=np.zeros(3, np.int64), dim=1,
+    )  # fmt: skip
+    bits, scale = points.widths(n)
+    sizes = points.PointsSizes(most_sources=n, most_sinks=n, index_bits=bits, cost_scale=scale, equal=equal)
+    values, steps, stop = np.empty(1), np.empty(1, np.int32), np.zeros(1, np.int64)
+    rows, columns = np.array([0]), np.array([1])
+    tile = Tile(n=1, rows=rows, columns=columns, values=values, steps=steps, stop=stop)
+    metric = points.PointsCost(n=2 * n, table=table)
+    points._solve_tile(collection, metric, sizes, tile)
+    starts, names, heights = np.zeros(2, np.int64), np.empty(n, np.int64), np.empty(n)
+    points._solve_potentials(
+        collection, metric, sizes, tile, points.SinksOut(starts=starts, points=names, heights=heights)
+    )
+    assert names.tolist() == list(range(n, 2 * n))
+    return values[0] * 2.0**-60, steps[0], heights
 
 
 def costs(rng):
@@ -57,24 +55,19 @@ def costs(rng):
 @pytest.mark.parametrize("seed", range(3))
 def test_an_assignment_is_scipys_and_its_prices_prove_it(seed):
     for cost in costs(np.random.default_rng(seed)):
-        n = len(cost)
-        bits, largest = index_bits_for(n, n), cost.max() or 1.0
-        pi = np.empty(2 * n)
-        value, steps = solved(cost, bits, 2.0 ** cost_bits_for(bits), pi)
+        n, largest = len(cost), cost.max() or 1.0
+        value, steps, heights = solved(cost)
         assert steps >= n
         assert value == pytest.approx(cost[linear_sum_assignment(cost)].mean(), rel=1e-12, abs=1e-14 * largest)
-        u, v = pi[:n] * largest, -pi[n:] * largest  # the largest cost has the full scale
-        assert (cost - u[:, None] - v).min() >= -1e-9 * largest
-        assert (u.sum() + v.sum()) / n == pytest.approx(value, rel=1e-9, abs=1e-9 * largest)
+        prices = (cost + heights).min(axis=1)  # no arc costs less than the prices of its ends
+        assert prices.mean() - heights.mean() == pytest.approx(value, rel=1e-9, abs=1e-9 * largest)
 
 
 def test_many_long_chains_are_left_to_the_simplex():
     rng = np.random.default_rng(0)
-    cost = cdist(rng.random((400, 1)), rng.random((400, 1)) + 0.3)
-    assert (
-        solved(cost, index_bits_for(400, 400), 2.0 ** cost_bits_for(index_bits_for(400, 400)), np.empty(800))[1]
-        == UNFIT
-    )
+    long, short = (cdist(rng.random((400, dim)), rng.random((400, dim)) + 0.3) for dim in (1, 30))
+    assert solved(long)[1] == solved(long, equal=False)[1]
+    assert solved(short)[1] != solved(short, equal=False)[1]
 
 
 @pytest.mark.parametrize(("n", "dim"), [(1, 2), (4, 2), (30, 2), (30, 20), (120, 2), (120, 20), (600, 40)])

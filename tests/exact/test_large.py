@@ -6,32 +6,24 @@ import numpy as np
 import pytest
 
 from asot.exact.integers import quantize_cost, quantize_masses
-from asot.exact.large import solve_any
-from asot.exact.shared_cost import place_costs, place_masses, value_of_tree
-from asot.exact.simplex import solve_block
-from asot.exact.workspace import first_sink
-from asot.jit.compiled import compiled
-from tests.exact.workspaces import make_workspace
+from tests.exact.problems import solve_problem
 
 
-@compiled
-def _solve(ws, a, b, integer, unit, row_offset, column_offset, index_bits, whole, stop):
-    p, q = place_masses(ws, a, b, None)
-    place_costs(ws, p, q, integer, row_offset, column_offset)
-    if whole:
-        pivots = solve_block(ws, p, q, index_bits, stop)
-    else:
-        pivots = solve_any(ws, p, q, index_bits, stop)
-    return pivots, value_of_tree(ws, p, q, unit), ws.parent, ws.flow, ws.pi, p, q
-
-
-def _solve_both(a, b, cost):
+def _quantized(a, b, cost):
+    """Costs, masses and offsets in whole numbers, of what has mass."""
     c = quantize_cost(cost)
-    masses = quantize_masses(a[None])[0], quantize_masses(b[None])[0]
-    prepared = c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
-    stop = np.zeros(1, np.int64)
-    k, l = cost.shape
-    return c, *(_solve(make_workspace(k, l, k + l), *masses, *prepared, whole, stop) for whole in (False, True))
+    supply, demand = quantize_masses(a[None])[0], quantize_masses(b[None])[0]
+    rows, columns = supply > 0, demand > 0
+    integer = np.ascontiguousarray(c.integer[np.ix_(rows, columns)])
+    return integer, supply[rows], demand[columns], c.index_bits, (c.row_offset[rows], c.column_offset[columns])
+
+
+def _shipped(solved, p, q):
+    """Flows as (p, q)."""
+    plan = np.zeros((p, q), dtype=np.int64)
+    for i, j, flow in solved.arcs(p):
+        plan[i, j] += flow
+    return plan
 
 
 def _problems():
@@ -54,32 +46,26 @@ def _problems():
 
 @pytest.mark.parametrize(("a", "b", "cost"), [pytest.param(*p[1:], id=p[0]) for p in _problems()])
 def test_the_short_list_ends_at_the_value_of_the_whole_problem(a, b, cost):
-    c, short, whole = _solve_both(a, b, cost)
-    assert short[1] == pytest.approx(whole[1], rel=1e-13)
-    pivots, _, parent, flow, pi, p, q = short
-    assert pivots >= 0
-    first = first_sink.py_func(p)
-    supply, demand = quantize_masses(a[None])[0], quantize_masses(b[None])[0]
-    integer = c.integer[np.ix_(supply > 0, demand > 0)]
+    integer, supply, demand, bits, offsets = _quantized(a, b, cost)
+    p, q = integer.shape
+    short, whole = (
+        solve_problem(integer, supply, demand, bits, offsets=offsets, large=large) for large in (True, False)
+    )
+    assert short.pivots >= 0
+    shipped = _shipped(short, p, q)
     # Dual: no arc of the whole problem improves. Primal: flows are ≥ 0 and meet the masses. Both tight on the tree.
-    assert (integer - pi[:p, None] + pi[None, first : first + q]).min() >= 0
-    shipped = np.zeros((p, q), dtype=np.int64)
-    for x in [*range(p), *range(first, first + q)]:
-        y = parent[x]
-        if y != x:
-            i, j = (x, y - first) if x < p else (y, x - first)
-            assert pi[i] - pi[first + j] == integer[i, j]
-            shipped[i, j] += flow[x]
+    f, g = short.pi[:p], short.pi[short.first :]
+    assert (integer - f[:, None] + g).min() >= 0
+    assert all(f[i] - g[j] == integer[i, j] for i, j, _ in short.arcs(p))
     assert shipped.min() >= 0
-    np.testing.assert_array_equal(shipped.sum(axis=1), supply[supply > 0])
-    np.testing.assert_array_equal(shipped.sum(axis=0), demand[demand > 0])
+    np.testing.assert_array_equal(shipped.sum(axis=1), supply)
+    np.testing.assert_array_equal(shipped.sum(axis=0), demand)
+    values = [sum(int(m) * int(c) for m, c in zip(plan.flat, integer.flat, strict=True) if m)
+              for plan in (shipped, _shipped(whole, p, q))]  # fmt: skip
+    assert values[0] == values[1]
 
 
 def test_a_raised_stop_is_heard():
-    a = np.full(600, 1 / 600)
-    c = quantize_cost(np.random.default_rng(0).random((600, 600)))
-    masses = quantize_masses(a[None])[0]
-    ws = make_workspace(600, 600, 1200)
-    prepared = c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
-    out = _solve(ws, masses, masses, *prepared, False, np.ones(1, np.int64))
-    assert out[0] == -1
+    cost = np.random.default_rng(0).random((600, 600))
+    integer, supply, demand, bits, offsets = _quantized(np.full(600, 1 / 600), np.full(600, 1 / 600), cost)
+    assert solve_problem(integer, supply, demand, bits, offsets=offsets, large=True, stop=1).pivots == -1

@@ -7,49 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asot.exact.simplex import solve_block
-from asot.exact.workspace import PAD, first_sink
-from asot.jit.lanes import LANES
-from tests.exact.workspaces import make_workspace
+from tests.exact.problems import index_bits_of, solve_problem
 
 COST_BITS = 20
 
 
-def index_bits_of(p, q):
-    return max(4, (max(p, q) + LANES - 1).bit_length())
-
-
 def solve(cost, supply, demand, stop=0):
-    """Lay a problem of whole numbers out in a fresh workspace and solve it."""
-    p, q = cost.shape
-    bits = index_bits_of(p, q)
-    ws = make_workspace(p, q, p + q)
-    stride = -(-q // LANES) * LANES
-    block = np.full((p, stride), PAD)
-    block[:, :q] = (cost << bits) | np.arange(q)
-    ws.cost[: p * stride] = block.ravel()
-    ws.supply[:p] = supply
-    ws.demand[:q] = demand
-    ws.row_offset[:p] = 0
-    ws.column_offset[:q] = 0
-    return ws, solve_block(ws, p, q, bits, np.array([stop], dtype=np.int64))
-
-
-def tree_arcs(ws, p, q):
-    """(source, sink, flow) of every arc of the tree."""
-    first = first_sink(p)
-    for x in range(first + q):
-        y = int(ws.parent[x])
-        if y != x:
-            yield (x, y - first, int(ws.flow[x])) if x < p else (y, x - first, int(ws.flow[x]))
+    """Solve a problem of whole numbers."""
+    bits = index_bits_of(*cost.shape)
+    return solve_problem(cost << bits, supply, demand, bits, subtrees=True, stop=stop)
 
 
 def assert_proven_optimal(cost, supply, demand):
     """Exact in whole numbers: feasible flows, feasible potentials, and equal primal and dual values."""
     p, q = cost.shape
-    ws, pivots = solve(cost, supply, demand)
-    assert pivots >= 0
-    arcs = list(tree_arcs(ws, p, q))
+    solved = solve(cost, supply, demand)
+    assert solved.pivots >= 0
+    arcs = list(solved.arcs(p))
     assert len(arcs) == p + q - 1
     shipped, received = [0] * p, [0] * q
     for i, j, flow in arcs:
@@ -58,12 +32,12 @@ def assert_proven_optimal(cost, supply, demand):
         received[j] += flow
     assert shipped == supply.tolist()
     assert received == demand.tolist()
-    f, g = (np.asarray(ws.pi[o : o + n]) >> index_bits_of(p, q) for o, n in ((0, p), (first_sink(p), q)))
+    f, g = (solved.pi[o : o + n] >> index_bits_of(p, q) for o, n in ((0, p), (solved.first, q)))
     assert (cost - f[:, None] + g >= 0).all()
     primal = sum(flow * int(cost[i, j]) for i, j, flow in arcs)
     dual = sum(map(int.__mul__, f.tolist(), supply.tolist())) - sum(map(int.__mul__, g.tolist(), demand.tolist()))
     assert primal == dual
-    return ws
+    return solved
 
 
 @st.composite
@@ -105,20 +79,13 @@ def test_assignments_end_at_a_proven_optimum(n):
 def test_the_bitsets_hold_the_subtrees(p, q):
     rng = np.random.default_rng(p)
     cost = rng.integers(0, 2**COST_BITS, size=(p, q))
-    ws = assert_proven_optimal(cost, np.full(p, q), np.full(q, p))
-    first = first_sink(p)
-    nodes = [*range(p), *range(first, first + q)]
-    if first + q <= 64:
-        sets = ws.below[: first + q, None]  # (nodes, words)
-    else:
-        m = ws.m
-        groups = -(-(first + q) // (64 * LANES))
-        sets = ws.below[: groups * m * LANES].reshape(groups, m, LANES).swapaxes(0, 1).reshape(m, -1)
+    solved = assert_proven_optimal(cost, np.full(p, q), np.full(q, p))
+    nodes = [*range(p), *range(solved.first, solved.first + q)]
     for x in nodes:
         path = [x]
-        while ws.parent[path[-1]] != path[-1]:
-            path.append(int(ws.parent[path[-1]]))
-        assert [y for y in nodes if _has(sets[y], x)] == sorted(path)
+        while solved.parent[path[-1]] != path[-1]:
+            path.append(int(solved.parent[path[-1]]))
+        assert [y for y in nodes if _has(solved.below[y], x)] == sorted(path)
 
 
 def _has(words, x):
@@ -130,6 +97,5 @@ def test_a_raised_stop_ends_a_long_solve():
     n = 300
     cost = rng.integers(0, 2**COST_BITS, size=(n, n))
     supply, demand = (rng.multinomial(2**40, rng.dirichlet(np.ones(n))) for _ in range(2))
-    _, pivots = solve(cost, supply, demand)
-    assert pivots > 256
-    assert solve(cost, supply, demand, stop=1)[1] == -1
+    assert solve(cost, supply, demand).pivots > 256
+    assert solve(cost, supply, demand, stop=1).pivots == -1

@@ -61,7 +61,7 @@ def test_names_and_results_are_read_and_what_is_wrong_is_reported():
     for groups, message in (
         (["a"] * 4, "there is only one group, 'a'"),
         (list("abcd"), "every group has one member"),
-        (["a", "b"], "one label for each of the 4 points"),
+        (["a", "b"], "groups must hold one label for each of the 4 distributions"),
     ):
         with pytest.raises(ValueError, match=message):
             asot.group_differences(r, groups)
@@ -79,3 +79,36 @@ def test_the_share_of_noise_is_reported_where_it_is_known():
     assert asot.group_differences(r, np.arange(8) % 2, noise=0.5 * r.matrix()).noise_share == pytest.approx(0.5)
     with pytest.raises(ValueError, match="noise is for 2 distributions, but the distances are between 8"):
         asot.group_differences(r, np.arange(8) % 2, noise=np.zeros((2, 2)))
+
+
+def sizes_of(small, large, n=8):
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(size=(small if i % 2 else large, 2)) for i in range(2 * n)])
+    return D, np.where(np.arange(2 * n) % 2, "few", "many")
+
+
+def test_groups_of_different_sample_sizes_are_warned_of():
+    D, groups = sizes_of(10, 60)
+    message = "distributions of group 'few' have 10 points where those of 'many' have 60.*size_matched"
+    with pytest.warns(UserWarning, match=message):
+        found = asot.group_differences(asot.pairwise_exact(D), groups, random_state=0)
+    assert found.p_value <= 0.05  # nothing but noise
+    for r in (asot.size_matched(D, size=10), asot.pairwise_exact(D).matrix()):  # warnings are errors here
+        asot.group_differences(r, groups, random_state=0)
+
+
+def test_sizes_that_vary_alike_in_all_groups_are_not_warned_of():
+    rng = np.random.default_rng(1)
+    D = asot.Distributions.from_list([rng.normal(size=(int(n), 2)) for n in rng.integers(10, 80, size=30)])
+    asot.group_differences(asot.pairwise_exact(D), np.arange(30) % 3, random_state=0)
+
+
+def test_a_file_of_distances_keeps_the_sizes(tmp_path):
+    D, groups = sizes_of(10, 60)
+    asot.pairwise_exact(D).save(tmp_path / "r.npz")
+    r = asot.load_distances(tmp_path / "r.npz")
+    np.testing.assert_array_equal(r.sizes, D.sizes)
+    with pytest.warns(UserWarning, match="size_matched"):
+        asot.group_differences(r, groups)
+    r.save(tmp_path / "r.csv")
+    assert asot.load_distances(tmp_path / "r.csv").sizes is None

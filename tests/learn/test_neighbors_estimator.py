@@ -58,6 +58,26 @@ def test_single_points_have_the_neighbors_that_scikit_learn_finds():
     assert np.array_equal(ours.indices, theirs.indices)
 
 
+def test_an_array_of_points_is_not_read_as_many_queries():
+    D = clouds(20)
+    points = np.random.default_rng(0).normal(size=(13, D.dim))
+    message = r"X is an array \(13, \d\), but .* was fitted on a collection; .* pass a list of one: \[X\]"
+    for model, ask in (
+        (asot.WassersteinNeighbors(2), "kneighbors"),
+        (asot.WassersteinNeighbors(2), "transform"),
+        (asot.WassersteinKernel(), "transform"),
+        (asot.WassersteinKMeans(2, n_anchors=4), "predict"),
+        (asot.KMeansAnchors(4), "transform"),
+    ):
+        model.fit(D)
+        with pytest.raises(ValueError, match=message):
+            getattr(model, ask)(points)
+        answer = getattr(model, ask)([points])
+        assert (answer[0] if isinstance(answer, tuple) else answer).shape[0] == 1
+    rows = asot.WassersteinNeighbors(2).fit(points)  # fitted on rows, as scikit-learn reads them
+    assert rows.kneighbors(points)[0].shape == (13, 2)
+
+
 def test_classification_by_neighbors_in_a_pipeline_and_a_search():
     digits, labels, _ = load_digits(160)
     steps = asot.WassersteinNeighbors(3), KNeighborsClassifier(3, metric="precomputed")

@@ -51,9 +51,51 @@ def test_equal_points_have_no_noise():
     np.testing.assert_array_equal(asot.noise_floor(Distributions.from_list([np.ones((8, 2))] * 3)).values, 0.0)
 
 
-def test_too_few_points_are_named():
-    with pytest.raises(ValueError, match=re.escape("distribution 1 (id 1) has 3 points, too few")):
-        asot.noise_floor(samples(3, [10, 3]))
+def test_one_small_sample_does_not_refuse_the_cohort():
+    D = samples(3, [80, 40, 3, 1, 2, 160])
+    message = "3 distributions have fewer than 4 points, such as distribution 2 with 3; noise there is extrapolated"
+    with pytest.warns(UserWarning, match=message):
+        floor = asot.noise_floor(D)
+    assert floor.extrapolated.tolist() == [False, False, True, True, True, False]
+    assert "3 extrapolated" in repr(floor)
+    without = asot.noise_floor(D[[0, 1, 5]])
+    assert floor.exponent == pytest.approx(without.exponent, rel=0.4)  # the same but for the splits
+    expected = asot.pairwise_exact(D).matrix()
+    apart = ~np.eye(len(D), dtype=bool)
+    assert 0.6 < (floor.matrix()[apart] / expected[apart]).mean() < 1.6
+    assert floor.values[3] > floor.values[2] > floor.values[0]
+
+
+def test_without_any_sample_of_four_points_there_is_nothing_to_measure():
+    with pytest.raises(ValueError, match="no distribution has 4 points"):
+        asot.noise_floor(samples(3, [3, 3]))
+
+
+def test_size_matched_says_what_it_leaves_out_and_what_it_throws_away():
+    D = samples(5, [20, 100, 110, 120, 3])
+    with pytest.warns(
+        UserWarning, match=r"drawn down to 3 points, the size of distribution 4.*min_size=10 would leave"
+    ):
+        assert asot.size_matched(D, n_draws=1).info["size"] == 3
+    with pytest.warns(
+        UserWarning, match=re.escape("left out 2 of 5 distributions with fewer than 50 points: 0 (20), 4 (3)")
+    ):
+        r = asot.size_matched(D, min_size=50, n_draws=1)
+    assert r.info["size"] == 100
+    assert r.info["left_out"] == [0, 4]
+    assert r.ids.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(r.sizes, 100)
+    asot.size_matched(D[:4], size=20, n_draws=1)  # asked for: no warning
+    with pytest.warns(UserWarning, match="left out"):
+        some = asot.size_matched(D, min_size=50, pairs=[[3, 1]], n_draws=1)
+    assert some.ids[some.pairs].tolist() == [[3, 1]]
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(ValueError, match="pair 0 has distribution 4, which"),
+    ):
+        asot.size_matched(D, min_size=50, pairs=[[1, 4]])
+    with pytest.raises(ValueError, match="min_size is 500, but only 0 of 5 distributions are so large"):
+        asot.size_matched(D, min_size=500)
 
 
 def test_at_one_size_small_distributions_are_no_farther_than_large_ones():

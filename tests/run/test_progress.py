@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_nothing_is_shown_where_nobody_watches(capsys, monkeypatch, progress):
 
 
 def test_on_a_terminal_a_quick_job_shows_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(asot.run.progress, "_somebody_watches", lambda: True)
+    monkeypatch.setattr(asot.run.progress, "somebody_watches", lambda: True)
     solve(None)
     assert capsys.readouterr().err.strip() == ""
 
@@ -80,3 +81,41 @@ def test_every_stage_has_its_name_and_the_time_left(capsys):
         bars = capsys.readouterr().err.replace("\r", "\n").splitlines()
         for stage in stages:
             assert any(re.match(rf"{stage}: .*<\d\d:\d\d", bar) for bar in bars), (stage, bars)
+
+
+def wait_for(words, capsys, seconds=20.0):
+    """What was written to stderr, once the words are in it."""
+    written, end = "", time.monotonic() + seconds
+    while words not in written and time.monotonic() < end:
+        time.sleep(0.01)
+        written += capsys.readouterr().err
+    return written
+
+
+def test_a_command_without_a_terminal_says_how_far_it_is_in_plain_lines(capsys, monkeypatch):
+    monkeypatch.setattr(asot.run.progress, "somebody_watches", lambda: False)
+    with asot.run.progress.lines_without_terminal(seconds=0.01):
+        assert "asot: still working, 0 s\n" in wait_for("still working", capsys)
+        with asot.run.progress.Progress(None, 200, "exact distances") as shown:
+            shown.advance(50)
+            assert "asot: exact distances: 50 of 200 pairs (25 %), 0 s\n" in wait_for("(25 %)", capsys)
+        wait_for("still working", capsys)
+    time.sleep(0.05)
+    capsys.readouterr()
+    time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def test_on_a_terminal_there_are_no_lines_beside_the_bar(capsys, monkeypatch):
+    monkeypatch.setattr(asot.run.progress, "somebody_watches", lambda: True)
+    with asot.run.progress.lines_without_terminal(seconds=0.001):
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_counted_is_forgotten_with_its_counter():
+    before = len(asot.run.progress._running)
+    with pytest.raises(ZeroDivisionError):
+        solve(lambda done, total: 1 / 0)
+    asot.run.progress.Progress(None, 1, "nothing").close()
+    assert len(asot.run.progress._running) <= before + 1

@@ -92,3 +92,25 @@ def test_the_plan_in_the_browser_costs_what_the_exact_one_does(tmp_path, digits)
     nearest = r.matrix()[0, 1:].min()
     assert float(shown[1]) == pytest.approx(nearest, rel=1e-3)
     assert float(shown[2]) == pytest.approx(nearest, rel=1e-3)
+
+
+def test_a_large_map_is_made_in_steps_between_which_ctrl_c_is_heard(monkeypatch):
+    """One call into LAPACK for all eigenvectors of 3,000 distributions is deaf for seconds; two vectors need none."""
+    from scipy.spatial.distance import cdist
+
+    from asot.learn import maps
+
+    x = np.random.default_rng(0).normal(size=(620, 5)) * [5.0, 3.0, 1.0, 0.5, 0.2]
+    matrix = cdist(x, x)
+    monkeypatch.setattr(maps, "MOST_BY_ALL", 10**6)
+    by_all = maps.classical_scaling(matrix)
+    monkeypatch.undo()
+    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: pytest.fail("all eigenvectors at once"))
+    np.testing.assert_allclose(maps.classical_scaling(matrix), by_all, atol=1e-6)
+
+
+def test_a_large_map_of_equal_distances_is_made_all_the_same():
+    from asot.learn.maps import classical_scaling
+
+    assert np.isfinite(classical_scaling(1.0 - np.eye(510))).all()
+    assert not classical_scaling(np.zeros((510, 510))).any()

@@ -19,15 +19,23 @@ class ReadsCollections:
 
     Collections may be `Distributions`, a list of point arrays or of (points, masses) tuples (what scikit-learn's
     splitters turn a collection into), or a plain 2-D array, which is read as in scikit-learn: one sample per row, here
-    a distribution of one point.
+    a distribution of one point. An estimator that was fitted on a collection refuses such an array later: most likely
+    it is meant to be the points of one distribution.
     """
 
     n_features_in_: int
 
     def _read(self, X: Any, *, reset: bool) -> Distributions:
-        D = X if isinstance(X, Distributions) else _from_samples(self, X, reset)
+        is_listed = isinstance(X, Distributions) or _holds_points(X)
+        D = X if isinstance(X, Distributions) else as_distributions(list(X)) if is_listed else _rows(self, X, reset)
+        if not (is_listed or reset or getattr(self, "_fitted_on_rows", True)):
+            raise ValueError(
+                f"X is an array {np.shape(X)}, but {type(self).__name__} was fitted on a collection; if it holds the "
+                "points of one distribution, pass a list of one: [X]"
+            )
         if reset:
             self.n_features_in_ = D.dim
+            self._fitted_on_rows = not is_listed
         elif D.dim != self.n_features_in_:
             raise ValueError(
                 f"X has {D.dim} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
@@ -68,10 +76,14 @@ class AnchorLearner(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Transform
         return hasattr(self, "space_")
 
 
-def _from_samples(estimator: Any, X: Any, reset: bool) -> Distributions:
+def _holds_points(X: Any) -> bool:
+    """Whether X is a list of points (n_i, d), or of (points, masses)."""
     first = X[0] if isinstance(X, (list, tuple)) and len(X) > 0 else 0
-    if np.ndim(first[0] if isinstance(first, tuple) and first else first) == 2:  # points, or (points, masses)
-        return as_distributions(list(X))
+    return bool(np.ndim(first[0] if isinstance(first, tuple) and first else first) == 2)
+
+
+def _rows(estimator: Any, X: Any, reset: bool) -> Distributions:
+    """Rows of an array as distributions of one point."""
     from sklearn.utils.validation import validate_data
 
     samples = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32))

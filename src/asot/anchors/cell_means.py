@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
 from asot.data.stretches import stretches
-from asot.jit.compiled import compiled
+from asot.native import Doubles, Int, Ints, Record, ShortInts, entry
 from asot.run.executors import Stop, in_threads
 
 POINTS_PER_PIECE = 2**12
@@ -23,6 +23,26 @@ POINTS_PER_PIECE = 2**12
 
 PIECES_PER_THREAD = 2
 """Fewer are done before a thread has started."""
+
+
+class PointsAtAnchors(Record):
+    """Points of distributions, with the anchors that they are near (``native/anchors/cell_means.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("offsets", Ints), ("nearest", Ints), ("masses", Doubles), ("k", Int), ("width", Int), ("x", Doubles),
+    ]  # fmt: skip
+
+
+class CellsOut(Record):
+    """Where cells go (``native/anchors/cell_means.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("offsets", Ints), ("anchor", ShortInts), ("mass", Doubles), ("mean", Doubles), ("variance", Doubles),
+    ]  # fmt: skip
+
+
+_count_cells = entry("count_cells", PointsAtAnchors, CellsOut, Int, Int)
+_fill_cells = entry("fill_cells", PointsAtAnchors, CellsOut, Int, Int)
 
 
 class Cells(NamedTuple):
@@ -41,14 +61,18 @@ def cell_means(
 ) -> Cells:
     """Cells of a collection whose n points have the ``nearest`` anchors (n,) and the coordinates x (n, w)."""
     counts = np.zeros(len(D) + 1, dtype=np.int64)
-    shared = D.offsets, nearest, D.masses, n_anchors
-    in_stretches(D.offsets, lambda low, high: _count(low, high, *shared, counts), n_jobs)
+    points = PointsAtAnchors(
+        offsets=D.offsets, nearest=nearest, masses=D.masses, k=n_anchors, width=x.shape[1], x=np.ascontiguousarray(x)
+    )  # fmt: skip
+    counted = CellsOut(offsets=counts)
+    in_stretches(D.offsets, lambda low, high: _count_cells(points, counted, low, high), n_jobs)
     offsets = np.cumsum(counts)
     n_cells = int(offsets[-1])
     anchor = np.empty(n_cells, dtype=np.int32)
     mass, variance, mean = np.empty(n_cells), np.empty(n_cells), np.empty((n_cells, x.shape[1]))
     cells = Cells(offsets, anchor, mass, mean, variance)
-    in_stretches(D.offsets, lambda low, high: _fill(low, high, *shared, x, *cells), n_jobs)
+    out = CellsOut(**cells._asdict())
+    in_stretches(D.offsets, lambda low, high: _fill_cells(points, out, low, high), n_jobs)
     return cells
 
 
@@ -65,55 +89,3 @@ def in_stretches(offsets: NDArray[np.int64], work: Callable[[int, int], object],
         work(*own)
 
     in_threads(piece, pieces, n_jobs)
-
-
-@compiled
-def _count(low, high, offsets, nearest, masses, k, counts):  # type: ignore[no-untyped-def]
-    """counts[i + 1]: how many anchors distribution i has mass at."""
-    seen = np.full(k, -1, np.int64)
-    for i in range(low, high):
-        n = 0
-        for t in range(offsets[i], offsets[i + 1]):
-            if masses[t] > 0.0 and seen[nearest[t]] != i:
-                seen[nearest[t]] = i
-                n += 1
-        counts[i + 1] = n
-
-
-@compiled
-def _fill(  # type: ignore[no-untyped-def]
-    low, high, offsets, nearest, masses, k, x, cell_offsets, anchor, mass, mean, variance
-):
-    width = x.shape[1]
-    place = np.full(k, -1, np.int64)
-    for i in range(low, high):
-        begin, end, at = offsets[i], offsets[i + 1], cell_offsets[i]
-        for t in range(begin, end):
-            if masses[t] > 0.0:
-                place[nearest[t]] = 0
-        for u in range(k):
-            if place[u] == 0:
-                place[u] = at
-                anchor[at] = u
-                mass[at] = 0.0
-                variance[at] = 0.0
-                mean[at] = 0.0
-                at += 1
-        for t in range(begin, end):
-            if masses[t] > 0.0:
-                mass[place[nearest[t]]] += masses[t]
-        for t in range(begin, end):
-            if masses[t] > 0.0:
-                own = place[nearest[t]]
-                share = masses[t] / mass[own]
-                for c in range(width):
-                    mean[own, c] += share * x[t, c]
-        for t in range(begin, end):
-            if masses[t] > 0.0:
-                own = place[nearest[t]]
-                square = 0.0
-                for c in range(width):
-                    square += (x[t, c] - mean[own, c]) ** 2
-                variance[own] += masses[t] / mass[own] * square
-        for c in range(cell_offsets[i], at):
-            place[anchor[c]] = -1

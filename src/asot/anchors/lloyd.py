@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import compiled
 from asot.jit.products import one_thread_per_product
+from asot.native import Doubles, Floats, Int, Record, ShortInts, entry
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
 from asot.run.progress import Progress, ProgressLike
@@ -27,8 +27,35 @@ MOST_ROUNDS = 300
 TOLERANCE = 1e-4
 """Squared moves of all centers that end the iteration, as a share of the mean variance of a coordinate."""
 
-_PRODUCT = 256  # points of one matrix product
+_PRODUCT = 256  # points of one matrix product, or a multiple of it, ...
+_PRODUCTS = 2**15  # ... while it has no more numbers than this
 _NUMBERS = 2**25  # products of numbers in a piece of work: some milliseconds
+
+
+class WideCenters(Record):
+    """Points and centers of float64 (``native/anchors/lloyd.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("k", Int), ("d", Int), ("points", Doubles), ("weights", Doubles), ("products", Doubles),
+        ("squares", Doubles), ("labels", ShortInts), ("sums", Doubles), ("held", Doubles),
+    ]  # fmt: skip
+
+
+class NarrowCenters(Record):
+    """The same of float32."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("k", Int), ("d", Int), ("points", Floats), ("weights", Floats), ("products", Floats),
+        ("squares", Floats), ("labels", ShortInts), ("sums", Floats), ("held", Floats),
+    ]  # fmt: skip
+
+
+_KINDS = {np.dtype(np.float64): WideCenters, np.dtype(np.float32): NarrowCenters}
+_label = {
+    WideCenters: entry("label_wide", WideCenters, Int, Int),
+    NarrowCenters: entry("label_narrow", NarrowCenters, Int, Int),
+}
+_add_up = {WideCenters: entry("add_up_wide", WideCenters), NarrowCenters: entry("add_up_narrow", NarrowCenters)}
 
 
 @dataclass
@@ -166,31 +193,20 @@ def _nearest_centers(problem: _Problem, centers: NDArray[Any]) -> NDArray[np.int
     """The nearest center of every point (n,), the first of equals."""
     labels = np.empty(len(problem.points), dtype=np.int32)
     squares = np.einsum("ij,ij->i", centers, centers)
+    kind, k = _KINDS[problem.points.dtype], len(centers)
+    size = max(2, _PRODUCTS // (k * _PRODUCT)) * _PRODUCT
 
     def piece(part: tuple[int, int], _: Stop) -> None:
         low, high = part
-        _label(problem.points[low:high], centers, squares, labels[low:high])
+        products = np.empty((min(size, high - low), k), dtype=centers.dtype)
+        record = kind(k=k, products=products, squares=squares, labels=labels)
+        for start in range(low, high, size):
+            count = min(size, high - start)
+            np.dot(problem.points[start : start + count], centers.T, out=products[:count])
+            _label[kind](record, start, count)
 
     problem.over_points(piece, centers.size)
     return labels
-
-
-@compiled
-def _label(points, centers, squares, labels):  # type: ignore[no-untyped-def]
-    k = len(centers)
-    products = np.empty((_PRODUCT, k), points.dtype)
-    for start in range(0, len(points), _PRODUCT):
-        count = min(_PRODUCT, len(points) - start)
-        np.dot(points[start : start + count], centers.T, products[:count])
-        for i in range(count):
-            best = 0
-            least = squares[0] - (products[i, 0] + products[i, 0])  # the literal 2 would turn float32 into float64
-            for j in range(1, k):
-                value = squares[j] - (products[i, j] + products[i, j])
-                if value < least:
-                    least = value
-                    best = j
-            labels[start + i] = best
 
 
 def _sums(
@@ -198,17 +214,10 @@ def _sums(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sums (k, d) of weighted points by label, in the order of the points, and of their weights (k,)."""
     sums, held = np.zeros((k, points.shape[1]), points.dtype), np.zeros(k, points.dtype)
-    _add_up(points, weights, labels, sums, held)
-    return sums, held
-
-
-@compiled
-def _add_up(points, weights, labels, sums, held):  # type: ignore[no-untyped-def]
+    kind = _KINDS[points.dtype]
     n, d = points.shape
-    for i in range(n):
-        held[labels[i]] += weights[i]
-        for c in range(d):
-            sums[labels[i], c] += points[i, c] * weights[i]
+    _add_up[kind](kind(n=n, k=k, d=d, points=points, weights=weights, labels=labels, sums=sums, held=held))
+    return sums, held
 
 
 def _relocate_empty(

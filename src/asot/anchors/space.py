@@ -6,7 +6,6 @@ once (docs/method.md §1).
 
 from __future__ import annotations
 
-import math
 import os
 import weakref
 from typing import Any
@@ -17,9 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.anchors.cell_means import Cells, cell_means
 from asot.data.distributions import Distributions
 from asot.data.stretches import stretches
-from asot.exact.workspace import padded, stride_of
-from asot.jit.compiled import compiled
-from asot.jit.euclidean import fill_euclidean, largest_size
+from asot.native import Doubles, Floats, Int, Ints, Record, entry
 from asot.run import devices
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
@@ -32,9 +29,21 @@ and a GPU about as long to start."""
 POINTS_AT_A_TIME = 2**22
 """Points of which anchors are held at a time, where only histograms are wanted."""
 
-_CHUNK = 256  # points whose distances to all anchors are in memory at a time
+_CHUNK = 256  # points whose distances to all anchors are in memory at a time, here and in C++
 _WORTH_A_THREAD = 2**22  # coordinates of points times anchors, about a millisecond of work
 _PIECE = 2**26  # coordinates of points times anchors that a thread looks at before it can be stopped
+
+
+class PointsToAnchors(Record):
+    """Points, anchors, and where the nearest go (``native/anchors/nearest.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("d", Int), ("wide", Doubles), ("narrow", Floats), ("k", Int), ("exponent", Int), ("anchors", Doubles),
+        ("index", Ints), ("distance", Doubles),
+    ]  # fmt: skip
+
+
+_nearest_anchors = entry("nearest_anchors", PointsToAnchors, Int, Int)
 
 
 class AnchorSpace:
@@ -288,7 +297,7 @@ def euclidean_cost(anchors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _transposed(anchors: NDArray[np.float64]) -> NDArray[Any]:
     """Anchors as (width, stride), flat, padded with zeros as the distance kernel expects."""
     k, d = anchors.shape
-    wide = np.zeros(((d + 3) & ~3, padded(k)))
+    wide = np.zeros(((d + 3) & ~3, (k + 7) & ~7))
     wide[:d, :k] = anchors.T
     return wide.ravel()
 
@@ -298,67 +307,22 @@ def _nearest_in_pieces(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nearest anchors and distances (n,), some milliseconds of work at a time, so that Ctrl-C is heard."""
     n, k = len(points), len(anchors)
+    points = np.ascontiguousarray(points)
     exponent = int(np.frexp(np.abs(anchors).max())[1])
-    shared = _transposed(np.ldexp(anchors, -exponent)), exponent, k
     index, distance = np.empty(n, dtype=np.int64), np.empty(n)
+    shared = PointsToAnchors(
+        d=anchors.shape[1], k=k, exponent=exponent, anchors=_transposed(np.ldexp(anchors, -exponent)), index=index,
+        distance=distance, **{"narrow" if points.dtype == np.float32 else "wide": points},
+    )  # fmt: skip
     n_jobs = max(1, min(n_jobs, n * anchors.size // _WORTH_A_THREAD))
     even = -(-n // n_jobs)
     pieces = list(tiles(n, max(_CHUNK, min(even, _PIECE // max(1, anchors.size)))))
     if len(pieces) == 1:  # to start a thread would take longer
-        _nearest(points, *shared, *_scratch(anchors), index, distance)
+        _nearest_anchors(shared, 0, n)
         return index, distance
 
     def piece(part: tuple[int, int], _: Stop) -> None:
-        own = slice(*part)
-        _nearest(points[own], *shared, *_scratch(anchors), index[own], distance[own])
+        _nearest_anchors(shared, *part)
 
     in_threads(piece, pieces, n_jobs)
     return index, distance
-
-
-def _scratch(anchors: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Memory for the points of a chunk, the anchors and the distances between them, as `_nearest` uses it."""
-    k, d = anchors.shape
-    width, stride = (d + 3) & ~3, padded(k)
-    return np.zeros((_CHUNK + 1) * width), np.empty(width * stride), np.empty((_CHUNK + 1) * stride)
-
-
-@compiled
-def _nearest(  # type: ignore[no-untyped-def]
-    points, anchors, anchor_exponent, k, x, y, distance, index, nearest
-):
-    """Fill ``index`` and ``nearest`` (n,) for points (n, d); ``anchors`` are transposed and divided by 2^exponent.
-
-    A power of two of its own keeps the squares of every chunk within range, whatever the scale; it rounds nothing.
-    x, y and distance are scratch memory.
-    """
-    n, d = points.shape
-    width = (d + 3) & ~3
-    stride = stride_of(k)
-    y_exponent = anchor_exponent
-    for t in range(len(y)):
-        y[t] = anchors[t]
-    for start in range(0, n, _CHUNK):
-        count = min(_CHUNK, n - start)
-        largest = 0.0
-        for i in range(count):
-            largest = max(largest, largest_size(points[start + i]))
-        exponent = max(math.frexp(largest)[1], anchor_exponent)
-        if exponent != y_exponent:
-            y_exponent = exponent
-            shrunk = math.ldexp(1.0, anchor_exponent - exponent)
-            for t in range(len(y)):
-                y[t] = anchors[t] * shrunk
-        half = -exponent // 2  # 2^-exponent itself may be out of range
-        scale, more_scale = math.ldexp(1.0, half), math.ldexp(1.0, -exponent - half)
-        for i in range(count):
-            for c in range(d):
-                x[i * width + c] = points[start + i, c] * scale * more_scale
-        fill_euclidean(x, y, count, stride, width, distance)
-        for i in range(count):
-            best = 0
-            for u in range(1, k):
-                if distance[i * stride + u] < distance[i * stride + best]:
-                    best = u
-            index[start + i] = best
-            nearest[start + i] = math.ldexp(distance[i * stride + best], exponent)

@@ -1,7 +1,7 @@
 """eOT: entropic transport between the original distributions, pair by pair.
 
 Each pair has its own cost and kernel. Nothing is shared, so a pair is one compiled call that keeps its kernel in the
-cache for all of its iterations (`asot.entropic.own_kernel`). Threads work on different pairs.
+cache for all of its iterations (``native/entropic/own_kernel.hpp``). Threads work on different pairs.
 
 **Merged points.** Points that occur more than once in a distribution are merged before the iteration, which then does
 the same on fewer points. Let columns j and j' be the same point. Their columns of K are equal, so KV depends on V only
@@ -17,15 +17,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.baselines.arguments import as_reg_of_points, read, run
-from asot.baselines.merged import MergedPoints, fill_pair, make_block_scratch, merged_points
+from asot.baselines.merged import MergedCollection, MergedPoints, merged_points
 from asot.data.distributions import Distributions
 from asot.entropic.options import INITS, LOOK_EVERY, SinkhornOptions
-from asot.entropic.own_kernel import advance, begin, make_workspace, measure
-from asot.jit.compiled import compiled
+from asot.native import Double, Doubles, Int, Record, Tile, entry
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
 from asot.run.solver import TILE_SECONDS, Solution
 from asot.validation import as_choice, as_n_jobs, as_positive_int, as_tol
+
+
+class EntropicRuns(Record):
+    """How the pairs of a tile are iterated (``native/baselines/eot.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("most_rows", Int), ("most_columns", Int), ("scale", Double), ("at_target", Int), ("max_iter", Int),
+        ("look_every", Int), ("tol", Double), ("error", Doubles),
+    ]  # fmt: skip
+
+
+_solve_tile = entry("entropic_tile", MergedCollection, EntropicRuns, Tile)
 
 
 def entropic(
@@ -117,45 +128,13 @@ class Entropic:
         values, error, n_iter = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int32)
         most_rows, most_columns = int(self._sizes[rows].max()), int(self._sizes[columns].max())
         per_unit, tol = self._points.unit / options.reg, -1.0 if options.tol is None else options.tol
-        _solve_tile(
-            self._points, rows, columns, most_rows, most_columns, per_unit, options.start_at_target, options.max_iter,
-            tol, values, n_iter, error, stop,
+        runs = EntropicRuns(
+            most_rows=most_rows, most_columns=most_columns, scale=per_unit, at_target=int(options.start_at_target),
+            max_iter=options.max_iter, look_every=LOOK_EVERY, tol=tol, error=error,
         )  # fmt: skip
+        tile = Tile(n=size, rows=rows, columns=columns, values=values, steps=n_iter, stop=stop)
+        _solve_tile(self._points.record, runs, tile)
         status = np.full(size, Status.FIXED_ITERATIONS, dtype=np.int8)
         if options.tol is not None:
             status[:] = np.where(error <= options.tol, Status.CONVERGED, Status.MAX_ITER)
         return Solution(self._points.unit * values, status, n_iter, error)
-
-
-@compiled
-def _solve_tile(  # type: ignore[no-untyped-def]
-    points, rows, columns, most_rows, most_columns, scale, at_target, max_iter, tol, values, n_iter, error, stop
-):  # fmt: skip
-    """⟨T, distance⟩ (in units of ``points.unit``), iterations and marginal error of every pair.
-
-    ``scale`` turns distances into C/ε. ``tol`` < 0: exactly ``max_iter`` iterations.
-    """
-    scratch = make_block_scratch(most_rows, most_columns, points.dim)
-    ws = make_workspace(most_rows, most_columns)
-    for t in range(len(rows)):
-        first, second = points.offsets[rows[t]], points.offsets[columns[t]]
-        n, m = points.offsets[rows[t] + 1] - first, points.offsets[columns[t] + 1] - second
-        fill_pair(scratch, points, rows[t], columns[t], ws.distance)
-        start = points.masses if at_target else points.counts
-        ws.a[:] = 0.0
-        ws.b[:] = 0.0
-        ws.v[:] = 0.0
-        ws.a[:n] = points.masses[first : first + n]
-        ws.b[:m] = points.masses[second : second + m]
-        ws.v[:m] = start[second : second + m]
-        done = begin(ws, n, m, scale)
-        while stop[0] == 0:
-            more = max_iter - done if tol < 0.0 else min(max_iter - done, LOOK_EVERY)
-            advance(ws, n, m, scale, more, stop)
-            done += more
-            values[t], error[t] = measure(ws, n, m)
-            if done == max_iter or error[t] <= tol:
-                break
-        if stop[0] != 0:
-            return
-        n_iter[t] = done

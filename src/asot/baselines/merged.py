@@ -13,15 +13,21 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import distinct_rows
 from asot.data.distributions import Distributions
-from asot.entropic.own_kernel import LANES, ROWS, padded
 from asot.exact.packing import pack_points, used_coordinates
-from asot.exact.points import merge_used
-from asot.jit.compiled import at, inlined
-from asot.jit.euclidean import fill_euclidean
 from asot.jit.metrics import prepare_metric
+from asot.native import Doubles, Int, Ints, Record, ShortInts
 
 LARGEST_EXPONENT = 1023
 """Of a power of two in float64."""
+
+
+class MergedCollection(Record):
+    """`MergedPoints`, as kernels see them (``native/baselines/merged.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("offsets", Ints), ("masses", Doubles), ("counts", Doubles), ("used_offsets", Ints), ("used", ShortInts),
+        ("packed_offsets", Ints), ("packed", Doubles), ("dim", Int),
+    ]  # fmt: skip
 
 
 class MergedPoints(NamedTuple):
@@ -44,6 +50,10 @@ class MergedPoints(NamedTuple):
     def sizes(self) -> NDArray[np.int64]:
         """Number of distinct points of every distribution (N,)."""
         return np.diff(self.offsets)
+
+    @property
+    def record(self) -> MergedCollection:
+        return MergedCollection(**{name: getattr(self, name) for name, _ in MergedCollection._fields_})
 
 
 def merged_points(D: Distributions) -> MergedPoints:
@@ -69,52 +79,3 @@ def merged_points(D: Distributions) -> MergedPoints:
         offsets, masses, counts.astype(np.float64), used_offsets, used, packed_offsets, packed,
         scaled, index, unit, largest, D.dim,
     )  # fmt: skip
-
-
-class BlockScratch(NamedTuple):
-    """Memory of one thread for the distances of a pair."""
-
-    x: NDArray[np.float64]  # (rows, width), flat
-    y: NDArray[np.float64]  # (width, stride), flat
-    place_a: NDArray[np.int32]  # (dim,) place of each used coordinate of the first distribution in the union
-    place_b: NDArray[np.int32]  # (dim,) and of the second
-
-
-@inlined
-def make_block_scratch(most_rows, most_columns, dim):  # type: ignore[no-untyped-def]
-    """For blocks of at most this many points."""
-    return BlockScratch(
-        np.empty(padded(most_rows, ROWS) * (dim + 3)),
-        np.empty((dim + 3) * padded(most_columns, LANES)),
-        np.empty(dim, np.int32),
-        np.empty(dim, np.int32),
-    )
-
-
-@inlined
-def fill_pair(scratch, points, a, b, distance):  # type: ignore[no-untyped-def]
-    """Distances of the points of a to those of b, into (rows, stride), flat, in units of ``points.unit``.
-
-    The padding repeats the last point, so that all entries are distances of real points.
-    """
-    width = merge_used(points.used_offsets, points.used, a, b, scratch.place_a, scratch.place_b)
-    width = padded(width, 4)
-    n = points.offsets[a + 1] - points.offsets[a]
-    m = points.offsets[b + 1] - points.offsets[b]
-    rows = padded(n, ROWS)
-    stride = padded(m, LANES)
-    used = points.used_offsets[a + 1] - points.used_offsets[a]
-    for t in range(rows * width):
-        scratch.x[t] = 0.0
-    for i in range(rows):
-        o = points.packed_offsets[a] + min(i, n - 1) * used
-        for c in range(used):
-            scratch.x[at(i * width, scratch.place_a[c])] = points.packed[at(o, c)]
-    used = points.used_offsets[b + 1] - points.used_offsets[b]
-    for t in range(width * stride):
-        scratch.y[t] = 0.0
-    for j in range(stride):
-        o = points.packed_offsets[b] + min(j, m - 1) * used
-        for c in range(used):
-            scratch.y[at(scratch.place_b[c] * stride, j)] = points.packed[at(o, c)]
-    fill_euclidean(scratch.x, scratch.y, rows, stride, width, distance)

@@ -1,4 +1,4 @@
-"""One-dimensional transport along directions that all pairs share, compiled: one quantile function minus the other.
+"""One-dimensional transport along directions that all pairs share: one quantile function minus the other.
 
 On a line the best plan keeps the order: W_1 = ∫ |F⁻¹(q) - G⁻¹(q)| dq. With sorted points this is a walk through both
 lists, of at most n + m steps.
@@ -10,119 +10,22 @@ points, one entry for each direction, in vector instructions.
 
 from __future__ import annotations
 
-import numpy as np
+from asot.native import Doubles, Int, Ints, Record, Tile, entry
 
-from asot.baselines.lane_sort import bits_for, make_keys, ordered_bits, sort_lanes
-from asot.jit.compiled import at, compiled, reordered
-from asot.jit.lanes import LANES
-
-
-@compiled
-def sort_uniform(projected_bits, width, offsets, begin, end):  # type: ignore[no-untyped-def]
-    """Sort every column of each of the distributions begin..end-1, in place.
-
-    ``projected_bits``: projections (points, width), flat, seen as int64; ``width`` is a multiple of LANES.
-    """
-    for i in range(begin, end):
-        first = offsets[i] * width
-        n = offsets[i + 1] - offsets[i]
-        ordered_bits(projected_bits, first, n * width)
-        for c in range(0, width, LANES):
-            sort_lanes(projected_bits, first + c, width, n)
-        ordered_bits(projected_bits, first, n * width)
+LANES = 8
+"""Directions that are sorted side by side; their number is padded to a multiple of this."""
 
 
-@compiled
-def sort_weighted(projected, width, masses, offsets, begin, end, z, cumulative):  # type: ignore[no-untyped-def]
-    """Sorted points z and the masses up to each of them, which end at exactly 1: both (directions, points).
+class SlicedPoints(Record):
+    """Projections of a collection, and what becomes of them (``native/baselines/sliced_shared.cpp``)."""
 
-    ``projected``: projections (points, width), flat; ``width`` is a multiple of LANES.
-    """
-    longest = np.max(np.diff(offsets))
-    values = np.empty(longest * LANES)
-    grid = np.empty(longest * LANES)
-    keys = np.empty(longest * LANES, np.int64)
-    for i in range(begin, end):
-        first = offsets[i]
-        n = offsets[i + 1] - first
-        place_bits = bits_for(n)
-        for c in range(0, width, LANES):
-            for t in range(n):
-                for lane in range(LANES):
-                    values[t * LANES + lane] = projected[(first + t) * width + c + lane]
-            make_keys(values, n, place_bits, grid, grid.view(np.int64), keys)
-            sort_lanes(keys, 0, LANES, n)
-            for lane in range(min(LANES, z.shape[0] - c)):
-                total = 0.0
-                for t in range(n):
-                    place = keys[t * LANES + lane] & ((1 << place_bits) - 1)
-                    total += masses[first + place]
-                    z[c + lane, first + t] = values[place * LANES + lane]
-                    cumulative[c + lane, first + t] = min(total, 1.0)
-                cumulative[c + lane, first + n - 1] = 1.0
+    _fields_ = [  # noqa: RUF012
+        ("offsets", Ints), ("n_points", Int), ("count", Int), ("width", Int), ("projected", Doubles),
+        ("masses", Doubles), ("z", Doubles), ("cumulative", Doubles),
+    ]  # fmt: skip
 
 
-@reordered
-def _gap(sorted_points, i, j, width):  # type: ignore[no-untyped-def]
-    """Σ |x - y| over two rows."""
-    x = i * width
-    y = j * width
-    total = 0.0
-    for c in range(width):
-        total += abs(sorted_points[at(x, c)] - sorted_points[at(y, c)])
-    return total
-
-
-@compiled
-def solve_uniform(sorted_points, width, offsets, rows, columns, values, stop):  # type: ignore[no-untyped-def]
-    """Sum over all directions of W_1, for distributions of equal masses: sorted_points (points, width), flat."""
-    for t in range(len(rows)):
-        if stop[0] != 0:
-            return
-        x = offsets[rows[t]]
-        y = offsets[columns[t]]
-        n = offsets[rows[t] + 1] - x
-        m = offsets[columns[t] + 1] - y
-        # Masses in units of 1 / (n m): m for each point of the one, n for each point of the other.
-        left_x = m
-        left_y = n
-        last = x + n
-        total = 0.0
-        while x < last:
-            moved = min(left_x, left_y)
-            total += moved * _gap(sorted_points, x, y, width)
-            left_x -= moved
-            left_y -= moved
-            if left_x == 0:
-                x += 1
-                left_x = m
-            if left_y == 0:
-                y += 1
-                left_y = n
-        values[t] = total / (np.float64(n) * np.float64(m))
-
-
-@compiled
-def solve_weighted(z, cumulative, offsets, rows, columns, values, stop):  # type: ignore[no-untyped-def]
-    """Sum over all directions of W_1, for any masses: z and cumulative are (directions, points)."""
-    for t in range(len(rows)):
-        if stop[0] != 0:
-            return
-        x_end = offsets[rows[t] + 1]
-        y_end = offsets[columns[t] + 1]
-        total = 0.0
-        for c in range(z.shape[0]):
-            point = z[c]
-            mass = cumulative[c]
-            x = offsets[rows[t]]
-            y = offsets[columns[t]]
-            before = 0.0
-            while x < x_end and y < y_end:
-                mass_x = mass[at(x, 0)]
-                mass_y = mass[at(y, 0)]
-                now = min(mass_x, mass_y)
-                total += (now - before) * abs(point[at(x, 0)] - point[at(y, 0)])
-                before = now
-                x += mass_x <= now
-                y += mass_y <= now
-        values[t] = total
+sort_uniform = entry("sort_uniform", SlicedPoints, Int, Int)
+sort_weighted = entry("sort_weighted", SlicedPoints, Int, Int)
+solve_uniform = entry("sliced_uniform", SlicedPoints, Tile)
+solve_weighted = entry("sliced_weighted", SlicedPoints, Tile)

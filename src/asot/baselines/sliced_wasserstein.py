@@ -12,9 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.baselines.arguments import read, run
-from asot.baselines.sliced_shared import solve_uniform, solve_weighted, sort_uniform, sort_weighted
+from asot.baselines.sliced_shared import (
+    LANES,
+    SlicedPoints,
+    solve_uniform,
+    solve_weighted,
+    sort_uniform,
+    sort_weighted,
+)
 from asot.data.distributions import Distributions
-from asot.jit.lanes import LANES
+from asot.native import Tile
 from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.run.progress import ProgressLike
@@ -111,18 +118,17 @@ class SharedDirections:
         )
         projected = np.zeros((len(points), self._width))
         np.matmul(points, directions, out=projected[:, : self._count])
-        flat = projected.reshape(-1)
-        if self._uniform:
-            self._sorted = flat
-            arguments: tuple[Any, ...] = (flat.view(np.int64), self._width, self._offsets)
-            more: tuple[Any, ...] = ()
-        else:
-            self._sorted, self._cumulative = np.empty((2, self._count, len(points)))
-            arguments, more = (flat, self._width, masses, self._offsets), (self._sorted, self._cumulative)
+        given = {} if self._uniform else {"masses": masses}
+        if not self._uniform:
+            given["z"], given["cumulative"] = np.empty((2, self._count, len(points)))
+        self._record = SlicedPoints(
+            offsets=self._offsets, n_points=len(points), count=self._count, width=self._width, projected=projected,
+            **given,
+        )  # fmt: skip
         sort = sort_uniform if self._uniform else sort_weighted
         per_piece = max(1, SORTED_AT_A_TIME * (len(self._offsets) - 1) // max(1, len(points) * self._width))
         pieces = tiles(len(self._offsets) - 1, per_piece)
-        in_threads(lambda own, stop: sort(*arguments, *own, *more), pieces, n_jobs)
+        in_threads(lambda own, stop: sort(self._record, *own), pieces, n_jobs)
 
     def pairs_per_tile(self, memory: int) -> int:
         steps = 2.0 * float(np.diff(self._offsets).mean()) * self._width
@@ -134,10 +140,8 @@ class SharedDirections:
         order = np.argsort(columns, kind="stable")
         rows, columns = rows[order], columns[order] + self._column_start
         totals = np.zeros(len(rows))
-        if self._uniform:
-            solve_uniform(self._sorted, self._width, self._offsets, rows, columns, totals, stop)
-        else:
-            solve_weighted(self._sorted, self._cumulative, self._offsets, rows, columns, totals, stop)
+        solve = solve_uniform if self._uniform else solve_weighted
+        solve(self._record, Tile(n=len(rows), rows=rows, columns=columns, values=totals, stop=stop))
         values = np.empty_like(totals)
         values[order] = np.ldexp(totals / self._count, self._exponent)
         return as_solution(values)

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.anchors.space import AnchorSpace
+from asot.bounds.anchor_plans import AnchorPlans, BoundedPairs, plans_at_unit
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distributions import Distributions
 from asot.exact.shared_cost import Trees
-from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import compiled, inlined, reordered
+from asot.native import Doubles, Int, Ints, Record, entry
 
 
 class CellTable(NamedTuple):
@@ -50,87 +50,25 @@ def cell_table(space: AnchorSpace, D: Distributions, short: Coordinates) -> Cell
     )  # fmt: skip
 
 
+class BracketCells(Record):
+    """A `CellTable` (``native/bounds/cell_bracket.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("width", Int), ("offsets", Ints), ("masses", Doubles), ("points", Doubles),
+        ("cell_mass", Doubles), ("mean", Doubles), ("variance", Doubles), ("rest", Doubles), ("place", Ints),
+        ("anchors", Doubles),
+    ]  # fmt: skip
+
+
+_bracket = entry("cell_bracket", BracketCells, AnchorPlans, BoundedPairs)
+
+
 def cell_bracket(
     table: CellTable, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int, stop: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lower and upper bounds (P,) on W_1 of the pairs of a tile, up to rounding."""
     lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
-    potential = np.ldexp(trees.potential, -exponent)
-    _bracket_tile(
-        *table, rows, columns, trees.start, trees.source, trees.sink, trees.mass, potential, 2.0**-MASS_BITS,
-        lower, upper, stop,
-    )  # fmt: skip
+    cells = BracketCells(k=len(table.anchors), width=table.anchors.shape[1], **table._asdict())
+    plans = plans_at_unit(trees._replace(potential=np.ldexp(trees.potential, -exponent)), 0)
+    _bracket(cells, plans, BoundedPairs(n=len(rows), rows=rows, columns=columns, lower=lower, upper=upper, stop=stop))
     return np.ldexp(lower, exponent), np.ldexp(upper, exponent)
-
-
-@reordered
-def _squared(x, y):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for c in range(len(x)):
-        gap = x[c] - y[c]
-        total += gap * gap
-    return total
-
-
-@inlined
-def _price(mean, variance, rest, i, j):  # type: ignore[no-untyped-def]
-    """An upper bound on the mean distance between the points of two cells."""
-    return np.sqrt(_squared(mean[i], mean[j]) + variance[i] + variance[j] + 4.0 * rest[i] * rest[j])
-
-
-@inlined
-def _distinct_ends(ends, start, stop, seen, stamp, found):  # type: ignore[no-untyped-def]
-    """The anchors at one end of a pair's arcs, each once; returns how many there are."""
-    count = 0
-    for e in range(start, stop):
-        u = ends[e]
-        if seen[u] != stamp:
-            seen[u] = stamp
-            found[count] = u
-            count += 1
-    return count
-
-
-@inlined
-def _extended(points, masses, begin, end, anchors, found, count, f, sign):  # type: ignore[no-untyped-def]
-    """Mean over the points of sign · min over the found anchors of (sign · f_u + d(z, w_u))."""
-    total = 0.0
-    for i in range(begin, end):
-        least = np.inf
-        for c in range(count):
-            u = found[c]
-            least = min(least, sign * f[u] + np.sqrt(_squared(points[i], anchors[u])))
-        total += masses[i] * least
-    return sign * total
-
-
-@compiled
-def _bracket_tile(  # type: ignore[no-untyped-def]
-    offsets, masses, points, cell_mass, mean, variance, rest, place, anchors, rows, columns,
-    start, source, sink, mass, potential, unit, lower, upper, stop,
-):  # fmt: skip
-    k = len(anchors)
-    seen = np.full(k, -1, np.int64)
-    sources = np.empty(k, np.int64)
-    sinks = np.empty(k, np.int64)
-    for t in range(len(rows)):
-        if stop[0] != 0:
-            return
-        a, b = rows[t], columns[t]
-        price = 0.0
-        for e in range(start[t], start[t + 1]):
-            price += mass[e] * unit * _price(mean, variance, rest, place[a, source[e]], place[b, sink[e]])
-        for u in range(k):
-            i, j = place[a, u], place[b, u]
-            if i >= 0 and j >= 0:
-                price += min(cell_mass[i], cell_mass[j]) * _price(mean, variance, rest, i, j)
-        upper[t] = price
-        n_sources = _distinct_ends(source, start[t], start[t + 1], seen, 2 * t, sources)
-        n_sinks = _distinct_ends(sink, start[t], start[t + 1], seen, 2 * t + 1, sinks)
-        if n_sources == 0:
-            continue
-        found, count, sign = (sinks, n_sinks, 1.0) if n_sinks <= n_sources else (sources, n_sources, -1.0)
-        f = potential[t]
-        lower[t] = _extended(points, masses, offsets[a], offsets[a + 1], anchors, found, count, f, sign) - _extended(
-            points, masses, offsets[b], offsets[b + 1], anchors, found, count, f, sign
-        )

@@ -24,7 +24,7 @@ from asot.data.distinct import numbered_histograms
 from asot.data.distributions import Distributions
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.shared_cost import Trees
-from asot.jit.compiled import compiled
+from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.executors import in_ranges
 from asot.validation import as_n_jobs
 
@@ -52,14 +52,16 @@ def means(points: Float, masses: Float, offsets: NDArray[np.int64]) -> Float:
     return np.asarray(np.add.reduceat(points * masses[:, None], offsets[:-1], axis=0), dtype=np.float64)
 
 
-@compiled
-def _means_of(low, high, offsets, index, masses, points, found):  # type: ignore[no-untyped-def]
-    """The same (N, w), for distributions low..high-1 of sparse histograms over points (V, w)."""
-    for i in range(low, high):
-        found[i] = 0.0
-        for t in range(offsets[i], offsets[i + 1]):
-            for c in range(points.shape[1]):
-                found[i, c] += masses[t] * points[index[t], c]
+class SparseMeans(Record):
+    """The same (N, w) for sparse histograms over points (V, w) (``native/bounds/tables.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("width", Int), ("offsets", Ints), ("index", Ints), ("masses", Doubles), ("points", Doubles),
+        ("found", Doubles),
+    ]  # fmt: skip
+
+
+_sparse_means = entry("sparse_means", SparseMeans, Int, Int)
 
 
 def check_proven(space: AnchorSpace, asked_by: str) -> None:
@@ -154,8 +156,11 @@ class PointBounds(Bounds):
         cell[number[used]] = space.nearest_of(D, device="cpu")[0][used]  # equal points have the same anchor
         self._short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=self._n_jobs)
         self._means = np.empty((len(D), self._short.points.shape[1]))
-        over = histograms.offsets, histograms.index, histograms.masses, self._short.points, self._means
-        in_stretches(histograms.offsets, lambda low, high: _means_of(low, high, *over), self._n_jobs)
+        sought = SparseMeans(
+            width=self._means.shape[1], offsets=histograms.offsets, index=histograms.index, masses=histograms.masses,
+            points=self._short.points, found=self._means,
+        )  # fmt: skip
+        in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), self._n_jobs)
         self._table = point_table(histograms, cell, self._short, space.n_anchors, self._n_jobs)
 
     def tables(self) -> tuple[PointTable, Float, Coordinates]:

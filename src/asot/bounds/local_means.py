@@ -14,13 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.anchors.cell_means import Cells, in_stretches
-from asot.bounds.blocks import BARRED, block_stride, column_transform, dot, fill_block, row_transform
+from asot.bounds.anchor_plans import AnchorPlans, plans_at_unit
 from asot.exact.shared_cost import Trees
-from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import compiled, unordered
-
-FAR = np.float32(1e15)
-"""Coordinate of a column that is only padding: far from everything, and its square is still a float32."""
+from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 
 
 class LocalMeans(NamedTuple):
@@ -38,6 +34,39 @@ class LocalMeans(NamedTuple):
     centers: NDArray[np.float64]  # (N, w) mean of each distribution
 
 
+class OwnCells(Record):
+    """Cells of a collection (``native/bounds/local_means.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("width", Int), ("offsets", Ints), ("anchor", ShortInts), ("mass", Doubles), ("mean", Doubles),
+        ("variance", Doubles),
+    ]  # fmt: skip
+
+
+class MeansTable(Record):
+    """`LocalMeans` (``native/bounds/local_means.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("width", Int), ("offsets", Ints), ("anchor", ShortInts), ("mass", Doubles), ("variance", Floats),
+        ("mass_offsets", Ints), ("place", ShortInts), ("rows", Floats), ("column_offsets", Ints), ("columns", Floats),
+        ("centers", Doubles),
+    ]  # fmt: skip
+
+
+class RepricedPairs(Record):
+    """Pairs, and where their prices go (``native/bounds/local_means.cpp``)."""
+
+    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("prices", Doubles), ("stop", Ints)]  # noqa: RUF012
+
+
+_lay_out = entry("lay_out_means", OwnCells, MeansTable, Int, Int)
+_reprice = entry("reprice_plans", MeansTable, AnchorPlans, RepricedPairs)
+
+
+def _record(table: LocalMeans) -> MeansTable:
+    return MeansTable(k=table.place.shape[1], width=table.centers.shape[1], **table._asdict())
+
+
 def local_means(cells: Cells, n_anchors: int, n_jobs: int = 1) -> LocalMeans:
     """From means whose coordinates are at most about 1 in size."""
     sizes = np.diff(cells.offsets)
@@ -51,35 +80,16 @@ def local_means(cells: Cells, n_anchors: int, n_jobs: int = 1) -> LocalMeans:
     rows[-3:] = 0.0
     columns = np.empty(column_offsets[-1], dtype=np.float32)
     centers = np.empty((len(sizes), width))
-    tables = mass_offsets, column_offsets, place, mass, variance, rows, columns, centers
-    in_stretches(cells.offsets, lambda low, high: _lay_out(low, high, *cells, *tables), n_jobs)
-    return LocalMeans(
+    own = OwnCells(
+        k=n_anchors, width=width, offsets=cells.offsets, anchor=cells.anchor, mass=cells.mass, mean=cells.mean,
+        variance=cells.variance,
+    )  # fmt: skip
+    table = LocalMeans(
         cells.offsets, cells.anchor, mass, variance, mass_offsets, place, rows.ravel(), column_offsets, columns, centers
     )
-
-
-@compiled
-def _lay_out(  # type: ignore[no-untyped-def]
-    low, high, offsets, anchor, own_mass, mean, own_variance, mass_offsets, column_offsets, place, mass, variance, rows,
-    columns, centers,
-):  # fmt: skip
-    width = mean.shape[1]
-    for i in range(low, high):
-        stride = mass_offsets[i + 1] - mass_offsets[i]
-        place[i] = -1
-        centers[i] = 0.0
-        mass[mass_offsets[i] : mass_offsets[i + 1]] = 0.0
-        variance[mass_offsets[i] : mass_offsets[i + 1]] = 0.0
-        columns[column_offsets[i] : column_offsets[i + 1]] = FAR
-        for t in range(offsets[i], offsets[i + 1]):
-            within = t - offsets[i]
-            place[i, anchor[t]] = within
-            mass[mass_offsets[i] + within] = own_mass[t]
-            variance[mass_offsets[i] + within] = own_variance[t]
-            for c in range(width):
-                rows[t, c] = mean[t, c]
-                columns[column_offsets[i] + c * stride + within] = mean[t, c]
-                centers[i, c] += own_mass[t] * mean[t, c]
+    record = _record(table)
+    in_stretches(cells.offsets, lambda low, high: _lay_out(own, record, low, high), n_jobs)
+    return table
 
 
 def reprice(
@@ -92,72 +102,5 @@ def reprice(
     distance between the means of the whole distributions, and the price of all mass if the points of a cell are
     spread around their mean. Means and prices are in units of 2^exponent.
     """
-    most_rows, most_columns = (int((table.offsets[own + 1] - table.offsets[own]).max()) for own in (rows, columns))
-    half = -exponent // 2  # 2^-exponent itself may be out of range
-    _reprice_tile(
-        *table, rows, columns, most_rows, most_columns, trees.start, trees.source, trees.sink, trees.mass,
-        trees.potential, 2.0**-MASS_BITS, 2.0**half, 2.0 ** (-exponent - half), prices, stop,
-    )  # fmt: skip
-
-
-@unordered
-def _apart(x, y):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for c in range(len(x)):
-        gap = x[c] - y[c]
-        total += gap * gap
-    return np.sqrt(total)
-
-
-@compiled
-def _reprice_tile(  # type: ignore[no-untyped-def]
-    offsets, anchor, mass, variance, mass_offsets, place, means, column_offsets, transposed, centers,
-    rows, columns, most_rows, most_columns, start, source, sink, flow, potential, unit, scale, more_scale, prices, stop,
-):  # fmt: skip
-    width = centers.shape[1]
-    most_stride = block_stride(most_columns)
-    distance = np.empty((most_rows + 3) * most_stride, np.float32)
-    f = np.zeros(block_stride(most_rows), np.float32)
-    g = np.empty(most_stride, np.float32)
-    for t in range(len(rows)):
-        if stop[0] != 0:
-            return
-        a, b = rows[t], columns[t]
-        i0, j0 = offsets[a], offsets[b]
-        n, m = offsets[a + 1] - i0, offsets[b + 1] - j0
-        a0, b0 = mass_offsets[a], mass_offsets[b]
-        stride = block_stride(m)
-        fill_block(means, i0 * width, transposed, column_offsets[b], distance, n, width, stride)
-        moves = 0.0
-        spread = 0.0
-        for e in range(start[t], start[t + 1]):
-            i, j = place[a, source[e]], place[b, sink[e]]
-            own = distance[i * stride + j]
-            moves += flow[e] * own
-            spread += flow[e] * np.sqrt(own * own + variance[a0 + i] + variance[b0 + j])
-        spread *= unit
-        stays = 0.0
-        level = potential[t, anchor[i0]]  # solvers agree on potentials up to a constant, which would round differently
-        for i in range(n):
-            u = anchor[i0 + i]
-            f[i] = (potential[t, u] - level) * scale * more_scale
-            j = place[b, u]
-            there = j if j >= 0 else 0  # without a branch, which would often be guessed wrong
-            least = min(mass[a0 + i], mass[b0 + there]) if j >= 0 else 0.0
-            own = distance[i * stride + there]
-            stays += least * own
-            spread += least * np.sqrt(own * own + variance[a0 + i] + variance[b0 + there])
-        column_transform(distance, f, g, n, m, stride)
-        row_transform(distance, g, f, n, stride)
-        dual = dot(mass, a0, f, n) + dot(mass, b0, g, m)
-        for j in range(m):
-            g[j] = (level - potential[t, anchor[j0 + j]]) * scale * more_scale
-        for j in range(m, stride):
-            g[j] = BARRED
-        row_transform(distance, g, f, n, stride)
-        column_transform(distance, f, g, n, m, stride)
-        prices[t, 0] = stays
-        prices[t, 1] = moves * unit
-        prices[t, 2] = max(dual, dot(mass, a0, f, n) + dot(mass, b0, g, m))
-        prices[t, 3] = _apart(centers[a], centers[b])
-        prices[t, 4] = spread
+    pairs = RepricedPairs(n=len(rows), rows=rows, columns=columns, prices=prices.T, stop=stop)
+    _reprice(_record(table), plans_at_unit(trees, exponent), pairs)

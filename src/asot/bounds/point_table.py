@@ -15,8 +15,7 @@ from asot.anchors.cell_means import in_stretches
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distinct import SparseHistograms
 from asot.exact.packing import quantize_sparse
-from asot.jit.compiled import compiled
-from asot.jit.sorting import sort_keys
+from asot.native import Int, Ints, Record, entry
 from asot.run.executors import in_ranges
 
 
@@ -36,6 +35,15 @@ class PointTable(NamedTuple):
         return int((self.offsets[rows + 1] - self.offsets[rows]).max())
 
 
+class Renumbering(Record):
+    """Histograms and the new numbers of their points (``native/bounds/tables.cpp``)."""
+
+    _fields_ = [("offsets", Ints), ("old", Ints), ("number", Ints), ("index", Ints), ("masses", Ints)]  # noqa: RUF012
+
+
+_renumber = entry("renumber_points", Renumbering, Int, Int)
+
+
 def point_table(
     histograms: SparseHistograms, cell: NDArray[np.int64], coordinates: Coordinates, k: int, n_jobs: int = 1
 ) -> PointTable:
@@ -46,9 +54,8 @@ def point_table(
     number[order] = np.arange(len(order))
     offsets, masses = histograms.offsets, quantize_sparse(histograms.offsets, histograms.masses)
     index = np.empty_like(histograms.index)
-    in_stretches(
-        offsets, lambda low, high: _renumber(low, high, offsets, histograms.index, number, index, masses), n_jobs
-    )
+    renumbering = Renumbering(offsets=offsets, old=histograms.index, number=number, index=index, masses=masses)
+    in_stretches(offsets, lambda low, high: _renumber(renumbering, low, high), n_jobs)
     points = np.empty(coordinates.points.shape)
     in_ranges(n_jobs)(
         len(order),
@@ -64,18 +71,3 @@ def _by_cell(first: NDArray[np.float64], cell: NDArray[np.int64], k: int) -> NDA
     order = np.argsort(first, kind="stable")
     cells = cell[order]
     return order[np.argsort(cells.astype(np.uint16) if k <= 2**16 else cells, kind="stable")]
-
-
-@compiled
-def _renumber(low, high, offsets, old, number, index, masses):  # type: ignore[no-untyped-def]
-    """Put the points of distributions low..high-1 in the order of their new numbers, and their masses with them."""
-    for i in range(low, high):
-        begin, end = offsets[i], offsets[i + 1]
-        keys = np.empty(end - begin, np.int64)
-        for t in range(begin, end):
-            keys[t - begin] = number[old[t]] << 31 | (t - begin)
-        sort_keys(keys, end - begin)
-        own = masses[begin:end].copy()
-        for t in range(end - begin):
-            index[begin + t] = keys[t] >> 31
-            masses[begin + t] = own[keys[t] & 0x7FFFFFFF]

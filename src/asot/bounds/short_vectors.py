@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import compiled, unordered
+from asot.native import Doubles, Int, entry
 from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.validation import FloatArray
@@ -45,6 +45,9 @@ SAFE = 500
 
 ROUNDING = 2e-13
 """How far, as a share of the extent, sums of distances may be off. Bounds are widened by this much."""
+
+
+_move_to_mean = entry("move_to_mean", Doubles, Int, Int, Doubles, Doubles)
 
 
 class Coordinates(NamedTuple):
@@ -176,22 +179,11 @@ def _center(x: Float, weights: Float, n_jobs: int = 1) -> int:
     return more
 
 
-@compiled
-def _move(x, mean):  # type: ignore[no-untyped-def]
+def _move(x: Float, mean: Float) -> float:
     """Subtract the mean from every row, in place; the largest size of what is left."""
-    largest = 0.0
-    for i in range(len(x)):
-        largest = max(largest, _subtracted(x[i], mean))
-    return largest
-
-
-@unordered
-def _subtracted(row, mean):  # type: ignore[no-untyped-def]
-    largest = 0.0
-    for c in range(len(mean)):
-        row[c] -= mean[c]
-        largest = max(largest, abs(row[c]))
-    return largest
+    largest = np.empty(1)
+    _move_to_mean(x, *x.shape, mean, largest)
+    return float(largest[0])
 
 
 def _scale(x: Float, exponent: int) -> None:

@@ -42,6 +42,7 @@ def cluster(
     """
     import asot
     from asot.data.npz import atomic_write
+    from asot.data.tabular import guarded
 
     if Path(output).suffix.lower() != ".csv":
         raise ValueError(f"cannot write clusters to {output}: its name must end in .csv")
@@ -54,7 +55,7 @@ def cluster(
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["id", "cluster"])
-        writer.writerows(zip(D.ids.tolist(), model.labels_.tolist(), strict=True))
+        writer.writerows(zip(map(guarded, D.ids.tolist()), model.labels_.tolist(), strict=True))
         text.detach()
     sizes = sorted((int((model.labels_ == c).sum()) for c in range(n_clusters)), reverse=True)
-    click.echo(f"{output}: {n_clusters} clusters of {', '.join(str(size) for size in sizes)} distributions")
+    options.say(f"{output}: {n_clusters} clusters of {', '.join(str(size) for size in sizes)} distributions")

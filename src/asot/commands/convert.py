@@ -20,4 +20,4 @@ def convert(collection: str, output: str) -> None:
     options.check_target(output, collection)
     D = options.load(collection)
     save_collection(D, output)
-    click.echo(f"{output}: {D!r}")
+    options.say(f"{output}: {D!r}")

@@ -27,12 +27,12 @@ def demo(output: str, n: int | None, n_anchors: int | None, n_jobs: int, random_
     check_suffix(output)
     check_writable(output)
     found = run_demo(n, n_anchors=n_anchors, n_jobs=n_jobs, random_state=random_state)
-    click.echo(found.table())
+    options.say(found.table())
     if not _has_matplotlib():
-        click.echo(f"{'picture':<18}needs matplotlib: pip install asot[plots]")
+        options.say(f"{'picture':<18}needs matplotlib: pip install asot[plots]")
         return
     draw(found, output)
-    click.echo(f"{'picture':<18}{output}")
+    options.say(f"{'picture':<18}{output}")
 
 
 def _has_matplotlib() -> bool:

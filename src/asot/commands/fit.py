@@ -30,4 +30,4 @@ def fit(collection: str, output: str, n_anchors: int | None, device: str, random
     learner = asot.KMeansAnchors(n_anchors, random_state=random_state, device=device)
     space = learner.fit(options.load(collection)).space_
     save_space(space, output)
-    click.echo(f"{output}: {describe_space(space)}")
+    options.say(f"{output}: {describe_space(space)}")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from asot.commands import options
+
 if TYPE_CHECKING:
     from asot.anchors.space import AnchorSpace
 
@@ -18,7 +20,7 @@ def info(file: str) -> None:
 
     Example: asot info patients.csv
     """
-    click.echo(f"{file}: {_describe(file)}")
+    options.say(f"{file}: {_describe(file)}")
 
 
 def _describe(path: str) -> str:

@@ -65,13 +65,14 @@ def neighbors(
         memory=memory, sink=sink,
     )  # fmt: skip
     if output is None:
-        click.echo(repr(found))
+        options.say(repr(found))
     else:
         _write(output, found, first, second)
 
 
 def _write(output: str, found: Any, first: Any, second: Any) -> None:
     from asot.data.npz import atomic_write, save_arrays
+    from asot.data.tabular import guarded
 
     there = first if second is None else second
     if Path(output).suffix.lower() == ".npz":
@@ -79,17 +80,18 @@ def _write(output: str, found: Any, first: Any, second: Any) -> None:
         arrays = {"indices": found.indices, "distances": found.distances, **ids}
         save_arrays(output, {"kind": "neighbors"}, arrays)
     else:
+        own, others = ([guarded(entry) for entry in one.ids.tolist()] for one in (first, there))
         with atomic_write(output) as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             writer = csv.writer(text, lineterminator="\n")
             writer.writerow(["id", "rank", "neighbor", "distance"])
             for row, (near, far) in enumerate(zip(found.indices, found.distances, strict=True)):
                 for rank, (column, distance) in enumerate(zip(near, far, strict=True), start=1):
-                    writer.writerow([first.ids[row], rank, there.ids[column], float(distance)])
+                    writer.writerow([own[row], rank, others[column], float(distance)])
             text.detach()
     n_pairs = len(first) * (len(first) - 1) // 2 if second is None else len(first) * len(there)
     solved = f"{found.n_exact:,} of {n_pairs:,} pairs solved"
     if "recall" in found.info:
         low, high = found.info["recall"]["interval"]
         solved += f"; recall {found.info['recall']['measured']:.3f} ({low:.3f} to {high:.3f})"
-    click.echo(f"{output}: {found.indices.shape[1]} nearest of {len(first):,} distributions; {solved}")
+    options.say(f"{output}: {found.indices.shape[1]} nearest of {len(first):,} distributions; {solved}")

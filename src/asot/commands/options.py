@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from asot.printable import printable
+
 if TYPE_CHECKING:
     from asot.data.distributions import Distributions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _READING = "asot.reading"
 """Where the context keeps how collections are read."""
+
+
+def say(text: str) -> None:
+    """Print what may contain names out of anybody's file."""
+    click.echo(printable(text, keep="\n"))
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -159,9 +166,9 @@ def index_of(D: Distributions, name: str) -> int:
         number = int(name)
     except ValueError:
         shown = ", ".join(ids[:5]) + ("…" if len(ids) > 5 else "")
-        raise click.UsageError(f"no distribution is called {name!r}; there are {shown}") from None
+        raise ValueError(f"no distribution is called {name!r}; there are {shown}") from None
     if not 0 <= number < len(D):
-        raise click.UsageError(f"there is no distribution {number}; they are numbered 0 to {len(D) - 1}")
+        raise ValueError(f"there is no distribution {number}; they are numbered 0 to {len(D) - 1}")
     return number
 
 
@@ -176,11 +183,16 @@ def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:
     """Groups in the order of a result's distributions, from a table of id and group."""
     import csv
 
+    from asot.data.tabular import unguarded
     from asot.plots import names_of
 
     with open(path, newline="", encoding="utf-8") as file:
         rows = [row for row in csv.reader(file) if row]
-    known = {row[0]: row[1] for row in rows[1:] if len(row) >= 2}
+    known: dict[str, str] = {}
+    for row in rows[1:]:
+        name = unguarded(row[0])
+        if len(row) >= 2 and known.setdefault(name, row[1]) != row[1]:
+            raise ValueError(f"{path} has two groups for {name!r}: {known[name]!r} and {row[1]!r}")
     names = names_of(r) if D is None else [str(one) for one in D.ids]
     missing = [name for name in names if name not in known]
     if missing:
@@ -193,7 +205,7 @@ def finish(output: str | None, result: Any) -> None:
     from asot.run.distance_files import save_distances
 
     if output is None:
-        click.echo(repr(result))
+        say(repr(result))
         return
     save_distances(result, output)
-    click.echo(f"{output}: {result!r}")
+    say(f"{output}: {result!r}")

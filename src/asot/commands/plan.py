@@ -49,7 +49,7 @@ def plan(
         )
         writer.writerows(_lines(found, x, y))
         text.detach()
-    click.echo(f"{output}: W{p:g} = {found.cost:.6g} between {D.ids[i]} and {D.ids[j]}, {found.nnz:,} parts")
+    options.say(f"{output}: W{p:g} = {found.cost:.6g} between {D.ids[i]} and {D.ids[j]}, {found.nnz:,} parts")
 
 
 def _lines(found: Any, x: Any, y: Any) -> Iterator[list[Any]]:

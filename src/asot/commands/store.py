@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from asot.commands import options
+from asot.printable import printable
 
 ROWS_AT_A_TIME = 2**22
 """Edges that are written to a table at a time, about."""
@@ -51,13 +52,13 @@ def store(path: str) -> None:
     import asot
 
     stored = asot.open_store(path)
-    click.echo(repr(stored))
+    options.say(repr(stored))
     left = stored.seconds_left()
     if left is not None:
-        click.echo(f"at the rate so far, about {_duration(left)} to go")
+        options.say(f"at the rate so far, about {_duration(left)} to go")
     for key, value in sorted(stored.info.items()):
         if key != "store" and len(str(value)) < 80:
-            click.echo(f"{key:24} {value}")
+            options.say(f"{printable(key):24} {printable(str(value))}")
 
 
 @click.command()
@@ -91,7 +92,7 @@ def gather(path: str, output: str, n_neighbors: int | None) -> None:
     else:
         options.check_output(output, path)
         stored.distances().save(output)
-    click.echo(f"{output}: {len(stored):,} pairs from {path}")
+    options.say(f"{output}: {len(stored):,} pairs from {path}")
 
 
 def _write_neighbors(stored: Any, output: str, n_neighbors: int | None) -> None:
@@ -101,7 +102,8 @@ def _write_neighbors(stored: Any, output: str, n_neighbors: int | None) -> None:
 
     near = stored.top_k(n_neighbors)
     if Path(output).suffix == ".parquet":
-        near.to_frame().to_parquet(output)
+        with atomic_write(output) as file:
+            near.to_frame().to_parquet(file)
     elif Path(output).suffix == ".npz":
         with atomic_write(output) as file:
             np.savez(file, indices=near.indices, distances=near.distances)

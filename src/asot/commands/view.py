@@ -32,4 +32,4 @@ def view(distances: str, output: str | None, collection: str | None, labels: str
     D = None if collection is None else options.load(collection)
     groups = None if labels is None else options.read_labels(labels, r, D)
     write_page(target, r, D, labels=groups, title=title or Path(distances).stem)
-    click.echo(f"{target}: {r.pair_set.n_rows:,} distributions; open it in a browser")
+    options.say(f"{target}: {r.pair_set.n_rows:,} distributions; open it in a browser")

@@ -14,14 +14,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
-from asot.jit.compiled import compiled
-from asot.jit.sorting import sort_keys
+from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.validation import FloatArray
 
 DICTIONARY_ROWS = 2000
-"""Up to this many rows, a dictionary finds equal ones: it takes a fraction of a millisecond, and small collections
-need not wait until hashing is compiled."""
+"""Up to this many rows, a dictionary finds equal ones in a fraction of a millisecond."""
 
+
+class PointRows(Record):
+    """A matrix of points, float64 or float32 (``native/data/distinct.cpp``)."""
+
+    _fields_ = [("n", Int), ("d", Int), ("wide", Doubles), ("narrow", Floats)]  # noqa: RUF012
+
+
+class RowNumbers(Record):
+    """Hashes, and the numbers of equal rows (``native/data/distinct.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("hashes", Ints), ("bits", Int), ("short_table", ShortInts), ("table", Ints), ("first", Ints), ("index", Ints),
+        ("out", Ints),
+    ]  # fmt: skip
+
+
+class LoosePoints(Record):
+    """Numbered points of distributions, one after the other (``native/data/distinct.cpp``)."""
+
+    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Doubles)]  # noqa: RUF012
+
+
+class MergedOut(Record):
+    """Where merged distributions go (``native/data/distinct.cpp``)."""
+
+    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Doubles)]  # noqa: RUF012
+
+
+_row_hashes = entry("row_hashes", PointRows, Ints, RowNumbers, Int, Int)
+_number_hashes = entry("number_hashes", PointRows, RowNumbers)
+_number_rows = entry("number_rows", PointRows, RowNumbers)
+_rows_agree = entry("rows_agree", PointRows, RowNumbers, Int, Int, Ints)
+_merge_points = entry("merge_points", LoosePoints, MergedOut, Int, Int)
+_close_gaps = entry("close_gaps", LoosePoints, MergedOut, Int, Int)
 
 Loop = Callable[[int, Callable[[int, int], object]], None]
 """Calls a function with ranges that cover 0..n, in any order, maybe from several threads (`asot.run.executors`)."""
@@ -40,24 +72,36 @@ def distinct_rows(points: FloatArray, loop: Loop = serially) -> tuple[FloatArray
     points = np.ascontiguousarray(points)
     if len(points) <= DICTIONARY_ROWS:
         return _few_distinct_rows(points)
-    words = points.view(np.uint32 if points.dtype == np.float32 else np.uint64)
-    n, sign_bit, factors = len(points), np.uint64(1) << np.uint64(8 * points.itemsize - 1), _factors(points.shape[1])
-    hashes = np.empty(n, dtype=np.uint64)
-    loop(n, lambda low, high: _row_hashes(words[low:high], sign_bit, factors, hashes[low:high]))
+    n, d = points.shape
+    rows = PointRows(n=n, d=d, **{"narrow" if points.dtype == np.float32 else "wide": points})
     bits = int(np.ceil(np.log2(n))) + 1
-    table = np.full(2**bits, -1, dtype=np.int32 if n < 2**31 else np.int64)
-    first, index = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    n_distinct = _number_hashes(hashes, np.uint64(64 - bits), table, first, index)
-    if n_distinct < n and not _are_equal(points, first, index, loop):  # two rows of one hash
+    is_short = n < 2**31
+    table = np.full(2**bits, -1, dtype=np.int32 if is_short else np.int64)
+    first, index, found = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(1, dtype=np.int64)
+    numbers = RowNumbers(
+        hashes=np.empty(n, dtype=np.int64), bits=bits, first=first, index=index, out=found,
+        **{"short_table" if is_short else "table": table},
+    )  # fmt: skip
+    factors = _factors(d)
+    loop(n, lambda low, high: _row_hashes(rows, factors, numbers, low, high))
+    _number_hashes(rows, numbers)
+    if found[0] < n and not _are_equal(rows, numbers, loop):  # two rows of one hash
         table[:] = -1
-        n_distinct = _number_rows(points, hashes, np.uint64(64 - bits), table, first, index)
+        _number_rows(rows, numbers)
+    n_distinct = int(found[0])
     return (points if n_distinct == n else _taken(points, first[:n_distinct], loop)), index
 
 
-def _are_equal(points: FloatArray, first: NDArray[np.int64], index: NDArray[np.int64], loop: Loop) -> bool:
+def _are_equal(rows: PointRows, numbers: RowNumbers, loop: Loop) -> bool:
     """Whether every row equals the first of its number."""
     found: list[bool] = []
-    loop(len(points), lambda low, high: found.append(_all_equal(low, high, points, first, index)))
+
+    def compare(low: int, high: int) -> None:
+        equal = np.empty(1, dtype=np.int64)
+        _rows_agree(rows, numbers, low, high, equal)
+        found.append(bool(equal[0]))
+
+    loop(rows.n, compare)
     return all(found)
 
 
@@ -68,9 +112,10 @@ def _taken(points: FloatArray, rows: NDArray[np.int64], loop: Loop) -> FloatArra
 
 
 @functools.cache
-def _factors(n: int) -> NDArray[np.uint64]:
-    """A large odd number for every coordinate."""
-    return np.random.default_rng(0).integers(2**63, 2**64 - 1, size=n, dtype=np.uint64) | np.uint64(1)
+def _factors(n: int) -> NDArray[np.int64]:
+    """The bits of a large odd number for every coordinate."""
+    large = np.random.default_rng(0).integers(2**63, 2**64 - 1, size=n, dtype=np.uint64)
+    return (large | np.uint64(1)).view(np.int64)
 
 
 def _few_distinct_rows(points: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
@@ -128,15 +173,19 @@ def _merged(
     """Offsets, indices and masses of sparse histograms: first each in its old place, and then without gaps."""
     n, counts = len(index), np.zeros(len(D) + 1, dtype=np.int64)
     loose = np.empty(n, dtype=np.int64), np.empty(n)
+    given = LoosePoints(offsets=D.offsets, index=index, masses=D.masses)
+    merged = MergedOut(offsets=counts, index=loose[0], masses=loose[1])
 
     def whole(low: int, high: int) -> tuple[int, int]:  # distributions that begin in a range of points
         first, last = np.searchsorted(D.offsets[:-1], [low, high])
         return int(first), int(last)
 
-    loop(n, lambda low, high: _merge(*whole(low, high), D.offsets, D.masses, index, counts, *loose))
+    loop(n, lambda low, high: _merge_points(given, merged, *whole(low, high)))
     offsets = np.cumsum(counts)
     tight = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
-    loop(n, lambda low, high: _close_gaps(*whole(low, high), D.offsets, *loose, offsets, *tight))
+    with_gaps = LoosePoints(offsets=D.offsets, index=loose[0], masses=loose[1])
+    without = MergedOut(offsets=offsets, index=tight[0], masses=tight[1])
+    loop(n, lambda low, high: _close_gaps(with_gaps, without, *whole(low, high)))
     return offsets, *tight
 
 
@@ -157,117 +206,6 @@ def _distinct_points(
     rank[order] = np.arange(len(order))
     points, among = distinct_rows(support[used[order]], loop)  # words may share a vector
     return points, among[rank[place]]
-
-
-@compiled
-def _row_hashes(words, sign_bit, factors, hashes):  # type: ignore[no-untyped-def]
-    """A 64-bit hash (n,) of every row of float bit patterns (n, d); -0.0 counts as 0.0.
-
-    A sum of products, which do not wait for each other. Small integers differ in their upper bits only, so these are
-    also put into the lower half.
-    """
-    n, d = words.shape
-    for i in range(n):
-        h = np.uint64(0)
-        for j in range(d):
-            word = np.uint64(words[i, j])
-            word = np.uint64(0) if word == sign_bit else word
-            h += (word ^ (word >> np.uint64(32))) * factors[j]
-        hashes[i] = h ^ (h >> np.uint64(32))
-
-
-@compiled
-def _number_hashes(hashes, shift, table, first, index):  # type: ignore[no-untyped-def]
-    """Number the distinct hashes; ``table``, of a power of two and all -1, holds the numbers at places from hashes."""
-    last = len(table) - 1
-    n_distinct = 0
-    for i in range(len(hashes)):
-        slot = np.int64(hashes[i] >> shift)
-        while table[slot] >= 0 and hashes[first[table[slot]]] != hashes[i]:
-            slot = (slot + 1) & last
-        if table[slot] < 0:
-            table[slot] = n_distinct
-            first[n_distinct] = i
-            n_distinct += 1
-        index[i] = table[slot]
-    return n_distinct
-
-
-@compiled
-def _all_equal(low, high, points, first, index):  # type: ignore[no-untyped-def]
-    for i in range(low, high):
-        r = first[index[i]]
-        differ = 0
-        for j in range(points.shape[1] if r != i else 0):
-            differ += points[i, j] != points[r, j]
-        if differ:
-            return False
-    return True
-
-
-@compiled
-def _number_rows(points, hashes, shift, table, first, index):  # type: ignore[no-untyped-def]
-    """The same for the rows themselves, which are compared wherever hashes agree."""
-    n, d = points.shape
-    last = len(table) - 1
-    n_distinct = 0
-    for i in range(n):
-        slot = np.int64(hashes[i] >> shift)
-        while True:
-            known = np.int64(table[slot])
-            if known < 0:
-                table[slot] = n_distinct
-                first[n_distinct] = i
-                index[i] = n_distinct
-                n_distinct += 1
-                break
-            r = first[known]
-            equal = hashes[r] == hashes[i]
-            for j in range(d if equal else 0):
-                if points[i, j] != points[r, j]:
-                    equal = False
-                    break
-            if equal:
-                index[i] = known
-                break
-            slot = (slot + 1) & last
-    return n_distinct
-
-
-@compiled
-def _merge(low, high, offsets, masses, index, counts, new_index, new_masses):  # type: ignore[no-untyped-def]
-    """Merge the points of distributions low..high-1: ascending, repeats added in their order, counts[i + 1] are left.
-
-    Points without mass have the index -1 and drop out.
-    """
-    for i in range(low, high):
-        begin = offsets[i]
-        n = 0
-        keys = np.empty(offsets[i + 1] - begin, np.int64)
-        for t in range(begin, offsets[i + 1]):
-            if index[t] >= 0:
-                keys[n] = index[t] << 31 | (t - begin)
-                n += 1
-        sort_keys(keys, n)
-        used = begin
-        for m in range(n):
-            point = keys[m] >> 31
-            if m > 0 and keys[m - 1] >> 31 == point:
-                new_masses[used - 1] += masses[begin + (keys[m] & 0x7FFFFFFF)]
-            else:
-                new_index[used] = point
-                new_masses[used] = masses[begin + (keys[m] & 0x7FFFFFFF)]
-                used += 1
-        counts[i + 1] = used - begin
-
-
-@compiled
-def _close_gaps(low, high, offsets, index, masses, new_offsets, new_index, new_masses):  # type: ignore[no-untyped-def]
-    for i in range(low, high):
-        begin, to = offsets[i], new_offsets[i]
-        for t in range(new_offsets[i + 1] - to):
-            new_index[to + t] = index[begin + t]
-            new_masses[to + t] = masses[begin + t]
 
 
 FEW_COORDINATES = 16

@@ -14,7 +14,9 @@ from typing import Any, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.data.belonging import as_selection
 from asot.data.constructors import Constructors
+from asot.data.foreign_objects import constructor_for
 from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_masses, read_offsets, read_points
 from asot.validation import FloatArray, as_index, first_false
 
@@ -188,7 +190,7 @@ class Distributions(Constructors):
             if "points" in self.__dict__:
                 return self.points[own], self.masses[own]
             return frozen(self._support[self._index[own]]), self.masses[own]
-        return self._select(np.arange(len(self))[key])
+        return self._select(np.arange(len(self))[as_selection(key, self.ids)])
 
     def _select(self, chosen: NDArray[np.int64]) -> Distributions:
         """The distributions ``chosen`` (indices, in that order, repeats allowed)."""
@@ -377,11 +379,12 @@ def as_distributions(values: Any) -> Distributions:
     """
     if isinstance(values, Distributions):
         return values
-    if isinstance(values, (list, tuple)) and values:
+    hint = constructor_for(values)
+    if hint is None and isinstance(values, (list, tuple)) and values:
         return Distributions.from_list(values)
     raise TypeError(
         f"expected asot.Distributions or a list of point arrays (n_i, d); found {type(values).__name__}. "
-        "See Distributions.from_list, from_groups and from_weights"
+        + (hint or "See Distributions.from_list, from_groups and from_weights")
     )
 
 

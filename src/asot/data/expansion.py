@@ -21,9 +21,12 @@ FLOOR = 2**28
 VARIABLE = "ASOT_MAX_EXPANSION"
 
 
-def check_expansion(n_bytes: int, path: str | os.PathLike[str]) -> None:
-    """Refuse to read a file that asks for more memory than its size accounts for, or than there is."""
-    size = os.path.getsize(path)
+def check_expansion(n_bytes: int, path: str | os.PathLike[str], size: int | None = None) -> None:
+    """Refuse to read a file that asks for more memory than its size accounts for, or than there is.
+
+    ``size``: of all files, where ``path`` is a folder.
+    """
+    size = os.path.getsize(path) if size is None else size
     if n_bytes > max(FLOOR, _factor() * size):
         raise ValueError(
             f"{path} has {_amount(size)} but takes about {_amount(n_bytes)} of memory to read; files that "

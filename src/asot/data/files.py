@@ -101,7 +101,8 @@ def save_collection(collection: Distributions, path: PathLike) -> None:
         Everything, bit for bit. Ids that are neither numbers nor strings become strings.
     ``.csv``, ``.parquet``
         A table with the columns id, x0, x1, … and, if masses differ or had totals other than 1, mass. Masses are the
-        original ones before scaling, so scaling them again may change the last bit. In a CSV file, ids become strings.
+        original ones before scaling, so scaling them again may change the last bit. In a CSV file, ids become strings,
+        and one that a spreadsheet would take for a formula gets an apostrophe in front, which reading takes away.
         When the file is read, distributions are ordered by id; ids must be unique.
 
     >>> import tempfile, pathlib, asot
@@ -142,6 +143,8 @@ def _load_npz_collection(path: PathLike) -> Distributions:
             D = Distributions(arrays["points"], arrays["offsets"], *given)
         if header is None or "totals" not in arrays:
             return D
+        if "masses" not in arrays:
+            raise ValueError("the array 'masses' is missing; the file is damaged")
         return _with_totals(D, arrays["masses"], arrays["totals"])
 
 

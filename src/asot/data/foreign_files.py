@@ -1,13 +1,15 @@
 """Collections in the files of other programs: cells in an ``.h5ad`` file, and folders with one file per distribution.
 
-Only what is asked for is read: of an ``.h5ad`` file the annotation of the cells and one representation. What reading
-will take is compared with the size of the file first, as for our own files.
+Only what is asked for is read, and what reading will take is compared with the size of the file first, as for our own
+files (`asot.data.h5ad`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data import h5ad
 from asot.data.distributions import Distributions
-from asot.data.expansion import check_expansion
 from asot.data.npz import PathLike, naming, read_array
 from asot.data.tabular import csv_rows, number
 
@@ -30,14 +32,15 @@ def load_h5ad(path: PathLike, groupby: str | None, use_rep: str) -> Distribution
     """The cells of every sample; see `Distributions.from_anndata`."""
     with _open_h5ad(path) as file:
         if groupby is None:
-            columns = ", ".join(map(repr, _keys(file, "obs")))
+            columns = ", ".join(map(repr, _keys(file, "obs", path)))
             raise ValueError(f"{path} holds cells; groupby must name the column of obs with their samples: {columns}")
-        obs = _read(file["obs"], path)
-        held = {name: {key: file[name][key] for key in _keys(file, name)} for name in ("obsm", "layers")}
-        held["X"] = {"X": file["X"]} if "X" in file else {}
-        for group in held.values():
+        obs = h5ad.read_obs(file, groupby, path)
+        held: dict[str, dict[str, Any]] = {name: dict.fromkeys(_keys(file, name, path)) for name in ("obsm", "layers")}
+        held["X"] = dict.fromkeys(["X"] if "X" in list(file) else [])
+        for name, group in held.items():
             if use_rep in group:
-                group[use_rep] = _matrix(group[use_rep], len(obs), use_rep, path)
+                node = h5ad.member(file if name == "X" else h5ad.member(file, name, path), use_rep, path)
+                group[use_rep] = h5ad.matrix(node, len(obs), use_rep, path)
         cells = SimpleNamespace(
             obs=obs, obs_names=obs.index, n_obs=len(obs), X=held["X"].get("X"), obsm=held["obsm"], layers=held["layers"]
         )
@@ -48,7 +51,8 @@ def load_h5ad(path: PathLike, groupby: str | None, use_rep: str) -> Distribution
 def describe_h5ad(path: PathLike) -> str:
     """What there is to choose from, in a sentence."""
     with _open_h5ad(path) as file:
-        columns, places = _keys(file, "obs"), [*_keys(file, "obsm"), *_keys(file, "layers"), *(["X"] * ("X" in file))]
+        columns = _keys(file, "obs", path)
+        places = [*_keys(file, "obsm", path), *_keys(file, "layers", path), *(["X"] * ("X" in list(file)))]
         return f"AnnData: samples by --groupby {_choice(columns)}; cells at --use-rep {_choice(places)}"
 
 
@@ -56,7 +60,9 @@ def _choice(names: Sequence[str]) -> str:
     return " | ".join(names) if names else "(nothing)"
 
 
-def _open_h5ad(path: PathLike) -> Any:
+@contextlib.contextmanager
+def _open_h5ad(path: PathLike) -> Iterator[Any]:
+    """The file, open for reading; whatever HDF5 makes of a damaged one while it is read is a sentence."""
     try:
         import anndata  # noqa: F401
         import h5py
@@ -68,41 +74,25 @@ def _open_h5ad(path: PathLike) -> Any:
         file = h5py.File(path, "r")
     except OSError as error:
         raise ValueError(f"{path} is not an HDF5 file, whatever its name says, or it is damaged") from error
-    if "obs" not in file:
-        file.close()
-        raise ValueError(f"{path} is not an AnnData file: it has no obs")
-    return file
+    with file:
+        try:
+            if "obs" not in list(file):
+                raise ValueError(f"{path} is not an AnnData file: it has no obs")
+            yield file
+        except (RuntimeError, KeyError, UnicodeDecodeError) as error:
+            if not _is_from_hdf5(error):
+                raise
+            raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}") from error
 
 
-def _keys(file: Any, name: str) -> list[str]:
-    group = file.get(name)
-    if group is None or not hasattr(group, "keys"):
-        return []
-    index = group.attrs.get("_index", "_index")
-    return [key for key in group if key not in (index, "__categories")]
+def _is_from_hdf5(error: BaseException) -> bool:
+    """Whether it was raised within h5py."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return "h5py" in frame.f_code.co_filename or "h5py" in str(frame.f_globals.get("__name__", ""))
 
 
-def _matrix(node: Any, n_cells: int, name: str, path: PathLike) -> Any:
-    """A dense matrix stays in the file and is read in blocks; everything else is read now."""
-    if hasattr(node, "keys"):
-        return _read(node, path)
-    if node.ndim != 2 or node.shape[0] != n_cells:
-        raise ValueError(f"{path}: {name!r} has the shape {node.shape}, not a row for each of the {n_cells:,} cells")
-    check_expansion(int(node.size) * 8, path)
-    return node
-
-
-def _read(node: Any, path: PathLike) -> Any:
-    from anndata.io import read_elem
-
-    sizes = [0]
-    if hasattr(node, "visititems"):
-        node.visititems(lambda _, part: sizes.append(0 if hasattr(part, "keys") else 8 * int(part.size or 0)))
-    check_expansion(2 * sum(sizes), path)
-    try:
-        return read_elem(node)
-    except Exception as error:  # whatever a damaged file makes of anndata
-        raise ValueError(f"{path}: anndata cannot read {node.name!r}: {error}") from error
+def _keys(file: Any, name: str, path: PathLike) -> list[str]:
+    return h5ad.keys(h5ad.member(file, name, path))
 
 
 # -------------------------------------------------------------------------------------------------------------- folders

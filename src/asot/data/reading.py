@@ -146,31 +146,41 @@ def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> A
     )
 
 
-def factorized(labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The labels that occur, in order, and the index of every point's label among them."""
+def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The labels that occur, in order, and the index of the label of each of n points (or of what ``of`` says) among
+    them. ``name`` is that of the argument."""
     if hasattr(labels, "cat") and hasattr(labels.cat, "codes"):  # pandas, categorical
-        return _of_categories(labels, n_points)
-    names = to_array(labels, "labels")
-    if names.shape != (n_points,):
-        raise ValueError(f"labels must hold one label for each of the {n_points} points; found shape {names.shape}")
+        return _of_categories(labels, n, name, of)
+    names = to_array(labels, name)
+    _check_count(names.shape, n, name, of)
     missing = is_missing(names)
     if missing.any():
-        raise ValueError(f"label {int(np.argmax(missing))} is missing ({names[missing][0]}); every point needs one")
+        where = f"{_entry(name)} {int(np.argmax(missing))}"
+        raise ValueError(f"{where} is missing ({names[missing][0]}); every {of} needs one")
     try:
         if names.dtype.kind in "OUT":  # strings: looked up in a table, and only the distinct ones are sorted
             return _of_texts(names)
         unique, group = np.unique(names, return_inverse=True)
     except TypeError as error:
-        raise ValueError(f"labels cannot be ordered: {error}; make them all text or all numbers") from error
+        raise ValueError(f"{name} cannot be ordered: {error}; make them all text or all numbers") from error
     return unique, group
 
 
-def _of_categories(labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _entry(name: str) -> str:
+    """What one of them is called: a label, or an entry of the argument."""
+    return "label" if name == "labels" else f"{name}: entry"
+
+
+def _check_count(shape: tuple[int, ...], n: int, name: str, of: str) -> None:
+    if shape != (n,):
+        raise ValueError(f"{name} must hold one label for each of the {n:,} {of}s; found shape {shape}")
+
+
+def _of_categories(labels: Any, n: int, name: str, of: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     codes = np.asarray(labels.cat.codes, dtype=np.int64)
-    if codes.shape != (n_points,):
-        raise ValueError(f"labels must hold one label for each of the {n_points} points; found shape {codes.shape}")
+    _check_count(codes.shape, n, name, of)
     if (codes < 0).any():
-        raise ValueError(f"label {int(np.argmax(codes < 0))} is missing; every point needs one")
+        raise ValueError(f"{_entry(name)} {int(np.argmax(codes < 0))} is missing; every {of} needs one")
     used = np.flatnonzero(np.bincount(codes, minlength=len(labels.cat.categories)))  # levels may be unused
     names = np.asarray(labels.cat.categories)[used]
     try:

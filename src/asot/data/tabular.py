@@ -38,7 +38,7 @@ def load_csv(path: PathLike) -> Distributions:
             where = f"{path}, line {rows.line_num}"
             if len(row) != len(names):
                 raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
-            group.append(place.setdefault(_filled(row[id_column], names[id_column], where), len(place)))
+            group.append(place.setdefault(unguarded(_filled(row[id_column], names[id_column], where)), len(place)))
             numbers.extend(number(row[c], names[c], where) for c in coordinates)
             if mass_column is not None:
                 masses.append(number(row[mass_column], names[mass_column], where))
@@ -59,6 +59,27 @@ def _grouped(
     return Distributions._taken(*group_points(points, order, rank[group], masses))
 
 
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def guarded(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe in front.
+
+    Numbers stay numbers. `unguarded` takes the apostrophe away again.
+
+    >>> guarded("=1+1"), guarded("-5"), guarded("p01"), guarded(-5.0)
+    ("'=1+1", '-5', 'p01', -5.0)
+    """
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _is_number(cell):
+        return f"'{cell}"
+    return cell
+
+
+def unguarded(cell: str) -> str:
+    """What `guarded` was given."""
+    return cell[1:] if cell[:1] == "'" and guarded(cell[1:]) == cell else cell
+
+
 def save_csv(D: Distributions, path: PathLike) -> None:
     """One line per point under the columns id, x0, x1, … and mass."""
     columns = _table_columns(D, path)
@@ -66,6 +87,7 @@ def save_csv(D: Distributions, path: PathLike) -> None:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
+        columns["id"] = np.repeat(np.array([guarded(entry) for entry in plain_ids(D.ids).tolist()]), D.sizes)
         for start in range(0, len(D.masses), 2**14):
             writer.writerows(zip(*(part[start : start + 2**14].tolist() for part in columns.values()), strict=True))
         text.detach()

@@ -111,14 +111,13 @@ class SinkhornSharedCost:
         """Some pairs from the start, on the anchors that carry mass."""
         options, values, M = self._options, np.zeros((len(which), 3)), self._M
         phi, psi = (np.full((len(which), x.shape[1]), -np.inf) for x in (a, b))
-        found = (values, answers.marginal_error, phi, psi, stop)
+        pairs = log_newton.pairs_record(which, a, b, M, values, answers.marginal_error, phi, psi, stop)
         if options.tol is None:
-            how = (self._log_sums, options.start_at_target, options.max_iter)
-            log_newton.sweep_pairs(which, a, b, M, *how, *found)
+            log_newton.sweep_pairs(pairs, self._log_sums, options.start_at_target, options.max_iter)
             answers.n_iter[which], answers.status[which] = options.max_iter, Status.FIXED_ITERATIONS
         else:
             goal = max(1e-4 * options.tol, self._rule.rounding)  # Newton's last step overshoots any goal
-            log_newton.anneal_pairs(which, a, b, M, options.sigma, goal, options.max_iter, answers.n_iter, *found)
+            log_newton.anneal_pairs(pairs, options.sigma, goal, options.max_iter, answers.n_iter)
             done = answers.marginal_error[which] <= self._rule.goal(values[:, 0] / values[:, 2])
             answers.status[which] = np.where(done, Status.CONVERGED, Status.MAX_ITER)
         answers.values[which] = values[:, int(options.regularized)]

@@ -10,20 +10,31 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import at, compiled, inlined
-from asot.jit.double_lanes import DOUBLES, add_product, load, quotient, store, zeros
+from asot.native import Doubles, Int, Ints, Record, entry
+
+DOUBLES = 8
+"""Pairs side by side."""
 
 ROWS = 6
-"""Rows of a product that are summed together: their twelve AVX2 registers leave room for the other factor."""
+"""Rows of a product that are summed together, here and in C++."""
 
 LARGEST_KERNEL = 2**17
 """Entries of a kernel beyond which a BLAS library is faster, because eight pairs are too few for one pass through
 memory."""
 
-STOP_EVERY = 100
-"""Updates between checks of ``stop``."""
-
 Float = NDArray[np.float64]
+
+
+class EightPairs(Record):
+    """Kernels, masses and scalings in lanes (``native/entropic/eight_pairs.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("l", Int), ("blocks", Int), ("count", Int), ("K", Doubles), ("KT", Doubles), ("a", Doubles),
+        ("b", Doubles), ("v", Doubles), ("stop", Ints),
+    ]  # fmt: skip
+
+
+_advance = entry("eight_pairs", EightPairs)
 
 
 def packed(K: Float) -> Float:
@@ -48,45 +59,11 @@ def advance(K: Float, KT: Float, a: Float, b: Float, V: Float, count: int, stop:
     size, l = b.shape
     v = in_lanes(V, ROWS)
     blocks = -(-size // DOUBLES)
-    _advance(K, KT, in_lanes(a, ROWS), in_lanes(b, ROWS), v, a.shape[1], l, blocks, count, stop)
+    lanes = EightPairs(
+        k=a.shape[1], l=l, blocks=blocks, count=count, K=K, KT=KT, a=in_lanes(a, ROWS), b=in_lanes(b, ROWS), v=v,
+        stop=stop,
+    )  # fmt: skip
+    _advance(lanes)
     return np.ascontiguousarray(
         v.reshape(blocks, -1, DOUBLES).transpose(0, 2, 1).reshape(blocks * DOUBLES, -1)[:size, :l]
     )
-
-
-@inlined
-def _half(K, masses, x, y, from_size, into_size, o_x, o_y):
-    """y ← masses / (K x) of one block; x begins at o_x and y, like the masses, at o_y."""
-    for g in range((into_size + ROWS - 1) // ROWS):
-        s0, s1, s2, s3, s4, s5 = zeros(), zeros(), zeros(), zeros(), zeros(), zeros()
-        o = g * from_size * ROWS
-        for j in range(from_size):
-            lanes = load(x, o_x + j * DOUBLES)
-            s0 = add_product(s0, K[at(o, 0)], lanes)
-            s1 = add_product(s1, K[at(o, 1)], lanes)
-            s2 = add_product(s2, K[at(o, 2)], lanes)
-            s3 = add_product(s3, K[at(o, 3)], lanes)
-            s4 = add_product(s4, K[at(o, 4)], lanes)
-            s5 = add_product(s5, K[at(o, 5)], lanes)
-            o += ROWS
-        p = o_y + g * ROWS * DOUBLES
-        store(y, p, quotient(load(masses, p), s0))
-        store(y, p + 8, quotient(load(masses, p + 8), s1))
-        store(y, p + 16, quotient(load(masses, p + 16), s2))
-        store(y, p + 24, quotient(load(masses, p + 24), s3))
-        store(y, p + 32, quotient(load(masses, p + 32), s4))
-        store(y, p + 40, quotient(load(masses, p + 40), s5))
-
-
-@compiled
-def _advance(K, KT, a, b, v, k, l, blocks, count, stop):
-    rows = (k + ROWS - 1) // ROWS * ROWS * DOUBLES
-    columns = (l + ROWS - 1) // ROWS * ROWS * DOUBLES
-    u = np.empty(rows)
-    for block in range(blocks):
-        own_a = a[block * rows : (block + 1) * rows]
-        for iteration in range(count):
-            if iteration % STOP_EVERY == 0 and stop[0] != 0:
-                return
-            _half(K, own_a, v, u, l, k, block * columns, 0)
-            _half(KT, b, u, v, k, l, 0, block * columns)

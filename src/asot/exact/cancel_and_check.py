@@ -19,13 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.distance_block import make_scratch, place_distances, value_of_flows
 from asot.exact.integers import cost_bits_for, index_bits_for, quantize_masses
-from asot.exact.large import may_be_large, solve_any
-from asot.exact.shared_cost import ExactSharedCost, place_masses
-from asot.exact.simplex import solve_block
-from asot.exact.workspace import MASS_BITS, first_sink, make_workspace, stride_of
-from asot.jit.compiled import at, compiled, inlined
+from asot.exact.shared_cost import ExactSharedCost, Histograms
+from asot.exact.workspace import MASS_BITS
+from asot.native import Double, Doubles, Int, Record, Tile, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 
@@ -48,6 +45,17 @@ def looks_like_metric(cost: NDArray[np.float64]) -> bool:
     return bool((direct == cost[v, u]).all() and (direct <= cost[u, via] + cost[via, v] + slack).all())
 
 
+class CheckedCost(Record):
+    """A cost that looks like a metric (``native/exact/cancel_and_check.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("cost", Doubles), ("slack", Double), ("index_bits", Int), ("cost_scale", Double),
+    ]  # fmt: skip
+
+
+_solve_tile = entry("cancel_and_check", Histograms, CheckedCost, Tile)
+
+
 class CancelAndCheck:
     """Like `ExactSharedCost`, for a symmetric cost that looks like a metric: every pair proves its own answer.
 
@@ -59,11 +67,16 @@ class CancelAndCheck:
         self._exponent = int(np.frexp(cost.max())[1])
         if abs(self._exponent) < 500:  # else sums of costs might leave the range of numbers
             self._exponent = 0
-        self._cost = cost if self._exponent == 0 else np.ldexp(cost, -self._exponent)
-        self._slack = SLACK * float(self._cost.max())
-        self._A = quantize_masses(A)
-        self._B = self._A if B is None else quantize_masses(B)
-        self._seconds = ExactSharedCost.seconds_per_pair(len(cost))
+        k = len(cost)
+        index_bits = index_bits_for(k, k)
+        cost = np.ascontiguousarray(cost if self._exponent == 0 else np.ldexp(cost, -self._exponent))
+        self._cost = CheckedCost(
+            k=k, cost=cost, slack=SLACK * float(cost.max()), index_bits=index_bits,
+            cost_scale=2.0 ** cost_bits_for(index_bits),
+        )  # fmt: skip
+        masses = quantize_masses(A)
+        self._histograms = Histograms(A=masses, B=masses if B is None else quantize_masses(B), cancel=1)
+        self._seconds = ExactSharedCost.seconds_per_pair(k)
         self.info: dict[str, Any] = {
             "solver": "network simplex",
             "common_mass_canceled": "where a pair proves that it may be",
@@ -81,84 +94,7 @@ class CancelAndCheck:
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         values = np.empty(len(rows))
         pivots = np.empty(len(rows), dtype=np.int32)
-        k = len(self._cost)
-        index_bits = index_bits_for(k, k)
-        _solve_tile(
-            self._A, self._B, rows, columns, self._cost, self._slack, index_bits, 2.0 ** cost_bits_for(index_bits),
-            True if may_be_large(k, k) else None, values, pivots, stop,
-        )  # fmt: skip
+        tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
+        _solve_tile(self._histograms, self._cost, tile)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
-
-
-@inlined
-def _solve_pair(ws, scratch, a, b, cancel, cost, index_bits, cost_scale, large, stop):  # type: ignore[no-untyped-def]
-    """Sources, sinks and pivots of a pair. The optimal tree stays in ``ws``."""
-    p, q = place_masses(ws, a, b, cancel)
-    if p == 0:
-        return p, q, 0
-    stride = stride_of(q)
-    for i in range(p):
-        row = cost[ws.source[i]]
-        for j in range(q):
-            scratch.distance[at(i * stride, j)] = row[ws.sink[at(0, j)]]
-        for j in range(q, stride):
-            scratch.distance[at(i * stride, j)] = 0.0
-    place_distances(ws, scratch, p, q, index_bits, cost_scale)
-    if large is not None:
-        return p, q, solve_any(ws, p, q, index_bits, stop)
-    return p, q, solve_block(ws, p, q, index_bits, stop)
-
-
-@inlined
-def _is_proven(ws, p, q, a, b, cost, slack, unit, height, held):  # type: ignore[no-untyped-def]
-    """Whether the potential of the tree in ``ws`` is 1-Lipschitz on the anchors that hold mass of a or b."""
-    first = first_sink(p)
-    count = 0
-    for u in range(len(a)):
-        held[count] = u
-        count += a[u] > 0 or b[u] > 0
-    for s in range(count):
-        height[s] = np.inf
-    for j in range(q):
-        level = ws.pi[first + j] * unit
-        for s in range(count):
-            reached = cost[held[s], ws.sink[j]] + level
-            height[s] = reached if reached < height[s] else height[s]
-    for s in range(count):
-        row = cost[held[s]]
-        own = height[s]
-        broken = 0
-        for t in range(count):
-            broken |= own - height[t] > row[held[t]] + slack
-        if broken != 0:
-            return False
-    return True
-
-
-@compiled
-def _solve_tile(  # type: ignore[no-untyped-def]
-    A, B, rows, columns, cost, slack, index_bits, cost_scale, large, values, pivots, stop
-):
-    k = len(cost)
-    ws = make_workspace(k, k, k)
-    scratch = make_scratch(k, k, 1)
-    whole = ws  # room for all mass, where it is needed
-    height = np.empty(k)
-    held = np.empty(k, np.int64)
-    for t in range(len(rows)):
-        values[t] = 0.0
-        pivots[t] = 0
-        if stop[0] != 0:
-            return
-        a = A[rows[t]]
-        b = B[columns[t]]
-        p, q, pivots[t] = _solve_pair(ws, scratch, a, b, True, cost, index_bits, cost_scale, large, stop)
-        unit = scratch.largest[0] / (cost_scale * (np.int64(1) << index_bits))
-        if p == 0 or _is_proven(ws, p, q, a, b, cost, slack, unit, height, held):
-            values[t] = value_of_flows(ws, scratch, p, q) if p > 0 else 0.0
-            continue
-        if whole.m == ws.m:
-            whole = make_workspace(k, k, 2 * k)
-        p, q, pivots[t] = _solve_pair(whole, scratch, a, b, None, cost, index_bits, cost_scale, large, stop)
-        values[t] = value_of_flows(whole, scratch, p, q)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import compiled
 from asot.jit.metrics import EUCLIDEAN, Ground
 from asot.jit.products import one_thread_per_product
+from asot.native import Doubles, Int, Record, entry
 
 LONG = 64
 """From this many coordinates on, a product pays off."""
@@ -23,8 +23,17 @@ LARGEST = 4000
 BLOCK = 256
 """Rows and columns of one product. Fixed, so that no bit depends on memory or threads."""
 
-LEFT = 0.05
-"""Share of ‖x‖² + ‖y‖² below which a squared distance has lost digits; above it, all but one or two are right."""
+
+class ProductBlock(Record):
+    """Products of points that become distances (``native/exact/distance_table.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("rows", Int), ("columns", Int), ("d", Int), ("x", Doubles), ("y", Doubles), ("x_squares", Doubles),
+        ("y_squares", Doubles), ("products", Doubles),
+    ]  # fmt: skip
+
+
+_finish = entry("finish_distances", ProductBlock)
 
 
 def table_pays(ground: Ground, n_distances: float) -> bool:
@@ -44,27 +53,13 @@ def distance_table(ground: Ground) -> NDArray[np.float64]:
             for j in range(0, i + 1, BLOCK):
                 rows, columns = slice(i, i + BLOCK), slice(j, j + BLOCK)
                 products = x[rows] @ x[columns].T
-                _finish(products, x[rows], x[columns], squares[rows], squares[columns])
+                _finish(
+                    ProductBlock(
+                        rows=len(products), columns=products.shape[1], d=x.shape[1], x=x[rows], y=x[columns],
+                        x_squares=squares[rows], y_squares=squares[columns], products=products,
+                    )
+                )  # fmt: skip
                 table[rows, columns] = products
                 table[columns, rows] = products.T
     np.fill_diagonal(table, 0.0)
     return table
-
-
-@compiled
-def _finish(products, x, y, x_squares, y_squares):  # type: ignore[no-untyped-def]
-    """Products to distances, in place."""
-    for i in range(len(x)):
-        row = products[i]
-        for j in range(len(y)):
-            both = x_squares[i] + y_squares[j]
-            row[j] = both - 2.0 * row[j]
-        for j in range(len(y)):
-            if row[j] < LEFT * (x_squares[i] + y_squares[j]):
-                total = 0.0
-                for c in range(x.shape[1]):
-                    gap = x[i, c] - y[j, c]
-                    total += gap * gap
-                row[j] = total
-        for j in range(len(y)):
-            row[j] = np.sqrt(row[j])

@@ -10,7 +10,6 @@ for bit, and so is ``info``. Whatever is not ordinary, such as repeated points, 
 from __future__ import annotations
 
 import functools
-import math
 import sys
 import time
 from typing import Any
@@ -20,11 +19,9 @@ import numpy as np
 from asot.data.distributions import Distributions
 from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import OneDimension
-from asot.exact.packing import quantize_in_kernel
-from asot.exact.points import ExactPoints, describe, solve_tile, tile_arguments
+from asot.exact.points import ExactPoints, describe, widths
 from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import compiled
-from asot.jit.euclidean import largest_size
+from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.result import Distances
 from asot.run.solver import empty_solution
@@ -34,6 +31,19 @@ MOST_POINTS = 600
 
 MOST_SECONDS = 0.002
 """Small work should take no longer than this, so that nobody waits for it, and no thread or GPU would have helped."""
+
+
+class FewPairs(Record):
+    """A small collection as it was given (``native/exact/few_pairs.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("dim", Int), ("count", Int), ("points", Doubles), ("offsets", Ints), ("masses", Doubles),
+        ("index_bits", Int), ("cost_scale", Double), ("found", Ints),
+    ]  # fmt: skip
+
+
+_solve = entry("few_pairs", FewPairs, Tile)
+_NOT_ORDINARY = 2
 
 
 def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distances | None:
@@ -54,22 +64,24 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
     points = pooled.points
     if points.dtype.char != "d":
         points = points.astype(np.float64)
-        points.flags.writeable = False  # kernels are compiled for points that cannot change
-    is_ordinary, is_equal, exponent, largest, *prepared = _prepare(points, pooled.offsets, pooled.masses)
-    if not is_ordinary:
-        return None
     rows, columns = _ONE_PAIR if n_pairs == 1 else pairs.indices(0, n_pairs)
     if column_start and n_pairs > 1:
         columns = columns + column_start
     values, pivots, stop = np.empty(n_pairs), np.empty(n_pairs, np.int32), np.zeros(1, np.int64)
-    equal = True if is_equal else None
-    given = (pooled.offsets, *prepared, rows, columns, dim, None, float(dim), largest, equal)
-    arguments = tile_arguments(*given)
-    solve_tile(*arguments, None, values, pivots, stop)
+    found = np.empty(2, np.int64)
+    index_bits, cost_scale = widths(int(pooled.sizes.max()))
+    few = FewPairs(
+        n=n, dim=dim, count=count, points=points, offsets=pooled.offsets, masses=pooled.masses, index_bits=index_bits,
+        cost_scale=cost_scale, found=found,
+    )  # fmt: skip
+    tile = Tile(n=n_pairs, rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
+    if _solve(few, tile) == _NOT_ORDINARY:
+        return None
+    exponent, equal = found.tolist()
     values *= 2.0 ** (exponent - MASS_BITS)
     seconds = time.perf_counter() - started
     info = {
-        **describe("euclidean", n, equal),
+        **describe("euclidean", n, bool(equal)),
         "p": 1,
         "estimate": "exact",
         "device_reason": "asked for" if device == "cpu" else "too little work for a GPU",
@@ -132,74 +144,3 @@ def _joblib_is_idle() -> bool:
         return getattr(joblib._backend, "config", usual) is usual
     except AttributeError:  # a version that keeps this elsewhere
         return False
-
-
-@compiled
-def _prepare(points, offsets, masses):  # type: ignore[no-untyped-def]
-    """What `ExactPoints` keeps of a collection in which all points are distinct and have mass.
-
-    Whether it is so; whether all masses are equal; the exponent of the largest coordinate; the size of the largest
-    distribution; index, integer masses, coordinates in use and packed points. All coordinates count as used, which
-    changes no distance: where both points are 0, nothing is added.
-    """
-    n, d = points.shape
-    count = len(offsets) - 1
-    largest = 0.0
-    for i in range(n):
-        largest = max(largest, largest_size(points[i]))
-    exponent = math.frexp(largest)[1]
-    is_ordinary = abs(exponent) < 900  # powers of two far from the ends of their range are exact
-    scale = 2.0 ** -(exponent if is_ordinary else 0)
-    packed = np.empty(n * d)
-    for i in range(n):
-        for c in range(d):
-            packed[i * d + c] = points[i, c] * scale + 0.0  # -0.0 becomes 0.0
-    is_equal = True
-    for i in range(n):
-        is_ordinary &= masses[i] > 0.0
-        is_equal &= masses[i] == masses[0]
-    is_ordinary &= _all_differ(packed, n, d)
-    used = np.empty(count * d, np.int32)
-    used_offsets = np.empty(count + 1, np.int64)
-    packed_offsets = np.empty(count + 1, np.int64)
-    for i in range(count + 1):
-        used_offsets[i] = i * d
-        packed_offsets[i] = offsets[i] * d
-    most = 0
-    for i in range(count):
-        most = max(most, offsets[i + 1] - offsets[i])
-        for c in range(d):
-            used[i * d + c] = c
-    return (
-        is_ordinary, is_equal, exponent, most, np.arange(n), quantize_in_kernel(offsets, masses), used_offsets, used,
-        packed_offsets, packed,
-    )  # fmt: skip
-
-
-@compiled
-def _all_differ(packed, n, d):  # type: ignore[no-untyped-def]
-    """Whether no two rows of points (n, d), flat, are equal."""
-    bits = packed.view(np.uint64)
-    size = 2
-    shift = 63
-    while size < 2 * n:
-        size *= 2
-        shift -= 1
-    seen = np.full(size, -1, np.int64)  # rows, at places from hashes
-    for i in range(n):
-        mixed = np.uint64(0)
-        factor = np.uint64(0x9E3779B97F4A7C15)
-        for c in range(d):
-            mixed += bits[i * d + c] * factor
-            factor += np.uint64(0x3C6EF372FE94F82A)  # still odd
-        place = np.int64(mixed >> np.uint64(shift))
-        while seen[place] >= 0:
-            other = seen[place]
-            c = 0
-            while c < d and packed[i * d + c] == packed[other * d + c]:
-                c += 1
-            if c == d:
-                return False
-            place = (place + 1) & (size - 1)
-        seen[place] = i
-    return True

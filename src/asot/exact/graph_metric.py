@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import at, compiled, inlined
+from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, entry
 from asot.run.executors import Stop, local_executor
 from asot.validation import is_symmetric
 
@@ -30,17 +30,23 @@ FEWEST = 256
 NEIGHBORS = 12
 """The most neighbors that a point may have."""
 
-NEAREST = 12
-"""They are first looked for among so many nearest points, which nearly always is enough."""
-
 SLACK = 1e-11
 """Share of the largest cost by which all roundings along a path may add up."""
 
 COSTS_PER_TILE = 2**22
 """What a thread checks at a time."""
 
-_PART = 512  # columns whose best paths are kept at a time
-_STRETCH = 64  # columns that are skipped together if none is near
+
+class CostGraph(Record):
+    """A cost and the neighbors found in it (``native/exact/graph_metric.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("cost", Doubles), ("slack", Double), ("half", Int), ("most", Int), ("heads", ShortInts),
+        ("counts", Ints),
+    ]  # fmt: skip
+
+
+_explain_by_paths = entry("explain_by_paths", CostGraph, Int, Int)  # 0 if they do
 
 
 class Graph(NamedTuple):
@@ -79,8 +85,10 @@ def _find_arcs(
     k = len(cost)
     heads, counts = np.zeros((k, NEIGHBORS), dtype=np.int32), np.zeros(k, dtype=np.int64)
 
+    graph = CostGraph(k=k, cost=cost, slack=slack, half=int(half), most=NEIGHBORS, heads=heads, counts=counts)
+
     def part(rows: tuple[int, int], stop: Stop) -> bool:
-        return bool(_paths_explain(cost, slack, half, *rows, heads, counts))
+        return _explain_by_paths(graph, *rows) == 0
 
     for holds in local_executor(n_jobs).map(part, _row_tiles(k)):
         if not holds:
@@ -98,88 +106,3 @@ def _row_tiles(k: int) -> Iterator[tuple[int, int]]:
     step = 1 + COSTS_PER_TILE // k
     for first in range(1, k, step):
         yield first, min(first + step, k)
-
-
-@inlined
-def _nearest(row, u, k, near):  # type: ignore[no-untyped-def]
-    """The `NEAREST` nearest points of u in ascending order; how many there are."""
-    count = 0
-    farthest = np.inf
-    for begin in range(0, k, _STRETCH):
-        size = min(_STRETCH, k - begin)
-        nearer = 0
-        for v in range(size):
-            nearer |= row[at(begin, v)] < farthest
-        if nearer == 0:
-            continue
-        for v in range(begin, begin + size):
-            if row[v] < farthest and v != u:
-                place = min(count, NEAREST - 1)
-                count = min(count + 1, NEAREST)
-                while place > 0 and row[near[place - 1]] > row[v]:
-                    near[place] = near[place - 1]
-                    place -= 1
-                near[place] = v
-                farthest = row[near[NEAREST - 1]] if count == NEAREST else np.inf
-    return count
-
-
-@inlined
-def _nearest_unexplained(cost, slack, u, heads, count, low, best):  # type: ignore[no-untyped-def]
-    """The nearest of the points from ``low`` on that no path over a known neighbor leads to, or -1."""
-    row = cost[u]
-    found = -1
-    for begin in range(low, len(cost), _PART):
-        size = min(_PART, len(cost) - begin)
-        for v in range(size):
-            best[at(0, v)] = np.inf
-        for t in range(count):
-            step = row[heads[u, t]]
-            onward = cost[heads[u, t]]
-            for v in range(size):
-                length = step + onward[at(begin, v)]
-                best[at(0, v)] = length if length < best[at(0, v)] else best[at(0, v)]
-        if begin <= u < begin + size:
-            best[u - begin] = 0.0
-        wrong = 0
-        for v in range(size):
-            wrong |= abs(best[at(0, v)] - row[at(begin, v)]) > slack
-        if wrong != 0:
-            for v in range(size):
-                if abs(best[v] - row[begin + v]) > slack and (found < 0 or row[begin + v] < row[found]):
-                    found = begin + v
-    return found
-
-
-@compiled
-def _paths_explain(cost, slack, half, first, last, heads, counts):  # type: ignore[no-untyped-def]
-    """Find the neighbors of rows first..last-1, and whether every cost of these rows is that of a path over one.
-
-    ``half``: only costs above the diagonal are looked at.
-    """
-    k = len(cost)
-    near = np.empty(NEAREST, np.int64)
-    best = np.empty(_PART)
-    for u in range(first, last):
-        row = cost[u]
-        count = 0
-        for s in range(_nearest(row, u, k, near)):
-            between = False
-            for t in range(count):
-                between |= row[heads[u, t]] + cost[heads[u, t], near[s]] <= row[near[s]] + slack
-            if not between:
-                heads[u, count] = near[s]
-                count += 1
-        low = u + 1 if half else 0
-        while True:
-            v = _nearest_unexplained(cost, slack, u, heads, count, low, best)
-            if v < 0:
-                break
-            low = 0
-            v = _nearest_unexplained(cost, slack, u, heads, count, low, best)
-            if count == NEIGHBORS:
-                return False
-            heads[u, count] = v
-            count += 1
-        counts[u] = count
-    return True

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.workspace import MASS_BITS
-from asot.jit.lanes import LANES
+from asot.exact.workspace import LANES, MASS_BITS
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
@@ -23,7 +22,7 @@ OFFSET_WEIGHT = 0.85
 def quantize_masses(histograms: NDArray[np.float64]) -> NDArray[np.int64]:
     """Rows (N, k) of total 1 to int64 rows that sum to exactly 2^60; the largest entry absorbs the rounding."""
     total = 1 << MASS_BITS
-    masses = np.rint(histograms * float(total)).astype(np.int64)
+    masses = np.ascontiguousarray(np.rint(histograms * float(total)), dtype=np.int64)
     masses[np.arange(len(masses)), masses.argmax(axis=1)] += total - masses.sum(axis=1)
     return masses
 
@@ -57,7 +56,7 @@ def quantize_cost(cost: NDArray[np.float64]) -> QuantizedCost:
     """Prepare a finite cost (k, l) ≥ 0."""
     index_bits = index_bits_for(*cost.shape)
     exponent = int(np.frexp(cost.max())[1])
-    unit = np.ldexp(cost, -exponent)
+    unit = np.ldexp(np.ascontiguousarray(cost), -exponent)
     scale = 2.0 ** cost_bits_for(index_bits)
 
     def packed(values: NDArray[np.float64]) -> NDArray[np.int64]:

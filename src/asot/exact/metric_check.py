@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import compiled
+from asot.native import Double, Doubles, Int, Record, entry
 from asot.run.executors import Stop, local_executor
 from asot.run.progress import Progress, ProgressLike
 
@@ -17,6 +17,15 @@ ALWAYS_CHECKED = 64
 
 TRIANGLES_PER_TILE = 2**25
 """What a thread checks at a time."""
+
+
+class MetricCheck(Record):
+    """A cost whose triangles are checked (``native/exact/metric_check.cpp``)."""
+
+    _fields_ = [("k", Int), ("cost", Doubles), ("slack", Double)]  # noqa: RUF012
+
+
+_check_triangles = entry("check_triangles", MetricCheck, Int, Int)  # 0 if they hold
 
 
 def worth_checking(n_anchors: int, n_pairs: int) -> bool:
@@ -36,12 +45,12 @@ def is_metric(cost: NDArray[np.float64], *, n_jobs: int = 1, progress: ProgressL
     k = len(cost)
     if cost.shape != (k, k) or np.diagonal(cost).any() or not np.array_equal(cost, cost.T):
         return False
-    cost, slack = np.ascontiguousarray(cost), 1e-11 * cost.max() / k
+    check = MetricCheck(k=k, cost=np.ascontiguousarray(cost), slack=1e-11 * float(cost.max()) / k)
     if k <= ALWAYS_CHECKED:
-        return bool(_triangles_hold(cost, slack, 0, k))
+        return _check_triangles(check, 0, k) == 0
 
     def part(rows: tuple[int, int], stop: Stop) -> tuple[int, bool]:
-        return rows[1] - rows[0], bool(_triangles_hold(cost, slack, *rows))
+        return rows[1] - rows[0], _check_triangles(check, *rows) == 0
 
     with Progress(progress, k, "is the cost a metric? rows", unit="row") as shown:
         for count, holds in local_executor(n_jobs).map(part, _row_tiles(k)):
@@ -59,17 +68,3 @@ def _row_tiles(k: int) -> Iterator[tuple[int, int]]:
         last = min(k, max(first + 1, int(np.sqrt(first**2 + 2 * TRIANGLES_PER_TILE / k))))
         yield first, last
         first = last
-
-
-@compiled
-def _triangles_hold(cost, slack, first_row, last_row):  # type: ignore[no-untyped-def]
-    k = cost.shape[0]
-    for i in range(first_row, last_row):
-        for via in range(k):
-            first = cost[i, via] + slack
-            broken = 0
-            for j in range(i):
-                broken |= first + cost[via, j] < cost[i, j]
-            if broken != 0:
-                return False
-    return True

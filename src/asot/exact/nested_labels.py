@@ -20,10 +20,25 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import compiled
+from asot.native import Int, Ints, Record, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 from asot.validation import FloatArray
+
+
+class LabelMasses(Record):
+    """Masses by label (``native/exact/nested_labels.cpp``)."""
+
+    _fields_ = [("n_labels", Int), ("offsets", Ints), ("labels", Ints), ("masses", Ints)]  # noqa: RUF012
+
+
+class LabelTile(Record):
+    """Some pairs, and where their common mass goes (``native/exact/nested_labels.cpp``)."""
+
+    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("common", Ints), ("stop", Ints)]  # noqa: RUF012
+
+
+_common_mass = entry("common_mass", LabelMasses, LabelTile)
 
 
 def nested_codes(points: FloatArray) -> list[NDArray[np.int64]] | None:
@@ -59,7 +74,10 @@ class NestedLabels:
         self._masses = np.zeros(len(found), dtype=np.int64)
         np.add.at(self._masses, place, np.tile(masses, self._depth))
         self._labels = (found % self._n_labels).astype(np.int64)
-        self._offsets = np.searchsorted(found, np.arange(n + 1) * self._n_labels)
+        self._offsets = np.searchsorted(found, np.arange(n + 1) * self._n_labels).astype(np.int64)
+        self._record = LabelMasses(
+            n_labels=self._n_labels, offsets=self._offsets, labels=self._labels, masses=self._masses
+        )
         self._seconds = 2e-8 + 1.5e-9 * len(found) / n
         self.info: dict[str, Any] = {
             "solver": "tree of nested labels",
@@ -79,31 +97,9 @@ class NestedLabels:
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         common = np.empty(len(rows), dtype=np.int64)
-        _common_mass(
-            self._offsets, self._labels, self._masses, self._n_labels, rows, columns + self._column_start, common, stop
-        )
+        columns = columns + self._column_start
+        _common_mass(self._record, LabelTile(n=len(rows), rows=rows, columns=columns, common=common, stop=stop))
         whole = np.int64(self._depth) << self._bits
         values = np.ldexp((whole - common).astype(np.float64), -self._bits) / self._depth
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(values, status, np.zeros(len(rows), dtype=np.int32))
-
-
-@compiled
-def _common_mass(offsets, labels, masses, n_labels, rows, columns, common, stop):  # type: ignore[no-untyped-def]
-    """The mass (P,) that both distributions of a pair have on the same label, over all labels."""
-    of_row = np.zeros(n_labels, np.int64)
-    row = np.int64(-1)
-    for t in range(len(rows)):
-        if stop[0] != 0:
-            return
-        if rows[t] != row:
-            if row >= 0:
-                for e in range(offsets[row], offsets[row + 1]):
-                    of_row[labels[e]] = 0
-            row = rows[t]
-            for e in range(offsets[row], offsets[row + 1]):
-                of_row[labels[e]] = masses[e]
-        total = np.int64(0)
-        for e in range(offsets[columns[t]], offsets[columns[t] + 1]):
-            total += min(masses[e], of_row[labels[e]])
-        common[t] = total

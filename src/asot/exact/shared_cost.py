@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.integers import QuantizedCost, cost_bits_for, quantize_cost, quantize_masses
-from asot.exact.simplex import solve_block
-from asot.exact.workspace import MASS_BITS, PAD, first_sink, make_workspace, stride_of
-from asot.jit.compiled import at, compiled, inlined
+from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.plans import Transport
 from asot.run.result import Status
@@ -32,7 +30,7 @@ class SharedCost(Record):
 
 
 class Histograms(Record):
-    """Quantized masses (``native/exact/shared_cost.cpp``)."""
+    """Quantized masses (``native/exact/histograms.hpp``)."""
 
     _fields_ = [("A", Ints), ("B", Ints), ("cancel", Int)]  # noqa: RUF012
 
@@ -46,8 +44,15 @@ class TreesOut(Record):
     ]  # fmt: skip
 
 
+class PlansOut(Record):
+    """Where plans and potentials go (``native/exact/shared_cost.cpp``)."""
+
+    _fields_ = [("source", Ints), ("sink", Ints), ("mass", Ints), ("f", Doubles), ("g", Doubles)]  # noqa: RUF012
+
+
 _solve_tile = entry("shared_cost_tile", Histograms, SharedCost, Tile)
 _solve_trees = entry("shared_cost_trees", Histograms, SharedCost, Tile, TreesOut)
+_solve_plans = entry("shared_cost_plans", Histograms, SharedCost, Tile, PlansOut)
 
 
 def cost_record(c: QuantizedCost) -> SharedCost:
@@ -135,6 +140,22 @@ class ExactSharedCost:
         values = np.ldexp(values, c.exponent - MASS_BITS)
         return Trees(values, pivots, start, source, sink, mass, potential)
 
+    def solve_plans(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> FlatPlans:
+        """Like `solve`, with plans and potentials. All masses are shipped, so it is slower."""
+        c, n = self._cost, len(rows)
+        k, l = c.unit.shape
+        values, pivots = np.zeros(n), np.zeros(n, dtype=np.int32)
+        source, sink, mass = (np.zeros((n, k + l - 1), dtype=np.int64) for _ in range(3))
+        f, g = np.zeros((n, k)), np.zeros((n, l))
+        out = PlansOut(source=source, sink=sink, mass=mass, f=f, g=g)
+        _solve_plans(self._histograms, self._record, _tile(rows, columns, values, pivots, stop), out)
+        values = np.ldexp(values, c.exponent - MASS_BITS)
+        entry = np.nonzero(mass)
+        return FlatPlans(
+            values, pivots, entry[0], source[entry], sink[entry], np.ldexp(mass[entry].astype(np.float64), -MASS_BITS),
+            np.ldexp(f, c.exponent), np.ldexp(g, c.exponent),
+        )  # fmt: skip
+
     def bytes_per_tree(self) -> int:
         """Memory that `solve_trees` takes for each pair of its tile."""
         return 24 * self._nodes + 32
@@ -156,105 +177,24 @@ class Trees(NamedTuple):
     potential: NDArray[np.float64]  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
 
 
+class FlatPlans(NamedTuple):
+    """Plans of the P pairs of a tile as one list of (pair, source, sink, mass), and potentials."""
+
+    values: NDArray[np.float64]  # (P,)
+    pivots: NDArray[np.int32]  # (P,)
+    pair: NDArray[np.int64]  # (entries,) ascending
+    source: NDArray[np.int64]  # (entries,)
+    sink: NDArray[np.int64]  # (entries,)
+    mass: NDArray[np.float64]  # (entries,)
+    f: NDArray[np.float64]  # (P, k)
+    g: NDArray[np.float64]  # (P, l)
+
+
 def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.float64]) -> Transport:
     """Value, plan and potentials of one pair of histograms (k,) and (l,) of total 1, any cost ≥ 0."""
     from scipy import sparse
 
-    quantized = quantize_cost(cost)
-    sources, sinks, flow, f, g = solve_with_tree(
-        quantize_masses(a[None])[0], quantize_masses(b[None])[0], *_cost_arrays(quantized)
-    )
-    # Potentials are known where there is mass; the c-transform carries them everywhere and keeps them feasible.
-    supported = np.flatnonzero(np.isfinite(g))
-    f = (quantized.unit[:, supported] - g[supported]).min(axis=1)  # (k,)
-    g = (quantized.unit - f[:, None]).min(axis=0)  # (l,)
-    masses = np.ldexp(flow.astype(np.float64), -MASS_BITS)
-    value = np.ldexp(float(masses @ quantized.unit[sources, sinks]), quantized.exponent)
-    plan = sparse.csr_array((masses, (sources, sinks)), shape=cost.shape)
-    return Transport(float(value), plan, (np.ldexp(f, quantized.exponent), np.ldexp(g, quantized.exponent)))
-
-
-def _cost_arrays(c: QuantizedCost) -> tuple[Any, ...]:
-    return c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits
-
-
-@inlined
-def place_masses(ws, a, b, cancel):  # type: ignore[no-untyped-def]
-    """Sources and sinks of a pair, without branches: every entry is written, and the count advances where it stays.
-
-    ``cancel`` is True or None, not False: numba compiles a branch on None away, and small problems feel it.
-    """
-    p = 0
-    q = 0
-    if cancel is not None:
-        for x in range(len(a)):
-            surplus = a[x] - b[x]
-            ws.supply[p] = surplus
-            ws.source[p] = x
-            p += surplus > 0
-            ws.demand[q] = -surplus
-            ws.sink[q] = x
-            q += surplus < 0
-    else:
-        for x in range(len(a)):
-            ws.supply[p] = a[x]
-            ws.source[p] = x
-            p += a[x] > 0
-        for x in range(len(b)):
-            ws.demand[q] = b[x]
-            ws.sink[q] = x
-            q += b[x] > 0
-    return p, q
-
-
-@inlined
-def place_costs(ws, p, q, integer, row_offset, column_offset):  # type: ignore[no-untyped-def]
-    """The cost block of a pair's sources and sinks, each cost with its column in the low bits."""
-    stride = stride_of(q)
-    for i in range(p):
-        s = ws.source[i]
-        ws.row_offset[i] = row_offset[s]
-        o = i * stride
-        for j in range(q):
-            ws.cost[at(o, j)] = integer[s, ws.sink[j]] | j
-        for j in range(q, stride):
-            ws.cost[o + j] = PAD
-    for j in range(q):
-        ws.column_offset[j] = column_offset[ws.sink[j]]
-
-
-@compiled
-def solve_with_tree(a, b, integer, unit, row_offset, column_offset, index_bits):  # type: ignore[no-untyped-def]
-    """Sources, sinks and flows (p + q - 1,) of the optimal tree; potentials (k,) and (l,), NaN without mass."""
-    k, l = integer.shape
-    ws = make_workspace(k, l, k + l)
-    p, q = place_masses(ws, a, b, None)
-    place_costs(ws, p, q, integer, row_offset, column_offset)
-    solve_block(ws, p, q, index_bits, np.zeros(1, np.int64))
-    sources = np.empty(p + q - 1, np.int64)
-    sinks = np.empty(p + q - 1, np.int64)
-    flow = np.empty(p + q - 1, np.int64)
-    f = np.full(k, np.nan)
-    g = np.full(l, np.nan)
-    first = first_sink(p)
-    arc = 0
-    for x in range(first + q):
-        height = 0.0  # f of a source or -g of a sink, summed along the path to the root
-        y = x
-        while ws.parent[y] != y:
-            if y < p:
-                height += unit[ws.source[y], ws.sink[ws.parent[y] - first]]
-            else:
-                height -= unit[ws.source[ws.parent[y]], ws.sink[y - first]]
-            y = ws.parent[y]
-        if x < p:
-            f[ws.source[x]] = height
-        elif x >= first:
-            g[ws.sink[x - first]] = -height
-        y = ws.parent[x]
-        if y != x:
-            sources[arc] = ws.source[x] if x < p else ws.source[y]
-            sinks[arc] = ws.sink[y - first] if x < p else ws.sink[x - first]
-            flow[arc] = ws.flow[x]
-            arc += 1
-    return sources, sinks, flow, f, g
+    one = np.zeros(1, dtype=np.int64)
+    found = ExactSharedCost(a[None], b[None], cost, cancel=False).solve_plans(one, one, one)
+    plan = sparse.csr_array((found.mass, (found.source, found.sink)), shape=cost.shape)
+    return Transport(float(found.values[0]), plan, (found.f[0], found.g[0]))

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
-from asot.exact.shared_cost import ExactSharedCost, solve_with_tree
-from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import compiled
+from asot.exact.shared_cost import ExactSharedCost
 from asot.run.pairs import PairSet
 from asot.run.plans import Plans
 from asot.run.result import Distances, Status
@@ -70,49 +68,10 @@ class ExactWithPlans(ExactSharedCost):
         return max(1, min(super().pairs_per_tile(memory), memory // (64 * sum(self._cost.unit.shape))))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        c, n = self._cost, len(rows)
-        k, l = c.unit.shape
-        arcs = k + l - 1
-        values, pivots = np.zeros(n), np.zeros(n, dtype=np.int32)
-        ends, mass = np.zeros((2, n, arcs), dtype=np.int64), np.zeros((n, arcs), dtype=np.int64)
-        f, g = np.zeros((n, k)), np.zeros((n, l))
-        _solve_tile_with_plans(
-            self._A, self._B, rows, columns, c.integer, c.unit, c.row_offset, c.column_offset, c.index_bits,
-            values, pivots, ends, mass, f, g, stop,
-        )  # fmt: skip
-        entry = np.nonzero(mass)
-        masses = np.ldexp(mass[entry].astype(np.float64), -MASS_BITS)
-        f, g = np.ldexp(f, c.exponent), np.ldexp(g, c.exponent)
-        plans = TilePlans(entry[0], ends[0][entry], ends[1][entry], masses, f, g)
-        status = np.full(n, Status.OPTIMAL, dtype=np.int8)
-        return Solution(np.ldexp(values, c.exponent - MASS_BITS), status, pivots, plans=plans)
-
-
-@compiled
-def _solve_tile_with_plans(  # type: ignore[no-untyped-def]
-    A, B, rows, columns, integer, unit, row_offset, column_offset, index_bits, values, pivots, ends, mass, f, g, stop
-):
-    for t in range(len(rows)):
-        if stop[0] != 0:
-            return
-        sources, sinks, flow, _, level = solve_with_tree(
-            A[rows[t]], B[columns[t]], integer, unit, row_offset, column_offset, index_bits
-        )
-        for arc in range(len(flow)):
-            ends[0, t, arc] = sources[arc]
-            ends[1, t, arc] = sinks[arc]
-            mass[t, arc] = flow[arc]
-            values[t] += flow[arc] * unit[sources[arc], sinks[arc]]
-        # Potentials are known where there is mass; the c-transform carries them everywhere and keeps them feasible.
-        f[t] = np.inf
-        g[t] = np.inf
-        for j in range(len(level)):
-            if not np.isnan(level[j]):
-                for i in range(len(f[t])):
-                    f[t, i] = min(f[t, i], unit[i, j] - level[j])
-        for i in range(len(f[t])):
-            for j in range(len(level)):
-                g[t, j] = min(g[t, j], unit[i, j] - f[t, i])
+        found = self.solve_plans(rows, columns, stop)
+        plans = TilePlans(found.pair, found.source, found.sink, found.mass, found.f, found.g)
+        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
+        return Solution(found.values, status, found.pivots, plans=plans)
 
 
 class ExactCudaWithPlans(ExactCuda):

@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import compiled
-from asot.jit.metrics import KERNELS, Ground, fill_distances, prepare_metric
+from asot.jit.metrics import KERNELS, Ground, prepare_metric
+from asot.native import Double, Doubles, Int, Record, entry
 from asot.validation import FloatArray, to_float_array
 
 PLAIN, SQUARE, HALF_SQUARE, ARC = range(4)
-"""What is taken of a Euclidean distance e: e, e², e²/2, or the angle 2 arcsin(e/2) between unit vectors."""
+"""What is taken of a Euclidean distance e: e, e², e²/2, or the angle 2 arcsin(e/2) between unit vectors.
+
+Where vectors are nearly opposite, the angle is not taken from e alone, whose last digit would change eight of it.
+"""
 
 MOST_CHECKED = 64
 """Points of a table whose triangles are checked: a few hundred thousand."""
@@ -30,6 +33,18 @@ MOST_CHECKED = 64
 Metric = str | Callable[[Any, Any], float]
 
 _NO_TABLE = np.empty((0, 0))
+
+
+class DistanceBlock(Record):
+    """Points whose distances are wanted (``native/ground/metrics.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("code", Int), ("order", Double), ("p", Int), ("stride", Int), ("width", Int), ("x", Doubles), ("y", Doubles),
+        ("out", Doubles),
+    ]  # fmt: skip
+
+
+_fill_distances = entry("fill_distances", DistanceBlock)
 
 
 @dataclass(frozen=True)
@@ -124,8 +139,14 @@ def cost_table(cost: GroundCost) -> NDArray[np.float64]:
     elif cost.transform == HALF_SQUARE:
         plain = 0.5 * plain**2
     elif cost.transform == ARC:
-        plain = 2.0 * np.arcsin(np.minimum(1.0, 0.5 * plain))
+        plain = _angles(plain, _between(cost.ground, cost.ground.points, -cost.ground.points))
     return np.asarray(cost.scale * plain)
+
+
+def _angles(distance: NDArray[np.float64], to_opposite: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Angles between unit vectors, from their distances and those of the one to the other's opposite."""
+    near = 2.0 * np.arcsin(np.minimum(1.0, 0.5 * distance))
+    return np.where(distance**2 <= 2.0, near, 2.0 * np.arctan2(distance, to_opposite))
 
 
 def plain_distances(cost: GroundCost, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -136,19 +157,20 @@ def plain_distances(cost: GroundCost, rows: NDArray[np.int64], columns: NDArray[
     if cost.has_table:
         return cost.table[np.ix_(rows, columns)]
     points = cost.ground.points
-    d = points.shape[1]
-    width, stride = (d + 3) & ~3, (len(columns) + 15) & ~15
-    x, y = np.zeros((len(rows) + 1, width)), np.zeros((width, stride))
-    x[: len(rows), :d] = points[rows]
-    y[:d, : len(columns)] = points[columns].T
-    out = np.empty((len(rows) + 1) * stride)
-    _fill_all(cost.ground.kernel, cost.ground.order, x.reshape(-1), y.reshape(-1), len(rows), stride, width, out)
-    return np.asarray(out[: len(rows) * stride].reshape(len(rows), stride)[:, : len(columns)])
+    return _between(cost.ground, points[rows], points[columns])
 
 
-@compiled
-def _fill_all(code, order, x, y, p, stride, width, out):  # type: ignore[no-untyped-def]
-    fill_distances(code, order, x, y, p, stride, width, out)
+def _between(ground: Ground, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distances (R, C) between points (R, d) and (C, d) under a prepared metric."""
+    d, stride = a.shape[1], (len(b) + 15) & ~15
+    x, y = np.zeros((len(a) + 1, d)), np.zeros((d, stride))
+    x[: len(a)] = a
+    y[:, : len(b)] = b.T
+    out = np.empty((len(a) + 1, stride))
+    _fill_distances(
+        DistanceBlock(code=ground.code, order=ground.order, p=len(a), stride=stride, width=d, x=x, y=y, out=out)
+    )
+    return np.asarray(out[: len(a), : len(b)])
 
 
 # ---------------------------------------------------------------------------------------------------------- tables

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.data.reading import in_order_of
 from asot.histograms import emd_many
 from asot.run.result import Status
 from asot.validation import as_cost, as_histograms, as_positive_int, as_reg, as_tol, to_float_array
@@ -58,7 +59,8 @@ def barycenter(
     cost : array-like (k, k)
         ``space.cost``.
     weights : array-like (N,), optional
-        ≥ 0, scaled to total 1. Default: all equal.
+        ≥ 0, scaled to total 1. Default: all equal. Where weights and histograms both have a pandas index, rows are
+        matched by it.
     reg : float, "auto" or None
         None solves the linear program exactly, up to 300,000 variables (the number of positive masses, times k). A
         number is the ε of the entropic problem, whose barycenter is smoother; "auto" is 5 percent of the median cost.
@@ -91,7 +93,7 @@ def find_barycenter(
     """`barycenter` for callers that accept an unfinished one."""
     price = as_cost(cost, square=True)
     table = as_histograms(histograms, "histograms", len(price))
-    shares = _as_weights(weights, len(table))
+    shares = _as_weights(in_order_of(weights, histograms, "weights", "histograms"), len(table))
     if reg is None:
         masses, info = _by_linear_program(table, price, shares)
     else:

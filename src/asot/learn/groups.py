@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from asot.data.belonging import check_same_ids, ids_of, in_order_of_ids
 from asot.data.reading import factorized
 from asot.learn.kernel import as_matrix
+from asot.learn.unequal_sizes import warn_of_sizes
 from asot.validation import as_positive_int
 
 _BLOCK = 64
@@ -78,8 +80,8 @@ def group_differences(
     ----------
     distances : Distances, or array-like (N, N)
         All pairs of one collection.
-    groups : array-like (N,)
-        The group of every distribution, in their order.
+    groups : array-like (N,), pandas Series or dict
+        The group of every distribution: in their order, or found by id where it has an index or keys.
     n_permutations : int
         Of the permutation test; the smallest p-value it can give is 1 / (n_permutations + 1).
     n_neighbors : int
@@ -88,6 +90,11 @@ def group_differences(
         How far apart two samples of one distribution are: ``asot.noise_floor(D)``.
     random_state : int, RandomState or None
         Seed of the permutations.
+
+    Notes
+    -----
+    Small samples are far from everything, so groups of different sample sizes differ even where their distributions do
+    not. A warning says so where the result knows the sizes; `asot.size_matched` compares at one size.
 
     Examples
     --------
@@ -103,12 +110,14 @@ def group_differences(
     n = len(matrix)
     if matrix.shape != (n, n) or np.abs(matrix - matrix.T).max() > 1e-9 * matrix.max():
         raise ValueError("groups are compared by the distances of all pairs of one collection, which must be symmetric")
-    names, label = factorized(groups, n)
+    ids = ids_of(distances, n)
+    names, label = factorized(in_order_of_ids(groups, "groups", ids), n, "groups", "distribution")
     sizes = np.bincount(label)
     if len(names) < 2:
         raise ValueError(f"there is only one group, {str(names[0])!r}; comparing takes two or more")
     if sizes.max() == 1:
         raise ValueError("every group has one member; there is nothing to compare within them")
+    warn_of_sizes(getattr(distances, "sizes", None), names, label)
     votes = as_positive_int(n_neighbors, "n_neighbors")
     count = as_positive_int(n_permutations, "n_permutations")
     squares = matrix**2
@@ -129,14 +138,15 @@ def group_differences(
         neighbor_accuracy=_left_out_accuracy(matrix, label, min(votes, n - 1)),
         chance=float(sizes.max() / n),
         n_permutations=count,
-        noise_share=None if noise is None else _share_of_noise(matrix, noise),
+        noise_share=None if noise is None else _share_of_noise(matrix, noise, ids),
     )
 
 
-def _share_of_noise(matrix: NDArray[np.float64], noise: Any) -> float:
+def _share_of_noise(matrix: NDArray[np.float64], noise: Any, ids: NDArray[Any]) -> float:
     floor = as_matrix(noise.matrix() if hasattr(noise, "matrix") else noise)
     if floor.shape != matrix.shape:
         raise ValueError(f"noise is for {floor.shape[0]} distributions, but the distances are between {len(matrix)}")
+    check_same_ids(ids_of(noise, len(floor)), ids, "the noise is of another collection than the distances")
     pairs = np.triu_indices(len(matrix), 1)
     return float(floor[pairs].mean() / max(matrix[pairs].mean(), np.finfo(float).tiny))
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.data.belonging import check_same_ids
 from asot.run.result import Distances
 from asot.validation import as_choice, first_false, to_float_array
 
@@ -29,6 +30,8 @@ class Kernel:
         The smallest eigenvalue of exp(-γ W), before any repair; None if it was not checked (``psd=None``).
     done : str
         What was done, as a sentence.
+    ids : (N,) or None
+        Names of the distributions, where the distances had some.
     """
 
     matrix: NDArray[np.float64] = field(repr=False)
@@ -36,6 +39,7 @@ class Kernel:
     smallest_eigenvalue: float | None
     done: str
     _keep: NDArray[np.float64] | None = field(default=None, repr=False)  # (N, N) projector on what was not clipped
+    ids: NDArray[Any] | None = field(default=None, repr=False)
 
     def between(self, distances: Any) -> NDArray[np.float64]:
         """The kernel (M, N) of new distributions with those of this kernel, from their distances (M, N).
@@ -49,6 +53,8 @@ class Kernel:
                 f"distances are to {values.shape[1]} distributions, but the kernel has {len(self.matrix)}; pass "
                 "the distances from the new distributions (rows) to those of the kernel (columns)"
             )
+        if self.ids is not None and hasattr(distances, "ids_columns"):
+            check_same_ids(self.ids, distances.ids_columns, "the columns are not the distributions of the kernel")
         rows = np.exp(-self.gamma * values)
         return rows if self._keep is None else np.asarray(rows @ self._keep, dtype=np.float64)
 
@@ -119,21 +125,23 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
     rate = _rate(gamma, values)
     matrix = np.exp(-rate * values)
     matrix = 0.5 * (matrix + matrix.T)
+    ids = getattr(distances, "ids", None)
     if psd is None:
-        return Kernel(matrix, rate, None, "nothing, as requested: the kernel was not checked for negative eigenvalues")
+        done = "nothing, as requested: the kernel was not checked for negative eigenvalues"
+        return Kernel(matrix, rate, None, done, ids=ids)
     eigenvalues, vectors = np.linalg.eigh(matrix)
     smallest = float(eigenvalues[0])
     negative = eigenvalues < -len(matrix) * np.finfo(float).eps * eigenvalues[-1]
     if not negative.any():
         done = f"nothing: the kernel is positive semidefinite (smallest eigenvalue {max(smallest, 0.0):.3g})"
-        return Kernel(matrix, rate, smallest, done)
+        return Kernel(matrix, rate, smallest, done, ids=ids)
     count = f"{int(negative.sum())} of {len(matrix)} eigenvalues negative, down to {smallest:.3g}"
     if psd == "clip":
         keep = vectors[:, ~negative]
         clipped = (keep * np.maximum(eigenvalues[~negative], 0.0)) @ keep.T
-        return Kernel(0.5 * (clipped + clipped.T), rate, smallest, f"clipped: {count}, set to 0", keep @ keep.T)
+        return Kernel(0.5 * (clipped + clipped.T), rate, smallest, f"clipped: {count}, set to 0", keep @ keep.T, ids)
     shifted = matrix - smallest * np.eye(len(matrix))
-    return Kernel(shifted, rate, smallest, f"shifted: {count}, {-smallest:.3g} added to the diagonal")
+    return Kernel(shifted, rate, smallest, f"shifted: {count}, {-smallest:.3g} added to the diagonal", ids=ids)
 
 
 def as_matrix(distances: Any) -> NDArray[np.float64]:

@@ -24,8 +24,8 @@ from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
 from asot.data.distributions import Distributions
 from asot.histograms import emd_many
-from asot.jit.compiled import compiled
 from asot.learn.barycenter import find_barycenter
+from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.progress import Progress, ProgressLike
 from asot.run.sinks import Dense
 from asot.validation import as_choice, as_positive_int
@@ -34,6 +34,17 @@ Float = NDArray[np.float64]
 
 SHARPNESS = 100.0
 """Barycenters are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and fast."""
+
+
+class Medoids(Record):
+    """A clustering by medoids, and where the best swap goes (``native/learn/best_swap.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("count", Int), ("matrix", Doubles), ("medoids", Ints), ("swap", Ints), ("gain", Doubles),
+    ]  # fmt: skip
+
+
+_swap = entry("best_swap", Medoids)
 
 
 class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -219,48 +230,12 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         return best, steps, kept
 
 
-@compiled
-def _best_swap(matrix, medoids):  # type: ignore[no-untyped-def]
+def _best_swap(matrix: Float, medoids: NDArray[np.int64]) -> tuple[int, int, float]:
     """The swap that most reduces the sum of the distances to the nearest medoid: which medoid, for which member, by how
-    much.
-
-    One pass over the matrix for all swaps (FastPAM, Schubert and Rousseeuw 2019): a point near a medoid that stays
-    gains the same no matter which other medoid is removed.
-    """
-    n, count = len(matrix), len(medoids)
-    nearest = np.zeros(n, np.int64)
-    first = np.empty(n)
-    second = np.empty(n)
-    loss = np.zeros(count)  # if a medoid is removed without a replacement
-    for i in range(n):
-        first[i] = second[i] = np.inf
-        for c in range(count):
-            d = matrix[i, medoids[c]]
-            if d < first[i]:
-                second[i] = first[i]
-                first[i] = d
-                nearest[i] = c
-            elif d < second[i]:
-                second[i] = d
-        loss[nearest[i]] += second[i] - first[i]
-    best = 0.0
-    out, into = 0, medoids[0]
-    change = np.empty(count)
-    for j in range(n):
-        change[:] = loss
-        common = 0.0
-        for i in range(n):
-            d = matrix[j, i]
-            if d < first[i]:
-                common += d - first[i]
-                change[nearest[i]] += first[i] - second[i]
-            elif d < second[i]:
-                change[nearest[i]] += d - second[i]
-        for c in range(count):
-            if change[c] + common < best:
-                best = change[c] + common
-                out, into = c, j
-    return out, into, -best
+    much."""
+    swap, gain = np.empty(2, dtype=np.int64), np.empty(1)
+    _swap(Medoids(n=len(matrix), count=len(medoids), matrix=matrix, medoids=medoids, swap=swap, gain=gain))
+    return int(swap[0]), int(swap[1]), float(gain[0])
 
 
 def _spread_start(distances_to: Any, n: int, count: int, rng: Any) -> NDArray[np.int64]:

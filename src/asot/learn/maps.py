@@ -16,6 +16,9 @@ Float = NDArray[np.float64]
 
 METHODS = ("auto", "mds", "tsne", "umap")
 FEWEST_FOR_TSNE = 30
+MOST_BY_ALL = 500
+"""Of larger matrices only the two eigenvectors that are needed are computed."""
+
 MOST_TO_TURN = 600
 """Larger trees are not flipped: that takes more than quadratic time."""
 
@@ -57,11 +60,30 @@ def classical_scaling(matrix: Float) -> Float:
         return np.column_stack([matrix[0] if n else np.zeros(0), np.zeros(n)])
     squared = matrix**2
     centered = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
-    values, vectors = np.linalg.eigh(-0.5 * centered)
-    axes = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
+    values, vectors = _largest_two(-0.5 * centered)
+    axes = vectors * np.sqrt(np.maximum(values, 0.0))
     heaviest = np.abs(axes).argmax(axis=0)
     signs = np.where(axes[heaviest, [0, 1]] < 0, -1.0, 1.0)
     return np.asarray(axes * signs)
+
+
+def _largest_two(matrix: Float) -> tuple[Float, Float]:
+    """The two largest eigenvalues (2,) of a symmetric matrix, the larger first, and their vectors (N, 2).
+
+    Large matrices are multiplied with vectors until two are found, which is quicker than all N; and Ctrl-C is heard
+    between the products.
+    """
+    if len(matrix) > MOST_BY_ALL:
+        from scipy.sparse.linalg import ArpackError, eigsh
+
+        start = np.random.default_rng(0).normal(size=len(matrix))
+        try:
+            values, vectors = eigsh(matrix, k=2, which="LA", v0=start, ncv=20, maxiter=60, tol=1e-9)
+            return values[::-1], vectors[:, ::-1]
+        except ArpackError:  # several axes of one length, or none at all: only all of them can tell
+            pass
+    values, vectors = np.linalg.eigh(matrix)
+    return values[[-1, -2]], vectors[:, [-1, -2]]
 
 
 def leaf_order(matrix: Float) -> NDArray[np.int64]:

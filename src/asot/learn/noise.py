@@ -3,11 +3,13 @@
 A bag of cells is a sample of a patient, not the patient. Two samples of one patient have a positive W_1, which is
 larger the fewer cells they have and the more dimensions there are. Split halves show it: split every distribution in
 two at random, and the distance between its halves is pure noise, at half the size. Halves of halves show how noise
-falls with size, about as size^-α, and therefore what to expect at full size, for every pair of sizes.
+falls with size, about as size^-α, and therefore what to expect at full size, for every pair of sizes. Samples that are
+too small for halves of halves take α, and if need be the noise itself, from the others.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +25,9 @@ Float = NDArray[np.float64]
 
 LEAST, MOST = 0.05, 1.0
 """Range of exponents for the decay of noise: 1/2 in one dimension, 1/d in many."""
+
+FEWEST = 4
+"""Points of a distribution that has halves of halves."""
 
 LARGEST = 1024
 """Halves have at most this many points. Larger distributions are represented by samples of this size."""
@@ -42,12 +47,21 @@ class NoiseFloor:
         α: noise falls with size as size^-α, measured on the whole collection.
     values : (N,) float64
         Expected W_1 between two samples of a distribution, each of its own size.
+    extrapolated : (N,) bool
+        Where a distribution has fewer than four points, so that its noise is inferred from that of the others.
+    ids : (N,) or None
+        Names of the distributions.
     """
 
     halves: Float
     half_sizes: NDArray[np.int64]
     exponent: float
     sizes: NDArray[np.int64] = field(repr=False)
+    ids: NDArray[Any] | None = field(default=None, repr=False)
+
+    @property
+    def extrapolated(self) -> NDArray[np.bool_]:
+        return np.asarray(self.sizes < FEWEST)
 
     @property
     def values(self) -> Float:
@@ -74,6 +88,7 @@ class NoiseFloor:
         return (
             f"NoiseFloor: samples of one distribution are {own.min():.3g} to {own.max():.3g} apart at their own size "
             f"(mean {own.mean():.3g}); noise falls as size^-{self.exponent:.2f}"
+            + (f"; {int(self.extrapolated.sum()):,} extrapolated" if self.extrapolated.any() else "")
         )
 
 
@@ -90,7 +105,8 @@ def noise_floor(
     Parameters
     ----------
     D : Distributions (N)
-        Each with at least four points. Masses stay with their points.
+        Masses stay with their points. The noise of distributions with fewer than four points is extrapolated from the
+        others, with a warning.
     n_splits : int
         Random splits of each distribution; their distances are averaged.
     n_jobs, progress
@@ -112,18 +128,36 @@ def noise_floor(
     """
     D = as_distributions(D)
     n_splits = as_positive_int(n_splits, "n_splits")
-    if D.sizes.min() < 4:
-        i = int(np.argmin(D.sizes))
+    enough = D.sizes >= FEWEST
+    if not enough.any():
         raise ValueError(
-            f"distribution {i} (id {D.ids[i]!s}) has {D.sizes[i]} points, too few for halves of halves; noise_floor "
-            "needs at least 4: leave it out"
+            f"no distribution has {FEWEST} points, which halves of halves need (the largest has {D.sizes.max()}), so "
+            "there is nothing to measure noise on"
         )
     rng = np.random.default_rng(as_seed(random_state))
     half_sizes = np.minimum(D.sizes // 2, LARGEST)
-    halves = _mean_apart(D, half_sizes, n_splits, rng, n_jobs, progress)
-    quarter_sizes = half_sizes // 2
-    quarters = _mean_apart(D, quarter_sizes, n_splits, rng, n_jobs, progress)
-    return NoiseFloor(halves, half_sizes, _exponent(halves, quarters, half_sizes / quarter_sizes), D.sizes.copy())
+    halves = np.zeros(len(D))
+    split = half_sizes > 0
+    halves[split] = _mean_apart(D[split], half_sizes[split], n_splits, rng, n_jobs, progress)
+    quarter_sizes = half_sizes[enough] // 2
+    quarters = _mean_apart(D[enough], quarter_sizes, n_splits, rng, n_jobs, progress)
+    exponent = _exponent(halves[enough], quarters, half_sizes[enough] / quarter_sizes)
+    if not enough.all():
+        _warn_of_few(D, enough)
+        halves[~split] = np.median(halves[enough] * half_sizes[enough] ** exponent)  # at size 1
+    half_sizes = np.maximum(half_sizes, 1)
+    return NoiseFloor(halves, half_sizes, exponent, D.sizes.copy(), D.given_ids)
+
+
+def _warn_of_few(D: Distributions, enough: NDArray[np.bool_]) -> None:
+    few = np.flatnonzero(~enough)
+    count = "1 distribution has" if len(few) == 1 else f"{len(few):,} distributions have"
+    warnings.warn(
+        f"{count} fewer than {FEWEST} points, such as {D.label(int(few[0]))} with {D.sizes[few[0]]}; noise there is "
+        "extrapolated from the others",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _mean_apart(

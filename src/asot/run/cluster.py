@@ -51,7 +51,7 @@ class Cluster:
         waiting = list(items)
         if not waiting:
             return
-        contents = pickle.dumps(function, protocol=5)
+        contents = _pickled(function)
         digest = hashlib.sha256(contents).hexdigest()
         file = self._write(contents)
         deaths = 0
@@ -97,6 +97,16 @@ class Cluster:
         with os.fdopen(handle, "wb") as file:
             file.write(contents)
         return Path(name)
+
+
+def _pickled(function: Any) -> bytes:
+    try:
+        return pickle.dumps(function, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"this call cannot be sent to other processes ({error}); a function, such as metric=, must be defined at "
+            "the top of a module that the workers can import, or use threads: n_jobs= without a cluster"
+        ) from error
 
 
 class _Task(tuple[str, str, str, Any]):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from asot.data.npz import PathLike, atomic_write, load_arrays, naming, plain_ids, read_array, save_arrays
 from asot.data.reading import text_array
-from asot.data.tabular import csv_rows, number
+from asot.data.tabular import csv_rows, guarded, number, unguarded
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, tiles
 from asot.run.result import Distances, Status
 from asot.validation import as_pairs, to_array
@@ -92,7 +92,7 @@ def load_distances(path: PathLike) -> Distances:
     if suffix != ".npz":
         raise ValueError(f"cannot read distances from {path}: its name must end in .npy, .npz or .csv")
     required = ["values", "status", "n_iter"]
-    optional = [*_PER_PAIR, "pairs", "ids_rows", "ids_columns", *(f"plans_{name}" for name in _OF_PLANS)]
+    optional = [*_PER_PAIR, "pairs", "ids_rows", "ids_columns", "offsets", *(f"plans_{name}" for name in _OF_PLANS)]
     header, arrays = load_arrays(path, "distances", required, optional)
     with naming(path):
         pair_set = _read_pair_set(header.get("pairs"), arrays.get("pairs"))
@@ -103,7 +103,7 @@ def load_distances(path: PathLike) -> Distances:
             raise ValueError("the array 'status' holds a number that is not a status")
         if len(pair_set) and not 0 <= arrays["n_iter"].min() <= arrays["n_iter"].max() < 2**31:
             raise ValueError("the array 'n_iter' holds a number that is not a count of iterations")
-        names = _read_names(arrays, pair_set)
+        names, offsets = _read_names(arrays, pair_set), _read_offsets(arrays, pair_set.n_rows)
         plans = _read_plans(arrays, len(pair_set))
     more: dict[str, Any] = {name: arrays[name].astype(np.float64, copy=False) for name in _PER_PAIR if name in arrays}
     return Distances(
@@ -114,6 +114,7 @@ def load_distances(path: PathLike) -> Distances:
         plans=plans,
         info=header["info"] if isinstance(header.get("info"), dict) else {},
         names=names,
+        offsets=offsets,
         **more,
     )
 
@@ -142,6 +143,17 @@ def _read_names(arrays: dict[str, NDArray[Any]], pairs: PairSet) -> tuple[NDArra
     return found[0], found[0] if pairs.symmetric else found[1]
 
 
+def _read_offsets(arrays: dict[str, NDArray[Any]], n: int) -> NDArray[np.int64] | None:
+    """The offsets of the rows' collection, which older files do not have."""
+    offsets = arrays.get("offsets")
+    if offsets is None:
+        return None
+    is_fine = offsets.shape == (n + 1,) and offsets.dtype.kind in "iu"
+    if not is_fine or (np.diff(offsets.astype(np.int64)) < 1).any():
+        raise ValueError(f"the array 'offsets' must be {n + 1:,} ascending numbers; found shape {offsets.shape}")
+    return offsets.astype(np.int64, copy=False)
+
+
 # ----------------------------------------------------------------------------------------------------------- everything
 
 
@@ -157,6 +169,8 @@ def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
     if isinstance(result.pair_set, ListedPairs):
         arrays["pairs"] = result.pair_set.pairs
     arrays |= {name: getattr(result, name) for name in _PER_PAIR if getattr(result, name) is not None}
+    if result.offsets is not None:
+        arrays["offsets"] = result.offsets
     if result.plans is not None:
         arrays |= {f"plans_{name}": getattr(result.plans, name) for name in _OF_PLANS}
     header: dict[str, Any] = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
@@ -226,6 +240,7 @@ def _read_plans(arrays: dict[str, NDArray[Any]], n_pairs: int) -> Plans | None:
 def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
     bounds = {name: getattr(result, name) for name in ("lower", "upper", "error")}
     measured = {"distance": result.values, **{name: v for name, v in bounds.items() if v is not None}}
+    rows, columns = (np.array([guarded(entry) for entry in side.tolist()]) for side in (rows, columns))
     with atomic_write(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
@@ -255,8 +270,8 @@ def _load_csv(path: PathLike) -> Distances:
             where = f"{path}, line {rows.line_num}"
             if len(row) != len(names):
                 raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns; it is incomplete")
-            first.append(place.setdefault(row[0], len(place)))
-            second.append(place.setdefault(row[1], len(place)))
+            first.append(place.setdefault(unguarded(row[0]), len(place)))
+            second.append(place.setdefault(unguarded(row[1]), len(place)))
             for cell, name, values in zip(row[2:], names[2:], measured, strict=True):
                 values.append(number(cell, name, where))
     i, j = (np.frombuffer(side, dtype=np.int64) for side in (first, second))

@@ -9,7 +9,7 @@ import numpy as np
 from asot.validation import as_choice
 
 if TYPE_CHECKING:
-    from asot.run.result import Distances, Neighbors
+    from asot.run.result import Distances
 
 
 def distances_frame(result: Distances, form: str) -> Any:
@@ -25,13 +25,17 @@ def distances_frame(result: Distances, form: str) -> Any:
     return pandas.DataFrame({**columns, **{name: values for name, values in more.items() if values is not None}})
 
 
-def neighbors_frame(result: Neighbors) -> Any:
-    """One row per neighbor: id, rank (from 1), neighbor and distance."""
+def neighbors_frame(result: Any) -> Any:
+    """One row per neighbor of a `Neighbors` or `RadiusNeighbors`: id, rank (from 1), neighbor and distance."""
     pandas = need_pandas("to_frame")
-    n, k = result.indices.shape
+    if hasattr(result, "indptr"):
+        counts, starts = np.diff(result.indptr), result.indptr[:-1]
+    else:
+        n, k = result.indices.shape
+        counts, starts = np.full(n, k), np.arange(n) * k
     columns = {
-        "id": np.repeat(result.ids, k),
-        "rank": np.tile(np.arange(1, k + 1), n),
+        "id": np.repeat(result.ids, counts),
+        "rank": np.arange(1, counts.sum() + 1) - np.repeat(starts, counts),
         "neighbor": result.neighbor_ids.ravel(),
         "distance": result.distances.ravel(),
     }

@@ -68,6 +68,8 @@ class Distances:
         What the numbers are: metric, solver, device, precision, reg, anchors, seconds, …
     ids, ids_columns : (N,), (M,)
         Names of the rows and of the columns: those of the collections, or 0, 1, 2, …
+    sizes : (N,) int64 or None
+        Points of the distributions of the rows, where that is known.
 
     ``np.asarray(r)`` is ``r.matrix()``, so that SciPy and scikit-learn read it as a matrix of distances.
 
@@ -95,6 +97,7 @@ class Distances:
     error: NDArray[np.float64] | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
     checked: bool = field(default=False, repr=False)
+    offsets: NDArray[np.int64] | None = field(default=None, repr=False)  # (N + 1,) of the rows' collection
 
     def __post_init__(self) -> None:
         if self.checked:  # by the GPU, or before this copy was made; millions of values take a while to read
@@ -135,6 +138,11 @@ class Distances:
         if self.pair_set.symmetric:
             return self.ids
         return np.arange(self.pair_set.n_columns) if self.names[1] is None else self.names[1]
+
+    @property
+    def sizes(self) -> NDArray[np.int64] | None:
+        """How many points the distributions of the rows have (N,), where that is known."""
+        return None if self.offsets is None else np.diff(self.offsets)
 
     @property
     def pairs(self) -> NDArray[np.int64]:
@@ -302,9 +310,14 @@ def neighbor_graph(
     return sparse.csr_matrix((distances.copy(), indices.copy(), indptr), shape=shape)
 
 
-def named(result: Any, rows: NDArray[Any] | None, columns: NDArray[Any] | None) -> Any:
-    """A result that knows the names of its rows and columns; what a user's own sink returned stays as it is."""
-    if isinstance(result, (Distances, Neighbors)):
+def named(
+    result: Any, rows: NDArray[Any] | None, columns: NDArray[Any] | None, offsets: NDArray[np.int64] | None = None
+) -> Any:
+    """A result that knows the names of its rows and columns, and the sizes of its rows' distributions by their offsets;
+    what a user's own sink returned stays as it is."""
+    if isinstance(result, Distances):
+        return replace(result, names=(rows, columns), offsets=offsets)
+    if isinstance(result, Neighbors):
         return replace(result, names=(rows, columns))
     if hasattr(result, "keep_names"):  # a store
         result.keep_names(rows, columns)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.jit.compiled import compiled
+from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.pairs import AllPairs, Indices, ListedPairs, PairSet, tiles
 from asot.run.result import Distances, Neighbors
 from asot.run.solver import EXTRAS, Solution
@@ -346,31 +346,45 @@ def _mirror(matrix: NDArray[np.float64]) -> None:
         square += np.triu(square, 1).T
 
 
-@compiled
-def keep_nearest(rows, others, values, beside, distances, indices, more):  # type: ignore[no-untyped-def]
-    """Insert each (value, other) into its row's list sorted by (distance, index); the largest falls off the end.
+class NewNeighbors(Record):
+    """Distances that come in (``native/run/keep_nearest.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("extras", Int), ("rows", Ints), ("others", Ints), ("values", Doubles), ("beside", Doubles),
+    ]  # fmt: skip
+
+
+class KeptNeighbors(Record):
+    """The nearest so far (``native/run/keep_nearest.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("extras", Int), ("distances", Doubles), ("indices", Ints), ("more", Doubles),
+    ]  # fmt: skip
+
+
+_keep_nearest = entry("keep_nearest", NewNeighbors, KeptNeighbors)
+
+
+def keep_nearest(
+    rows: NDArray[np.int64],
+    others: NDArray[np.int64],
+    values: NDArray[np.float64],
+    beside: NDArray[np.float64],
+    distances: NDArray[np.float64],
+    indices: NDArray[np.int64],
+    more: NDArray[np.float64],
+) -> None:
+    """Insert each (value, other) into its row's list (N, K) sorted by (distance, index); the largest falls off the end.
 
     Whatever else is known about the pairs (P, E) goes the same way, into ``more`` (N, K, E).
     """
-    last = distances.shape[1] - 1
-    extras = beside.shape[1]
-    for t in range(len(rows)):
-        row = rows[t]
-        value = values[t]
-        other = others[t]
-        if value > distances[row, last] or (value == distances[row, last] and other > indices[row, last]):
-            continue
-        place = last
-        while place > 0 and (
-            distances[row, place - 1] > value
-            or (distances[row, place - 1] == value and indices[row, place - 1] > other)
-        ):
-            distances[row, place] = distances[row, place - 1]
-            indices[row, place] = indices[row, place - 1]
-            for e in range(extras):
-                more[row, place, e] = more[row, place - 1, e]
-            place -= 1
-        distances[row, place] = value
-        indices[row, place] = other
-        for e in range(extras):
-            more[row, place, e] = beside[t, e]
+    new = NewNeighbors(
+        n=len(rows),
+        extras=beside.shape[1],
+        rows=np.ascontiguousarray(rows, dtype=np.int64),
+        others=np.ascontiguousarray(others, dtype=np.int64),
+        values=np.ascontiguousarray(values, dtype=np.float64),
+        beside=np.ascontiguousarray(beside, dtype=np.float64),
+    )
+    k, extras = distances.shape[1], more.shape[2]
+    _keep_nearest(new, KeptNeighbors(k=k, extras=extras, distances=distances, indices=indices, more=more))

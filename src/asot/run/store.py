@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.run.executors import Executor, Stop, local_executor
-from asot.run.fingerprint import fingerprint
+from asot.run.fingerprint import cost_hash, fingerprint
 from asot.run.grid import BlockPairs, make_grid
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.progress import Progress, ProgressLike, stage_of
@@ -113,7 +113,7 @@ class Store:
     ) -> None:
         """Solve the blocks of this part that are not done. ``solve`` returns the size of the block."""
         grid, mine = files.grid, self._blocks(len(files.grid))
-        missing = np.setdiff1d(mine, np.fromiter(files.done(), np.int64))
+        missing = np.setdiff1d(mine, _sound(files, np.intersect1d(mine, np.fromiter(files.done(), np.int64))))
         left = sum(map(grid.size, missing.tolist()))
         total = grid.total if self.part is None else sum(map(grid.size, mine.tolist()))
         with Progress(progress, total, f"{stage} (stored)", unit="row" if grid.strips else "pair") as shown:
@@ -133,7 +133,8 @@ class Store:
         seconds = TILE_SECONDS / max(1, solver.pairs_per_tile(2**40))
         sides = BLOCK_SECONDS, LARGEST_SIDE if self.keep is None else LARGEST_SIDE_OF_NEIGHBORS
         settings = fingerprint({**solver.info, **work.info})
-        inputs = fingerprint({"inputs": work.cpu, "listed": getattr(work.pairs, "pairs", None)})
+        computed = cost_hash(getattr(solver, "cost", None))
+        inputs = fingerprint({"inputs": work.cpu, "listed": getattr(work.pairs, "pairs", None)}, computed)
         return {
             "format": FORMAT,
             "asot": __version__,
@@ -171,6 +172,18 @@ class Store:
 
     def close(self, info: dict[str, Any]) -> Stored:
         self.open(ListedPairs(np.empty((0, 2), np.int64), 0, 0, False), info)
+
+
+def _sound(files: StoreFiles, done: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Finished blocks whose checksums are right; the others are removed, to be solved anew.
+
+    All of them are read, which takes a small part of the time in which they were solved.
+    """
+    damaged = local_executor(2).map(lambda number, _: files.is_damaged(number), done.tolist())
+    wrong = done[np.fromiter(damaged, np.bool_, len(done))]
+    for number in wrong.tolist():
+        files.discard(number)
+    return np.setdiff1d(done, wrong)
 
 
 def _in_turn(numbers: NDArray[np.int64]) -> Iterator[int]:

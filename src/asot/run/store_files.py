@@ -2,13 +2,13 @@
 
 Chunks are written completely or not at all (zarr's local store renames them into place) and end with a checksum. Their
 size is known, so a look at the folder shows which blocks are done; a chunk of another size is incomplete and counts as
-not done. The manifest is JSON in the attributes of the group. Nothing in a store is executed, and memory is only
-allocated for files that are there.
+not done. The manifest is JSON in the attributes of the group. What a store from elsewhere may say is checked by
+`asot.run.store_metadata`.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
 import secrets
 import shutil
@@ -19,13 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.printable import printable
 from asot.run.fingerprint import differences
 from asot.run.grid import Grid
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
+from asot.run.store_metadata import CHECKSUM_BYTES, FILLS, FORMAT, check_array, check_pairs, read_manifest
 
-FORMAT = 1
-CHECKSUM_BYTES = 4
-FILLS = {"status": -1, "indices": np.iinfo(np.int64).max}
+__all__ = ["FORMAT", "StoreFiles", "begin", "import_zarr", "open_files", "pairs_record"]
+
+PAIRS_AT_A_TIME = 2**20
 INSTALL = "a store needs zarr 3.1.3 or newer: pip install 'asot[scale]'"
 
 
@@ -52,10 +54,17 @@ class StoreFiles:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_arrays": {}}  # open files are not pickled
 
+    def check(self) -> StoreFiles:
+        """Refuse arrays that this package did not write."""
+        shapes = _array_shape(self.grid, self.n_neighbors), _chunk_shape(self.grid, self.n_neighbors)
+        for name, dtype in self.fields.items():
+            check_array(self.path, name, *shapes, dtype)
+        return self
+
     def array(self, name: str) -> Any:
         """The zarr.Array of a field."""
         if name not in self._arrays:
-            self._arrays[name] = import_zarr().open_array(str(self.path / name), mode="r+")
+            self._arrays[name] = import_zarr().open_array(str(self.path / name), mode="r+", zarr_format=3)
         return self._arrays[name]
 
     def is_done(self, number: int) -> bool:
@@ -87,6 +96,7 @@ class StoreFiles:
         return sorted(self._chunk_file(main, number).stat().st_mtime for number in self.done())
 
     def _number(self, place: tuple[int, ...]) -> int:
+        """The block whose chunk is at a place; -1 if there is none."""
         if self._is_row_of_blocks:
             return place[0]
         row, column = place
@@ -109,20 +119,63 @@ class StoreFiles:
 
     def part(self, name: str, index: Any) -> NDArray[Any]:
         """A part of the array of a field, such as some rows; a damaged chunk is named."""
+        touched = self._touched(index)
+        for file in (self._chunk_file_at(name, place) for place in touched):
+            self._check_size(name, file)
         try:
             return np.asarray(self.array(name)[index])
         except ValueError:  # zarr says that a checksum is wrong, but not where
-            for number in sorted(self.done()):
+            for number in filter(self.is_done, map(self._number, touched)):
                 self.read(name, number)
             raise
 
     def read(self, name: str, number: int) -> NDArray[Any]:
         """The chunk of a finished block; if it is damaged, the error names it."""
+        file = self._chunk_file(name, number)
+        self._check_size(name, file)
         try:
             return np.asarray(self.array(name)[self._place(number)])
         except ValueError as error:
+            raise ValueError(f"{file} is damaged ({error}); run the same call again to solve it anew") from error
+
+    def is_damaged(self, number: int) -> bool:
+        """Whether a checksum of a finished block is wrong."""
+        try:
+            for name in self.fields:
+                self.read(name, number)
+        except ValueError:
+            return True
+        return False
+
+    def discard(self, number: int) -> None:
+        """Remove the chunks of a block, so that it is not done."""
+        for name in self.fields:
             file = self._chunk_file(name, number)
-            raise ValueError(f"{file} is damaged ({error}); delete it and run the same call again") from error
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                raise OSError(
+                    error.errno, f"{file} or a chunk of the same block is damaged and cannot be replaced "
+                    f"({error.strerror or error}); make the store writable, and call again",
+                ) from error  # fmt: skip
+
+    def _check_size(self, name: str, file: Path) -> None:
+        """A chunk of another size would be read into memory whole before anyone noticed."""
+        size, expected = _size(file), self._chunk_bytes(name)
+        if size not in (-1, expected):
+            raise ValueError(
+                f"{file} is damaged (it has {size:,} bytes, not {expected:,}); run the same call again to solve it anew"
+            )
+
+    def _touched(self, index: Any) -> list[tuple[int, ...]]:
+        """Places in the grid of the chunks that a part of an array is in."""
+        own = index if isinstance(index, tuple) else (index,)
+        shape, chunks = _array_shape(self.grid, self.n_neighbors), _chunk_shape(self.grid, self.n_neighbors)
+        ranges = []
+        for axis, size in enumerate(shape):
+            start, stop, _ = (own[axis] if axis < len(own) else slice(None)).indices(size)
+            ranges.append(range(start // chunks[axis], -(-max(start, stop) // chunks[axis])))
+        return [place for place in itertools.product(*ranges) if self._number(place) >= 0]
 
     @property
     def _is_row_of_blocks(self) -> bool:
@@ -147,7 +200,10 @@ class StoreFiles:
     def _chunk_file(self, name: str, number: int) -> Path:
         depth = len(_chunk_shape(self.grid, self.n_neighbors))
         places = (number, 0, 0)[:depth] if self._is_row_of_blocks else self.grid.place(number)
-        return self.path.joinpath(name, "c", *map(str, places))
+        return self._chunk_file_at(name, places)
+
+    def _chunk_file_at(self, name: str, place: tuple[int, ...]) -> Path:
+        return self.path.joinpath(name, "c", *map(str, place))
 
     def _chunk_bytes(self, name: str) -> int:
         size = int(np.prod(_chunk_shape(self.grid, self.n_neighbors)))
@@ -193,11 +249,12 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
     wrong = differences(_plan(there), _plan(manifest)) or differences(_told(there), _told(manifest))
     if wrong:
         more = f" (and {len(wrong) - 4} more)" if len(wrong) > 4 else ""
+        said = printable("; ".join(wrong[:4]))
         raise ValueError(
-            f"the store {folder} holds the result of another call: {'; '.join(wrong[:4])}{more}. Use another path, or "
-            "make the same call that the store was created with"
+            f"the store {folder} holds the result of another call: {said}{more}. Use another path, or make the same "
+            "call that the store was created with"
         )
-    return StoreFiles(folder, there, pairs)
+    return StoreFiles(folder, there, pairs).check()
 
 
 def _plan(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +284,8 @@ def _make(folder: Path, manifest: dict[str, Any], pairs: PairSet) -> None:
                 compressors=[Crc32cCodec()], fill_value=FILLS.get(name, np.nan), config={"write_empty_chunks": True},
             )  # fmt: skip
         if isinstance(pairs, ListedPairs):
-            group.create_array("pairs", data=pairs.pairs)
+            side = min(len(pairs), PAIRS_AT_A_TIME), 2
+            group.create_array("pairs", data=pairs.pairs, chunks=side, filters=None, compressors=[Crc32cCodec()])
         os.replace(new, folder)
     except OSError as error:
         if not (folder / "zarr.json").exists():
@@ -236,45 +294,27 @@ def _make(folder: Path, manifest: dict[str, Any], pairs: PairSet) -> None:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The manifest of a store, checked: a folder from a stranger is just data."""
-    file = Path(path) / "zarr.json"
-    try:
-        with open(file, encoding="utf-8") as text:
-            manifest = json.loads(text.read(2**24))["attributes"]["asot"]
-        ok = manifest["format"] == FORMAT and _is_sound(manifest)
-    except OSError as error:
-        raise FileNotFoundError(f"{path} is not a store: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not an asot store: its zarr.json has no manifest") from error
-    if not ok:
-        raise ValueError(f"{path} is a store in another format of asot, or damaged; this version reads {FORMAT}")
-    return dict(manifest)
-
-
-def _is_sound(manifest: Any) -> bool:
-    pairs, fields, k = manifest["pairs"], manifest["fields"], manifest["n_neighbors"]
-    counts = [manifest["side"], pairs["n_rows"], pairs["n_columns"], 1 if k is None else k]
-    known = {"values", "lower", "upper", "error", "status", "distances", "indices"}
-    return (
-        all(isinstance(count, int) and 0 < count < 2**31 for count in counts)
-        and manifest["side"] <= 2**16
-        and set(fields) <= known
-        and set(fields.values()) <= {"float64", "float32", "int8", "int64"}
-        and pairs["kind"] in ("all", "cross", "list")
-        and manifest.get("plan", "squares") in (("squares",) if k is None else ("squares", "strips"))
-    )
-
-
 def open_files(path: str | os.PathLike[str]) -> StoreFiles:
     """A store as it is on disk."""
     manifest = read_manifest(path)
     told = manifest["pairs"]
     pairs: PairSet
     if told["kind"] == "list":
-        listed = np.asarray(import_zarr().open_array(str(Path(path) / "pairs"), mode="r")[:], dtype=np.int64)
-        pairs = ListedPairs(listed.reshape(-1, 2), told["n_rows"], told["n_columns"], bool(told["symmetric"]))
+        pairs = ListedPairs(_read_pairs(Path(path), told), told["n_rows"], told["n_columns"], told["symmetric"])
     else:
         both = told["n_rows"], told["n_columns"]
         pairs = AllPairs(both[0]) if told["kind"] == "all" else CrossPairs(*both)
-    return StoreFiles(path, manifest, pairs)
+    return StoreFiles(path, manifest, pairs).check()
+
+
+def _read_pairs(folder: Path, told: Mapping[str, Any]) -> NDArray[np.int64]:
+    """(P, 2), all of them within the table."""
+    check_pairs(folder)
+    array = import_zarr().open_array(str(folder / "pairs"), mode="r", zarr_format=3)
+    try:
+        listed = np.asarray(array[:], dtype=np.int64)
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(f"the pairs in {folder / 'pairs'} are damaged: {error}") from error
+    if listed.min() < 0 or (listed.max(axis=0) >= (told["n_rows"], told["n_columns"])).any():
+        raise ValueError(f"the pairs in {folder / 'pairs'} are damaged: some lie outside the table")
+    return listed

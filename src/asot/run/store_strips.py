@@ -46,6 +46,8 @@ class Question:
     prepare: Callable[[int], RowSearch]
     """Makes the search, for a number of threads; must be picklable."""
     seconds_per_row: float
+    computed: str | None = None
+    """A hash of what a function computes that is among the settings (`asot.run.fingerprint`)."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,6 @@ def _manifest(store: Store, question: Question) -> dict[str, Any]:
         "side": make_strips(question.pairs, question.seconds_per_row, BLOCK_SECONDS).side,
         "n_neighbors": question.n_neighbors,
         "fields": {"distances": store.dtype, "indices": "int64"},
-        "settings": fingerprint(question.settings),
-        "inputs": fingerprint({"inputs": question.inputs}),
+        "settings": fingerprint(question.settings, question.computed),
+        "inputs": fingerprint({"inputs": question.inputs}, question.computed),
     }

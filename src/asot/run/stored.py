@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.npz import plain_ids, read_arrays, save_arrays
+from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
+from asot.printable import printable
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.result import Distances, Neighbors
 from asot.run.sinks import keep_nearest
@@ -53,9 +55,18 @@ class Stored:
         return arrays["rows"], arrays["columns"]
 
     def keep_names(self, rows: NDArray[Any], columns: NDArray[Any]) -> None:
-        """Write the names of rows and columns beside the distances, unless they only count."""
+        """Write the names of rows and columns beside the distances, unless they are there or only count."""
         parts = {"rows": plain_ids(rows), "columns": plain_ids(columns)}
-        if any(not np.array_equal(part, np.arange(len(part))) for part in parts.values()):
+        counting = all(np.array_equal(part, np.arange(len(part))) for part in parts.values())
+        wanted = (None, None) if counting else tuple(parts.values())
+        try:
+            if all(map(_are_same, self.names, wanted)):
+                return
+        except ValueError:  # damaged: written anew
+            pass
+        if counting:
+            self._names_file.unlink(missing_ok=True)
+        else:
             save_arrays(self._names_file, {"kind": "names"}, parts)
 
     @property
@@ -101,7 +112,7 @@ class Stored:
     def __repr__(self) -> str:
         done = self.n_done
         state = "complete" if done == self.n_blocks else f"{done:,} of {self.n_blocks:,} blocks done"
-        return f"Stored: {len(self):,} pairs in {self._files.path}, {', '.join(self.fields)}; {state}"
+        return printable(f"Stored: {len(self):,} pairs in {self._files.path}, {', '.join(self.fields)}; {state}")
 
     # ------------------------------------------------------------------------------------------------ distances
 
@@ -123,9 +134,7 @@ class Stored:
 
     def block(self, rows: slice, columns: slice, field: str = "values") -> NDArray[Any]:
         """Distances (or another field) of some rows and columns, read from the chunks that hold them."""
-        self._needs_values("blocks")
-        if field not in self._files.fields:
-            raise ValueError(f"the store has no {field!r}; it has {', '.join(self.fields)}")
+        self._dtype_of(field)
         pairs = self.pair_set
         if isinstance(pairs, ListedPairs):
             raise ValueError("a list of pairs has no rows; use .values() with .pair_set")
@@ -163,32 +172,45 @@ class Stored:
     def values(self, field: str = "values") -> NDArray[Any]:
         """Every value (P,) in pair order, as `Distances.values` has them."""
         refuse_what_cannot_fit(8 * len(self), "all values", "use .condensed(path), which writes them to a file")
-        return self._fill(np.empty(len(self), self._files.fields[field]), field)
+        return self._fill(np.empty(len(self), self._dtype_of(field)), field)
 
     def condensed(self, path: str | os.PathLike[str], field: str = "values") -> NDArray[Any]:
         """Every value in pair order as a memory-mapped .npy file (P,), for SciPy and others."""
-        path = Path(path)
-        new = path.with_name(f".{path.name}.tmp")  # renamed when it is complete
-        mapped = np.lib.format.open_memmap(new, mode="w+", dtype=self._files.fields[field], shape=(len(self),))
-        self._fill(mapped, field)
-        mapped.flush()
-        os.replace(new, path)
-        return mapped
+        dtype = np.dtype(self._dtype_of(field))
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (len(self),)}
+        # Written, not mapped: where a disk is full, a write fails, but a page that cannot be stored ends the process.
+        with atomic_write(path) as stream:
+            np.lib.format.write_array_header_1_0(stream, header)
+            for part in self._in_pair_order(field):
+                stream.write(np.ascontiguousarray(part, dtype).data)
+        return np.lib.format.open_memmap(path, mode="r+")
 
     def _fill(self, out: NDArray[Any], field: str) -> NDArray[Any]:
-        self._needs_values("values")
-        pairs, side, position = self.pair_set, self._files.grid.side, 0
+        position = 0
+        for part in self._in_pair_order(field):
+            out[position : position + len(part)] = part
+            position += len(part)
+        return out
+
+    def _in_pair_order(self, field: str) -> Iterator[NDArray[Any]]:
+        """Every value, row by row."""
+        self._dtype_of(field)
+        pairs, side = self.pair_set, self._files.grid.side
         if isinstance(pairs, ListedPairs):
-            out[:] = self._files.part(field, slice(None))
-            return out
+            for start in range(0, len(pairs), side):
+                yield self._files.part(field, slice(start, min(start + side, len(pairs))))
+            return
         for top in range(0, pairs.n_rows, side):
             bottom = min(top + side, pairs.n_rows)
             strip = self._strip(field, top, bottom)
             for row in range(top, bottom):
-                part = strip[row - top, row + 1 - top :] if pairs.symmetric else strip[row - top]
-                out[position : position + len(part)] = part
-                position += len(part)
-        return out
+                yield strip[row - top, row + 1 - top :] if pairs.symmetric else strip[row - top]
+
+    def _dtype_of(self, field: str) -> str:
+        self._needs_values("values")
+        if field not in self._files.fields:
+            raise ValueError(f"the store has no {field!r}; it has {', '.join(self.fields)}")
+        return self._files.fields[field]
 
     def _strip(self, field: str, top: int, bottom: int) -> NDArray[Any]:
         first = top if self.pair_set.symmetric else 0
@@ -273,7 +295,7 @@ class Stored:
 
     def zarr(self) -> Any:
         """The Zarr group itself. Within one set its arrays hold what is above the diagonal."""
-        return import_zarr().open_group(str(self._files.path), mode="r")
+        return import_zarr().open_group(str(self._files.path), mode="r", zarr_format=3, use_consolidated=False)
 
     def dask(self) -> Any:
         """The matrix as a dask.array, in chunks of a block."""
@@ -304,6 +326,12 @@ def open_store(path: str | os.PathLike[str]) -> Stored:
     (1.0, [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
     """
     return Stored(open_files(path))
+
+
+def _are_same(there: NDArray[Any] | None, wanted: NDArray[Any] | None) -> bool:
+    if there is None or wanted is None:
+        return there is wanted
+    return there.dtype.kind == wanted.dtype.kind and np.array_equal(there, wanted)
 
 
 def _bounds(index: Any, size: int) -> tuple[int, int]:

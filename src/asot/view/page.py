@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.data.belonging import check_same_ids, ids_of
 from asot.data.npz import PathLike, atomic_write
 from asot.learn.maps import as_square, embed, leaf_order
 
@@ -52,7 +53,7 @@ def write_page(
     D : Distributions (N), optional
         The collection itself, so that the page can show what moves where.
     labels : (N,), optional
-        Groups, shown by color.
+        Groups, shown by color. A pandas column or a dictionary is looked up by id.
     title : str, optional
 
     Examples
@@ -72,19 +73,24 @@ def write_page(
 
 def page_data(r: Distances, D: Distributions | None, *, labels: ArrayLike | None, title: str | None) -> dict[str, Any]:
     """What the page knows, as plain JSON."""
-    from asot.plots import names_of
+    from asot.plots import as_groups
 
     matrix = as_square(r)
     n = len(matrix)
     if n > MOST:
         raise ValueError(f"a page shows at most {MOST:,} distributions; found {n:,}. Show fewer: r of D[:{MOST}]")
-    if D is not None and len(D) != n:
-        raise ValueError(f"the distances are between {n:,} distributions, but the collection has {len(D):,}")
+    ids = ids_of(r, n)
+    if D is not None:
+        if len(D) != n:
+            raise ValueError(f"the distances are between {n:,} distributions, but the collection has {len(D):,}")
+        check_same_ids(ids, D.ids, "the distances are of another collection than the one given")
+        ids = D.ids
+    groups = as_groups(labels, ids)
     above = np.triu_indices(n, 1)
     data: dict[str, Any] = {
         "title": title or f"{n:,} distributions",
-        "names": names_of(r) if D is None else [str(one) for one in D.ids],
-        "groups": _groups(labels, n),
+        "names": [str(one) for one in ids],
+        "groups": None if groups is None else [str(one) for one in groups],
         "largest": float(matrix.max()) if n else 0.0,
         "distances": _shares(matrix[above], matrix.max() if n else 0.0),
         "order": leaf_order(matrix).tolist(),
@@ -111,15 +117,6 @@ def _shares(values: NDArray[np.float64], largest: float) -> str:
     """Numbers in [0, largest] as 16-bit shares, base64."""
     unit = np.clip(values / largest, 0.0, 1.0) if largest > 0 else np.zeros(len(values))
     return base64.b64encode(np.rint(unit * 65535).astype("<u2").tobytes()).decode()
-
-
-def _groups(labels: ArrayLike | None, n: int) -> list[str] | None:
-    if labels is None:
-        return None
-    groups = np.asarray(labels)
-    if groups.shape != (n,):
-        raise ValueError(f"labels must have one entry for each of the {n:,} distributions; found {groups.shape}")
-    return [str(one) for one in groups]
 
 
 def _collection(D: Distributions) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from asot.baselines.arguments import as_truth, read, run
 from asot.baselines.merged import MergedPoints, merged_points
 from asot.baselines.sliced_wasserstein import as_random_state, as_solution, sliced_info
 from asot.data.distributions import Distributions
+from asot.native import Tile
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances
 from asot.run.solver import TILE_SECONDS, Solution
@@ -80,5 +81,6 @@ class FreshDirections:
         columns = columns + self._column_start
         values = np.zeros(len(rows))
         most = int(self._sizes[rows].max() + self._sizes[columns].max())
-        solve_fresh(self._points, rows, columns, self._count, self._seed, most, values, stop)
+        tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, stop=stop)
+        solve_fresh(self._points, tile, self._count, self._seed, most)
         return as_solution(values * (self._points.unit / self._count))

@@ -15,12 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from asot.baselines.merged import MergedPoints, fill_pair, make_block_scratch
-from asot.entropic.own_kernel import LANES, ROWS, padded
-from asot.jit.compiled import compiled
+from asot.baselines.eot import EntropicRuns
+from asot.baselines.merged import MergedCollection, MergedPoints
+from asot.native import Double, Doubles, Tile, entry
 from asot_paper.baselines.stacked import Stack
 
 Indices = NDArray[np.int64]
+
+_fill_stack = entry("stacked_costs", MergedCollection, EntropicRuns, Tile, Double, Doubles)
 
 
 class Costs(Protocol):
@@ -50,23 +52,11 @@ class HostCosts:
     def __call__(self, stack: Stack, row: Tensor, column: Tensor, rows: Indices, columns: Indices) -> Tensor:
         sizes = self._points.sizes
         cost = np.empty(stack.n_entries)
-        _fill_stack(self._points, rows, columns, sizes[rows].max(), sizes[columns].max(), cost)
+        largest = EntropicRuns(most_rows=int(sizes[rows].max()), most_columns=int(sizes[columns].max()))
+        _fill_stack(
+            self._points.record, largest, Tile(n=len(rows), rows=rows, columns=columns), self._points.unit, cost
+        )
         return torch.from_numpy(cost)
-
-
-@compiled
-def _fill_stack(points, rows, columns, most_rows, most_columns, cost):  # type: ignore[no-untyped-def]
-    scratch = make_block_scratch(most_rows, most_columns, points.dim)
-    block = np.empty(padded(most_rows, ROWS) * padded(most_columns, LANES))
-    place = 0
-    for t in range(len(rows)):
-        fill_pair(scratch, points, rows[t], columns[t], block)
-        n = points.offsets[rows[t] + 1] - points.offsets[rows[t]]
-        m = points.offsets[columns[t] + 1] - points.offsets[columns[t]]
-        for i in range(n):
-            for j in range(m):
-                cost[place] = points.unit * block[i * padded(m, LANES) + j]
-                place += 1
 
 
 class TableOfCosts:

@@ -8,14 +8,21 @@ per pair.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.search.counted import tables_price
 from asot.bounds.search.dual_pool import DualPool
-from asot.bounds.search.kernels import nearest, within_limits
+from asot.bounds.search.kernels import (
+    BoundTables,
+    NearestLists,
+    PossiblePairs,
+    SearchLimits,
+    nearest,
+    within_limits,
+)
 from asot.bounds.search.projections import Projections
 from asot.jit.metrics import Ground
 from asot.run.executors import Stop, in_threads
@@ -98,13 +105,19 @@ class Cascade:
         """Bounds are computed in this unit, so that no square leaves the range of its type."""
         return float(2.0**self.ground.exponent)
 
-    def _arrays(self) -> tuple[Any, ...]:
-        p = self.projections
-        tables = p.coarse, p.fine, p.mixed, p.tail, self.pool.values
-        sizes = p.fine.size > 0, len(p.mixed), p.n_mixed, p.tail.shape[1], self.pool.values.shape[1]
-        slack = p.relative, p.absolute, self.pool.relative, self.pool.absolute
-        flat = (table.reshape(-1) for table in tables)  # a view of a row would cost as much as its bound
-        return *flat, (len(p.fine), *sizes), (self.ground.code, self.ground.order), slack
+    @property
+    def _has_projections(self) -> bool:
+        return self.projections.fine.size > 0
+
+    def _tables(self) -> BoundTables:
+        p, pool = self.projections, self.pool
+        sorted_means = {"coarse": p.coarse, "fine": p.fine, "mixed": p.mixed} if self._has_projections else {}
+        return BoundTables(
+            n=len(p.fine), tail=p.tail, pool=pool.values, n_groups=len(p.mixed), n_mixed=p.n_mixed,
+            n_tail=p.tail.shape[1], n_pool=pool.values.shape[1], code=self.ground.code, order=self.ground.order,
+            relative=p.relative, absolute=p.absolute, pool_relative=pool.relative, pool_absolute=pool.absolute,
+            **sorted_means,
+        )  # fmt: skip
 
     def nearest_by_bound(
         self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
@@ -116,10 +129,11 @@ class Cascade:
         low, high = (0, self.n_rows) if rows is None else rows
         columns = np.full((high - low, count), -1)
         bounds = np.full((high - low, count), np.inf)
-        shape = self.n_columns, self.column_start, self.within
+        tables, lists = self._tables(), NearestLists(top=low, count=count, columns=columns, bounds=bounds)
 
-        def piece(part: tuple[int, int], _: Stop) -> None:
-            nearest(*self._arrays(), *shape, *part, low, columns, bounds)
+        def piece(part: tuple[int, int], stop: Stop) -> None:
+            search = SearchLimits(column_start=self.column_start, within=self.within, stop=stop)
+            nearest(tables, search, lists, self.n_columns, *part)
 
         in_threads(piece, tiles(high, _ROWS, low), n_jobs)
         return columns, self.unit * bounds
@@ -135,17 +149,22 @@ class Cascade:
         scaled = limits / self.unit
         first = start + 1 if self.within else 0
         possible = np.empty((stop - start, max(0, self.n_columns - first)), dtype=np.bool_)
-        shape = first, self.column_start, self.within
+        tables = self._tables()
+        out = PossiblePairs(start=start, first=first, n_columns=self.n_columns, possible=possible.view(np.int8))
 
-        def piece(rows: tuple[int, int], _: Stop) -> None:
-            within_limits(*self._arrays(), *shape, start, *rows, scaled, settled, possible)
+        def piece(rows: tuple[int, int], raised: Stop) -> None:
+            search = SearchLimits(
+                column_start=self.column_start, within=self.within, limits=scaled, settled=settled, stop=raised
+            )
+            within_limits(tables, search, out, *rows)
 
         in_threads(piece, tiles(stop, _ROWS, start), n_jobs)
         rows, columns = np.nonzero(possible)
         return Left(rows + start, columns + first)
 
     def prices(self, doubted: float) -> tuple[float, float]:
-        return tables_price(self._arrays()[5])
+        p = self.projections
+        return tables_price(self._has_projections, len(p.mixed), p.tail.shape[1], self.pool.values.shape[1])
 
     def from_one_end(self) -> Cascade:
         return replace(self, within=False)

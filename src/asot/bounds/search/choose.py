@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from asot.anchors.space import AnchorSpace
 from asot.bounds.search.cascade import Cascade, Look, Shape
 from asot.bounds.search.dual_pool import DualPool, dual_pool, no_pool
-from asot.bounds.search.projections import SORTED, TAIL, Projections, has_norm, project
+from asot.bounds.search.projections import SORTED, TAIL, WIDTH, Projections, has_norm, project
 from asot.bounds.search.relaxed import Chain, Relaxed, block_bytes, relax
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.points import ExactPoints
 from asot.exact.unmatched import Unmatched
 from asot.jit.costs import GroundCost
-from asot.jit.float_lanes import WIDTH
 from asot.jit.metrics import Ground
 from asot.validation import as_choice
 

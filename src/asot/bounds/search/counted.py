@@ -7,8 +7,6 @@ to be compiled first. One chosen by a stopwatch would not be.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,13 +44,12 @@ def solve_price(
     return 1e-6 * float((simplex + distances).mean())
 
 
-def tables_price(sizes: tuple[Any, ...]) -> tuple[float, float]:
-    """Seconds to look at a pair through projections and potentials, whose numbers ``sizes`` counts.
+def tables_price(has_projections: bool, n_groups: int, n_tail: int, n_pool: int) -> tuple[float, float]:
+    """Seconds to look at a pair through projections and potentials: groups of rotations, means, potentials.
 
     First to find the nearest by bound, then with a limit. The second pair of looks is for the pairs that the coarse one
     leaves, about four fifths and half of them.
     """
-    _, has_projections, n_groups, _, n_tail, n_pool = sizes
     coarse = 20.0 + (4.0 * n_tail if has_projections else 0.0)
     fine = (4.0 * n_tail + 65.0 * (1 + n_groups) if has_projections else 0.0) + 0.5 * n_pool
     return NANO * (coarse + 0.8 * fine), NANO * (coarse + 0.5 * fine)

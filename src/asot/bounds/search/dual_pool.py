@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.exact.points import ExactPoints, SinkPotentials
 from asot.exact.workspace import padded
-from asot.jit.compiled import compiled
-from asot.jit.metrics import JENSENSHANNON, Ground, fill_distances
+from asot.jit.metrics import JENSENSHANNON, Ground
+from asot.native import Double, Doubles, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
 
@@ -40,6 +40,18 @@ class DualPool:
     values: NDArray[np.float32]  # (N, M)
     relative: float
     absolute: float
+
+
+class PoolPotentials(Record):
+    """Potentials on some points, and the metric that extends them (``native/search/tables.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("d", Int), ("width", Int), ("stride", Int), ("count", Int), ("support", Doubles), ("code", Int),
+        ("order", Double), ("starts", Ints), ("place", Ints), ("heights", Doubles),
+    ]  # fmt: skip
+
+
+_extend = entry("extend_potentials", PoolPotentials, Doubles, Int, Doubles, Ints)
 
 
 def no_pool(n: int) -> DualPool:
@@ -112,10 +124,14 @@ def _extended(
     transposed = np.zeros(((d + 3) & ~3, padded(len(used))))
     transposed[:d, : len(used)] = support[used].T
     out = np.empty((len(ground.points), len(nonempty)))
+    record = PoolPotentials(
+        d=d, width=transposed.shape[0], stride=transposed.shape[1], count=len(nonempty), support=transposed,
+        code=ground.code, order=ground.order, starts=starts, place=place, heights=potentials.heights,
+    )  # fmt: skip
 
     def piece(low: int, stop: Stop) -> None:
         points = ground.points[low : low + _POINTS]
-        _extend(points, transposed, ground.kernel, ground.order, starts, place, potentials.heights, out[low:])
+        _extend(record, points, len(points), out[low:], stop)
 
     in_threads(piece, range(0, len(out), _POINTS), n_jobs)
     return out
@@ -128,23 +144,3 @@ def _means(histograms: SparseHistograms, potentials: NDArray[np.float64]) -> NDA
     shape = (len(histograms.offsets) - 1, len(potentials))
     table = sparse.csr_array((histograms.masses, histograms.index, histograms.offsets), shape=shape)
     return np.asarray(table @ potentials)
-
-
-@compiled
-def _extend(points, transposed, code, order, starts, place, heights, out):  # type: ignore[no-untyped-def]
-    n, d = points.shape
-    width, stride = transposed.shape
-    x = np.zeros((n + 1) * width)
-    for i in range(n):
-        for c in range(d):
-            x[i * width + c] = points[i, c]
-    distance = np.empty((n + 1) * stride)
-    fill_distances(code, order, x, transposed.reshape(-1), n, stride, width, distance)
-    for i in range(n):
-        row = distance[i * stride : (i + 1) * stride]
-        for m in range(len(starts) - 1):
-            least = np.inf
-            for s in range(starts[m], starts[m + 1]):
-                reached = heights[s] + row[place[s]]
-                least = reached if reached < least else least
-            out[i, m] = least

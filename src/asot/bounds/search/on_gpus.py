@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.search.cascade import Shape
-from asot.bounds.search.projections import COARSE, has_norm, project
+from asot.bounds.search.projections import COARSE, WIDTH, has_norm, project
 from asot.bounds.search.sweep import Best, Edges
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.points import ExactPoints
-from asot.jit.float_lanes import WIDTH
 from asot.jit.metrics import Ground
 from asot.run import engine, gpu_engine
 from asot.run.devices import Choice

@@ -21,10 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
-from asot.jit.compiled import compiled
-from asot.jit.float_lanes import WIDTH
 from asot.jit.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground
+from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_threads
+
+WIDTH = 16
+"""Coordinates that go side by side: the float32 numbers of 64 bytes."""
 
 SHARES = 32
 """Equal shares of the mass whose means are kept of every sorted coordinate."""
@@ -33,7 +35,7 @@ COARSE = 8
 """Shares of the first, coarse look; divides `SHARES`."""
 
 SORTED = WIDTH
-"""Coordinates that are sorted, as many as go side by side; of the others the mean is kept."""
+"""Coordinates that are sorted; of the others the mean is kept."""
 
 MIXED = 4
 """Leading coordinates that the rotations mix: with more, each rotation costs more and adds less."""
@@ -65,6 +67,18 @@ class Projections:
     absolute: float
 
 
+class SortedMasses(Record):
+    """Who has the points along an axis, and where integrals go (``native/search/tables.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n_points", Int), ("shares", Int), ("order", Ints), ("y", Doubles), ("starts", Ints), ("owners", Ints),
+        ("masses", Doubles), ("filled", Doubles), ("bins", Doubles),
+    ]  # fmt: skip
+
+
+_fill_shares = entry("fill_shares", SortedMasses)
+
+
 def has_norm(ground: Ground) -> bool:
     """Whether the metric is a norm of the difference of two points, which this bound needs."""
     return ground.code in _NORMS
@@ -75,7 +89,7 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
     n = len(histograms.offsets) - 1
     weights = histograms.pooled_masses() / n
     x, leading = _leading_axes(ground, weights)  # (V, C + t), C
-    columns = _by_point(histograms)
+    starts, owners, masses = _by_point(histograms)
 
     def binned(y: NDArray[np.float64], shares: int = SHARES) -> NDArray[np.float32]:
         """Integrals (N, shares, WIDTH or more) of the sorted columns of y (V, columns)."""
@@ -83,7 +97,12 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
 
         def one(c: int, stop: Stop) -> None:
             bins = np.zeros((n, shares))
-            _fill_shares(np.argsort(y[:, c]), y[:, c].copy(), *columns, np.zeros(n), bins)
+            _fill_shares(
+                SortedMasses(
+                    n_points=len(y), shares=shares, order=np.argsort(y[:, c]), y=y[:, c].copy(), starts=starts,
+                    owners=owners, masses=masses, filled=np.zeros(n), bins=bins,
+                )
+            )  # fmt: skip
             out[:, :, c] = bins
 
         in_threads(one, range(y.shape[1]), n_jobs)
@@ -147,26 +166,3 @@ def _by_point(histograms: SparseHistograms) -> tuple[NDArray[Any], NDArray[Any],
     order = np.argsort(histograms.index, kind="stable")
     starts = np.searchsorted(histograms.index[order], np.arange(len(histograms.points) + 1))
     return starts, owner[order], histograms.masses[order]
-
-
-@compiled
-def _fill_shares(order, y, starts, owners, masses, filled, bins):  # type: ignore[no-untyped-def]
-    """Integrals of every distribution's quantile function over equal shares of mass, into bins (N, shares).
-
-    Points come in ascending order of y; ``filled`` (N,) is the mass that each distribution has met so far.
-    """
-    shares = bins.shape[1]
-    for v in order:
-        for s in range(starts[v], starts[v + 1]):
-            i = owners[s]
-            mass = masses[s]
-            position = filled[i]
-            share = min(int(position * shares), shares - 1)
-            while share < shares - 1 and mass > (share + 1) / shares - position:
-                room = (share + 1) / shares - position
-                bins[i, share] += room * y[v]
-                mass -= room
-                share += 1
-                position = share / shares
-            bins[i, share] += mass * y[v]
-            filled[i] = position + mass

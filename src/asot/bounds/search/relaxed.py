@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from asot.bounds.search.cascade import Cascade, Left, Shape
 from asot.bounds.search.counted import blocks_price, reduced_price, single_price
+from asot.bounds.search.kernels import NearestLists, SearchLimits
 from asot.bounds.search.relaxed_costs import Cost, Histograms
 from asot.bounds.search.relaxed_kernels import keep_possible, keep_smallest, relaxed_bounds, still_possible
 from asot.data.distinct import SparseHistograms
@@ -69,17 +70,16 @@ class Relaxed:
         top, end = (0, self.n_rows) if rows is None else rows
         columns = np.full((end - top, count), -1)
         smallest = np.full((end - top, count), np.inf)
+        lists = NearestLists(top=top, count=count, columns=columns, bounds=smallest)
         blocks = self._row_blocks(top, end)
 
         def piece(block: tuple[int, int], stop: Stop) -> None:
-            low, high = block
             for first, last in self.column_blocks:
+                named = self.column_start + first, self.column_start + last
+                bounds = relaxed_bounds(self.histograms, self.cost, block, named, stop)
                 if stop[0] != 0:
                     return
-                bounds = np.empty((high - low, last - first))
-                start = self.column_start
-                relaxed_bounds(self.histograms, self.cost, low, high, start + first, start + last, bounds)
-                keep_smallest(bounds, low, first, self.within, top, columns, smallest)
+                keep_smallest(bounds, block, (first, last), self.within, lists)
 
         in_threads(piece, blocks, n_jobs)
         return columns, self.scale * (smallest * self.mass) ** (1.0 / self.cost.power)
@@ -92,7 +92,6 @@ class Relaxed:
         ``limits`` and ``settled`` (n_rows,) as in `Cascade.pairs_within`.
         """
         scaled = self.scaled(limits)
-        shape = self.column_start, self.within
         work = [
             (*b, *c)
             for b in self._row_blocks(start, stop)
@@ -100,19 +99,22 @@ class Relaxed:
             if not self.within or c[1] > b[0] + 1
         ]
 
-        def piece(part: tuple[int, int, int, int], _: Stop) -> Left:
+        def piece(part: tuple[int, int, int, int], stop: Stop) -> Left:
             low, high, first, last = part
             first = max(first, low + 1) if self.within else first
-            possible = np.empty((high - low, last - first), dtype=np.bool_)
-            doubted = still_possible(
-                self.histograms, self.cost, low, high, first, last, *shape, scaled, settled, possible
-            )  # fmt: skip
+            search = self._search(scaled, settled, stop)
+            possible, doubted = still_possible(self.histograms, self.cost, (low, high), (first, last), search)
             rows, columns = np.nonzero(possible)
             return Left(rows + low, columns + first, doubted)
 
         found = [Left(_NONE, _NONE), *local_executor(n_jobs).map(piece, work)]
         rows, columns = (np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "columns"))
         return Left(rows, columns, sum(part.doubted for part in found))
+
+    def _search(self, scaled: NDArray[np.float64], settled: NDArray[np.int64], stop: Stop) -> SearchLimits:
+        return SearchLimits(
+            column_start=self.column_start, within=self.within, limits=scaled, settled=settled, stop=stop
+        )
 
     def _row_blocks(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Pieces of work that are the rows start..stop-1."""
@@ -130,12 +132,10 @@ class Relaxed:
         possible = np.empty(len(rows), dtype=np.bool_)
         scaled = self.scaled(limits)
 
-        def piece(part: tuple[int, int], _: Stop) -> None:
-            low, high = part
-            keep_possible(
-                self.histograms, self.cost, rows[low:high], columns[low:high], self.column_start, self.within, scaled,
-                settled, possible[low:high],
-            )  # fmt: skip
+        def piece(part: tuple[int, int], stop: Stop) -> None:
+            own = slice(*part)
+            search = self._search(scaled, settled, stop)
+            possible[own] = keep_possible(self.histograms, self.cost, rows[own], columns[own], search)
 
         in_threads(piece, tiles(len(rows), self.pairs_per_piece), n_jobs)
         return possible
@@ -208,7 +208,7 @@ def relax(
     # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
     error = 1e-6 if ground.code == JENSENSHANNON else 0.0
     cancels = p == 1 and cost.is_metric and unmatched is None
-    kernel = Cost(ground.kernel, ground.order, cost.transform, float(p), error, cancels)
+    kernel = Cost(ground.code, ground.order, cost.transform, float(p), error, cancels)
     sizes = np.diff(histograms.offsets)
     rows = _blocks(sizes[: shape.n_rows], _ROWS, _ROW_POINTS)
     most = _COLUMN_POINTS if len(ground.points) > _COLUMN_POINTS else len(histograms.index)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.jit.compiled import compiled
+from asot.native import Doubles, Int, Ints, Record, entry
 
 OFFSET_WEIGHT = 1.1
 """Factor of a node's typical cost, its root mean square, in the order of the greedy start; fewest pivots near 1.1."""
@@ -38,6 +38,18 @@ MOST_LANES_WARPS, MOST_WARP_WARPS = 20, 24
 
 ENOUGH_WARPS = 8
 """A table moves to shared memory if this many warps remain."""
+
+
+class NodeMasses(Record):
+    """Histograms, and where their masses go (``native/exact/node_masses.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("k", Int), ("histograms", Doubles), ("bits", Int), ("shift", Int), ("masses", Ints),
+        ("first", Int), ("row_step", Int), ("step", Int),
+    ]  # fmt: skip
+
+
+_place_masses = entry("place_node_masses", NodeMasses)
 
 
 @dataclass(frozen=True)
@@ -83,24 +95,15 @@ def node_masses(histograms: NDArray[np.float64], plan: KernelPlan, first: int) -
     """
     shape = (plan.n_nodes, len(histograms)) if plan.nodes_first else (len(histograms), plan.n_nodes)
     masses = np.zeros(shape, dtype=np.int64)
-    by_histogram = masses.T if plan.nodes_first else masses
-    _place_masses(histograms, plan.mass_bits, plan.mass_shift, by_histogram[:, first:])
+    n, k = histograms.shape
+    step, row_step = (n, 1) if plan.nodes_first else (1, plan.n_nodes)
+    _place_masses(
+        NodeMasses(
+            n=n, k=k, histograms=np.ascontiguousarray(histograms, dtype=np.float64), bits=plan.mass_bits,
+            shift=plan.mass_shift, masses=masses, first=first * step, row_step=row_step, step=step,
+        )
+    )  # fmt: skip
     return masses
-
-
-@compiled
-def _place_masses(histograms, bits, shift, masses):  # type: ignore[no-untyped-def]
-    total = np.int64(1) << bits
-    for i in range(len(histograms)):
-        left = total
-        largest = 0
-        for u in range(histograms.shape[1]):
-            mass = np.int64(np.rint(histograms[i, u] * total))
-            masses[i, u] = mass << shift
-            left -= mass
-            if histograms[i, u] > histograms[i, largest]:
-                largest = u
-        masses[i, largest] += left << shift
 
 
 def integer_cost(cost: NodeCost, bits: int) -> NDArray[np.int64]:

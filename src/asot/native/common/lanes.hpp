@@ -85,9 +85,27 @@ INLINE Vector<U> select_less(Vector<T> a, Vector<T> b, Vector<U> if_so, Vector<U
 
 // ------------------------------------------------------------------------------------------------- floating point
 
+// One register at a time: GCC does not see that sixteen square roots, or fused products, are one instruction.
+template <class R>
+INLINE R root_of(R x) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(x[0]) == 8)
+        return reinterpret_cast<R>(_mm512_sqrt_pd(reinterpret_cast<__m512d>(x)));
+    else
+        return reinterpret_cast<R>(_mm512_sqrt_ps(reinterpret_cast<__m512>(x)));
+#elif defined(__AVX2__)
+    if constexpr (sizeof(x[0]) == 8)
+        return reinterpret_cast<R>(_mm256_sqrt_pd(reinterpret_cast<__m256d>(x)));
+    else
+        return reinterpret_cast<R>(_mm256_sqrt_ps(reinterpret_cast<__m256>(x)));
+#else
+    for (int i = 0; i < REGISTER_BYTES / int(sizeof(x[0])); i++) x[i] = std::sqrt(x[i]);
+    return x;
+#endif
+}
 template <class T>
 INLINE Vector<T> root(Vector<T> a) {
-    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) a.part[r][i] = std::sqrt(a.part[r][i]);
+    EACH a.part[r] = root_of(a.part[r]);
     return a;
 }
 template <class T>
@@ -98,9 +116,30 @@ INLINE Vector<T> size_of(Vector<T> a) {  // |a|
 // a·b + c, rounded once. Processors without such an instruction get it from the library: slow, and the same bits.
 INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+template <class R>
+INLINE R fused_of(R x, R y, R z) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(x[0]) == 8)
+        return reinterpret_cast<R>(_mm512_fmadd_pd(reinterpret_cast<__m512d>(x), reinterpret_cast<__m512d>(y),
+                                                   reinterpret_cast<__m512d>(z)));
+    else
+        return reinterpret_cast<R>(
+            _mm512_fmadd_ps(reinterpret_cast<__m512>(x), reinterpret_cast<__m512>(y), reinterpret_cast<__m512>(z)));
+#elif defined(__AVX2__)
+    if constexpr (sizeof(x[0]) == 8)
+        return reinterpret_cast<R>(_mm256_fmadd_pd(reinterpret_cast<__m256d>(x), reinterpret_cast<__m256d>(y),
+                                                   reinterpret_cast<__m256d>(z)));
+    else
+        return reinterpret_cast<R>(
+            _mm256_fmadd_ps(reinterpret_cast<__m256>(x), reinterpret_cast<__m256>(y), reinterpret_cast<__m256>(z)));
+#else
+    for (int i = 0; i < REGISTER_BYTES / int(sizeof(x[0])); i++) z[i] = fused(x[i], y[i], z[i]);
+    return z;
+#endif
+}
 template <class T>
 INLINE Vector<T> fused(Vector<T> a, Vector<T> b, Vector<T> c) {
-    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) c.part[r][i] = fused(a.part[r][i], b.part[r][i], c.part[r][i]);
+    EACH c.part[r] = fused_of(a.part[r], b.part[r], c.part[r]);
     return c;
 }
 template <class T>
@@ -119,19 +158,43 @@ INLINE Vector<T> larger_gap(Vector<T> start, Vector<T> a, Vector<T> b) {  // max
 
 // One number of all lanes, by folding the upper half onto the lower one again and again: the same order everywhere.
 #define FOLDED(name, combine)                                                        \
+    template <int half, class T>                                                     \
+    INLINE T name##_within(T* x) {                                                   \
+        for (int i = 0; i < half; i++) x[i] = combine;                               \
+        if constexpr (half > 1) return name##_within<half / 2>(x);                   \
+        return x[0];                                                                 \
+    }                                                                                \
     template <class T>                                                               \
     INLINE T name(Vector<T> a) {                                                     \
         constexpr int N = 64 / int(sizeof(T));                                       \
         T x[N];                                                                      \
         store(x, a);                                                                 \
-        for (int half = N / 2; half > 0; half /= 2)                                  \
-            for (int i = 0; i < half; i++) x[i] = combine;                           \
-        return x[0];                                                                 \
+        return name##_within<N / 2>(x);                                              \
     }
 FOLDED(total, x[i] + x[i + half])
 FOLDED(least, x[i + half] < x[i] ? x[i + half] : x[i])
 FOLDED(largest, x[i + half] > x[i] ? x[i + half] : x[i])
 #undef FOLDED
+
+// Eight floats as doubles.
+INLINE Doubles widened(const float* x) {
+    Doubles a;
+    EACH for (int i = 0; i < Doubles::WIDTH; i++) a.part[r][i] = double(x[r * Doubles::WIDTH + i]);
+    return a;
+}
+// The first n < 8 numbers, and 0 in the other lanes.
+INLINE Doubles load_first(const double* x, int64_t n) {
+#if defined(__AVX512F__)
+    Doubles a;
+    const __mmask8 here = static_cast<__mmask8>((1u << n) - 1);
+    a.part[0] = reinterpret_cast<Doubles::Register>(_mm512_maskz_loadu_pd(here, x));
+    return a;
+#else
+    double first[LANES] = {};
+    for (int64_t i = 0; i < n; i++) first[i] = x[i];
+    return load(first);
+#endif
+}
 
 // --------------------------------------------------------------------------------------------------------- int64
 

@@ -3,17 +3,18 @@
 
 #include "../common/records.hpp"
 
-struct Histograms {
-    const int64_t *A, *B;  // (N, k), (M, l) quantized masses
-    int64_t cancel;        // whether common mass stays where it is
-};
-
 struct TreesOut {
     int64_t* start;          // (n + 1,) where the arcs of each pair begin
     int32_t *source, *sink;  // (arcs,) anchors
     int64_t* mass;           // (arcs,)
     double* potential;       // (n, k)
     double scale, size, more_size;  // of integer potentials; of costs, in two factors
+};
+
+struct PlansOut {
+    int64_t *source, *sink;  // (n, k + l - 1) ends of arcs
+    int64_t* mass;           // (n, k + l - 1) on them; 0 where there is none
+    double *f, *g;           // (n, k), (n, l)
 };
 
 template <bool cancel>
@@ -77,6 +78,62 @@ ENTRY asot_shared_cost_trees(const Histograms* h, const SharedCost* cost, const 
             }
         }
         for (int64_t u = 0; u < c.k; u++) f[u] = f[u] * out->size * out->more_size;
+    }
+    return DONE;
+}
+
+// -g of each sink, by the caller's name, from the unrounded costs along its path to the root; INFINITY without mass.
+static void sink_heights(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c, double* height) {
+    const int64_t first = first_sink(p);
+    for (int64_t v = 0; v < c.l; v++) height[v] = INFINITY;
+    for (int64_t x = first; x < first + q; x++) {
+        double sum = 0.0;
+        for (int64_t y = x; ws.parent[y] != y; y = ws.parent[y]) {
+            if (y < p)
+                sum += c.unit[ws.source[y] * c.l + ws.sink[ws.parent[y] - first]];
+            else
+                sum -= c.unit[ws.source[ws.parent[y]] * c.l + ws.sink[y - first]];
+        }
+        height[ws.sink[x - first]] = sum;
+    }
+}
+
+// Potentials are known where there is mass; the c-transform carries them everywhere and keeps them feasible.
+static void transform(const SharedCost& c, const double* height, double* f, double* g) {
+    for (int64_t v = 0; v < c.l; v++) g[v] = INFINITY;
+    const int64_t whole = c.l & ~(LANES - 1);
+    for (int64_t u = 0; u < c.k; u++) {
+        const double* row = c.unit + u * c.l;
+        Doubles leasts = spread(double(INFINITY));
+        for (int64_t v = 0; v < whole; v += LANES) leasts = lesser(leasts, load(row + v) + load(height + v));
+        double low = least(leasts);
+        for (int64_t v = whole; v < c.l; v++) low = row[v] + height[v] < low ? row[v] + height[v] : low;
+        f[u] = low;
+        for (int64_t v = 0; v < c.l; v++) g[v] = row[v] - low < g[v] ? row[v] - low : g[v];
+    }
+}
+
+// With plans and potentials, for any cost: all masses are shipped.
+ENTRY asot_shared_cost_plans(const Histograms* h, const SharedCost* cost, const Tile* tile, const PlansOut* out) {
+    const SharedCost& c = *cost;
+    const int64_t arcs = c.k + c.l - 1;
+    Workspace ws(c.k, c.l, c.k + c.l);
+    Memory memory(Memory::bytes_of<double>(c.l));
+    if (ws.failed() || memory.failed()) return OUT_OF_MEMORY;
+    double* height = memory.take<double>(c.l);
+    for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
+        int64_t p, q, arc = t * arcs;
+        place_masses<false>(ws, h->A + tile->rows[t] * c.k, c.k, h->B + tile->columns[t] * c.l, c.l, p, q);
+        place_costs(ws, p, q, c);
+        tile->steps[t] = int32_t(solve_block(ws, p, q, c.index_bits, tile->stop));
+        tile->values[t] = value_of_tree(ws, p, q, c);
+        each_arc(ws, p, q, [&](int64_t u, int64_t v, int64_t flow) {
+            out->source[arc] = u;
+            out->sink[arc] = v;
+            out->mass[arc++] = flow;
+        });
+        sink_heights(ws, p, q, c, height);
+        transform(c, height, out->f + t * c.k, out->g + t * c.l);
     }
     return DONE;
 }

@@ -1,5 +1,6 @@
 // Pairs of histograms under one shared cost: how a pair is laid out for the simplex, and what its optimal tree is worth.
 #pragma once
+#include "histograms.hpp"
 #include "simplex.hpp"
 
 struct SharedCost {

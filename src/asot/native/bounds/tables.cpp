@@ -1,0 +1,77 @@
+// How points and means are laid out for bounds: centered, numbered cell by cell, and averaged.
+//
+// See src/asot/bounds/short_vectors.py, point_table.py and error_bars.py.
+#include "../common/entry.hpp"
+#include "../common/lanes.hpp"
+#include "../common/sorting.hpp"
+
+struct SparseMeans {
+    int64_t width;
+    const int64_t *offsets, *index;  // (N + 1,), (nnz,) of sparse histograms
+    const double *masses, *points;   // (nnz,), (V, width)
+    double* found;                   // (N, width)
+};
+
+struct Renumbering {
+    const int64_t *offsets, *old, *number;  // (N + 1,), (nnz,), (V,) the new number of each point
+    int64_t *index, *masses;                // (nnz,)
+};
+
+// Subtract the mean (d,) from n rows of x, in place; the largest size of what is left.
+ENTRY asot_move_to_mean(double* x, int64_t n, int64_t d, const double* mean, double* largest_size) {
+    Doubles most = spread(0.0);
+    double rest = 0.0;
+    for (int64_t i = 0; i < n; i++, x += d) {
+        int64_t c = 0;
+        for (; c + LANES <= d; c += LANES) {
+            const Doubles moved = load(x + c) - load(mean + c);
+            store(x + c, moved);
+            most = larger(size_of(moved), most);
+        }
+        for (; c < d; c++) {
+            x[c] -= mean[c];
+            rest = std::fabs(x[c]) > rest ? std::fabs(x[c]) : rest;
+        }
+    }
+    const double side_by_side = largest(most);
+    *largest_size = side_by_side > rest ? side_by_side : rest;
+    return DONE;
+}
+
+// Means of the distributions low..high-1.
+ENTRY asot_sparse_means(const SparseMeans* of, int64_t low, int64_t high) {
+    for (int64_t i = low; i < high; i++) {
+        double* mean = of->found + i * of->width;
+        for (int64_t c = 0; c < of->width; c++) mean[c] = 0.0;
+        for (int64_t t = of->offsets[i]; t < of->offsets[i + 1]; t++) {
+            const double* point = of->points + of->index[t] * of->width;
+            for (int64_t c = 0; c < of->width; c++) mean[c] += of->masses[t] * point[c];
+        }
+    }
+    return DONE;
+}
+
+// Put the points of distributions low..high-1 in the order of their new numbers, and their masses with them.
+ENTRY asot_renumber_points(const Renumbering* of, int64_t low, int64_t high) {
+    int64_t most = 0;
+    for (int64_t i = low; i < high; i++) {
+        const int64_t size = of->offsets[i + 1] - of->offsets[i];
+        most = size > most ? size : most;
+    }
+    Memory memory(2 * Memory::bytes_of<int64_t>(most));
+    if (memory.failed()) return OUT_OF_MEMORY;
+    int64_t *keys = memory.take<int64_t>(most), *own = memory.take<int64_t>(most);
+    for (int64_t i = low; i < high; i++) {
+        const int64_t begin = of->offsets[i], size = of->offsets[i + 1] - begin;
+        for (int64_t t = 0; t < size; t++) {
+            keys[t] = of->number[of->old[begin + t]] << 31 | t;
+            own[t] = of->masses[begin + t];
+        }
+        sort_keys(keys, size);
+        for (int64_t t = 0; t < size; t++) {
+            of->index[begin + t] = keys[t] >> 31;
+            of->masses[begin + t] = own[keys[t] & 0x7FFFFFFF];
+        }
+    }
+    return DONE;
+}

@@ -1,0 +1,214 @@
+// Tiles of pairs under any cost, with or without mass that stays unmatched; see src/asot/exact/any_cost.py.
+#include "../common/metrics.hpp"
+#include "../common/records.hpp"
+#include "points.hpp"
+
+enum Transform : int64_t { PLAIN, SQUARE, HALF_SQUARE, ARC };  // as in asot.jit.costs
+
+constexpr double FINE = 0x1p-8;   // see asot.exact.any_cost
+constexpr double CLIPPED = 4.0;
+constexpr int ROUNDED_BITS = MASS_BITS - 53;  // a mass of float64 may be off by this many bits of its integer
+
+struct AnyCost {
+    int64_t code;           // of the metric
+    double order;           // its parameter
+    int64_t transform;      // what is taken of its distances
+    double power;           // to which costs are raised
+    int64_t n;              // distinct points
+    const double* table;    // (n, n) of costs, or null
+    const double* prices;   // (n,) of mass that stays unmatched, in the unit of the kernel, or null
+    const int64_t* totals;  // (N,) masses of the distributions
+    double share;           // of the smaller total that must be moved
+    int64_t cancels;        // whether common mass may be left out
+};
+
+struct AnyCostOut {
+    double* units;  // (n,) the distance that a pair's costs are powers of
+    double* reach;  // (n,) the largest distance between two of its points
+};
+
+// The angle between two unit vectors, from their distance. Far ones are nearly opposite, where a sine is flat: there the
+// distance of one to the other's opposite is needed, too. u (width,), v in steps of stride.
+INLINE double angle(double distance, const double* u, const double* v, int64_t width, int64_t stride) {
+    if (distance * distance <= 2.0) return 2.0 * std::asin(0.5 * distance);
+    double square = 0.0;
+    for (int64_t c = 0; c < width; c++) square += (u[c] + v[c * stride]) * (u[c] + v[c * stride]);
+    return 2.0 * std::atan2(distance, std::sqrt(square));
+}
+
+struct AnyCostSolver {
+    const PackedPoints& h;
+    const AnyCost& cost;
+    const PointsSizes& sizes;
+    const int64_t extra;  // 1 if there are reservoirs
+    const Workspace ws;
+    const Scratch scratch;
+    int64_t p, q, stride;  // of the last pair
+
+    AnyCostSolver(const PackedPoints& h, const AnyCost& cost, const PointsSizes& sizes)
+        : h(h), cost(cost), sizes(sizes), extra(cost.prices != nullptr),
+          ws(sizes.most_sources, sizes.most_sinks, sizes.most_sources + sizes.most_sinks),
+          scratch(sizes.most_sources, sizes.most_sinks, h.dim) {}
+
+    bool failed() const { return ws.failed() || scratch.failed(); }
+
+    INLINE int64_t source_point(int64_t a, int64_t i) const { return h.index[h.offsets[a] + ws.source[i]]; }
+    INLINE int64_t sink_point(int64_t b, int64_t j) const { return h.index[h.offsets[b] + ws.sink[j]]; }
+
+    INLINE void place_whole(int64_t a, int64_t b) {
+        p = q = 0;
+        for (int64_t t = h.offsets[a]; t < h.offsets[a + 1]; t++) {
+            if (h.masses[t] <= 0) continue;
+            ws.supply[p] = h.masses[t];
+            ws.source[p++] = int32_t(t - h.offsets[a]);
+        }
+        for (int64_t t = h.offsets[b]; t < h.offsets[b + 1]; t++) {
+            if (h.masses[t] <= 0) continue;
+            ws.demand[q] = h.masses[t];
+            ws.sink[q++] = int32_t(t - h.offsets[b]);
+        }
+    }
+
+    // Sources and sinks of a pair, the reservoirs last.
+    void place_pair(int64_t a, int64_t b) {
+        int64_t supply = cost.totals[a], demand = cost.totals[b];
+        if (cost.cancels) {
+            place_difference(ws, h, a, b, p, q);
+            if (p == 0 && q == 0) return;
+            supply = demand = 0;
+            for (int64_t i = 0; i < p; i++) supply += ws.supply[i];
+            for (int64_t j = 0; j < q; j++) demand += ws.demand[j];
+        } else {
+            place_whole(a, b);
+        }
+        if (extra) {
+            const int64_t moved = int64_t(std::rint(cost.share * double(supply < demand ? supply : demand)));
+            ws.supply[p++] = demand - moved;
+            ws.demand[q++] = supply - moved;
+        }
+        stride = stride_of(q);
+    }
+
+    // What is taken of the distances of one row, in place.
+    INLINE void transform_row(double* row, int64_t i, int64_t sinks, int64_t width) const {
+        if (cost.transform == ARC)
+            for (int64_t j = 0; j < sinks; j++)
+                row[j] = angle(row[j], scratch.x + i * width, scratch.y + j, width, stride);
+        else if (cost.transform != PLAIN)
+            for (int64_t j = 0; j < sinks; j++)
+                row[j] = (cost.transform == SQUARE ? row[j] : 0.5 * row[j]) * row[j];
+    }
+
+    // Distances between the points of a pair; the largest.
+    double fill(int64_t a, int64_t b, int64_t sources, int64_t sinks, Stop stop) const {
+        if (cost.table != nullptr) {
+            for (int64_t i = 0; i < sources && *stop == 0; i++) {
+                const double* row = cost.table + source_point(a, i) * cost.n;
+                for (int64_t j = 0; j < sinks; j++) scratch.distance[i * stride + j] = row[sink_point(b, j)];
+            }
+        } else {
+            const int64_t width = gather_points(ws, scratch, h, a, b, sources, sinks, stride);
+            fill_distances(cost.code, cost.order, scratch.x, scratch.y, sources, stride, width, scratch.distance, stop);
+            for (int64_t i = 0; i < sources && *stop == 0; i++)
+                transform_row(scratch.distance + i * stride, i, sinks, width);
+        }
+        return largest_distance(scratch.distance, sources, sinks, stride, stop);
+    }
+
+    // Prices in the last row and column; the largest.
+    double add_reservoirs(int64_t a, int64_t b) const {
+        double most = 0.0;
+        for (int64_t i = 0; i < p - 1; i++) {
+            const double price = cost.prices[source_point(a, i)];
+            scratch.distance[i * stride + q - 1] = price;
+            most = price > most ? price : most;
+        }
+        for (int64_t j = 0; j < q - 1; j++) {
+            const double price = cost.prices[sink_point(b, j)];
+            scratch.distance[(p - 1) * stride + j] = price;
+            most = price > most ? price : most;
+        }
+        scratch.distance[(p - 1) * stride + q - 1] = 0.0;
+        return most;
+    }
+
+    // Distances and prices of a pair; the largest of all. reach: the largest distance between two points.
+    double measure(int64_t a, int64_t b, double& reach, Stop stop) const {
+        reach = fill(a, b, p - extra, q - extra, stop);
+        const double price = extra ? add_reservoirs(a, b) : 0.0;
+        return price > reach ? price : reach;
+    }
+
+    // Distances become (d / unit)^power, at most CLIPPED, and 0 beyond the last column.
+    void raise(double unit, Stop stop) const {
+        for (int64_t i = 0; i < p && *stop == 0; i++) {
+            double* row = scratch.distance + i * stride;
+            for (int64_t j = 0; j < q; j++) row[j] /= unit;
+            if (cost.power == 2.0)
+                for (int64_t j = 0; j < q; j++) row[j] *= row[j];
+            else if (cost.power != 1.0)
+                for (int64_t j = 0; j < q; j++) row[j] = std::pow(row[j], cost.power);
+            for (int64_t j = 0; j < q; j++) row[j] = row[j] > CLIPPED ? CLIPPED : row[j];
+            for (int64_t j = q; j < stride; j++) row[j] = 0.0;
+        }
+    }
+
+    // What the flows of the optimal tree cost; used: the largest cost among them. Flows below `least` do not count.
+    double value_of_flows(int64_t least, double& used) const {
+        const int64_t first = first_sink(p);
+        double total = 0.0;
+        used = 0.0;
+        for (int64_t node = 0; node < first + q; node++) {
+            const int64_t up = ws.parent[node];
+            if (up == node || ws.flow[node] < least) continue;
+            const double d = scratch.distance[node < p ? node * stride + up - first : up * stride + node - first];
+            total += double(ws.flow[node]) * d;
+            used = d > used ? d : used;
+        }
+        return total;
+    }
+
+    // The value, the unit and the number of pivots of a pair whose distances were measured; false if *stop was raised in
+    // the meantime. For powers above 1, flows below the rounding of float64 masses do not count: nine masses of 1/9 are
+    // not exactly 1, and the power of a long distance would make what is left over visible.
+    bool solve(int64_t a, int64_t b, double most, double& value, double& unit, int32_t& pivots, Stop stop) {
+        const int64_t least = cost.power == 1.0 ? 1 : (p + q) << ROUNDED_BITS;
+        double top = 1.0, reach, used;
+        while (most > 0.0) {
+            raise(most, stop);
+            place_distances(ws, scratch, p, q, sizes.index_bits, sizes.cost_scale, stop);
+            if (*stop != 0) return false;
+            const int64_t made = solve_block(ws, p, q, sizes.index_bits, stop);
+            if (made < 0 || *stop != 0) return false;
+            pivots += int32_t(made);
+            const double found = value_of_flows(least, used);
+            if (top == CLIPPED && used >= top) return true;  // what was clipped is needed: the last plan stands
+            value = found;
+            unit = most;
+            if (used >= FINE * top) return true;
+            measure(a, b, reach, stop);
+            if (*stop != 0) return false;
+            value_of_flows(least, most);
+            top = CLIPPED;
+            place_pair(a, b);
+        }
+        return true;
+    }
+};
+
+ENTRY asot_any_cost_tile(const PackedPoints* h, const AnyCost* cost, const PointsSizes* sizes, const Tile* tile,
+                         const AnyCostOut* out) {
+    AnyCostSolver solver(*h, *cost, *sizes);
+    if (solver.failed()) return OUT_OF_MEMORY;
+    for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
+        const int64_t a = tile->rows[t], b = tile->columns[t];
+        tile->values[t] = out->units[t] = out->reach[t] = 0.0;
+        tile->steps[t] = 0;
+        solver.place_pair(a, b);
+        if (solver.p == 0 || solver.q == 0) continue;
+        const double most = solver.measure(a, b, out->reach[t], tile->stop);
+        if (*tile->stop != 0) return DONE;
+        if (!solver.solve(a, b, most, tile->values[t], out->units[t], tile->steps[t], tile->stop)) return DONE;
+    }
+    return DONE;
+}

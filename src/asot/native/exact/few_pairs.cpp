@@ -1,0 +1,122 @@
+// A few small pairs, prepared and solved at once; see src/asot/exact/few_pairs.py.
+#include <cstring>
+
+#include "../common/records.hpp"
+#include "packing.hpp"
+#include "points.hpp"
+
+constexpr int32_t NOT_ORDINARY = 2;  // returned if the general way must be taken
+
+struct FewPairs {
+    int64_t n, dim, count;  // points, coordinates, distributions
+    const double* points;   // (n, dim)
+    const int64_t* offsets;  // (count + 1,)
+    const double* masses;   // (n,)
+    int64_t index_bits;
+    double cost_scale;
+    int64_t* found;         // (2,) out: the exponent of the largest coordinate; whether all masses are equal
+};
+
+// Whether no two rows of points (n, d) without -0.0 are equal; seen: room for `size` rows, at places from hashes, where
+// size is a power of two above n.
+static bool all_differ(const double* packed, int64_t n, int64_t d, int64_t* seen, int64_t size) {
+    const int shift = 64 - __builtin_ctzll(static_cast<uint64_t>(size));
+    for (int64_t t = 0; t < size; t++) seen[t] = -1;
+    for (int64_t i = 0; i < n; i++) {
+        const double* own = packed + i * d;
+        uint64_t mixed = 0, factor = 0x9E3779B97F4A7C15u;
+        for (int64_t c = 0; c < d; c++) {
+            uint64_t bits;
+            std::memcpy(&bits, own + c, 8);
+            mixed += bits * factor;
+            factor += 0x3C6EF372FE94F82Au;  // still odd
+        }
+        int64_t place = int64_t(mixed >> shift);
+        for (; seen[place] >= 0; place = (place + 1) & (size - 1)) {
+            const double* other = packed + seen[place] * d;
+            int64_t c = 0;
+            while (c < d && own[c] == other[c]) c++;
+            if (c == d) return false;
+        }
+        seen[place] = i;
+    }
+    return true;
+}
+
+static int64_t room_for(int64_t n) {
+    int64_t size = 2;
+    while (size < 2 * n) size *= 2;
+    return size;
+}
+
+// What ExactPoints keeps of a collection in which all points are distinct and have mass. All coordinates count as used,
+// which changes no distance: where both points are 0, nothing is added.
+struct Prepared {
+    const FewPairs& few;
+    const int64_t room;
+    Memory memory;
+    PackedPoints h;
+    PointsSizes sizes;
+
+    static int64_t bytes(const FewPairs& f, int64_t room) {
+        return 2 * Memory::bytes_of<int64_t>(f.n) + 2 * Memory::bytes_of<int64_t>(f.count + 1) +
+               Memory::bytes_of<int32_t>(f.count * f.dim) + Memory::bytes_of<double>(f.n * f.dim) +
+               Memory::bytes_of<int64_t>(room);
+    }
+    explicit Prepared(const FewPairs& few) : few(few), room(room_for(few.n)), memory(bytes(few, room)) {}
+
+    // The points, scaled so that the largest coordinate is below 1; false if that is not exact, or if two are equal.
+    bool scale_points() {
+        const int64_t n = few.n, d = few.dim;
+        int exponent;
+        std::frexp(largest_size(few.points, n * d), &exponent);
+        few.found[0] = exponent;
+        if (std::abs(exponent) >= 900) return false;  // powers of two far from the ends of their range are exact
+        const double scale = std::ldexp(1.0, -exponent);
+        double* packed = memory.take<double>(n * d);
+        for (int64_t t = 0; t < n * d; t++) packed[t] = few.points[t] * scale + 0.0;  // -0.0 becomes 0.0
+        h.packed = packed;
+        return all_differ(packed, n, d, memory.take<int64_t>(room), room);
+    }
+
+    // False if some point has no mass.
+    bool read_masses() {
+        bool positive = true, equal = true;
+        for (int64_t i = 0; i < few.n; i++) {
+            positive &= few.masses[i] > 0.0;
+            equal &= few.masses[i] == few.masses[0];
+        }
+        few.found[1] = equal;
+        return positive;
+    }
+
+    void lay_out() {
+        const int64_t d = few.dim;
+        int64_t *index = memory.take<int64_t>(few.n), *masses = memory.take<int64_t>(few.n);
+        int64_t *used_offsets = memory.take<int64_t>(few.count + 1), *packed_offsets = memory.take<int64_t>(few.count + 1);
+        int32_t* used = memory.take<int32_t>(few.count * d);
+        quantize_masses(few.offsets, few.count, few.masses, masses);
+        for (int64_t t = 0; t < few.n; t++) index[t] = t;
+        int64_t most = 0;
+        for (int64_t i = 0; i <= few.count; i++) {
+            used_offsets[i] = i * d;
+            packed_offsets[i] = few.offsets[i] * d;
+        }
+        for (int64_t i = 0; i < few.count; i++) {
+            const int64_t size = few.offsets[i + 1] - few.offsets[i];
+            most = size > most ? size : most;
+            for (int64_t c = 0; c < d; c++) used[i * d + c] = int32_t(c);
+        }
+        h = {few.offsets, index, masses, used_offsets, used, packed_offsets, h.packed, d};
+        sizes = {most, most, few.index_bits, few.cost_scale, few.found[1]};
+    }
+};
+
+ENTRY asot_few_pairs(const FewPairs* few, const Tile* tile) {
+    Prepared prepared(*few);
+    if (prepared.memory.failed()) return OUT_OF_MEMORY;
+    if (!prepared.read_masses() || !prepared.scale_points()) return NOT_ORDINARY;
+    prepared.lay_out();
+    const PointsCost cost = {EUCLIDEAN, double(few->dim), few->n, nullptr};
+    return solve_points(prepared.h, cost, prepared.sizes, *tile);
+}
