@@ -21,10 +21,10 @@ def main(arguments=None):
     if unknown:
         parser.error(f"unknown family {unknown[0]}; one of {', '.join(FAMILIES)}")
     if given.list:
-        print("\n".join(FAMILIES))
+        sys.stdout.write("\n".join(FAMILIES) + "\n")
         return 0
     report = run(given.family, seconds=given.seconds, seed=given.seed, only_round=given.round)
-    print("\n".join(report.lines()))
+    sys.stdout.write("\n".join(report.lines()) + "\n")
     return 1 if report.findings else 0
 
 

@@ -32,31 +32,35 @@ def exact(rng, report):
     D, given = solvers.drawn(rng, metric, int(rng.integers(3, 6)), most)
     p = float(rng.choice([1, 1, 1, 1.5, 2, 3, 6, 8]))
     asked = {"metric": solvers.maximum if metric == "function" else metric, "metric_params": given, "p": p}
-    if rng.random() < 0.15:
-        asked["unmatched"] = 1e16  # more than half of any distance, as a single price has to be
-    elif rng.random() < 0.1:
+    price = rng.random() < 0.15
+    if not price and rng.random() < 0.1:
         asked["share"] = 0.6
+
+    def solved(C, **more):
+        prices = {"unmatched": np.full(len(C.masses), 0.7)} if price else {}
+        return asot.pairwise_exact(C, **asked, **prices, **more)
+
     pairs = problems.all_pairs(len(D))
-    alone = np.array([asot.pairwise_exact(D[pair], **asked).values[0] for pair in pairs])
-    code = problems.as_code(D, f"asot.pairwise_exact(D and subsets, **{asked})")
-    unit = 0.0 if "unmatched" in asked or "share" in asked or p > 1 else FORGIVEN
-    slack = FORGIVEN * alone if unit else FORGIVEN * _size(D, pairs, metric, given, p, alone)
-    together = asot.pairwise_exact(D, **asked).values
-    report.compare("beside the others of the collection", together, alone, slack=slack, reproduction=code)
-    E = D + outliers(rng, metric, D.dim)
-    code = problems.as_code(E, f"asot.pairwise_exact(D and D[:{len(D)}], **{asked})")
-    beside = asot.pairwise_exact(E, **asked).matrix()[tuple(pairs.T)]
-    report.compare("beside an outlier", beside, alone, slack=slack, reproduction=code)
-    listed = asot.pairwise_exact(E, pairs=pairs, **asked).values
-    report.compare("beside an outlier, pairs=", listed, alone, slack=slack, reproduction=code)
-    between = asot.pairwise_exact(D, E, **asked).matrix()[tuple(pairs.T)]
-    report.compare("beside an outlier, D × E", between, alone, slack=slack, reproduction=code)
+    alone = np.array([solved(D[pair]).values[0] for pair in pairs])
+    words = f"**{asked}{', a price of 0.7 for every point' if price else ''}"
+    is_plain = p == 1 and not price and "share" not in asked
+    slack = FORGIVEN * (alone if is_plain else np.maximum(alone, _size(D, pairs, metric, given)))
+    if metric in ("seuclidean", "mahalanobis"):  # points are transformed, and rounded, before they are subtracted
+        slack = slack + 8 * np.sqrt(D.dim) * np.spacing(np.abs(D.points).max())
+    code = problems.as_code(D, f"asot.pairwise_exact(D and subsets, {words})")
+    report.compare("beside the others of the collection", solved(D).values, alone, slack=slack, reproduction=code)
+    O = outliers(rng, metric, D.dim)
+    for E, start in ((D + O, 0), (O + D, 1)):
+        code = problems.as_code(E, f"asot.pairwise_exact(D and D[{start}:{start + len(D)}], {words})")
+        where = tuple(start + pairs.T)
+        report.compare("beside an outlier", solved(E).matrix()[where], alone, slack=slack, reproduction=code)
+        listed = solved(E, pairs=start + pairs).values
+        report.compare("beside an outlier, pairs=", listed, alone, slack=slack, reproduction=code)
 
 
-def _size(D, pairs, metric, given, p, alone):
+def _size(D, pairs, metric, given):
     """What rounding of W_p is measured by: W^p is a sum of differences of costs up to the largest one."""
-    costs = [solvers.ground(metric)(D[i][0], D[j][0], given).max() for i, j in pairs.tolist()]
-    return np.maximum(alone, costs)
+    return np.array([solvers.ground(metric)(D[i][0], D[j][0], given).max() for i, j in pairs.tolist()])
 
 
 def search(rng, report):

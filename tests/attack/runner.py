@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-from tests.attack import globe, invariances, line, others, solvers
+from tests.attack import bounds, globe, invariances, line, others, solvers
 from tests.attack.report import Report
 
 FAMILIES = {
@@ -21,6 +21,8 @@ FAMILIES = {
     "others-promised": others.promised,
     "others-histograms": others.histograms,
     "invariances": invariances.attack,
+    "bounds": bounds.bounds,
+    "max-error": bounds.max_error,
     "globe": globe.attack,
 }
 

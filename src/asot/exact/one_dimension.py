@@ -89,7 +89,8 @@ class Runs(Record):
     """Pairs that are asked for (``native/exact/line_runs.hpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("n", Int), ("rows", Ints), ("columns", Ints), ("ends", Ints), ("values", Doubles), ("room", Int), ("stop", Ints),
+        ("n", Int), ("rows", Ints), ("columns", Ints), ("ends", Ints), ("values", Doubles), ("room", Int),
+        ("stop", Ints),
     ]  # fmt: skip
 
 
