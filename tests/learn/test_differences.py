@@ -50,11 +50,11 @@ def test_the_odd_one_is_found_and_small_samples_are_not_odd(with_noise):
         D = cohort(seed)
         r = asot.pairwise_exact(D)
         plain = asot.outliers(r.matrix()).to_frame()
-        assert set(plain.index[:6]) == set(range(6))  # the six smallest, where nothing is known of sizes
+        assert len(set(plain.index[:6]) & set(range(6))) >= 5  # the smallest, where nothing is known of sizes
         found = asot.outliers(r, asot.noise_floor(D) if with_noise else None)
         assert found.to_frame().index[0] == "p17"
         assert found.is_outlier[17]
-        assert found.is_outlier[:6].sum() <= 2
+        assert found.is_outlier[:6].sum() <= 1
     assert "p17" in repr(found)
 
 
@@ -65,7 +65,7 @@ def test_outliers_refuse_what_is_too_little():
     assert not asot.outliers(1.0 - np.eye(5)).is_outlier.any()
 
 
-# --------------------------------------------------------------------------------------------------------------- drivers
+# ------------------------------------------------------------------------------------------------------------- drivers
 
 
 def cells(seed=0, patients=16, per_type=40, types=5, shifted=3, shift=0.8):
@@ -76,9 +76,9 @@ def cells(seed=0, patients=16, per_type=40, types=5, shifted=3, shift=0.8):
             x = rng.normal(size=(per_type, 3)) + 3.0 * kind
             if kind == shifted and patient % 2:
                 x[:, 0] += shift
-            rows.append(pd.DataFrame(x).assign(patient=f"p{patient:02d}", kind=f"type {kind}"))
+            rows.append(pd.DataFrame(x, columns=["x", "y", "z"]).assign(patient=f"p{patient:02d}", kind=f"type {kind}"))
     table = pd.concat(rows, ignore_index=True)
-    return Distributions.from_table(table, by="patient", points=["0", "1", "2"] if "0" in table else [0, 1, 2]), table
+    return Distributions.from_table(table, by="patient", points=["x", "y", "z"]), table
 
 
 def test_the_kind_that_drives_a_difference_is_found():
@@ -90,7 +90,7 @@ def test_the_kind_that_drives_a_difference_is_found():
     assert frame.loc["type 3", "q_value"] <= 0.01
     assert (frame.drop("type 3")["q_value"] > 0.05).all()
     assert frame["n_samples"].tolist() == [16] * 5
-    assert frame.loc["type 3", "mean_distance"] > 2 * frame.drop("type 3")["mean_distance"].max()
+    assert frame.loc["type 3", "mean_distance"] > frame.drop("type 3")["mean_distance"].max()
     assert "groups differ in type 3" in repr(found)
 
 
@@ -115,7 +115,7 @@ def test_kinds_that_few_have_are_left_out_with_the_reason():
         asot.drivers(D, labels[:-1], np.arange(16) % 2)
 
 
-# --------------------------------------------------------------------------------------------------------------- columns
+# ------------------------------------------------------------------------------------------------------------- columns
 
 
 def test_every_column_is_a_collection_on_a_line():
@@ -155,7 +155,7 @@ def test_columns_that_some_samples_lack_are_counted():
         asot.pairwise_columns(frames, columns=["CD9"])
 
 
-# ------------------------------------------------------------------------------------------------------------------ plans
+# ---------------------------------------------------------------------------------------------------------------- plans
 
 
 @pytest.mark.parametrize("how", [{}, {"p": 2}, {"metric": "cityblock"}, {"unmatched": 9.0}, {"space": 8}])

@@ -219,7 +219,7 @@ def test_p_values_of_perturbations_are_uniform_with_strata_and_unequal_sizes():
         assert uniform(spread_out(np.array(values), 39, rng)) > 0.001
 
 
-# ----------------------------------------------------------------------------------------------------- perturbation_test
+# --------------------------------------------------------------------------------------------------- perturbation_test
 
 
 def screen(seed=0, sizes=(30, 25, 40, 30), shift=(0.0, 0.0, 1.5, 0.0), d=3):

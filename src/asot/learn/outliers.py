@@ -1,8 +1,8 @@
 """Which distribution is odd? Not simply the one that is far from all others: small samples always are.
 
-What a distribution is typically away from the others, the median over them, is compared with the same number of all
-others, in robust standard deviations. Before, noise is taken out: by a noise floor if there is one, and otherwise by
-what the sizes of samples explain of the distances.
+Each distance is divided by what it should be at the sizes of the pair: noise and what two of this collection usually
+are apart, √(noise² + usual²), with a noise floor, and otherwise what sizes explain of the distances themselves. The
+median of these ratios over all others is compared with the same number of all others, in robust standard deviations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class Outliers:
     ----------
     ids : (N,)
     distance : (N,) float64
-        Median distance to the others, above noise.
+        Median distance to the others; above noise with a noise floor.
+    ratio : (N,) float64
+        Median ratio of the distances to the others to what they should be at these sizes; 1 is usual.
     score : (N,) float64
         How far that is above the usual, in robust standard deviations; negative for those in the middle.
     is_outlier : (N,) bool
@@ -46,6 +48,7 @@ class Outliers:
 
     ids: NDArray[Any]
     distance: Float
+    ratio: Float
     score: Float
     how: str
 
@@ -56,7 +59,7 @@ class Outliers:
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per distribution, the oddest first."""
         order = np.argsort(-self.score, kind="stable")
-        columns = {"score": self.score, "distance": self.distance, "is_outlier": self.is_outlier}
+        columns = {"score": self.score, "ratio": self.ratio, "distance": self.distance, "is_outlier": self.is_outlier}
         pandas = need_pandas("to_frame")
         return pandas.DataFrame(
             {name: own[order] for name, own in columns.items()}, index=pandas.Index(self.ids[order], name="id")
@@ -98,20 +101,40 @@ def outliers(r: Any, noise: Any = None) -> Outliers:
     if n < 4:
         raise ValueError(f"among {n} distributions none can be called odd; it takes at least 4")
     ids = ids_of(r, n)
-    sizes = getattr(r, "sizes", None)
+    sizes = getattr(noise, "sizes", getattr(r, "sizes", None))
+    left, expected, noisy = matrix, np.full_like(matrix, _median(matrix)), 0.0
+    how = "as they are" + (", because sample sizes are not known" if sizes is None else "")
     if noise is not None:
-        left = np.sqrt(np.maximum(matrix**2 - noise_matrix(noise, n, ids) ** 2, 0.0))
-        how = "above the noise floor"
-    elif sizes is not None and len(np.unique(sizes)) > 1:
-        left, how = matrix / _by_size(matrix, sizes), "as shares of what sample sizes explain"
-    else:
-        left, how = matrix, "as they are" + (", because sample sizes are not known" if sizes is None else "")
-    apart = ~np.eye(n, dtype=bool)
-    typical = np.array([np.median(left[i, apart[i]]) for i in range(n)])
-    middle = float(np.median(typical))
-    spread = 1.4826 * float(np.median(np.abs(typical - middle)))
-    spread = spread or float(np.abs(typical - middle).mean()) * 1.2533 or 1.0
-    return Outliers(ids, typical, (typical - middle) / spread, how)
+        squares = noise_matrix(noise, n, ids) ** 2
+        left = np.sqrt(np.maximum(matrix**2 - squares, 0.0))
+        expected, how = np.sqrt(squares + _median(left) ** 2), "above the noise floor"
+        noisy = min(_median(squares) / max(_median(matrix**2), np.finfo(float).tiny), 1.0)
+    if sizes is not None and len(np.unique(sizes)) > 1:
+        expected = expected * _by_size(matrix / np.maximum(expected, np.finfo(float).tiny), sizes)
+        if noise is None:
+            how, noisy = "as shares of what sample sizes explain", 1.0
+    ratio = _typical(matrix / np.maximum(expected, np.finfo(float).tiny))
+    return Outliers(ids, _typical(left), ratio, _score(ratio, sizes, noisy), how)
+
+
+def _score(ratio: Float, sizes: NDArray[np.int64] | None, noisy: float) -> Float:
+    """How far ratios are above the usual, in robust standard deviations; those of small samples vary more, in as far as
+    distances are noise."""
+    middle = float(np.median(ratio))
+    spread = 1.4826 * float(np.median(np.abs(ratio - middle)))
+    spread = spread or float(np.abs(ratio - middle).mean()) * 1.2533 or 1.0
+    fewer = 0.0 if sizes is None else np.maximum(np.median(sizes) / sizes - 1.0, 0.0)
+    return np.asarray((ratio - middle) / (spread * np.sqrt(1.0 + noisy * fewer)), dtype=np.float64)
+
+
+def _median(matrix: Float) -> float:
+    return float(np.median(matrix[np.triu_indices(len(matrix), 1)]))
+
+
+def _typical(matrix: Float) -> Float:
+    """The median over all others (N,)."""
+    apart = ~np.eye(len(matrix), dtype=bool)
+    return np.array([np.median(row[others]) for row, others in zip(matrix, apart, strict=True)])
 
 
 def _by_size(matrix: Float, sizes: NDArray[np.int64]) -> Float:
@@ -128,4 +151,4 @@ def _by_size(matrix: Float, sizes: NDArray[np.int64]) -> Float:
     for _ in range(MOST_STEPS):  # least absolute deviations, by weights
         fit = np.linalg.lstsq(design * weight[:, None], target * weight, rcond=None)[0]
         weight = 1.0 / np.sqrt(np.maximum(np.abs(target - design @ fit), 1e-6))
-    return np.asarray(np.exp(fit[0] + np.clip(fit[1], 0.0, 1.0) * both), dtype=np.float64)
+    return np.asarray(np.exp(fit[0] + np.clip(fit[1], -1.0, 1.0) * both), dtype=np.float64)

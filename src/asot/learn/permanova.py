@@ -10,6 +10,7 @@ labels, and exact.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +137,8 @@ def _is_table(values: dict[Any, Any], ids: NDArray[Any]) -> bool:
 def design(column: Any, name: str, n: int) -> Float:
     """Columns (n, q) of a design: a number as it is, centered; anything else as indicators."""
     array = np.asarray(column)
+    if array.dtype.kind == "O" and all(isinstance(one, Number) and not isinstance(one, bool) for one in array.ravel()):
+        array = array.astype(np.float64)  # a column of a mixed table
     is_number = array.dtype.kind in "fiu" and not hasattr(column, "cat")
     if not is_number:
         return indicators(factorized(column, n, name, "distribution")[1])
