@@ -17,6 +17,10 @@ from asot.histograms import emd_many as emd_many
 from asot.histograms import sinkhorn_many as sinkhorn_many
 from asot.learn.barycenter import Barycenter as Barycenter
 from asot.learn.barycenter import barycenter as barycenter
+from asot.learn.columns import ColumnDistances as ColumnDistances
+from asot.learn.columns import pairwise_columns as pairwise_columns
+from asot.learn.drivers import Drivers as Drivers
+from asot.learn.drivers import drivers as drivers
 from asot.learn.groups import GroupDifferences as GroupDifferences
 from asot.learn.groups import group_differences as group_differences
 from asot.learn.kernel import Kernel as Kernel
@@ -26,6 +30,10 @@ from asot.learn.kmeans import WassersteinKMeans as WassersteinKMeans
 from asot.learn.neighbors_estimator import WassersteinNeighbors as WassersteinNeighbors
 from asot.learn.noise import NoiseFloor as NoiseFloor
 from asot.learn.noise import noise_floor as noise_floor
+from asot.learn.outliers import Outliers as Outliers
+from asot.learn.outliers import outliers as outliers
+from asot.learn.perturbations import PerturbationTest as PerturbationTest
+from asot.learn.perturbations import perturbation_test as perturbation_test
 from asot.learn.size_matched import size_matched as size_matched
 from asot.neighbors import (
     RadiusNeighbors as RadiusNeighbors,

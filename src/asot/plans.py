@@ -29,7 +29,7 @@ from asot.exact.wanted import as_order
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import Metric, cost_table, prepare_cost
 from asot.run.frames import need_pandas
-from asot.validation import FloatArray, as_histograms, to_array
+from asot.validation import FloatArray, as_choice, as_histograms, to_array
 
 Float = NDArray[np.float64]
 
@@ -50,20 +50,27 @@ class TransportPlan(sparse.csr_array):
         The names of the two distributions.
     unmatched : tuple of arrays (n_i,) and (n_j,), or None
         With ``unmatched=``: the mass of every point that has no partner.
+    distances : (nnz,) float64 or None
+        How far each entry moves its mass, to the power p, in the order of ``plan.data``; None if the plan was changed.
     """
 
     cost: float = np.nan
     unmatched: tuple[Float, Float] | None = None
     is_exact: bool = False
     ids: tuple[Any, Any] = (0, 1)
+    distances: Float | None = None
+    places: tuple[slice, slice, int] | None = None
 
-    def by(self, groups_i: ArrayLike, groups_j: ArrayLike) -> Any:
-        """What goes from group to group: a pandas DataFrame with the mass between groups of points.
+    def by(self, groups_i: ArrayLike, groups_j: ArrayLike | None = None, values: str = "mass") -> Any:
+        """What goes from group to group: a pandas DataFrame with the mass between groups of points, or its cost.
 
         Parameters
         ----------
         groups_i, groups_j : array-like (n_i,), (n_j,)
-            The group of every point of the two distributions, such as its cell type.
+            The group of every point of the two distributions, such as its cell type. Or only the first, with the
+            groups of all points of the collection, in its order.
+        values : {"mass", "cost"}
+            "cost" is mass times distance (to the power p): what each pair of groups adds to W_p^p.
 
         >>> import asot
         >>> D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]]])
@@ -71,15 +78,39 @@ class TransportPlan(sparse.csr_array):
                 B cell  T cell
         B cell     0.0     0.5
         T cell     0.5     0.0
+        >>> asot.plan(D, 0, 1, exact=True).by(["B cell", "T cell"] * 2, values="cost")  # 1.5 in all
+                B cell  T cell
+        B cell     0.0     1.5
+        T cell     0.0     0.0
         """
         pandas = need_pandas("plan.by")
+        groups_i, groups_j = self._sides(groups_i, groups_j)
         (names_i, row), (names_j, column) = (
             _groups(groups, n, side) for groups, n, side in zip((groups_i, groups_j), self.shape, "ij", strict=True)
         )
         entries = self.tocoo()
+        amounts = entries.data
+        if as_choice(values, "values", ("mass", "cost")) == "cost":
+            if self.distances is None or len(self.distances) != len(amounts):
+                raise ValueError("this plan does not know its distances; take it as asot.plan returns it")
+            amounts = amounts * self.distances
         moved = np.zeros((len(names_i), len(names_j)))
-        np.add.at(moved, (row[entries.row], column[entries.col]), entries.data)
+        np.add.at(moved, (row[entries.row], column[entries.col]), amounts)
         return pandas.DataFrame(moved, index=names_i, columns=names_j)
+
+    def _sides(self, groups_i: Any, groups_j: Any) -> tuple[Any, Any]:
+        """The groups of both sides, from those of the whole collection if there is only one argument."""
+        if groups_j is not None:
+            return groups_i, groups_j
+        if self.places is None:
+            raise ValueError("groups_j is missing: the groups of the points of the second distribution")
+        first, second, total = self.places
+        found = to_array(groups_i, "groups_i")
+        if found.shape != (total,):
+            raise ValueError(
+                f"without groups_j, groups_i are those of all {total:,} points of the collection; found {found.shape}"
+            )
+        return found[first], found[second]
 
 
 def plan(
@@ -131,22 +162,33 @@ def plan(
            [0.5, 0. ]]), 1.5)
     """
     D = as_distributions(D)
+    found = _plan(D, i, j, as_order(p), metric, metric_params, as_share(share, unmatched), space, exact, random_state)
+    found.places = (*(slice(*D.offsets[[t, t + 1]].tolist()) for t in (D.place(i), D.place(j))), len(D.masses))
+    return found
+
+
+def _plan(
+    D: Distributions, i: Any, j: Any, order: float, metric: Metric, metric_params: Any, unmatched: Any,
+    space: Any, exact: bool, random_state: Any,
+) -> TransportPlan:  # fmt: skip
     pair = D[[D.place(i, "i"), D.place(j, "j")]]
     if exact or (space is None and int(pair.sizes[0]) * int(pair.sizes[1]) <= MOST_ENTRIES):
-        order = as_order(p)
-        unmatched = as_share(share, unmatched)
         if unmatched is not None:
             return _with_unmatched(pair, order, metric, metric_params, _prices_of(unmatched, D, i, j))
         (_, a), (_, b) = pair
-        value, optimal = _solve_power(a, b, _ground_costs(pair, order, metric, metric_params), order)
-        return _as_plan(optimal, value, pair, is_exact=True)
-    if as_order(p) != 1 or metric != "euclidean" or as_share(share, unmatched) is not None:
+        costs = _ground_costs(pair, order, metric, metric_params)
+        value, optimal = _solve_power(a, b, costs, order)
+        return _as_plan(optimal, value, pair, is_exact=True, costs=costs, p=order)
+    if order != 1 or metric != "euclidean" or unmatched is not None:
         raise ValueError(
             "a lifted plan needs p=1, metric='euclidean' and total mass 1; pass exact=True for other distances"
         )
     lifted = _lifted(fitted_space(space, D if space is not None else pair, random_state), pair).tocoo()
     moved = _distances_of(pair, lifted.row, lifted.col)
-    return _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
+    result = _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
+    entries = result.tocoo()
+    result.distances = _distances_of(pair, entries.row, entries.col)
+    return result
 
 
 def _ground_costs(pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None) -> Float:
@@ -218,14 +260,20 @@ def _with_unmatched(
     b = np.append(pair.masses[n:] * (second / together), (first - moved) / together)
     value, optimal = _solve_power(a, b, costs, p)
     whole = together * optimal.tocsr()
-    result = _as_plan(whole[:n, :m], together ** (1.0 / p) * value, pair, is_exact=True)
+    total = together ** (1.0 / p) * value
+    result = _as_plan(whole[:n, :m], total, pair, is_exact=True, costs=costs[:n, :m], p=p)
     result.unmatched = whole[:n, [m]].toarray().ravel(), whole[[n], :m].toarray().ravel()
     return result
 
 
-def _as_plan(entries: Any, cost: float, pair: Distributions, *, is_exact: bool) -> TransportPlan:
+def _as_plan(
+    entries: Any, cost: float, pair: Distributions, *, is_exact: bool, costs: Float | None = None, p: float = 1
+) -> TransportPlan:
     result = TransportPlan(entries)
     result.cost, result.is_exact, result.ids = cost, is_exact, tuple(pair.ids.tolist())
+    if costs is not None:
+        held = result.tocoo()
+        result.distances = costs[held.row, held.col] ** p
     return result
 
 

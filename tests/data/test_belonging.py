@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -91,10 +92,14 @@ def test_groups_of_a_table_of_cells_are_refused_and_those_of_patients_found():
     patients = cells.drop_duplicates("patient")
     refused(lambda: asot.group_differences(r, patients["group"]), "groups")
     by_name = patients.set_index("patient")["group"]
-    assert asot.group_differences(r, by_name, random_state=0) == expected
-    assert asot.group_differences(r, by_name.astype("category"), random_state=0) == expected
-    assert asot.group_differences(r, by_name.to_dict(), random_state=0) == expected
-    assert asot.group_differences(r.to_frame(), by_name, random_state=0) == expected
+    for distances, groups in (
+        (r, by_name),
+        (r, by_name.astype("category")),
+        (r, by_name.to_dict()),
+        (r.to_frame(), by_name),
+    ):
+        found = asot.group_differences(distances, groups, random_state=0)
+        assert replace(found, factors=()) == replace(expected, factors=())
     assert expected.p_value < 0.01
 
 

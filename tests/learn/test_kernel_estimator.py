@@ -29,19 +29,56 @@ def test_it_is_the_kernel_of_the_distances():
     assert asot.WassersteinKernel().fit(train).kernel_.gamma == asot.kernel(asot.pairwise_exact(train)).gamma
 
 
-def test_a_search_over_gamma_solves_every_fold_once(monkeypatch):
+def test_a_search_solves_every_pair_once_whatever_the_folds(monkeypatch):
     recent.forget()
     solved = []
 
     def counting(D, E=None, **options):
-        solved.append((len(D), None if E is None else len(E)))
-        return asot.pairwise_exact(D, E, **options)
+        found = asot.pairwise_exact(D, E, **options)
+        solved.append(len(found))
+        return found
 
     monkeypatch.setattr(kernel_estimator, "pairwise_exact", counting)
     digits, labels, _ = load_digits(60)
     model = make_pipeline(asot.WassersteinKernel(), SVC(kernel="precomputed", C=10))
     grid = {"wassersteinkernel__gamma": [1.0, 4.0, 16.0], "svc__C": [1.0, 10.0]}
     search = GridSearchCV(model, grid, cv=3, refit=False).fit(digits, labels)
-    assert len(solved) == 6  # three folds, each within the training part and from the test part to it
+    assert sum(solved) == 60 * 59 // 2  # one matrix behind three folds and six candidates
     assert search.best_score_ > 0.5
+    recent.forget()
+
+
+@pytest.mark.parametrize(
+    "how", [{"p": 2}, {"metric": "cityblock"}, {"unmatched": 1.0}, {"p": 2, "metric": "chebyshev", "unmatched": 1.0}]
+)
+def test_it_takes_the_distances_that_pairwise_exact_takes(how):
+    recent.forget()
+    digits, _, _ = load_digits(14)
+    train, test = digits[:9], digits[9:]
+    model = asot.WassersteinKernel(2.0, psd=None, **how).fit(train)
+    np.testing.assert_allclose(model.kernel_.matrix, np.exp(-2.0 * asot.pairwise_exact(train, **how).matrix()))
+    expected = np.exp(-2.0 * asot.pairwise_exact(test, train, **how).matrix())
+    np.testing.assert_allclose(model.transform(test), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="unmatched must be a number or 'diagonal'"):
+        asot.WassersteinKernel(unmatched=np.ones(3)).fit(train)
+    recent.forget()
+
+
+def test_estimates_are_within_the_error_that_was_asked_for():
+    recent.forget()
+    digits, _, _ = load_digits(60)
+    model = asot.WassersteinKernel(1.0, psd=None, error="5%").fit(digits)
+    exact = asot.pairwise_exact(digits).matrix()
+    off = -np.log(model.kernel_.matrix) - exact
+    assert np.sqrt(np.mean(off**2)) < 0.1 * exact.mean()
+    recent.forget()
+
+
+def test_what_repeats_in_a_collection_is_solved_and_found():
+    recent.forget()
+    digits, _, _ = load_digits(6)
+    twice = digits[[0, 1, 1, 2, 0, 5]]
+    model = asot.WassersteinKernel(1.0, psd=None).fit(twice)
+    np.testing.assert_allclose(model.kernel_.matrix, np.exp(-asot.pairwise_exact(twice).matrix()))
+    np.testing.assert_allclose(model.transform(digits), np.exp(-asot.pairwise_exact(digits, twice).matrix()))
     recent.forget()

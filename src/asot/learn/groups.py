@@ -1,8 +1,10 @@
 """Do groups of distributions differ? The usual question once you have distances: patients and controls, classes of
 graphs.
 
-A permutation test (PERMANOVA: Anderson 2001) says whether groups are farther apart than expected by chance. Two simple
-numbers say how well they are separated: the silhouette, and how often the nearest neighbors have the right label.
+A permutation test (PERMANOVA: Anderson 2001) says whether groups are farther apart than expected by chance, after
+covariates and within strata if there are any; beside it are a test that sees ranks only, a test of dispersions, and an
+effect size. Two simple numbers say how well groups are separated: the silhouette, and how often the nearest neighbors
+have the right label.
 """
 
 from __future__ import annotations
@@ -11,22 +13,37 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from asot.data.belonging import check_same_ids, ids_of, in_order_of_ids
+from asot.data.belonging import check_same_ids, ids_of, per_distribution
 from asot.data.reading import factorized
+from asot.learn.dispersion import Ranks, dispersion_test, from_centers
 from asot.learn.kernel import as_matrix
+from asot.learn.permanova import basis, design, effect_interval, gower, indicators, permuted_f, read_columns, term
+from asot.learn.shuffles import Index, check_strata_vary, members_of, share_as_large
 from asot.learn.unequal_sizes import warn_of_sizes
-from asot.validation import as_positive_int
+from asot.run.frames import need_pandas
+from asot.validation import as_choice, as_positive_int, as_seed
 
-_BLOCK = 64
-"""How many permutations are processed together."""
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What one factor explains: degrees of freedom, pseudo-F, its p-value, R², and the effect size ω²."""
+
+    name: str
+    df: int
+    pseudo_f: float
+    p_value: float
+    explained: float
+    effect: float
 
 
 @dataclass(frozen=True)
 class GroupDifferences:
-    """How far apart groups of distributions are.
+    """How far apart groups of distributions are. With several factors, all but `factors` is about the first.
 
     Attributes
     ----------
@@ -36,6 +53,15 @@ class GroupDifferences:
         The share of permutations, including the observed one, whose pseudo-F is at least as large.
     explained : float
         R²: the share of all squared distances that is between groups.
+    effect, effect_interval : float, (float, float) or None
+        ω², which is R² less what chance explains, 0 on average without any difference; and its 95 % interval by leaving
+        out parts of the collection in turn (None with too few distributions).
+    rank_statistic, rank_p_value : float
+        ANOSIM's R, which only sees the ranks of distances, from -1 to 1 and 0 by chance; covariates do not enter.
+    dispersion_f, dispersion_p_value : float
+        Whether groups differ in spread: a small p-value says that a difference may be one of spread and not of place.
+    dispersions : dict
+        The mean distance of a group's members from its center.
     silhouette : float
         scikit-learn's, from -1 to 1.
     neighbor_accuracy : float
@@ -45,6 +71,10 @@ class GroupDifferences:
     n_permutations : int
     noise_share : float or None
         How far apart finite samples alone would be, as a share of the mean distance; None without a noise floor.
+    factors : tuple of Factor
+        Every factor, in the order in which they were tested.
+    order : str
+        What each factor was tested after.
     """
 
     pseudo_f: float
@@ -55,20 +85,43 @@ class GroupDifferences:
     chance: float
     n_permutations: int
     noise_share: float | None = None
+    effect: float = 0.0
+    effect_interval: tuple[float, float] | None = None
+    rank_statistic: float = 0.0
+    rank_p_value: float = 1.0
+    dispersion_f: float = 0.0
+    dispersion_p_value: float = 1.0
+    dispersions: dict[Any, float] | None = None
+    factors: tuple[Factor, ...] = ()
+    order: str = ""
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row per factor, in the order in which they were tested."""
+        rows = [vars(factor) for factor in self.factors]
+        return need_pandas("to_frame").DataFrame(rows).set_index("name")
 
     def __repr__(self) -> str:
-        return (
+        said = (
             f"GroupDifferences: pseudo-F {self.pseudo_f:.3g} (p = {self.p_value:.3g}, {self.n_permutations:,} "
             f"permutations), R² {self.explained:.2f}, silhouette {self.silhouette:.2f}, neighbors right "
             f"{self.neighbor_accuracy:.0%} (chance {self.chance:.0%})"
-            + ("" if self.noise_share is None else f"; {self.noise_share:.0%} of the mean distance is noise")
         )
+        if self.dispersion_p_value <= 0.05:
+            said += f"; groups differ in spread, too (p = {self.dispersion_p_value:.3g})"
+        if self.noise_share is not None:
+            said += f"; {self.noise_share:.0%} of the mean distance is noise"
+        if len(self.factors) > 1:
+            said += f"; {self.order}: " + ", ".join(f"{f.name} (p = {f.p_value:.3g})" for f in self.factors)
+        return said
 
 
 def group_differences(
     distances: Any,
-    groups: ArrayLike,
+    groups: Any,
     *,
+    strata: Any = None,
+    covariates: Any = None,
+    by: str = "terms",
     n_permutations: int = 999,
     n_neighbors: int = 3,
     noise: Any = None,
@@ -76,14 +129,24 @@ def group_differences(
 ) -> GroupDifferences:
     """Whether groups of distributions differ, and how well they are separated.
 
+    Whatever is given per distribution goes by position, or is found by id where it has a pandas index or keys.
+
     Parameters
     ----------
     distances : Distances, or array-like (N, N)
         All pairs of one collection.
-    groups : array-like (N,), pandas Series or dict
-        The group of every distribution: in their order, or found by id where it has an index or keys.
+    groups : array-like (N,), pandas Series, dict, or DataFrame (N, factors)
+        The group of every distribution; a table has several factors, one per column. Numbers are groups in a single
+        column, and measurements (a slope) in a table, unless they are made text or categories.
+    strata : array-like (N,), optional
+        Batches, sites or donors: labels are only exchanged within them.
+    covariates : array-like (N,) or (N, q), or DataFrame, optional
+        What is explained first, such as age or batch; numbers have a slope, everything else has levels. The residuals
+        are then permuted, which is exact without covariates and approximate with them.
+    by : {"terms", "margin"}
+        With several factors: each is tested after those before it, in the order of the columns, or after all others.
     n_permutations : int
-        Of the permutation test; the smallest p-value it can give is 1 / (n_permutations + 1).
+        Of the permutation tests; the smallest p-value they can give is 1 / (n_permutations + 1).
     n_neighbors : int
         Neighbors that vote; in a tie, the group of the nearest wins.
     noise : NoiseFloor or array-like (N, N), optional
@@ -104,45 +167,128 @@ def group_differences(
     >>> asot.group_differences(asot.pairwise_exact(D), np.arange(20) % 2, random_state=0)
     GroupDifferences: pseudo-F ... (p = 0.001, 999 permutations), R² ..., neighbors right 100% (chance 50%)
     """
-    from sklearn.metrics import silhouette_score
-
     matrix = as_matrix(distances)
     n = len(matrix)
     if matrix.shape != (n, n) or np.abs(matrix - matrix.T).max() > 1e-9 * matrix.max():
         raise ValueError("groups are compared by the distances of all pairs of one collection, which must be symmetric")
     ids = ids_of(distances, n)
-    names, label = factorized(in_order_of_ids(groups, "groups", ids), n, "groups", "distribution")
-    sizes = np.bincount(label)
-    if len(names) < 2:
-        raise ValueError(f"there is only one group, {str(names[0])!r}; comparing takes two or more")
-    if sizes.max() == 1:
-        raise ValueError("every group has one member; there is nothing to compare within them")
+    columns = read_columns(groups, "groups", ids)
+    as_choice(by, "by", ("terms", "margin"))
+    first_name = columns[0][0] if len(columns) > 1 else "groups"
+    names, label = factorized(columns[0][1], n, first_name, "distribution")
+    _check_groups(names, label)
+    within = None
+    if strata is not None:
+        within = members_of(factorized(per_distribution(strata, "strata", ids), n, "strata", "distribution")[1])
+        check_strata_vary(label, within, first_name)
     warn_of_sizes(getattr(distances, "sizes", None), names, label)
     votes = as_positive_int(n_neighbors, "n_neighbors")
     count = as_positive_int(n_permutations, "n_permutations")
-    squares = matrix**2
-    total = squares.sum() / 2 / n
-    within = _within(squares, label[None], sizes)[0]
-    observed = _pseudo_f(total, within, n, len(names))
-    rng = check_random_state(random_state)
-    as_large = 1
-    for start in range(0, count, _BLOCK):
-        shuffled = np.stack([rng.permutation(label) for _ in range(min(_BLOCK, count - start))])
-        values = _pseudo_f(total, _within(squares, shuffled, sizes), n, len(names))
-        as_large += int(np.count_nonzero(values >= observed * (1 - 1e-12)))
+    known = _known(covariates, ids)
+    bases = [(name, _columns_of(column, name, n, len(columns))) for name, column in columns]
+    tests = _Tests(matrix, known, bases, by, within, count, random_state)
+    factors = tests.factors(label)
+    rank, rank_p = tests.ranks
+    reach = from_centers(matrix, label)
+    spread_f, spread_p = dispersion_test(reach, label, check_random_state(as_seed(random_state)), count, within)
     return GroupDifferences(
-        pseudo_f=float(observed),
-        p_value=as_large / (count + 1),
-        explained=float(1 - within / total) if total > 0 else 0.0,
-        silhouette=float(silhouette_score(matrix, label, metric="precomputed")),
+        pseudo_f=factors[0].pseudo_f,
+        p_value=factors[0].p_value,
+        explained=factors[0].explained,
+        silhouette=_silhouette(matrix, label),
         neighbor_accuracy=_left_out_accuracy(matrix, label, min(votes, n - 1)),
-        chance=float(sizes.max() / n),
+        chance=float(np.bincount(label).max() / n),
         n_permutations=count,
         noise_share=None if noise is None else _share_of_noise(matrix, noise, ids),
+        effect=factors[0].effect,
+        effect_interval=effect_interval(matrix, tests.known_before(0), bases[0][1], factors[0].effect),
+        rank_statistic=rank,
+        rank_p_value=rank_p,
+        dispersion_f=spread_f,
+        dispersion_p_value=spread_p,
+        dispersions={name: float(reach[label == g].mean()) for g, name in enumerate(names.tolist())},
+        factors=tuple(factors),
+        order=("each after those before it" if by == "terms" else "each after all others")
+        + ("" if covariates is None else ", all after the covariates"),
     )
 
 
-def _share_of_noise(matrix: NDArray[np.float64], noise: Any, ids: NDArray[Any]) -> float:
+class _Tests:
+    """The factors of one analysis, and what each of them is tested after."""
+
+    def __init__(
+        self, matrix: Float, known: Float, bases: list[tuple[str, Float]], by: str, strata: Any, count: int, seed: Any
+    ) -> None:
+        self.G, self.known, self.bases, self.by = gower(matrix), known, bases, by
+        self.strata, self.count, self.seed = strata, count, seed
+        self._matrix = matrix
+        self.ranks = (0.0, 1.0)
+
+    def known_before(self, place: int) -> Float:
+        """A basis of what the factor is tested after: the covariates, and other factors."""
+        others = self.bases[:place] if self.by == "terms" else self.bases[:place] + self.bases[place + 1 :]
+        return basis(np.concatenate([self.known, *(columns for _, columns in others)], axis=1))
+
+    def factors(self, label: Index) -> list[Factor]:
+        found = []
+        for place, (name, columns) in enumerate(self.bases):
+            known = self.known_before(place)
+            added = basis(columns, known)
+            if added.shape[1] == 0:
+                raise ValueError(
+                    f"{name} is determined by the covariates or by other factors; there is nothing to test"
+                )
+            if len(self.G) <= known.shape[1] + added.shape[1]:
+                spent = known.shape[1] + added.shape[1] - 1
+                raise ValueError(f"{len(self.G)} distributions are too few for {spent} degrees of freedom")
+            one = term(self.G, known, added)
+            rng = check_random_state(self.seed)
+            values, ranks = [], []
+            by_rank = Ranks(self._matrix) if place == 0 else None
+            for order, value in permuted_f(self.G, known, added, rng, self.count, self.strata):
+                values.append(value)
+                if by_rank is not None:
+                    ranks.append(by_rank.statistic(label[order]))
+            if by_rank is not None:
+                observed = by_rank.statistic(label)
+                self.ranks = observed, share_as_large(ranks, observed, 1.0)
+            scale = one.pseudo_f if np.isfinite(one.pseudo_f) else 1.0
+            p_value = share_as_large(values, one.pseudo_f, max(scale, 1e-300))
+            found.append(Factor(name, one.df, one.pseudo_f, p_value, one.explained, one.effect))
+        return found
+
+
+def _check_groups(names: NDArray[Any], label: Index) -> None:
+    if len(names) < 2:
+        raise ValueError(f"there is only one group, {str(names[0])!r}; comparing takes two or more")
+    if np.bincount(label).max() == 1:
+        raise ValueError("every group has one member; there is nothing to compare within them")
+
+
+def _known(covariates: Any, ids: NDArray[Any]) -> Float:
+    """The intercept and the covariates (n, 1 + q)."""
+    parts = [np.ones((len(ids), 1))]
+    if covariates is not None:
+        parts += [design(column, name, len(ids)) for name, column in read_columns(covariates, "covariates", ids)]
+    return np.concatenate(parts, axis=1)
+
+
+def _columns_of(column: Any, name: str, n: int, count: int) -> Float:
+    """The design of a factor: groups if it is the only one, and what it looks like among several."""
+    if count > 1:
+        return design(column, name, n)
+    return indicators(factorized(column, n, "groups", "distribution")[1])
+
+
+def _silhouette(matrix: Float, label: Index) -> float:
+    from sklearn.metrics import silhouette_score
+
+    clean = matrix.copy()
+    np.fill_diagonal(clean, 0.0)
+    return float(silhouette_score(clean, label, metric="precomputed"))
+
+
+def _share_of_noise(matrix: Float, noise: Any, ids: NDArray[Any]) -> float:
     floor = as_matrix(noise.matrix() if hasattr(noise, "matrix") else noise)
     if floor.shape != matrix.shape:
         raise ValueError(f"noise is for {floor.shape[0]} distributions, but the distances are between {len(matrix)}")
@@ -151,22 +297,7 @@ def _share_of_noise(matrix: NDArray[np.float64], noise: Any, ids: NDArray[Any]) 
     return float(floor[pairs].mean() / max(matrix[pairs].mean(), np.finfo(float).tiny))
 
 
-def _within(squares: NDArray[np.float64], labels: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Sum over groups of the squared distances within them divided by their size, for every row of labels (B, n):
-    (B,)."""
-    found = np.zeros(len(labels))
-    for group, size in enumerate(sizes):
-        member = (labels == group).astype(np.float64)  # (B, n)
-        found += np.einsum("bi,bi->b", member @ squares, member) / (2 * size)
-    return found
-
-
-def _pseudo_f(total: float, within: Any, n: int, groups: int) -> Any:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return ((total - within) / (groups - 1)) / (within / (n - groups))
-
-
-def _left_out_accuracy(matrix: NDArray[np.float64], label: NDArray[np.int64], votes: int) -> float:
+def _left_out_accuracy(matrix: Float, label: Index, votes: int) -> float:
     others = matrix + np.diag(np.full(len(matrix), np.inf))
     nearest = label[np.argsort(others, axis=1, kind="stable")[:, :votes]]  # (n, votes)
     counts = np.stack([(nearest == group).sum(axis=1) for group in range(label.max() + 1)], axis=1)

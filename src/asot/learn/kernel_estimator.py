@@ -1,7 +1,7 @@
 """Distances and kernel as a scikit-learn transformer, so that γ can be grid-searched: `asot.WassersteinKernel`.
 
-The distances do not depend on γ. They are cached by the content of the collections (`asot.learn.recent`), so a search
-over γ solves the pairs of every fold once.
+The distances do not depend on γ. They are cached by the content of the distributions (`asot.learn.known_pairs`), so a
+search over γ solves every pair once, in whichever folds it occurs.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
-from asot.distances import pairwise_exact
+from asot.distances import pairwise, pairwise_exact
 from asot.learn.kernel import Kernel, kernel
-from asot.learn.recent import key_of, recalled, remember
+from asot.learn.known_pairs import known_distances
+from asot.learn.recent import key_of
 from asot.run.progress import ProgressLike
-from asot.run.sinks import Dense
 
 
 class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The kernel exp(-γ W_1) with the fitted collection, for ``SVC(kernel="precomputed")`` and similar estimators.
+    """The kernel exp(-γ W_p) with the fitted collection, for ``SVC(kernel="precomputed")`` and similar estimators.
 
     Parameters
     ----------
@@ -31,10 +31,14 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         Default: 1 / (median of the positive distances within the fitted collection).
     psd : {"clip", "shift", None}
         What to do about negative eigenvalues, as in `asot.kernel`.
-    metric, metric_params
-        Ground metric, as in `asot.pairwise_exact`.
+    p, metric, metric_params, unmatched
+        Which distance, as in `asot.pairwise_exact`; `unmatched` is a number or "diagonal".
+    error : float or str, optional
+        Estimates within this error, as in `asot.pairwise`, such as "2%". Default: exact distances.
     device, n_jobs, memory, progress
         As in `asot.pairwise_exact`.
+    random_state : int, RandomState or None
+        Seed of estimates; None is a fixed one.
 
     Attributes
     ----------
@@ -62,21 +66,29 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         gamma: float | None = None,
         *,
         psd: str | None = "clip",
+        p: float = 1,
         metric: str = "euclidean",
         metric_params: dict[str, Any] | None = None,
+        unmatched: Any = None,
+        error: float | str | None = None,
         device: str = "auto",
         n_jobs: int | None = None,
         memory: int | str | None = None,
         progress: ProgressLike = None,
+        random_state: Any = None,
     ) -> None:
         self.gamma = gamma
         self.psd = psd
+        self.p = p
         self.metric = metric
         self.metric_params = metric_params
+        self.unmatched = unmatched
+        self.error = error
         self.device = device
         self.n_jobs = n_jobs
         self.memory = memory
         self.progress = progress
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKernel:
         """Use a collection as the reference for all kernels; ``y`` is not used."""
@@ -94,14 +106,19 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         return self.kernel_.between(self._distances(D, self.collection_))
 
     def _distances(self, D: Distributions, E: Distributions | None) -> NDArray[np.float64]:
-        key = key_of("distances", D, E, self.metric, self.metric_params)
-        found: NDArray[np.float64] | None = recalled(key)
-        if found is None:
-            names = ("metric", "metric_params", "device", "n_jobs", "memory", "progress")
-            found = pairwise_exact(D, E, sink=Dense(), **{name: getattr(self, name) for name in names})
-            found.flags.writeable = False
-            remember(key, found, found.nbytes)
-        return found
+        if self.unmatched is not None and not isinstance(self.unmatched, (str, int, float, np.number)):
+            raise ValueError("unmatched must be a number or 'diagonal' here; prices of points belong to one collection")
+        what = ("p", "metric", "metric_params", "unmatched", "error", "random_state")
+        key = key_of("known pairs", D.dim, *(getattr(self, name) for name in what))
+        return known_distances(key, D, E, self._solve)
+
+    def _solve(self, D: Distributions, E: Distributions | None, pairs: NDArray[np.int64] | None) -> NDArray[np.float64]:
+        """Distances (P,) of some pairs, or of all."""
+        names = ("p", "metric", "metric_params", "unmatched", "device", "n_jobs", "memory", "progress")
+        how = {name: getattr(self, name) for name in names}
+        if self.error is None:
+            return pairwise_exact(D, E, pairs=pairs, **how).values
+        return pairwise(D, E, pairs=pairs, error=self.error, random_state=self.random_state, **how).values
 
     @property
     def _n_features_out(self) -> int:

@@ -190,6 +190,22 @@ class Distances:
 
         return distances_frame(self, form)
 
+    def above_noise(self, noise: Any = None) -> Distances:
+        """The distances less what finite samples alone make of them, √(d² − noise²), and 0 where that is all.
+
+        ``noise`` is ``asot.noise_floor(D)``, or an array (N, N). Bounds are left out; errors stay.
+
+        >>> import numpy as np, asot
+        >>> rng = np.random.default_rng(0)
+        >>> D = asot.Distributions.from_list([rng.normal(size=(100, 5)) + x for x in np.eye(5)[[0, 0, 1]]])
+        >>> r = asot.pairwise_exact(D)
+        >>> r.values.round(1), r.above_noise(asot.noise_floor(D)).values.round(1)  # truly 0, √2 and √2
+        (array([1.3, 1.9, 1.9]), array([0. , 1.3, 1.3]))
+        """
+        from asot.run.without_noise import above_noise
+
+        return above_noise(self, noise)
+
     def to_anndata(self, obs: Any = None, n_neighbors: int = 15) -> Any:
         """An AnnData with the distributions as observations, ready for scanpy: distances, neighbors and ``info``.
 
