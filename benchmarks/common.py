@@ -150,7 +150,7 @@ def _memory_line(name: str) -> int:
 
 def machine() -> dict[str, str]:
     """What the numbers depend on: processor, cores, system, versions, date."""
-    packages = ("asot", "numpy", "scipy", "numba", "torch", "POT")
+    packages = ("asot", "numpy", "scipy", "torch", "POT")
     versions = ", ".join(f"{name} {_version(name)}" for name in packages)
     return {
         "processor": f"{_processor()}; {_cores()} cores; {_simd()}",

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 import asot
@@ -343,7 +342,6 @@ def _reference_value(h: Histograms, i: int, j: int, reg: float) -> float:
     return value if error <= goal else np.nan
 
 
-@njit
 def _log_sinkhorn(a, b, cost, reg, goal, most_sweeps):  # type: ignore[no-untyped-def]
     """Sweeps at ε·2^10, ε·2^9, …, each from the last one's potentials, and at ε itself until the goal is met."""
     f = np.zeros(len(a))
@@ -358,27 +356,26 @@ def _log_sinkhorn(a, b, cost, reg, goal, most_sweeps):  # type: ignore[no-untype
         if level > 0:  # potentials are in units of ε, which halves
             f *= 2.0
             g *= 2.0
-    value = 0.0
-    for i in range(len(a)):
-        for j in range(len(b)):
-            value += np.exp(f[i] + g[j] - cost[i, j] / reg) * cost[i, j]
+    value = float((np.exp(f[:, None] + g - cost / reg) * cost).sum())
     return value, error
 
 
-@njit
-def _sweep(log_a, log_b, M, f, g):  # type: ignore[no-untyped-def]
+def _sweep(
+    log_a: NDArray[np.float64],
+    log_b: NDArray[np.float64],
+    M: NDArray[np.float64],
+    f: NDArray[np.float64],
+    g: NDArray[np.float64],
+) -> float:
     """One log-domain iteration in place; returns the error of the column sums before the columns were fitted."""
-    for i in range(len(f)):
-        f[i] = log_a[i] - _log_sum_exp(g - M[i])
-    error = 0.0
-    for j in range(len(g)):
-        fitted = log_b[j] - _log_sum_exp(f - M[:, j])
-        error += abs(np.exp(log_b[j] + g[j] - fitted) - np.exp(log_b[j]))
-        g[j] = fitted
+    f[:] = log_a - _log_sum_exp(g - M)
+    fitted = log_b - _log_sum_exp((f[:, None] - M).T)
+    error = float(np.abs(np.exp(log_b + g - fitted) - np.exp(log_b)).sum())
+    g[:] = fitted
     return error
 
 
-@njit
-def _log_sum_exp(x):  # type: ignore[no-untyped-def]
-    top = x.max()
-    return top + np.log(np.exp(x - top).sum())
+def _log_sum_exp(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of every row of a matrix."""
+    top = x.max(axis=1)
+    return np.asarray(top + np.log(np.exp(x - top[:, None]).sum(axis=1)))

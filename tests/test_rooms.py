@@ -14,8 +14,7 @@ import asot
 
 ROOMS = (
     ("validation",),
-    ("native",),
-    ("jit",),
+    ("native", "gpu"),
     ("ground",),
     ("data",),
     ("run",),

@@ -8,7 +8,7 @@
 
 Names are loaded when first used, so that ``import asot`` is quick and optional packages stay optional. They are listed
 once, in ``__init__.pyi``, which type checkers read as it is. The package `lazy_loader` does the same; these lines need
-no dependency where only NumPy, SciPy, scikit-learn and numba are installed.
+no dependency where only NumPy, SciPy and scikit-learn are installed.
 """
 
 from __future__ import annotations

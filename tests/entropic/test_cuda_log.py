@@ -14,7 +14,7 @@ from asot.entropic import cpu as sinkhorn_cpu
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.cuda_log import LogSinkhornCuda, geometry
 from asot.entropic.options import SinkhornOptions
-from asot.jit import cuda as module
+from asot.gpu import cuda as module
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.run.solver import OPEN, DeviceSolution
 from tests.oracles import entropic_values, sinkhorn_sweeps

@@ -13,7 +13,7 @@ import pytest
 from asot.exact.cuda.solver import MAX_NODES, DeviceTrees, ExactCuda
 from asot.exact.cuda.tables import lanes_plan, node_cost, warp_plan
 from asot.exact.shared_cost import ExactSharedCost
-from asot.jit import cuda as module
+from asot.gpu import cuda as module
 from asot.run.pairs import make_pairs
 from asot.run.result import Status
 from tests.oracles import pot_values

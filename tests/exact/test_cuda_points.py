@@ -16,8 +16,8 @@ from asot.data.distinct import sparse_histograms
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.cuda.points_plan import CLASSES, MOST_POINTS, classes_for, narrow_class, wide_class
 from asot.exact.points import ExactPoints
+from asot.gpu import cuda
 from asot.ground.metrics import prepare_metric
-from asot.jit import cuda
 from asot.run.pairs import make_pairs
 from asot.run.result import Status
 from tests.oracles import highs_values

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asot.exact.integers import cost_bits_for, index_bits_for, quantize_cost, quantize_masses
-from asot.exact.workspace import MASS_BITS
-from asot.jit.lanes import LANES
+from asot.exact.workspace import LANES, MASS_BITS
 from tests.strategies import SIZES, histograms_of_every_kind
 
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asot.jit.cuda import source
+from asot.gpu.cuda import source
 
 FORWARD, REVERSE = 0, -1
 """Orders of the threads between two barriers; a positive number is the seed of a random order."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import asot
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "POT")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "POT")
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from asot.bounds.refined_solver import Estimates
 from asot.bounds.small_pairs import BLURRED
 from asot.exact.cuda.solver import MAX_NODES, DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.workspace import MASS_BITS
-from asot.jit.cuda import load
+from asot.gpu.cuda import load
 from asot.run import engine
 from asot.run.gpu_pairs import pair_arguments
 from asot.run.pairs import ListedPairs, PairSet

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.entropic.options import SinkhornOptions, Stopping
-from asot.jit.cuda import load
+from asot.gpu.cuda import load
 from asot.run.gpu_pairs import pair_arguments
 from asot.run.pairs import PairSet
 from asot.run.solver import OPEN, DeviceSolution

@@ -17,8 +17,8 @@ from asot.anchors.kmeans import KMeansAnchors
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized, read_points
 from asot.distances import pairwise_exact
+from asot.ground.costs import Metric
 from asot.histograms import emd_many
-from asot.jit.costs import Metric
 from asot.learn.shuffles import Index, check_strata_vary, members_of, q_values, share_as_large, shuffled
 from asot.run.frames import need_pandas
 from asot.run.progress import Progress, ProgressLike

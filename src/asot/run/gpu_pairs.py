@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asot.jit.cuda import load
+from asot.gpu.cuda import load
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 
 

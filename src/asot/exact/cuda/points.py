@@ -19,8 +19,8 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
 from asot.exact.packing import quantize_sparse
 from asot.exact.points import ExactPoints
+from asot.gpu.cuda import load, load_all
 from asot.ground.metrics import Ground
-from asot.jit.cuda import load, load_all
 from asot.run import engine
 from asot.run.gpu_pairs import pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
