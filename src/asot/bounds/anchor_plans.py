@@ -5,11 +5,6 @@ The structs of the same names are in ``native/bounds/records.hpp``.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from asot.exact.shared_cost import Trees
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts
 
@@ -38,9 +33,3 @@ def plans_at_unit(trees: Trees, exponent: int) -> AnchorPlans:
         k=trees.potential.shape[1], start=trees.start, source=trees.source, sink=trees.sink, mass=trees.mass,
         potential=trees.potential, scale=2.0**half, more_scale=2.0 ** (-exponent - half),
     )  # fmt: skip
-
-
-def pairs_without_bounds(rows: NDArray[np.int64], columns: NDArray[np.int64], stop: Any) -> BoundedPairs:
-    """Pairs whose bounds are 0 until a kernel fills them."""
-    lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
-    return BoundedPairs(n=len(rows), rows=rows, columns=columns, lower=lower, upper=upper, stop=stop)
