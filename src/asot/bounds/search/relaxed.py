@@ -113,7 +113,11 @@ class Relaxed:
 
     def _search(self, scaled: NDArray[np.float64], settled: NDArray[np.int64], stop: Stop) -> SearchLimits:
         return SearchLimits(
-            column_start=self.column_start, within=self.within, limits=scaled, settled=settled, stop=stop
+            column_start=self.column_start,
+            within=self.within,
+            limits=scaled,
+            settled=np.ascontiguousarray(settled),
+            stop=stop,
         )
 
     def _row_blocks(self, start: int, stop: int) -> list[tuple[int, int]]:
