@@ -154,7 +154,11 @@ class Cascade:
 
         def piece(rows: tuple[int, int], raised: Stop) -> None:
             search = SearchLimits(
-                column_start=self.column_start, within=self.within, limits=scaled, settled=settled, stop=raised
+                column_start=self.column_start,
+                within=self.within,
+                limits=scaled,
+                settled=np.ascontiguousarray(settled),
+                stop=raised,
             )
             within_limits(tables, search, out, *rows)
 
