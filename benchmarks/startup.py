@@ -126,7 +126,7 @@ def _row(job: Job, repeats: int) -> list[str]:
 
 
 def _help_row(repeats: int) -> list[str]:
-    command = [sys.executable, "-c", "from asot.cli import main; main(['--help'])"]
+    command = [sys.executable, "-c", "import sys; sys.argv = ['asot', '--help']; from asot.cli import main; main()"]
     seconds = []
     for _ in range(repeats):
         before = os.times()
