@@ -9,8 +9,8 @@ from tests.attack import problems, solvers
 
 FAR = (1e8, 1e12, 1e15)
 FORGIVEN = 1e-15
-"""On a line, of the value: bits, but for the order of a sum. Elsewhere of the pair's largest distance, by which costs of
-plans are told apart."""
+"""On a line, of the value: bits, but for the order of a sum. Elsewhere of the pair's largest distance, by which plans
+are told apart."""
 
 
 def outliers(rng, metric, dim):
