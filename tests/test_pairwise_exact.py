@@ -379,3 +379,17 @@ def test_a_metric_that_gpus_do_not_know_is_solved_on_the_cpu(monkeypatch):
         asot.pairwise_exact(D, metric="cityblock", device="cuda")
     with pytest.raises(ValueError, match="device='cuda' cannot be used: GPUs only solve p=1, under metrics with"):
         asot.kneighbors(D, 1, metric="cityblock", device="cuda")
+
+
+@pytest.mark.parametrize(("metric", "given"), [("seuclidean", {"V": [1.0, 2.0]}), ("mahalanobis", {"VI": np.eye(2)})])
+def test_standardized_distances_do_not_depend_on_a_far_first_point(metric, given):
+    rng = np.random.default_rng(0)
+    near = Distributions.from_list([rng.normal(size=(4, 2)) + 0.1 for _ in range(2)])
+    far = Distributions.from_list([np.full((1, 2), 1e12)])
+    alone = asot.pairwise_exact(near, metric=metric, metric_params=given).values[0]
+    beside = asot.pairwise_exact(far + near, metric=metric, metric_params=given).values[-1]
+    assert beside == pytest.approx(alone, rel=1e-14)
+    offset = Distributions(near.points + 2.0**30, near.offsets)  # points that share an offset keep their digits
+    shifted = Distributions(offset.points - 2.0**30, near.offsets)
+    values = [asot.pairwise_exact(D, metric=metric, metric_params=given).values[0] for D in (offset, shifted)]
+    assert values[0] == pytest.approx(values[1], rel=1e-14)

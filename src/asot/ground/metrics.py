@@ -115,15 +115,24 @@ def prepare_metric(points: FloatArray, metric: str, parameters: dict[str, Any] |
 def _to_unit_spread(x: NDArray[np.float64], metric: str, given: Any) -> Any:
     """Points whose Euclidean distances are the standardized or Mahalanobis ones of x.
 
-    One of the points becomes the origin, since a common offset would cost digits; and where the spread comes from the
-    points, they are first brought to the scale of 1, which changes nothing but the range of the squares.
+    An offset that all points share would cost digits, and is left out. Where the spread comes from the points, they are
+    first brought to the scale of 1, which changes nothing but the range of the squares.
     """
+    x = x - _common_offset(x)
     if given is None:
-        x = x / 2 - x[0] / 2
         x = np.ldexp(x, -int(np.frexp(np.abs(x).max())[1]))
-    else:
-        x = x - x[0]
     return x / np.sqrt(_variances(x, given)) if metric == "seuclidean" else x @ _whitening(x, given)
+
+
+def _common_offset(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Per coordinate (d,), a number whose difference to all others is exact, or 0.
+
+    Between half and twice a number it is. Any other choice would round near points by the size of far ones.
+    """
+    low, high = x.min(axis=0), x.max(axis=0)
+    with np.errstate(over="ignore"):
+        is_common = ((low > 0) & (high <= 2 * low)) | ((high < 0) & (low >= 2 * high))
+    return np.where(is_common, x[0], 0.0)
 
 
 def _variances(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
