@@ -31,6 +31,8 @@ FLAGS = [
     "-fno-asynchronous-unwind-tables",
     "-Wall",
     "-Wextra",
+    "-Wno-unknown-warning-option",  # those below are not the same in GCC and Clang
+    "-Wno-unused-private-field",
     "-Wno-psabi",
     "-Wno-ignored-attributes",
     "-Wno-maybe-uninitialized",
