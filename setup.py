@@ -22,6 +22,11 @@ class BuildKernels(build_ext):
         except compiler.CompilerError as error:
             sys.exit(str(error))
 
+    def copy_extensions_to_source(self) -> None:
+        """For an editable installation; setuptools expects the folder to be there."""
+        (compiler.SOURCES / "lib").mkdir(exist_ok=True)
+        super().copy_extensions_to_source()
+
     def get_ext_filename(self, fullname: str) -> str:
         return str(Path(*fullname.split("."))) + compiler.suffix()
 

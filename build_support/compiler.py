@@ -31,6 +31,8 @@ FLAGS = [
     "-fno-asynchronous-unwind-tables",
     "-Wall",
     "-Wextra",
+    "-Wno-unknown-warning-option",  # those below are not the same in GCC and Clang
+    "-Wno-unused-private-field",
     "-Wno-psabi",
     "-Wno-ignored-attributes",
     "-Wno-maybe-uninitialized",
@@ -101,13 +103,14 @@ def build(level: str, library: Path, objects: Path, *, sanitize: bool = False) -
     """Compile what has changed for one instruction set, and link it without the C++ runtime, which it does not use."""
     own = own_compiler()
     compiler = own or [sys.executable, "-m", "ziglang", "c++"]
+    is_zig = own is None or any("zig" in word for word in own)
     for_system = ["-target", wished] if (wished := target()) else []
     options = [*for_system, *FLAGS, *(SANITIZED if sanitize else [])]
     if suffix() != ".dll":
         options.append("-fPIC")
     if levels() == list(LEVELS):
         cpu = LEVELS[level]
-        options.append(f"-march={cpu}" if own else f"-mcpu={cpu.replace('-', '_')}")
+        options.append(f"-mcpu={cpu.replace('-', '_')}" if is_zig else f"-march={cpu}")
         if level == "avx512":
             options.append("-mprefer-vector-width=512")
     folder = objects / (target() or "own") / (level + ("-sanitized" if sanitize else ""))
@@ -118,7 +121,7 @@ def build(level: str, library: Path, objects: Path, *, sanitize: bool = False) -
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         list(workers.map(lambda pair: _compile([*compiler, *options], *pair), zip(sources, made, strict=True)))
     link = [
-        *_linker(compiler, own is None, sanitize),
+        *_linker(compiler, is_zig, sanitize),
         *for_system,
         "-shared",
         *(["-fPIC"] if suffix() != ".dll" else []),
@@ -167,8 +170,10 @@ def _run(command: list[str]) -> None:
 
 def _way_out(command: str, said: str) -> str:
     return (
-        f"asot's kernels could not be compiled. The command was: {command}\nThe compiler said: {said}\nSet CXX to "
-        "a working C++17 compiler, or CXX='python -m ziglang c++' after `pip install ziglang`, and install again."
+        f"asot's kernels could not be compiled. The command was: {command}\n"
+        f"The compiler said: {said.strip() or 'nothing'}\n"
+        "Set CXX to a working C++17 compiler, or CXX='python -m ziglang c++' after `pip install ziglang`, and install "
+        "again."
     )
 
 

@@ -53,7 +53,7 @@ class MergedPoints(NamedTuple):
 
     @property
     def record(self) -> MergedCollection:
-        return MergedCollection(**{name: getattr(self, name) for name, _ in MergedCollection._fields_})
+        return MergedCollection(**{field[0]: getattr(self, field[0]) for field in MergedCollection._fields_})
 
 
 def merged_points(D: Distributions) -> MergedPoints:

@@ -133,7 +133,7 @@ INLINE void fill_disagreement(int64_t code, double order, const double* x, const
             const double* column = y + c * stride + j;
             for (int64_t l = 0; l < LANES; l++) {
                 differ[l] += x[c] != column[l] ? 1.0 : 0.0;
-                both[l] += (x[c] != 0.0) & (column[l] != 0.0) ? 1.0 : 0.0;
+                both[l] += ((x[c] != 0.0) & (column[l] != 0.0)) ? 1.0 : 0.0;
             }
         }
         for (int64_t l = 0; l < LANES; l++) out[j + l] = disagreement(code, order, differ[l], both[l]);
