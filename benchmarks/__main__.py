@@ -36,6 +36,7 @@ NAMES = (
     "strategy_large",
     "features",
     "coverage",
+    "null_tests",
     "baselines",
     "published",
     "gpu",
