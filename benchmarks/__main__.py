@@ -37,6 +37,7 @@ NAMES = (
     "strategy_large",
     "features",
     "coverage",
+    "null_tests",
     "baselines",
     "published",
     "gpu",

@@ -97,3 +97,59 @@ def test_leaves_put_clusters_side_by_side():
     places = np.array([0.0, 10.0, 0.1, 10.1, 0.2])
     order = maps.leaf_order(np.abs(places[:, None] - places))
     assert set(order[:3]) in ({0, 2, 4}, {1, 3, order[2]})
+
+
+def test_colors_span_the_distances_of_different_distributions(digits):
+    D, _, _ = digits
+    r = asot.pairwise_exact(D)
+    low, high = asot.plots.matrix(r).images[0].get_clim()
+    assert low == r.values.min() > 0
+    assert high == r.values.max()
+
+
+def test_a_bar_shows_the_group_of_every_row(digits):
+    _, labels, r = digits
+    ax = asot.plots.matrix(r, labels=labels, order="clusters")
+    names = [int(tick.get_text()) for tick in ax.get_yticklabels()]
+    bar, tree = ax.child_axes
+    _, code = np.unique(labels, return_inverse=True)
+    np.testing.assert_array_equal(np.asarray(bar.images[0].get_array())[:, 0], code[names])
+    assert len(tree.lines) == len(labels) - 1
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [str(c) for c in np.unique(labels)]
+    np.testing.assert_array_equal(names, maps.leaf_order(r.matrix()))
+
+
+def test_measurements_are_shown_by_a_scale_and_not_as_groups(digits):
+    _, _, r = digits
+    age = np.linspace(20.0, 80.0, 40)
+    ax = asot.plots.map(r, labels=age)
+    assert ax.get_legend() is None
+    np.testing.assert_array_equal(ax.collections[0].get_array(), age)
+    matrix = asot.plots.matrix(r, labels=age)
+    assert len(matrix.get_xticklabels()) == 40
+
+
+def test_a_map_says_its_stress_and_names_do_not_cover_each_other():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(25, 2))
+    ax = asot.plots.map(np.linalg.norm(x[:, None] - x, axis=2), method="mds")
+    assert ax.get_title(loc="right") == "stress 0.00"
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) == 25
+    assert sum(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k]) <= 3
+    d = rng.random((12, 12)) + 1.0
+    assert 0 < maps.stress((d + d.T) * (1 - np.eye(12)), rng.normal(size=(12, 2))) < 1
+
+
+def test_a_plan_of_many_points_is_bundled_by_groups():
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(["B", "T"], 600)
+    x = rng.normal(size=(600, 2)) + 9.0 * (kinds == "T")[:, None]
+    D = asot.Distributions(x, [0, 300, 600], ids=["before", "after"])
+    ax = asot.plots.plan(D, "before", "after", groups=kinds)
+    assert len(ax.lines) == 0
+    moved = asot.plan(D, 0, 1, exact=True).by(kinds)
+    told = [text.get_text() for text in ax.texts if text.get_text()]
+    assert f"B {moved.loc['B', 'B']:.0%}" in told
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["before", "after"]

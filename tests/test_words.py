@@ -92,6 +92,8 @@ ARGUMENTS = {
     "cluster": asot.WassersteinKMeans,
     "exact": asot.pairwise_exact,
     "fit": asot.KMeansAnchors,
+    "groups": asot.group_differences,
+    "noise": asot.noise_floor,
     "neighbors": asot.kneighbors,
     "pairwise": asot.pairwise,
     "plan": asot.plan,

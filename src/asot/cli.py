@@ -9,23 +9,28 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from asot import __version__
 from asot.printable import printable
-from asot.run.progress import lines_without_terminal
+from asot.run.progress import lines_without_terminal, quietly
 
 COMMANDS = {
     "cluster": "cluster",
     "convert": "convert",
     "demo": "demo",
+    "drivers": "cohort",
     "exact": "distances",
     "fit": "fit",
     "gather": "store",
+    "groups": "cohort",
     "info": "info",
     "neighbors": "neighbors",
+    "noise": "cohort",
+    "outliers": "cohort",
     "pairwise": "distances",
     "paper": "paper",
     "plan": "plan",
@@ -63,14 +68,17 @@ class _OneLineErrors(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            close = get_close_matches(cmd_name, COMMANDS, 1)
+            if not close:
+                return None
+            raise click.UsageError(f"there is no command {cmd_name!r}; did you mean {close[0]!r}?", ctx)
         command: click.Command = getattr(importlib.import_module(f"asot.commands.{COMMANDS[cmd_name]}"), cmd_name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with warnings.catch_warnings(), lines_without_terminal():
-                warnings.showwarning = _show_warning
+            with warnings.catch_warnings(), quietly() if ctx.params["quiet"] else lines_without_terminal():
+                warnings.showwarning = _show_nothing if ctx.params["quiet"] else _show_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise _Stopped("stopped") from interrupt
@@ -87,6 +95,10 @@ def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     click.echo(f"asot: warning: {printable(' '.join(str(message).split()))}", err=True)
 
 
+def _show_nothing(message: Warning | str, *where: Any, **more: Any) -> None:
+    """What -q makes of warnings."""
+
+
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, (ValueError, OSError, ImportError)) and text:
@@ -99,7 +111,8 @@ def _one_line(error: Exception) -> str:
 @click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="asot", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
-def cli(debug: bool) -> None:
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings: only results and errors.")
+def cli(debug: bool, quiet: bool) -> None:
     """All Wasserstein distances within a collection of distributions.
 
     A COLLECTION is an .npz file with arrays points (n, d), offsets (N + 1) and optionally masses (n) and ids (N), or a

@@ -84,7 +84,7 @@ class TransportPlan(sparse.csr_array):
         T cell     0.0     0.0
         """
         pandas = need_pandas("plan.by")
-        groups_i, groups_j = self._sides(groups_i, groups_j)
+        groups_i, groups_j = self.sides(groups_i, groups_j)
         (names_i, row), (names_j, column) = (
             _groups(groups, n, side) for groups, n, side in zip((groups_i, groups_j), self.shape, "ij", strict=True)
         )
@@ -98,7 +98,7 @@ class TransportPlan(sparse.csr_array):
         np.add.at(moved, (row[entries.row], column[entries.col]), amounts)
         return pandas.DataFrame(moved, index=names_i, columns=names_j)
 
-    def _sides(self, groups_i: Any, groups_j: Any) -> tuple[Any, Any]:
+    def sides(self, groups_i: Any, groups_j: Any = None) -> tuple[Any, Any]:
         """The groups of both sides, from those of the whole collection if there is only one argument."""
         if groups_j is not None:
             return groups_i, groups_j

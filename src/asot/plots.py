@@ -12,29 +12,35 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.data.belonging import ids_of, per_distribution
-from asot.learn.maps import as_square, embed, leaf_order
+from asot.learn.maps import as_square, embed, leaf_order, stress
+from asot.learn.pictures import draw_bar, draw_bundles, draw_tree, is_measured, write_names
 
 __all__ = ["barycenter", "errors", "map", "matrix", "plan"]
 
 MOST_NAMES = 60
 """Names are only written next to a matrix or on a map up to this many."""
 
+MOST_LINES = 150
+"""Lines of a plan with more moves than this are fainter."""
+
 MOST_BARS = 300
 """More error bars than this are thinned out evenly."""
 
 
-def matrix(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, order: str = "tree", cmap: str = "magma") -> Any:
-    """The matrix of distances, with near distributions side by side.
+def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", cmap: str = "magma") -> Any:
+    """The matrix of distances, with near distributions side by side. Colors span the distances of different ones.
 
     Parameters
     ----------
     r : Distances of all pairs of one collection, or an array (N, N)
     ax : matplotlib axes, optional
     labels : (N,), optional
-        Groups, such as conditions or classes: kept together, with lines between them. A pandas column or a dictionary
-        is looked up by id.
-    order : {"tree", "given"}
-        "tree" orders by hierarchical clustering (within each group), "given" keeps the collection's order.
+        Groups, such as conditions or classes: kept together, with lines between them and a bar of colors at their
+        side. Many different numbers, such as ages, are no groups, and only a bar. A pandas column or a dictionary is
+        looked up by id.
+    order : {"tree", "clusters", "given"}
+        "tree" orders by hierarchical clustering (within each group), "clusters" by clustering whatever the groups, with
+        the tree on top, and "given" keeps the collection's order (within each group).
 
     Returns
     -------
@@ -52,13 +58,19 @@ def matrix(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, order: st
 
     square, names = as_square(r), names_of(r)
     groups = as_groups(labels, ids_of(r, len(square)))
-    places = np.arange(len(square)) if as_choice(order, "order", ("tree", "given")) == "given" else leaf_order(square)
-    if groups is not None:
+    as_choice(order, "order", ("tree", "clusters", "given"))
+    places = np.arange(len(square)) if order == "given" else leaf_order(square)
+    together = groups is not None and order != "clusters" and not is_measured(groups)
+    if groups is not None and together:
         places = places[np.argsort(groups[places], kind="stable")]
     ax = _axes(ax)
-    image = ax.imshow(square[np.ix_(places, places)], cmap=cmap, interpolation="nearest")
-    ax.figure.colorbar(image, ax=ax, label="distance", fraction=0.046, pad=0.03)
+    image = ax.imshow(square[np.ix_(places, places)], cmap=cmap, interpolation="nearest", **_limits(square))
+    ax.figure.colorbar(image, ax=ax, label="distance", fraction=0.046, pad=0.03 if groups is None else 0.12)
     if groups is not None:
+        draw_bar(ax, groups[places], legend=not together)
+    if order == "clusters":
+        draw_tree(ax, square)
+    if groups is not None and together:
         _mark_groups(ax, groups[places])
     elif len(square) <= MOST_NAMES:
         shown = [names[p] for p in places]
@@ -67,8 +79,16 @@ def matrix(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, order: st
     else:
         ax.set_xticks([])
         ax.set_yticks([])
-    ax.set_title(f"{len(square):,} distributions")
+    ax.set_title(f"{len(square):,} distributions", pad=34 if order == "clusters" else None)
     return ax
+
+
+def _limits(square: NDArray[np.float64]) -> dict[str, float]:
+    """The range of the distances between different distributions, so that the zeros of the diagonal waste no color."""
+    apart = square[~np.eye(len(square), dtype=bool)]
+    if apart.size == 0 or apart.min() == apart.max():
+        return {}
+    return {"vmin": float(apart.min()), "vmax": float(apart.max())}
 
 
 def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str = "auto") -> Any:
@@ -79,9 +99,12 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
     r : Distances of all pairs of one collection, or an array (N, N)
     ax : matplotlib axes, optional
     labels : (N,), optional
-        Groups, shown by color. A pandas column or a dictionary is looked up by id.
+        Groups, shown by color; many different numbers, such as ages, have a color bar. A pandas column or a dictionary
+        is looked up by id.
     method : {"auto", "mds", "tsne", "umap"}
         As in `asot.learn.maps.embed`.
+
+    The number in the corner is the stress: how much the distances on the map differ from the true ones, 0 for none.
 
     Examples
     --------
@@ -93,25 +116,29 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
     """
     square, names = as_square(r), names_of(r)
     groups = as_groups(labels, ids_of(r, len(square)))
-    x, y = embed(square, method).T
+    places = embed(square, method)
+    x, y = places.T
     ax = _axes(ax)
     if groups is None:
         ax.scatter(x, y, s=24)
+    elif is_measured(groups):
+        drawn = ax.scatter(x, y, s=24, c=groups.astype(np.float64), cmap="viridis")
+        ax.figure.colorbar(drawn, ax=ax, label=str(getattr(labels, "name", None) or "label"), fraction=0.046, pad=0.03)
     else:
         for group in np.unique(groups):
             own = groups == group
             ax.scatter(x[own], y[own], s=24, label=str(group))
         ax.legend(fontsize=8, frameon=False)
-    if len(square) <= MOST_NAMES:
-        for name, *place in zip(names, x, y, strict=True):
-            ax.annotate(name, place, fontsize=8, xytext=(3, 3), textcoords="offset points")
     ax.set_aspect("equal", adjustable="datalim")
+    if len(square) <= MOST_NAMES:
+        write_names(ax, names, places)
+    ax.set_title(f"stress {stress(square, places):.2f}", loc="right", fontsize=8, color="0.4")
     ax.set_xticks([])
     ax.set_yticks([])
     return ax
 
 
-def plan(D: Any, i: Any, j: Any, ax: Any = None, **how: Any) -> Any:
+def plan(D: Any, i: Any, j: Any, ax: Any = None, *, groups: Any = None, **how: Any) -> Any:
     """What goes where between distributions i and j: both as points, with a line for every move.
 
     Parameters
@@ -119,6 +146,9 @@ def plan(D: Any, i: Any, j: Any, ax: Any = None, **how: Any) -> Any:
     D : Distributions
     i, j : int, or ids
     ax : matplotlib axes, optional
+    groups : (n,), optional
+        The group of every point of D, such as its cell type, in its order: instead of single moves, one arrow from
+        group to group, as wide as the mass that it moves. For plans of many points.
     **how
         Passed to `asot.plan`; the optimal plan unless ``space`` is given.
 
@@ -140,13 +170,19 @@ def plan(D: Any, i: Any, j: Any, ax: Any = None, **how: Any) -> Any:
     (x, a), (y, b) = D[i], D[j]
     first, second = _on_a_plane(x, y)
     ax = _axes(ax)
-    entries = moved.tocoo()
-    heaviest = entries.data.max()
-    for p, q, mass in zip(entries.row, entries.col, entries.data, strict=True):
-        ends = np.stack([first[p], second[q]])
-        ax.plot(*ends.T, color="0.5", linewidth=0.3 + 2.0 * mass / heaviest, alpha=0.6, zorder=1)
-    for places, masses, name in ((first, a, i), (second, b, j)):
-        ax.scatter(*places.T, s=10 + 120 * masses / masses.max(), label=str(name), alpha=0.8, zorder=2)
+    if groups is not None:
+        draw_bundles(ax, moved, first, second, groups)
+    else:
+        entries = moved.tocoo()
+        faint = min(1.0, (MOST_LINES / max(len(entries.data), 1)) ** 0.5)
+        widths = 0.3 + 2.0 * faint * entries.data / entries.data.max()
+        for p, q, width in zip(entries.row, entries.col, widths, strict=True):
+            ends = np.stack([first[p], second[q]])
+            ax.plot(*ends.T, color="0.5", linewidth=width, alpha=max(0.6 * faint, 0.08), zorder=1)
+    size = 120 * min(1.0, 60 / max(len(a), len(b)))
+    for places, masses, name in ((first, a, D.ids[D.place(i)]), (second, b, D.ids[D.place(j)])):
+        shade = 0.8 if groups is None else 0.25
+        ax.scatter(*places.T, s=6 + size * masses / masses.max(), label=str(name), alpha=shade, zorder=2)
     ax.legend(frameon=False)
     sign = "=" if moved.is_exact else "≤"
     ax.set_title(f"W₁ {sign} {moved.cost:.4g}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -133,12 +134,17 @@ def _same_file(first: str, second: str) -> bool:
     return os.path.realpath(first) == os.path.realpath(second)
 
 
+def reading() -> dict[str, str]:
+    """How collections are to be read, as the options say."""
+    found: dict[str, str] = click.get_current_context().meta.get(_READING, {})
+    return found
+
+
 def load(path: str) -> Distributions:
     """The collection that a file or a folder holds."""
     from asot.data.files import load_collection
 
-    how: dict[str, str] = click.get_current_context().meta.get(_READING, {})
-    return load_collection(path, **how)
+    return load_collection(path, **reading())
 
 
 def load_both(path: str, other: str | None) -> tuple[Distributions, Distributions | None]:
@@ -152,8 +158,7 @@ def load_both(path: str, other: str | None) -> tuple[Distributions, Distribution
     first, second = folder_files(path), folder_files(other)
     if not first[0].suffix.lower() == second[0].suffix.lower() == ".graphml":
         return load(path), load(other)
-    how: dict[str, str] = click.get_current_context().meta.get(_READING, {})
-    both = load_graphs([*first, *second], how.get("attributes"))
+    both = load_graphs([*first, *second], reading().get("attributes"))
     return both[: len(first)], both[len(first) :]
 
 
@@ -166,7 +171,9 @@ def index_of(D: Distributions, name: str) -> int:
         number = int(name)
     except ValueError:
         shown = ", ".join(ids[:5]) + ("…" if len(ids) > 5 else "")
-        raise ValueError(f"no distribution is called {name!r}; there are {shown}") from None
+        close = get_close_matches(name, ids, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {shown}"
+        raise ValueError(f"no distribution is called {name!r}; {hint}") from None
     if not 0 <= number < len(D):
         raise ValueError(f"there is no distribution {number}; they are numbered 0 to {len(D) - 1}")
     return number

@@ -78,7 +78,7 @@ def drivers(
     labels: Any,
     groups: Any,
     *,
-    min_size: int = 10,
+    min_size: int | None = None,
     strata: Any = None,
     error: float | str | None = "2%",
     n_permutations: int = 999,
@@ -95,8 +95,8 @@ def drivers(
         The kind of every point, such as its cell type, in the order of ``D.points``.
     groups, strata : array-like (N,)
         The group, and the batch, of every distribution, as in `group_differences`.
-    min_size : int
-        A distribution enters the comparison of a kind if it has at least so many points of it.
+    min_size : int, optional
+        A distribution enters the comparison of a kind if it has at least so many points of it. Default: 10.
     error : float or str
         As in `pairwise`.
     n_permutations : int
@@ -118,7 +118,7 @@ def drivers(
     Drivers: of 2 kinds of points, groups differ in T cell (q = 0.002)
     """
     D = as_distributions(D)
-    least = max(as_positive_int(min_size, "min_size"), 4)
+    least = 10 if min_size is None else max(as_positive_int(min_size, "min_size"), 4)
     names, kind = factorized(labels, len(D.masses))
     groups = np.asarray(per_distribution(groups, "groups", D.ids))
     batches = None if strata is None else np.asarray(per_distribution(strata, "strata", D.ids))

@@ -190,19 +190,7 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         )
 
     def _by_medoids(self, matrix: Float, count: int, rng: Any) -> tuple[float, int, NDArray[np.int64]]:
-        """Swap a medoid for another member as long as that reduces the sum of distances, the best swap each time."""
-        medoids = _spread_start(lambda i: matrix[i], len(matrix), count, rng)
-        steps = 0
-        while steps < as_positive_int(self.max_iter, "max_iter"):
-            steps += 1
-            if count == 1:
-                medoids[0] = int(matrix.sum(axis=1).argmin())
-                break
-            out, into, gain = _best_swap(matrix, medoids)
-            if not gain > 1e-12 * matrix.max():
-                break
-            medoids[out] = into
-        return float(matrix[:, medoids].min(axis=1).sum()), steps, medoids
+        return swap_medoids(matrix, count, rng, as_positive_int(self.max_iter, "max_iter"))
 
     def _by_barycenters(self, H: Float, count: int, rng: Any) -> tuple[float, int, Float]:
         cost = self.space_.cost
@@ -228,6 +216,35 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
                     if candidate.value * len(members) < distances[members, c].sum():
                         centers[c] = candidate.masses
         return best, steps, kept
+
+
+def cluster_distances(
+    matrix: Float, n_clusters: int, *, n_init: int = 4, max_iter: int = 100, random_state: Any = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+    """Clusters by given distances (N, N): labels (N,), medoids (n_clusters,) and the sum of distances to them."""
+    count = as_positive_int(n_clusters, "n_clusters")
+    if count > len(matrix):
+        raise ValueError(f"{len(matrix)} distributions cannot be in {count} clusters")
+    rng = check_random_state(random_state)
+    runs = [swap_medoids(matrix, count, rng, max_iter) for _ in range(as_positive_int(n_init, "n_init"))]
+    inertia, _, medoids = min(runs, key=lambda run: run[0])
+    return np.asarray(matrix[:, medoids].argmin(axis=1), dtype=np.int64), medoids, inertia
+
+
+def swap_medoids(matrix: Float, count: int, rng: Any, max_iter: int) -> tuple[float, int, NDArray[np.int64]]:
+    """Swap a medoid for another member as long as that reduces the sum of distances, the best swap each time."""
+    medoids = _spread_start(lambda i: matrix[i], len(matrix), count, rng)
+    steps = 0
+    while steps < max_iter:
+        steps += 1
+        if count == 1:
+            medoids[0] = int(matrix.sum(axis=1).argmin())
+            break
+        out, into, gain = _best_swap(matrix, medoids)
+        if not gain > 1e-12 * matrix.max():
+            break
+        medoids[out] = into
+    return float(matrix[:, medoids].min(axis=1).sum()), steps, medoids
 
 
 def _best_swap(matrix: Float, medoids: NDArray[np.int64]) -> tuple[int, int, float]:

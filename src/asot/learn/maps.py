@@ -88,13 +88,28 @@ def _largest_two(matrix: Float) -> tuple[Float, Float]:
 
 def leaf_order(matrix: Float) -> NDArray[np.int64]:
     """An order (N,) in which similar distributions are next to each other: the leaves of average linkage."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.cluster.hierarchy import leaves_list
+
+    return np.arange(len(matrix)) if len(matrix) < 3 else leaves_list(tree_of(matrix)).astype(np.int64)
+
+
+def tree_of(matrix: Float) -> Float:
+    """Average linkage (N - 1, 4) as scipy has it, flipped so that neighboring leaves are close if N is not large."""
+    from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
-    if len(matrix) < 3:
-        return np.arange(len(matrix))
     condensed = squareform(matrix, checks=False)
-    return leaves_list(linkage(condensed, "average", optimal_ordering=len(matrix) <= MOST_TO_TURN)).astype(np.int64)
+    return np.asarray(linkage(condensed, "average", optimal_ordering=len(matrix) <= MOST_TO_TURN), dtype=np.float64)
+
+
+def stress(matrix: Float, places: Float) -> float:
+    """How much distances on a map (N, 2), scaled as well as can be, differ from the true ones (Kruskal's stress 1)."""
+    i, j = np.triu_indices(len(matrix), 1)
+    true, shown = matrix[i, j], np.linalg.norm(places[i] - places[j], axis=1)
+    if not shown.any() or not true.any():
+        return 0.0 if not true.any() else 1.0
+    shown = shown * (true @ shown / (shown @ shown))
+    return float(np.sqrt(((true - shown) ** 2).sum() / (true**2).sum()))
 
 
 def as_square(distances: Any) -> Float:

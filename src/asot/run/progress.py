@@ -78,6 +78,20 @@ _running: list[weakref.ref[Progress]] = []
 """What is being counted now, the innermost last."""
 
 
+_silent = False
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """While this is open, bars are only shown where they are asked for."""
+    global _silent
+    before, _silent = _silent, True
+    try:
+        yield
+    finally:
+        _silent = before
+
+
 @contextmanager
 def lines_without_terminal(seconds: float | None = None) -> Iterator[None]:
     """While this is open, and if nobody watches, a line on stderr every 30 seconds says how far the work is."""
@@ -118,4 +132,4 @@ def stage_of(info: dict[str, Any]) -> str:
 
 def somebody_watches() -> bool:
     """Whether there is a terminal or a notebook that shows a bar."""
-    return (sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules
+    return not _silent and ((sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules)
