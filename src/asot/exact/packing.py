@@ -9,9 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.workspace import MASS_BITS
-from asot.jit.compiled import compiled, inlined
+from asot.jit.compiled import inlined
+from asot.native import Doubles, Int, Ints, Record, ShortInts, entry
 
 _WHOLE = 2.0**MASS_BITS
+
+
+class IndexedPoints(Record):
+    """Distributions as lists of points, and their coordinates (``native/exact/packing.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("d", Int), ("points", Doubles), ("offsets", Ints), ("index", Ints), ("used_offsets", Ints),
+        ("used", ShortInts),
+    ]  # fmt: skip
+
+
+_count_used = entry("count_used", IndexedPoints)
+_list_used = entry("list_used", IndexedPoints)
+_pack_points = entry("pack_points", IndexedPoints, Doubles)
 
 
 def quantize_sparse(
@@ -49,33 +64,10 @@ def used_coordinates(
     n, d = len(offsets) - 1, points.shape[1]
     if points.all():  # nothing is 0
         return np.tile(np.arange(d, dtype=np.int32), n), d * np.arange(n + 1)
-    used, used_offsets = _find_used(points, offsets, index)
-    return used, used_offsets
-
-
-@compiled
-def _find_used(points, offsets, index):  # type: ignore[no-untyped-def]
-    n = len(offsets) - 1
-    d = points.shape[1]
-    used_offsets = np.zeros(n + 1, np.int64)
-    seen = np.zeros(d, np.int64)
-    used = np.empty(0, np.int32)
-    for sweep in range(2):  # count, then write
-        for i in range(n):
-            for t in range(offsets[i], offsets[i + 1]):
-                for c in range(d):
-                    if points[index[t], c] != 0.0:
-                        seen[c] = sweep * n + i + 1
-            count = 0
-            for c in range(d):
-                if seen[c] == sweep * n + i + 1:
-                    if sweep == 1:
-                        used[used_offsets[i] + count] = c
-                    count += 1
-            if sweep == 0:
-                used_offsets[i + 1] = used_offsets[i] + count
-        if sweep == 0:
-            used = np.empty(used_offsets[n], np.int32)
+    used_offsets = np.empty(n + 1, dtype=np.int64)
+    _count_used(_record(points, offsets, index, used_offsets, None))
+    used = np.empty(int(used_offsets[-1]), dtype=np.int32)
+    _list_used(_record(points, offsets, index, used_offsets, used))
     return used, used_offsets
 
 
@@ -90,22 +82,25 @@ def pack_points(
     d = points.shape[1]
     if len(used) == (len(offsets) - 1) * d:  # all coordinates, everywhere
         return points[index].reshape(-1), d * offsets
-    packed, packed_offsets = _pack(points, offsets, index, used_offsets, used)
+    packed_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) * np.diff(used_offsets))])
+    packed = np.empty(int(packed_offsets[-1]))
+    _pack_points(_record(points, offsets, index, used_offsets, used), packed)
     return packed, packed_offsets
 
 
-@compiled
-def _pack(points, offsets, index, used_offsets, used):  # type: ignore[no-untyped-def]
-    n = len(offsets) - 1
-    packed_offsets = np.zeros(n + 1, np.int64)
-    for i in range(n):
-        size = (offsets[i + 1] - offsets[i]) * (used_offsets[i + 1] - used_offsets[i])
-        packed_offsets[i + 1] = packed_offsets[i] + size
-    packed = np.empty(packed_offsets[n])
-    place = 0
-    for i in range(n):
-        for t in range(offsets[i], offsets[i + 1]):
-            for c in range(used_offsets[i], used_offsets[i + 1]):
-                packed[place] = points[index[t], used[c]]
-                place += 1
-    return packed, packed_offsets
+def _record(
+    points: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int64],
+    used_offsets: NDArray[np.int64],
+    used: NDArray[np.int32] | None,
+) -> IndexedPoints:
+    return IndexedPoints(
+        n=len(offsets) - 1,
+        d=points.shape[1],
+        points=np.ascontiguousarray(points, dtype=np.float64),
+        offsets=np.ascontiguousarray(offsets, dtype=np.int64),
+        index=np.ascontiguousarray(index, dtype=np.int64),
+        used_offsets=used_offsets,
+        used=used,
+    )

@@ -1,0 +1,93 @@
+// One pair of distributions: cancel common mass, compute the distances of what is left, solve.
+#pragma once
+#include "../common/metrics.hpp"
+#include "assignment.hpp"
+#include "large.hpp"
+#include "packed_points.hpp"
+
+constexpr double TINY = 0x1p-450;     // distances below this, at the scale of 1, lose digits when they are squared
+constexpr double ENLARGED = 0x1p900;  // points of such a small pair are multiplied by this first
+
+struct PointsCost {
+    int64_t code;         // of the metric
+    double order;         // its parameter
+    int64_t n;            // distinct points
+    const double* table;  // (n, n) distances of all of them, or null
+};
+
+struct PointsSizes {
+    int64_t most_sources, most_sinks;  // of a pair of the tile
+    int64_t index_bits;                // of the collection, so that no answer depends on its tile
+    double cost_scale;
+    int64_t equal;                     // whether all masses of the collection are equal
+};
+
+struct PointsSolver {
+    const PackedPoints& h;
+    const PointsCost& cost;
+    const PointsSizes& sizes;
+    const Workspace ws;
+    const Scratch scratch;
+    int64_t p, q;        // sources and sinks of the last pair
+    double most;         // its largest distance, times `factor`
+
+    PointsSolver(const PackedPoints& h, const PointsCost& cost, const PointsSizes& sizes)
+        : h(h), cost(cost), sizes(sizes),
+          ws(sizes.most_sources, sizes.most_sinks, sizes.most_sources + sizes.most_sinks),
+          scratch(sizes.most_sources, sizes.most_sinks, h.dim) {}
+
+    bool failed() const { return ws.failed() || scratch.failed(); }
+
+    // The distances of a pair from the table of all of them.
+    INLINE void read_distances(int64_t a, int64_t b) const {
+        const int64_t stride = stride_of(q);
+        for (int64_t i = 0; i < p; i++) {
+            const double* row = cost.table + h.index[h.offsets[a] + ws.source[i]] * cost.n;
+            double* out = scratch.distance + i * stride;
+            for (int64_t j = 0; j < q; j++) out[j] = row[h.index[h.offsets[b] + ws.sink[j]]];
+            for (int64_t j = q; j < stride; j++) out[j] = 0.0;
+        }
+    }
+
+    // Whether no distance is large enough for its square to be a number. Nearly always the first one is.
+    INLINE bool all_tiny() const {
+        const int64_t stride = stride_of(q);
+        for (int64_t i = 0; i < p; i++)
+            for (int64_t j = 0; j < q; j++)
+                if (scratch.distance[i * stride + j] >= TINY) return false;
+        return true;
+    }
+
+    // The distances of a pair, times the factor that is returned: 1, or more where their squares would vanish.
+    INLINE double measure(int64_t a, int64_t b, Stop stop) const {
+        if (cost.table != nullptr) {
+            read_distances(a, b);
+            if (!all_tiny()) return 1.0;
+        }
+        const int64_t width = gather_points(ws, scratch, h, a, b, p, q), stride = stride_of(q);
+        fill_distances(cost.code, cost.order, scratch.x, scratch.y, p, stride, width, scratch.distance, stop);
+        if (cost.code > MINKOWSKI || *stop != 0 || !all_tiny()) return 1.0;
+        for (int64_t t = 0; t < p * width; t++) scratch.x[t] *= ENLARGED;
+        for (int64_t t = 0; t < width * stride; t++) scratch.y[t] *= ENLARGED;
+        fill_distances(cost.code, cost.order, scratch.x, scratch.y, p, stride, width, scratch.distance, stop);
+        return ENLARGED;
+    }
+
+    // Cancel, compute the costs and solve one pair; the number of steps, -1 if *stop was raised in the meantime, or
+    // NO_MEMORY. The optimal tree or forest stays in `ws`.
+    INLINE int64_t solve(int64_t a, int64_t b, Stop stop) {
+        place_difference(ws, h, a, b, p, q);
+        if (p == 0) return 0;
+        const double factor = measure(a, b, stop);
+        if (*stop != 0) return -1;
+        most = place_distances(ws, scratch, p, q, sizes.index_bits, sizes.cost_scale, stop);
+        if (*stop != 0) return -1;
+        if (factor > 1.0)
+            for (int64_t t = 0; t < p * stride_of(q); t++) scratch.distance[t] /= factor;
+        if (sizes.equal && is_assignment(ws, p, q)) {
+            const int64_t steps = assign(ws, p, sizes.index_bits, stop);
+            if (steps != UNFIT) return steps;
+        }
+        return solve_any(ws, p, q, sizes.index_bits, stop);
+    }
+};
