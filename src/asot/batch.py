@@ -12,7 +12,6 @@ from asot.exact.batch import Clouds, Costs, ExactBatch, Side, starts_of
 from asot.run import engine
 from asot.run.pairs import ListedPairs
 from asot.run.progress import ProgressLike
-from asot.run.result import Status
 from asot.validation import to_float_array
 
 Float = NDArray[np.float64]
@@ -167,7 +166,11 @@ def _from_list(costs: Any, a: Any, b: Any) -> tuple[Side, Side, Costs]:
     shapes = np.array([matrix.shape for matrix in matrices], dtype=np.int64).reshape(-1, 2)
     flat = np.concatenate([np.zeros(0), *(matrix.reshape(-1) for matrix in matrices)])
     sides = [
-        Side(starts_of(shapes[:, axis]), np.ascontiguousarray(shapes[:, axis]), _listed_masses(mass, shapes[:, axis], name))
+        Side(
+            starts_of(shapes[:, axis]),
+            np.ascontiguousarray(shapes[:, axis]),
+            _listed_masses(mass, shapes[:, axis], name),
+        )
         for axis, mass, name in ((0, a, "a"), (1, b, "b"))
     ]
     return *sides, Costs(flat, starts_of(shapes.prod(axis=1)), np.ascontiguousarray(shapes[:, 1]))  # type: ignore[return-value]
@@ -195,13 +198,13 @@ def check_costs(costs: Costs, rows: Side, columns: Side) -> None:
         if not np.isfinite(part).all():
             i, j = np.argwhere(~np.isfinite(part))[0]
             raise ValueError(
-                f"problem {t}: the cost of row {i} and column {j} is {part[i, j]}; costs must be finite. A pair that must "
-                "not be matched needs a cost larger than any sum of the others"
+                f"problem {t}: the cost of row {i} and column {j} is {part[i, j]}; costs must be finite. A pair that "
+                "must not be matched needs a cost larger than any sum of the others"
             )
 
 
 def check_masses(rows: Side, columns: Side) -> None:
-    """Refuse masses that are negative or not finite, problems of which only one side is empty, and totals that differ."""
+    """Refuse masses that are negative or not finite, and problems whose sides differ in their totals."""
     totals = []
     for side, name in ((rows, "a"), (columns, "b")):
         if side.masses is None:
@@ -213,8 +216,8 @@ def check_masses(rows: Side, columns: Side) -> None:
             place = int((wrong & inside).argmax())
             t = int(np.flatnonzero((side.starts <= place) & (place < side.starts + side.sizes))[0])
             raise ValueError(
-                f"problem {t}: {name} holds the mass {side.masses[place]} at {place - int(side.starts[t])}; masses must "
-                "be finite and ≥ 0"
+                f"problem {t}: {name} holds the mass {side.masses[place]} at {place - int(side.starts[t])}; masses "
+                "must be finite and ≥ 0"
             )
         totals.append(np.array([side.masses[s : s + k].sum() for s, k in zip(side.starts, side.sizes, strict=True)]))
     off = np.abs(totals[0] - totals[1]) > 1e-6 * np.maximum(*totals)

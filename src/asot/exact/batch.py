@@ -1,8 +1,8 @@
 """Exact transport for many problems, each with a cost of its own: what losses and Gromov–Wasserstein steps stand on.
 
-Nothing is shared between problems and no cost is assumed to be a metric, so no common mass is canceled. A problem comes as
-a matrix of costs, or as two clouds whose costs the kernel computes; either way it becomes the integers of the simplex,
-and equal masses are solved as an assignment (docs/method.md §16).
+Nothing is shared between problems and no cost is assumed to be a metric, so no common mass is canceled. A problem comes
+as a matrix of costs, or as two clouds whose costs the kernel computes; either way it becomes the integers of the
+simplex, and equal masses are solved as an assignment (docs/method.md §16).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Kept = TypeVar("Kept")
 class BatchProblems(Record):
     """The problems of a batch (``native/exact/batch.cpp``): row and column masses, and costs or coordinates."""
 
-    _fields_ = [
+    _fields_ = (
         ("rows_at", Ints), ("rows", Ints), ("row_mass", Doubles),
         ("columns_at", Ints), ("columns", Ints), ("column_mass", Doubles),
         ("cost", Doubles), ("cost_at", Ints), ("cost_stride", Ints),
         ("x", Doubles), ("y", Doubles), ("dim", Int), ("metric", Int), ("order", Double), ("power", Double),
         ("most_rows", Int), ("most_columns", Int), ("index_bits", Int), ("cost_scale", Double),
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 class BatchPlans(Record):
     """Where the plans and potentials of a batch go (``native/exact/batch.cpp``)."""
 
-    _fields_ = [
+    _fields_ = (
         ("arcs_at", Ints), ("n_arcs", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Doubles),
         ("f_at", Ints), ("f", Doubles), ("g_at", Ints), ("g", Doubles),
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 _solve_tile = entry("batch_tile", BatchProblems, BatchPlans, Tile)
@@ -49,7 +49,7 @@ _solve_tile = entry("batch_tile", BatchProblems, BatchPlans, Tile)
 
 @dataclass(frozen=True)
 class Side:
-    """The rows, or the columns, of all problems of a batch: problem b has ``sizes[b]`` of them from ``starts[b]`` on."""
+    """Rows or columns of all problems of a batch: problem b has ``sizes[b]`` of them, from ``starts[b]`` on."""
 
     starts: Indices  # (B,)
     sizes: Indices  # (B,)

@@ -1,7 +1,7 @@
 """Exact Wasserstein losses of clouds of points, batched or ragged, and the optimal pairing of two of them.
 
-The kernel computes the costs of a pair, solves it and hands back the few arcs of its plan; torch prices these arcs again,
-so that gradients reach the points, and nothing of size n × m is kept (docs/method.md §16).
+The kernel computes the costs of a pair, solves it and hands back the few arcs of its plan; torch prices these arcs
+again, so that gradients reach the points, and nothing of size n × m is kept (docs/method.md §16).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from asot.batch import Batch, check_masses, solve_batch
 from asot.exact.batch import Clouds, Side, ranges
-from asot.gradients.tensors import check_tensors, import_torch, without_second
-from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
+from asot.gradients.tensors import check_tensors, import_torch
+from asot.jit.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.validation import as_choice, as_pairs
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def wasserstein(
     Notes
     -----
     Plans are exact optima of the coordinates in float64; values are sums over a plan in the dtype of x, so in float32
-    they are right to about 1e-6 of themselves. At a distance of 0 between two points, and at a value of 0, the gradient is
-    0, which is a subgradient. There is no second derivative.
+    they are right to about 1e-6 of themselves. At a distance of 0 between two points, and at a value of 0, the gradient
+    is 0, which is a subgradient. There is no second derivative.
 
     Examples
     --------
@@ -83,9 +83,7 @@ def wasserstein(
     if not 1 <= float(p) < np.inf:
         raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
     single = x.ndim == 2 and x_offsets is None and y.ndim == 2 and y_offsets is None
-    first, second = (
-        _Side.read(torch, *side) for side in ((x, x_offsets, a, "x", "a"), (y, y_offsets, b, "y", "b"))
-    )
+    first, second = (_Side.read(torch, *side) for side in ((x, x_offsets, a, "x", "a"), (y, y_offsets, b, "y", "b")))
     if first.points.shape[1] != second.points.shape[1]:
         raise ValueError(
             f"x has {first.points.shape[1]} coordinates, y has {second.points.shape[1]}; they must be in one space"
@@ -125,13 +123,15 @@ def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
     if not 1 <= float(p) < np.inf:
         raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
     single = x.ndim == 2
-    clouds = [_Side.read(torch, part.detach()[None] if single else part.detach(), None, None, *names)
-              for part, names in ((x, ("x", "a")), (y, ("y", "b")))]  # fmt: skip
-    each = np.arange(len(clouds[0]), dtype=np.int64)
-    solved = _solve(*(cloud.arrays() for cloud in clouds), each, each, float(p), "euclidean")
+    first, second = (
+        _Side.read(torch, part.detach()[None] if single else part.detach(), None, None, name, "masses")
+        for part, name in ((x, "x"), (y, "y"))
+    )
+    each = np.arange(len(first), dtype=np.int64)
+    solved = _solve(first.arrays(), second.arrays(), each, each, float(p), "euclidean")
     n = x.shape[0] if single else x.shape[1]
     permutation = np.zeros((len(each), n), dtype=np.int64)
-    for t in each:
+    for t in range(len(each)):
         source, sink, mass = solved.solver.arcs_of(t)
         heavy = mass > 0.5 / n  # rounding of masses may leave crumbs
         permutation[t, source[heavy]] = sink[heavy]
@@ -167,7 +167,9 @@ class _Side(NamedTuple):
         if offsets is None:
             batch = points[None] if points.ndim == 2 else points
             if batch.ndim < 3:
-                raise ValueError(f"{name} must be (B, n, d), or (n, d) with {name}_offsets; found {tuple(points.shape)}")
+                raise ValueError(
+                    f"{name} must be (B, n, d), or (n, d) with {name}_offsets; found {tuple(points.shape)}"
+                )
             B, n = batch.shape[:2]
             flat, bounds = batch.reshape(B * n, -1), np.arange(B + 1, dtype=np.int64) * n
         else:
@@ -192,7 +194,9 @@ def _read_offsets(torch: Any, offsets: Any, n_points: int, name: str) -> NDArray
         raise ValueError(f"{name} must be a vector of integers (B + 1,); found {given.dtype} {tuple(given.shape)}")
     bounds = given.cpu().numpy().astype(np.int64)
     if bounds[0] != 0 or bounds[-1] != n_points:
-        raise ValueError(f"{name} must go from 0 to {n_points}, the number of points; found {bounds[0]} to {bounds[-1]}")
+        raise ValueError(
+            f"{name} must go from 0 to {n_points}, the number of points; found {bounds[0]} to {bounds[-1]}"
+        )
     falls = np.diff(bounds) < 0
     if falls.any():
         raise ValueError(f"problem {int(falls.argmax())}: {name} must ascend, and falls behind it")
@@ -212,7 +216,7 @@ def _read_pairs(pairs: Any, n_first: int, n_second: int) -> tuple[NDArray[np.int
         as_choice(pairs, "pairs", ("all",))
         rows, columns = np.divmod(np.arange(n_first * n_second, dtype=np.int64), max(n_second, 1))
         return rows, columns
-    listed = as_pairs(np.asarray(pairs.cpu() if hasattr(pairs, "cpu") else pairs), n_first, n_second)
+    listed = as_pairs(np.asarray(pairs.cpu() if isinstance(pairs, import_torch().Tensor) else pairs), n_first, n_second)
     return np.ascontiguousarray(listed[:, 0]), np.ascontiguousarray(listed[:, 1])
 
 
@@ -224,21 +228,24 @@ _CODES = {"euclidean": EUCLIDEAN, "sqeuclidean": EUCLIDEAN, "cityblock": CITYBLO
 def _solve(first: Any, second: Any, rows: Any, columns: Any, p: float, metric: str) -> Batch:
     """Solve pairs of clouds (points, offsets, masses), with plans and potentials."""
     torch = import_torch()
-    sides = [
+    left, right = (
         Side(np.ascontiguousarray(bounds[:-1][chosen]), np.ascontiguousarray(np.diff(bounds)[chosen]), masses)
         for (_, bounds, masses), chosen in ((first, rows), (second, columns))
-    ]
-    check_masses(*sides)
+    )
+    check_masses(left, right)
     power = 2.0 * p if metric == "sqeuclidean" else p
     costs = Clouds(first[0], second[0], _CODES[metric], 2.0, power)
-    return solve_batch(*sides, costs, plans=True, n_jobs=torch.get_num_threads())
+    return solve_batch(left, right, costs, plans=True, n_jobs=torch.get_num_threads())
 
 
 def _values(torch: Any, first: _Side, second: _Side, rows: Any, columns: Any, p: float, metric: str) -> Tensor:
     """Values (P,) that autograd can follow: the arcs of optimal plans, priced again."""
+    from asot.gradients.operations import without_second
+
     solved = _solve(first.arrays(), second.arrays(), rows, columns, p, metric)
     arcs, potentials = solved.solver.arcs, solved.solver.potentials
-    assert arcs is not None and potentials is not None
+    assert arcs is not None
+    assert potentials is not None
     device, dtype = first.points.device, first.points.dtype
     pair, kept = ranges(arcs.starts, arcs.counts)
     source = torch.as_tensor(arcs.source[kept] + first.offsets[rows[pair]], device=device)
@@ -278,6 +285,8 @@ def _ground(torch: Any, gap: Tensor, metric: str, p: float) -> Tensor:
 
 def _through_masses(torch: Any, side: _Side, chosen: Any, starts: Any, heights: Any) -> Tensor:
     """Zeros (P,) whose gradient in the masses is the potentials, centred within each cloud."""
+    from asot.gradients.operations import without_second
+
     assert side.masses is not None
     sizes = np.diff(side.offsets)[chosen]
     pair, kept = ranges(starts, sizes)

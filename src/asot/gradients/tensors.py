@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-NO_SECOND = (
-    "asot.gradients has no second derivatives: plans are piecewise constant, and a loss of its own gradient would see "
-    "only a part of the truth; call backward or grad without create_graph=True"
-)
+from typing import Any
 
 
 def import_torch() -> Any:
@@ -39,38 +30,3 @@ def check_tensors(tensors: dict[str, Any], other: str) -> None:
 
 def dtype_name(tensor: Any) -> str:
     return str(tensor.dtype).removeprefix("torch.")
-
-
-def without_second(tensor: Tensor) -> Tensor:
-    """The tensor itself, whose gradient refuses to be differentiated again, in one sentence."""
-    passed: Tensor = _once().apply(tensor)
-    return passed
-
-
-@functools.cache
-def _once() -> Any:
-    torch = import_torch()
-
-    class Refused(torch.autograd.Function):  # type: ignore[misc, name-defined]
-        """Passes a gradient on, and raises if that gradient is differentiated."""
-
-        @staticmethod
-        def forward(ctx: Any, gradient: Tensor, tensor: Tensor) -> Tensor:
-            return gradient.view_as(gradient)
-
-        @staticmethod
-        def backward(ctx: Any, *gradients: Any) -> Any:
-            raise RuntimeError(NO_SECOND)
-
-    class Once(torch.autograd.Function):  # type: ignore[misc, name-defined]
-        @staticmethod
-        def forward(ctx: Any, tensor: Tensor) -> Tensor:
-            ctx.save_for_backward(tensor)
-            return tensor.view_as(tensor)
-
-        @staticmethod
-        def backward(ctx: Any, gradient: Tensor) -> Tensor:
-            refused: Tensor = Refused.apply(gradient, *ctx.saved_tensors)
-            return refused
-
-    return Once

@@ -1,5 +1,5 @@
-// Problems with costs of their own: matrices, or clouds of points whose costs are computed here. No cost is assumed to be a
-// metric, so all mass is shipped. See src/asot/exact/batch.py.
+// Problems with costs of their own: matrices, or clouds of points whose costs are computed here. No cost is assumed to
+// be a metric, so all mass is shipped. See src/asot/exact/batch.py.
 #include "../common/metrics.hpp"
 #include "../common/records.hpp"
 #include "assignment.hpp"
@@ -33,20 +33,18 @@ struct BatchPlans {
 
 namespace {
 
-// The masses of one side as integers of total 2^60, where there are any: `mass` and `name` of the n nodes that have mass,
-// and the total that they stand for. The largest takes what rounding leaves.
+// The masses of one side as integers of total 2^60, where there are any: `mass` and `name` of the n nodes that have
+// mass, and the total that they stand for. The largest takes what rounding leaves.
 double place_side(const double* given, int64_t size, int64_t* mass, int32_t* name, int64_t& n) {
     double total = 0.0;
     n = 0;
-    if (given != nullptr)
-        for (int64_t i = 0; i < size; i++) total += given[i];
-    else
-        total = size > 0 ? 1.0 : 0.0;
+    for (int64_t i = 0; i < size; i++) total += given != nullptr ? given[i] : 1.0 / double(size);
     if (total <= 0.0) return 0.0;
-    const double whole = double(int64_t(1) << MASS_BITS), share = 1.0 / double(size);
+    const double whole = double(int64_t(1) << MASS_BITS);
     int64_t left = int64_t(1) << MASS_BITS, largest = 0;
     for (int64_t i = 0; i < size; i++) {
-        const int64_t units = int64_t(std::nearbyint((given != nullptr ? given[i] / total : share) * whole));
+        const double share = given != nullptr ? given[i] / total : 1.0 / double(size);
+        const int64_t units = int64_t(std::nearbyint(share * whole));
         if (units == 0) continue;
         mass[n] = units;
         name[n] = int32_t(i);
@@ -55,27 +53,64 @@ double place_side(const double* given, int64_t size, int64_t* mass, int32_t* nam
         n++;
     }
     mass[largest] += left;
-    return total;
+    return given != nullptr ? total : 1.0;
 }
 
-// Costs of the nodes with mass, raised so that the least is 0; returns what was subtracted.
-double read_costs(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t p,
-                  int64_t q) {
+// Uniform masses on both sides are ratios of sizes, which integers hold exactly: no crumbs of rounding travel.
+void place_uniform(const Workspace& ws, int64_t n, int64_t m) {
+    const int64_t part = (int64_t(1) << MASS_BITS) / (n == m ? n : n * m);
+    for (int64_t i = 0; i < n; i++) ws.supply[i] = n == m ? part : part * m, ws.source[i] = int32_t(i);
+    for (int64_t j = 0; j < m; j++) ws.demand[j] = n == m ? part : part * n, ws.sink[j] = int32_t(j);
+}
+
+// Both sides of a problem: p sources and q sinks, and what one unit of mass is worth, or 0 where nothing is to be
+// shipped.
+double place_masses_of(const BatchProblems& all, const Workspace& ws, int64_t b, int64_t& p, int64_t& q) {
+    const int64_t n = all.rows[b], m = all.columns[b];
+    if (n == 0 || m == 0) return 0.0;
+    if (all.row_mass == nullptr && all.column_mass == nullptr) {
+        place_uniform(ws, n, m);
+        p = n, q = m;
+        return 1.0 / (double(n) * double(ws.supply[0]));
+    }
+    const double* a = all.row_mass == nullptr ? nullptr : all.row_mass + all.rows_at[b];
+    const double* c = all.column_mass == nullptr ? nullptr : all.column_mass + all.columns_at[b];
+    const double total = place_side(a, n, ws.supply, ws.source, p);
+    return place_side(c, m, ws.demand, ws.sink, q) <= 0.0 ? 0.0 : total / double(int64_t(1) << MASS_BITS);
+}
+
+// The costs of a problem in units of 2^exponent, less the least of them if that is negative: sums stay in range.
+struct Units {
+    int exponent;
+    double low;
+};
+
+// Costs of the nodes with mass, into the block of distances. Only costs of extreme size get a unit other than 1.
+Units read_costs(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t p,
+                 int64_t q) {
     const int64_t stride = stride_of(q);
-    double low = INFINITY;
+    double low = INFINITY, size = 0.0;
     for (int64_t i = 0; i < p; i++) {
         const double* row = cost + ws.source[i] * cost_stride;
         double* out = scratch.distance + i * stride;
         for (int64_t j = 0; j < q; j++) {
             out[j] = row[ws.sink[j]];
             low = out[j] < low ? out[j] : low;
+            size = std::fabs(out[j]) > size ? std::fabs(out[j]) : size;
         }
         for (int64_t j = q; j < stride; j++) out[j] = 0.0;
     }
-    if (low >= 0.0) return 0.0;
+    Units units{0, 0.0};
+    std::frexp(size, &units.exponent);
+    if (size == 0.0 || (units.exponent > -400 && units.exponent < 400)) units.exponent = 0;
+    units.low = low < 0.0 ? std::ldexp(low, -units.exponent) : 0.0;
+    if (units.exponent == 0 && low >= 0.0) return units;
     for (int64_t i = 0; i < p; i++)
-        for (int64_t j = 0; j < q; j++) scratch.distance[i * stride + j] -= low;
-    return low;
+        for (int64_t j = 0; j < q; j++) {
+            double& each = scratch.distance[i * stride + j];
+            each = (units.exponent == 0 ? each : std::ldexp(each, -units.exponent)) - units.low;
+        }
+    return units;
 }
 
 // Costs of two clouds, all of their points: rows of `stride_of(m)` numbers into `full`.
@@ -115,8 +150,8 @@ void write_arcs(const Workspace& ws, const BatchPlans& plans, int64_t b, int64_t
     plans.n_arcs[b] = arc - plans.arcs_at[b];
 }
 
-// Potentials of all rows and columns, also of those without mass: the heights of the sinks, carried over every cost twice,
-// so that f_i + g_j ≤ cost_ij however the heights were rounded.
+// Potentials of all rows and columns, also of those without mass: the heights of the sinks, carried over every cost
+// twice, so that f_i + g_j ≤ cost_ij however the heights were rounded.
 void write_potentials(const Workspace& ws, const double* cost, int64_t cost_stride, int64_t n, int64_t m, int64_t p,
                       int64_t q, double unit, double* f, double* g) {
     const int64_t first = first_sink(p);
@@ -159,22 +194,22 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
     for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
         const int64_t b = tile->rows[t], n = all.rows[b], m = all.columns[b];
         int64_t p, q, stride;
-        const double* a = all.row_mass == nullptr ? nullptr : all.row_mass + all.rows_at[b];
-        const double* c = all.column_mass == nullptr ? nullptr : all.column_mass + all.columns_at[b];
-        const double total = place_side(a, n, ws.supply, ws.source, p);
+        const double unit = place_masses_of(all, ws, b, p, q);
         tile->values[t] = 0.0;
         tile->steps[t] = 0;
-        if (place_side(c, m, ws.demand, ws.sink, q) <= 0.0 || total <= 0.0) continue;
+        if (unit <= 0.0) continue;
+        int64_t mass = 0;
+        for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
         const double* cost = costs_of(all, scratch, b, full, stride, tile->stop);
-        const double low = read_costs(ws, scratch, cost, stride, p, q);
+        const Units units = read_costs(ws, scratch, cost, stride, p, q);
         const double most = place_distances(ws, scratch, p, q, all.index_bits, all.cost_scale, tile->stop);
         tile->steps[t] = int32_t(solve_placed(ws, p, q, all.index_bits, tile->stop));
         if (*tile->stop != 0) return DONE;
-        const double unit = total / double(int64_t(1) << MASS_BITS);
-        tile->values[t] = value_of_flows(ws, scratch, p, q) * unit + low * total;
-        if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, unit);
-        if (plans->f_at != nullptr)
-            write_potentials(ws, cost, stride, n, m, p, q, most / (all.cost_scale * double(int64_t(1) << all.index_bits)),
+        tile->values[t] = std::ldexp(value_of_flows(ws, scratch, p, q) * unit + units.low * (double(mass) * unit),
+        units.exponent); if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, unit); if (plans->f_at !=
+        nullptr)
+            write_potentials(ws, cost, stride, n, m, p, q,
+                             std::ldexp(most / (all.cost_scale * double(int64_t(1) << all.index_bits)), units.exponent),
                              plans->f + plans->f_at[b], plans->g + plans->g_at[b]);
     }
     return DONE;
