@@ -8,6 +8,8 @@ from asot.anchors.fixed import FixedAnchors as FixedAnchors
 from asot.anchors.kmeans import KMeansAnchors as KMeansAnchors
 from asot.anchors.metric import MetricAnchors as MetricAnchors
 from asot.anchors.space import AnchorSpace as AnchorSpace
+from asot.batch import Batch as Batch
+from asot.batch import emd_batch as emd_batch
 from asot.data.distributions import Distributions as Distributions
 from asot.data.files import load_collection as load_collection
 from asot.distances import pairwise as pairwise

@@ -23,7 +23,8 @@ def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
         return 0
     if array.dtype != dtype or not array.flags.c_contiguous:
         raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
-    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+    begin: int = array.__array_interface__["data"][0]
+    return begin
 
 
 class _Array(ctypes.c_void_p):
@@ -32,7 +33,7 @@ class _Array(ctypes.c_void_p):
     dtype: ClassVar[np.dtype[Any]]
 
     @classmethod
-    def from_param(cls, array: NDArray[Any] | None) -> ctypes.c_void_p:
+    def from_param(cls, array: NDArray[Any] | None) -> Any:
         return ctypes.c_void_p(address(array, cls.dtype))
 
 
@@ -71,7 +72,7 @@ class Record(ctypes.Structure):
 
     def __init__(self, **given: Any) -> None:
         self._arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
-        kinds = dict(self._fields_)
+        kinds: dict[str, Any] = {field[0]: field[1] for field in self._fields_}
         for name, value in given.items():
             kind = kinds[name]
             super().__setattr__(name, address(value, kind.dtype) if issubclass(kind, _Array) else value)
@@ -95,7 +96,7 @@ def entry(name: str, *kinds: Any) -> Callable[..., int]:
 
     It returns the code of the kernel, which is 0 unless the C++ file names others.
     """
-    function = library()[f"asot_{name}"]
+    function: Any = library()[f"asot_{name}"]
     function.argtypes = [ctypes.POINTER(kind) if issubclass(kind, Record) else kind for kind in kinds]
     function.restype = ctypes.c_int32
     function.errcheck = _raise_if_out_of_memory

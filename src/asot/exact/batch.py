@@ -1,0 +1,202 @@
+"""Exact transport for many problems, each with a cost of its own: what losses and Gromov–Wasserstein steps stand on.
+
+Nothing is shared between problems and no cost is assumed to be a metric, so no common mass is canceled. A problem comes
+as a matrix of costs, or as two clouds whose costs the kernel computes; either way it becomes the integers of the
+simplex, and equal masses are solved as an assignment (docs/method.md §16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
+from asot.run.result import Status
+from asot.run.solver import TILE_SECONDS, Solution
+
+Float = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Kept = TypeVar("Kept")
+
+
+class BatchProblems(Record):
+    """The problems of a batch (``native/exact/batch.cpp``): row and column masses, and costs or coordinates."""
+
+    _fields_ = (
+        ("rows_at", Ints), ("rows", Ints), ("row_mass", Doubles),
+        ("columns_at", Ints), ("columns", Ints), ("column_mass", Doubles),
+        ("cost", Doubles), ("cost_at", Ints), ("cost_stride", Ints),
+        ("x", Doubles), ("y", Doubles), ("dim", Int), ("metric", Int), ("order", Double), ("power", Double),
+        ("most_rows", Int), ("most_columns", Int), ("index_bits", Int), ("cost_scale", Double),
+    )  # fmt: skip
+
+
+class BatchPlans(Record):
+    """Where the plans and potentials of a batch go (``native/exact/batch.cpp``)."""
+
+    _fields_ = (
+        ("arcs_at", Ints), ("n_arcs", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Doubles),
+        ("f_at", Ints), ("f", Doubles), ("g_at", Ints), ("g", Doubles),
+    )  # fmt: skip
+
+
+_solve_tile = entry("batch_tile", BatchProblems, BatchPlans, Tile)
+
+
+@dataclass(frozen=True)
+class Side:
+    """Rows or columns of all problems of a batch: problem b has ``sizes[b]`` of them, from ``starts[b]`` on."""
+
+    starts: Indices  # (B,)
+    sizes: Indices  # (B,)
+    masses: Float | None  # flat, or None: uniform of total 1
+    padded: int | None = None
+    """Rows that each problem has with its padding, where all have as many: plans then take equal room, too."""
+
+    @property
+    def room(self) -> Indices:
+        return self.sizes if self.padded is None else np.full(len(self.sizes), self.padded, dtype=np.int64)
+
+    @property
+    def most(self) -> int:
+        return max(1, int(self.sizes.max(initial=0)))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A matrix for each problem: entry (i, j) of problem b is ``flat[starts[b] + i · strides[b] + j]``."""
+
+    flat: Float
+    starts: Indices  # (B,)
+    strides: Indices  # (B,)
+
+
+@dataclass(frozen=True)
+class Clouds:
+    """Costs that the kernel computes: d(x_i, y_j)^power of points that the sides' starts refer to."""
+
+    x: Float  # (n, d)
+    y: Float  # (m, d)
+    metric: int  # a code of the ground metrics
+    order: float
+    power: float
+
+
+class ExactBatch:
+    """Solves problem t of the batch as the pair (t, t). With ``plans``, arcs and potentials are kept as well."""
+
+    def __init__(self, rows: Side, columns: Side, costs: Costs | Clouds, *, plans: bool) -> None:
+        self._rows, self._columns = rows, columns
+        self._index_bits = index_bits_for(rows.most, columns.most)
+        given: dict[str, Any] = {
+            "rows_at": rows.starts, "rows": rows.sizes, "row_mass": rows.masses,
+            "columns_at": columns.starts, "columns": columns.sizes, "column_mass": columns.masses,
+            "most_rows": rows.most, "most_columns": columns.most,
+            "index_bits": self._index_bits, "cost_scale": 2.0 ** cost_bits_for(self._index_bits),
+        }  # fmt: skip
+        if isinstance(costs, Costs):
+            given |= {"cost": costs.flat, "cost_at": costs.starts, "cost_stride": costs.strides}
+        else:
+            given |= {"x": costs.x, "y": costs.y, "dim": costs.x.shape[1], "metric": costs.metric}
+            given |= {"order": costs.order, "power": costs.power}
+        self._problems = BatchProblems(**given)
+        room = (rows.room, columns.room)
+        self.arcs = Arcs.room_for(*room) if plans else None
+        self.potentials = Potentials.room_for(*room) if plans else None
+        self._plans = BatchPlans() if self.arcs is None or self.potentials is None else BatchPlans(
+            arcs_at=self.arcs.starts, n_arcs=self.arcs.counts, source=self.arcs.source, sink=self.arcs.sink,
+            mass=self.arcs.mass, f_at=self.potentials.f_starts, f=self.potentials.f, g_at=self.potentials.g_starts,
+            g=self.potentials.g,
+        )  # fmt: skip
+        self.info: dict[str, Any] = {
+            "solver": "assignment or network simplex",
+            "common_mass_canceled": False,
+            "device": "cpu",
+            "precision": "float64",
+            "reg": None,
+        }
+
+    def shape(self, problem: int) -> tuple[int, int]:
+        return int(self._rows.sizes[problem]), int(self._columns.sizes[problem])
+
+    def arcs_of(self, problem: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Float]:
+        """Sources, sinks and masses of the plan of a problem that was solved."""
+        arcs = self._kept(self.arcs)
+        own = slice(int(arcs.starts[problem]), int(arcs.starts[problem] + arcs.counts[problem]))
+        return arcs.source[own], arcs.sink[own], arcs.mass[own]
+
+    def potentials_of(self, problem: int) -> tuple[Float, Float]:
+        """f (n,) and g (m,) of a problem that was solved."""
+        kept = self._kept(self.potentials)
+        (n, m), i, j = self.shape(problem), int(kept.f_starts[problem]), int(kept.g_starts[problem])
+        return kept.f[i : i + n], kept.g[j : j + m]
+
+    @staticmethod
+    def _kept(kept: Kept | None) -> Kept:
+        if kept is None:
+            raise ValueError("plans and potentials were not kept: call emd_batch(..., plans=True)")
+        return kept
+
+    def seconds_per_pair(self) -> float:
+        n, m = float(np.mean(self._rows.sizes)), float(np.mean(self._columns.sizes))
+        return 1e-6 + 3e-9 * n * m + 1.5e-11 * n * m * (n + m)
+
+    def expected_seconds(self, n_pairs: int) -> float:
+        return n_pairs * self.seconds_per_pair()
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return int(max(1, min(TILE_SECONDS / self.seconds_per_pair(), 2**14)))
+
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        values, steps = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int32)
+        tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop)
+        _solve_tile(self._problems, self._plans, tile)
+        return Solution(values, np.full(len(rows), Status.OPTIMAL, dtype=np.int8), steps)
+
+
+def starts_of(sizes: Indices) -> Indices:
+    """Where each of some stretches begins, one after the other."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])[:-1]
+
+
+def ranges(starts: Indices, sizes: Indices) -> tuple[Indices, Indices]:
+    """Which stretch, and which place, each entry of some stretches has: (total,) and (total,)."""
+    which = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+    within = np.arange(len(which), dtype=np.int64) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return which, starts[which] + within
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """Room for the arcs of all plans: a basic solution has at most rows + columns - 1 of them."""
+
+    starts: Indices  # (B,)
+    counts: Indices  # (B,)
+    source: NDArray[np.int32]  # (room,)
+    sink: NDArray[np.int32]  # (room,)
+    mass: Float  # (room,)
+
+    @classmethod
+    def room_for(cls, rows: Indices, columns: Indices) -> Arcs:
+        room = rows + columns
+        total = int(room.sum())
+        source, sink = np.zeros(total, dtype=np.int32), np.zeros(total, dtype=np.int32)
+        return cls(starts_of(room), np.zeros(len(room), dtype=np.int64), source, sink, np.zeros(total))
+
+
+@dataclass(frozen=True)
+class Potentials:
+    """Room for the potentials of all problems, one problem after the other."""
+
+    f_starts: Indices  # (B,)
+    g_starts: Indices  # (B,)
+    f: Float
+    g: Float
+
+    @classmethod
+    def room_for(cls, rows: Indices, columns: Indices) -> Potentials:
+        return cls(starts_of(rows), starts_of(columns), np.zeros(int(rows.sum())), np.zeros(int(columns.sum())))

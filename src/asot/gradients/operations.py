@@ -1,0 +1,160 @@
+"""What torch is told about the losses: operations with shapes, gradients and what has none. Imported with the first
+call.
+
+``asot::emd`` is an operation of its own (`torch.library.custom_op`), so that `torch.compile` passes it as one step and
+`torch.func.grad` works.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from asot.batch import read_problems, solve_batch
+
+NO_SECOND = (
+    "asot.gradients has no second derivatives: plans are piecewise constant, and a loss of its own gradient would see "
+    "only a part of the truth; call backward or grad without create_graph=True"
+)
+
+
+class _Refused(torch.autograd.Function):
+    """Passes a gradient on, and raises if that gradient is differentiated."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(gradient: Tensor, tensor: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        return None
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise RuntimeError(NO_SECOND)
+
+
+class _Once(torch.autograd.Function):
+    """Nothing, but its gradient is `_Refused`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(tensor: Tensor) -> Tensor:
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return _Refused.apply(gradient, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+
+
+def without_second(tensor: Tensor) -> Tensor:
+    """The tensor itself, whose gradient refuses to be differentiated again, in one sentence."""
+    passed: Tensor = _Once.apply(tensor)  # type: ignore[no-untyped-call]
+    return passed
+
+
+def emd(cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None) -> Any:
+    """Values (B,), then sources, sinks and masses of the plans (B, rows + columns), then potentials."""
+    passed = [None if x is None else without_second(x) for x in (cost, a, b)]
+    return _Emd.apply(*passed, n, m)  # type: ignore[no-untyped-call]
+
+
+class _Emd(torch.autograd.Function):
+    """The optimal value, whose gradients are the plan and the potentials."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(cost: Tensor, a: Any, b: Any, n: Any, m: Any) -> Any:
+        return _plans(cost, a, b, n, m)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        cost, _, _, n, m = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(cost, n, m, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *weights: Any) -> Any:
+        w = weights[0][:, None]
+        cost, n, m, source, sink, mass, f, g = ctx.saved_tensors
+        in_cost = in_a = in_b = None
+        if ctx.needs_input_grad[0]:
+            B, rows, columns = cost.shape
+            flat = torch.zeros_like(cost).view(B, rows * columns)
+            in_cost = flat.scatter_add(1, source * columns + sink, w * mass).view(B, rows, columns)
+        if ctx.needs_input_grad[1]:
+            in_a = w * _centred(f, n)
+        if ctx.needs_input_grad[2]:
+            in_b = w * _centred(g, m)
+        return in_cost, in_a, in_b, None, None
+
+
+def _shapes(cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None) -> Any:
+    B, rows, columns = cost.shape
+    arcs = (B, rows + columns)
+    return (
+        cost.new_empty((B,)),
+        cost.new_empty(arcs, dtype=torch.int64),
+        cost.new_empty(arcs, dtype=torch.int64),
+        cost.new_empty(arcs),
+        cost.new_empty((B, rows)),
+        cost.new_empty((B, columns)),
+    )
+
+
+def _solve(
+    cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    B, rows, columns = cost.shape
+    arrays = [None if x is None else x.detach().to("cpu", torch.float64).numpy() for x in (cost, a, b)]
+    sizes = [None if x is None else x.cpu().numpy() for x in (n, m)]
+    r = solve_batch(*read_problems(*arrays, *sizes), plans=True, n_jobs=torch.get_num_threads())
+    arcs, potentials = r.solver.arcs, r.solver.potentials
+    assert arcs is not None
+    assert potentials is not None
+    shapes = (B,), (B, rows + columns), (B, rows + columns), (B, rows + columns), (B, rows), (B, columns)
+    parts = r.values, arcs.source.astype(np.int64), arcs.sink.astype(np.int64), arcs.mass, potentials.f, potentials.g
+    kept = [
+        torch.as_tensor(part.reshape(shape), device=cost.device, dtype=None if part.dtype == np.int64 else cost.dtype)
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
+    return kept[0], kept[1], kept[2], kept[3], kept[4], kept[5]
+
+
+def _centred(potential: Tensor, sizes: Tensor | None) -> Tensor:
+    """Potentials (B, k) with mean 0 over the true entries, and 0 on padding."""
+    if sizes is None:
+        return potential - potential.mean(1, keepdim=True)
+    inside = torch.arange(potential.shape[1], device=potential.device)[None] < sizes.to(potential.device)[:, None]
+    mean = (potential * inside).sum(1, keepdim=True) / sizes.to(potential)[:, None].clamp(min=1)
+    return (potential - mean) * inside
+
+
+_SCHEMA = (
+    "(Tensor cost, Tensor? a, Tensor? b, Tensor? n, Tensor? m) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+_plans: Any = torch.library.custom_op("asot::emd", _solve, mutates_args=(), schema=_SCHEMA)
+_plans.register_fake(_shapes)
+
+
+@_plans.register_vmap
+def _over_batches(info: Any, in_dims: Any, *inputs: Any) -> Any:
+    """A batch of batches is one longer batch."""
+    V = info.batch_size
+    whole = [
+        None if x is None else (x[None].expand(V, *x.shape) if d is None else x.movedim(d, 0)).flatten(0, 1)
+        for x, d in zip(inputs, in_dims, strict=True)
+    ]
+    out = _plans(*whole)
+    return tuple(part.unflatten(0, (V, -1)) for part in out), (0,) * len(out)
