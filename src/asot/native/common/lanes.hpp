@@ -85,22 +85,66 @@ INLINE Vector<U> select_less(Vector<T> a, Vector<T> b, Vector<U> if_so, Vector<U
 
 // ------------------------------------------------------------------------------------------------- floating point
 
+// Compilers do not always find these instructions in a loop over lanes, so they are named.
+#if defined(__AVX512F__)
+INLINE Doubles::Register root_of(Doubles::Register a) { return (Doubles::Register)_mm512_sqrt_pd((__m512d)a); }
+INLINE Floats::Register root_of(Floats::Register a) { return (Floats::Register)_mm512_sqrt_ps((__m512)a); }
+#elif defined(__AVX2__)
+INLINE Doubles::Register root_of(Doubles::Register a) { return (Doubles::Register)_mm256_sqrt_pd((__m256d)a); }
+INLINE Floats::Register root_of(Floats::Register a) { return (Floats::Register)_mm256_sqrt_ps((__m256)a); }
+#elif defined(__SSE4_2__)
+INLINE Doubles::Register root_of(Doubles::Register a) { return (Doubles::Register)_mm_sqrt_pd((__m128d)a); }
+INLINE Floats::Register root_of(Floats::Register a) { return (Floats::Register)_mm_sqrt_ps((__m128)a); }
+#else
+template <class R>
+INLINE R root_of(R a) {
+    for (unsigned i = 0; i < sizeof(R) / sizeof(a[0]); i++) a[i] = std::sqrt(a[i]);
+    return a;
+}
+#endif
 template <class T>
 INLINE Vector<T> root(Vector<T> a) {
-    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) a.part[r][i] = std::sqrt(a.part[r][i]);
+    EACH a.part[r] = root_of(a.part[r]);
     return a;
 }
 template <class T>
-INLINE Vector<T> size_of(Vector<T> a) {  // |a|
-    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) a.part[r][i] = std::fabs(a.part[r][i]);
+INLINE Vector<T> size_of(Vector<T> a) {  // |a|: without its sign bit
+    if constexpr (sizeof(T) == 8) {
+        typedef int64_t Bits __attribute__((vector_size(REGISTER_BYTES)));
+        EACH a.part[r] = (typename Vector<T>::Register)((Bits)a.part[r] & INT64_MAX);
+    } else {
+        typedef int32_t Bits __attribute__((vector_size(REGISTER_BYTES)));
+        EACH a.part[r] = (typename Vector<T>::Register)((Bits)a.part[r] & INT32_MAX);
+    }
     return a;
 }
 // a·b + c, rounded once. Processors without such an instruction get it from the library: slow, and the same bits.
 INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#if defined(__AVX512F__)
+INLINE Doubles::Register fused_of(Doubles::Register a, Doubles::Register b, Doubles::Register c) {
+    return (Doubles::Register)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+INLINE Floats::Register fused_of(Floats::Register a, Floats::Register b, Floats::Register c) {
+    return (Floats::Register)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+#elif defined(__AVX2__)
+INLINE Doubles::Register fused_of(Doubles::Register a, Doubles::Register b, Doubles::Register c) {
+    return (Doubles::Register)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+INLINE Floats::Register fused_of(Floats::Register a, Floats::Register b, Floats::Register c) {
+    return (Floats::Register)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+#else
+template <class R>
+INLINE R fused_of(R a, R b, R c) {
+    for (unsigned i = 0; i < sizeof(R) / sizeof(c[0]); i++) c[i] = fused(a[i], b[i], c[i]);
+    return c;
+}
+#endif
 template <class T>
 INLINE Vector<T> fused(Vector<T> a, Vector<T> b, Vector<T> c) {
-    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) c.part[r][i] = fused(a.part[r][i], b.part[r][i], c.part[r][i]);
+    EACH c.part[r] = fused_of(a.part[r], b.part[r], c.part[r]);
     return c;
 }
 template <class T>
