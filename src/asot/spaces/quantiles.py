@@ -1,8 +1,9 @@
-"""Sorted distances as vectors: the clouds whose Wasserstein distance is the third lower bound, and the other two bounds.
+"""Sorted distances as vectors: the clouds whose Wasserstein distance is the third lower bound, and the other two
+bounds.
 
-The quantile function of a row of distances is averaged over equal bins of mass. By Jensen's inequality the L^p distance of
-such averages is at most that of the functions, so bounds from them hold for every number of bins; where all spaces have n
-equal masses, n bins lose nothing (docs/method.md §18).
+The quantile function of a row of distances is averaged over equal bins of mass. By Jensen's inequality the L^p distance
+of such averages is at most that of the functions, so bounds from them hold for every number of bins; where all spaces
+have n equal masses, n bins lose nothing (docs/method.md §18).
 """
 
 from __future__ import annotations
@@ -33,17 +34,19 @@ def binned(values: Float, masses: Float, bins: int) -> Float:
         return ordered
     ends = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
     ends[:, -1] = 1.0
-    integral = np.concatenate([np.zeros((len(values), 1)), np.cumsum(ordered * np.diff(ends, axis=1, prepend=0.0), axis=1)], 1)
+    integral = np.concatenate(
+        [np.zeros((len(values), 1)), np.cumsum(ordered * np.diff(ends, axis=1, prepend=0.0), axis=1)], 1
+    )
     knots = np.concatenate([np.zeros((len(values), 1)), ends], axis=1)
     edges = np.linspace(0.0, 1.0, bins + 1)
-    return np.diff(np.stack([np.interp(edges, k, area) for k, area in zip(knots, integral, strict=True)]), axis=1) * bins
+    return (
+        np.diff(np.stack([np.interp(edges, k, area) for k, area in zip(knots, integral, strict=True)]), axis=1) * bins
+    )
 
 
 def row_quantiles(spaces: Spaces, bins: int) -> Float:
     """(points, bins): sorted distances of every point to its own space, averaged over bins of mass."""
-    return np.concatenate(
-        [binned(spaces.matrix(i), spaces.masses(i), bins) for i in range(len(spaces))]
-    )
+    return np.concatenate([binned(spaces.matrix(i), spaces.masses(i), bins) for i in range(len(spaces))])
 
 
 def space_quantiles(spaces: Spaces, bins: int) -> Float:

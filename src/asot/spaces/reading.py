@@ -1,7 +1,7 @@
 """Spaces as people have them, checked: distance matrices of different sizes, clouds of points, graphs.
 
-A space is a set of n points that are known by their distances only, with masses and perhaps features. Everything becomes
-one flat record, like `Distributions`.
+A space is a set of n points that are known by their distances only, with masses and perhaps features. Everything
+becomes one flat record, like `Distributions`.
 """
 
 from __future__ import annotations
@@ -150,7 +150,12 @@ def _assembled(matrices: list[Float], masses: Any, features: Any, ids: Any, name
     exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
     flat = np.concatenate([np.ldexp(matrix.reshape(-1), -exponent) for matrix in matrices])
     return Spaces(
-        start, flat, _as_masses(masses, sizes, name), _as_features(features, sizes, exponent, name), exponent, np.asarray(ids)
+        start,
+        flat,
+        _as_masses(masses, sizes, name),
+        _as_features(features, sizes, exponent, name),
+        exponent,
+        np.asarray(ids),
     )
 
 
@@ -158,7 +163,9 @@ def _as_masses(masses: Any, sizes: NDArray[np.int64], name: str) -> Float | None
     if masses is None:
         return None
     if len(masses) != len(sizes):
-        raise ValueError(f"masses must hold one vector for each of the {len(sizes)} spaces of {name}; found {len(masses)}")
+        raise ValueError(
+            f"masses must hold one vector for each of the {len(sizes)} spaces of {name}; found {len(masses)}"
+        )
     parts = []
     for i, (given, n) in enumerate(zip(masses, sizes, strict=True)):
         own = np.asarray(to_float_array(given, f"masses[{i}]"), dtype=np.float64)
@@ -175,7 +182,9 @@ def _as_features(features: Any, sizes: NDArray[np.int64], exponent: int, name: s
     if features is None:
         return None
     if len(features) != len(sizes):
-        raise ValueError(f"features must hold one array for each of the {len(sizes)} spaces of {name}; found {len(features)}")
+        raise ValueError(
+            f"features must hold one array for each of the {len(sizes)} spaces of {name}; found {len(features)}"
+        )
     parts = [np.asarray(to_float_array(each, f"features[{i}]"), dtype=np.float64) for i, each in enumerate(features)]
     for i, (part, n) in enumerate(zip(parts, sizes, strict=True)):
         if part.ndim != 2 or len(part) != n or part.shape[1] != parts[0].shape[1]:
@@ -183,7 +192,9 @@ def _as_features(features: Any, sizes: NDArray[np.int64], exponent: int, name: s
                 f"space {i} of {name}: its features must be an array ({n}, {parts[0].shape[-1]}); found {part.shape}"
             )
         if not np.isfinite(part).all():
-            raise ValueError(f"space {i} of {name}: feature of point {int(np.argwhere(~np.isfinite(part))[0, 0])} is not finite")
+            raise ValueError(
+                f"space {i} of {name}: feature of point {int(np.argwhere(~np.isfinite(part))[0, 0])} is not finite"
+            )
     return np.ldexp(np.concatenate(parts), -exponent)
 
 

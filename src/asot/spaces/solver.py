@@ -91,7 +91,9 @@ class Gromov:
         values = self.distance(energy)
         status = np.full(len(rows), Status.BEST_FOUND, dtype=np.int8)
         spread = np.abs(self.distance(energy + gap) - values)
-        return Solution(values, status, steps, lower=np.minimum(self.distance(lower), values), upper=values, error=spread)
+        return Solution(
+            values, status, steps, lower=np.minimum(self.distance(lower), values), upper=values, error=spread
+        )
 
     def energies(
         self, rows: Indices, columns: Indices, stop: Indices, plan: Float | None = None

@@ -1,15 +1,16 @@
 // One pair of spaces: the bilinear form of the energy, transport steps against it, and descent from a plan.
 //
-// The energy of a plan T is (1 - α) <c, T> + α <M(T), T> with M(T)_ij = Σ |d_X(i, i') - d_Y(j, j')|^p T_i'j', which is linear
-// in T. A step solves the transport problem with the gradient as its cost; the energy along the step is a parabola whose
-// coefficients are sums over the few arcs of the new plan, so nothing but M is computed anew.
+// The energy of a plan T is (1 - α) <c, T> + α <M(T), T> with M(T)_ij = Σ |d_X(i, i') - d_Y(j, j')|^p T_i'j', which is
+// linear in T. A step solves the transport problem with the gradient as its cost; the energy along the step is a
+// parabola whose coefficients are sums over the few arcs of the new plan, so nothing but M is computed anew.
 #pragma once
 #include "spaces.hpp"
 
 class Pair {
   public:
     Pair(const GromovSpaces& all)
-        : all_(all), stride_(stride_of(all.most)), ws_(all.most, all.most, 2 * all.most), scratch_(all.most, all.most, 0),
+        : all_(all), stride_(stride_of(all.most)), ws_(all.most, all.most, 2 * all.most), scratch_(all.most, all.most,
+        0),
           memory_(6 * Memory::bytes_of<double>((all.most + 4) * stride_) + 6 * Memory::bytes_of<double>(stride_) +
                   Memory::bytes_of<Arc>(2 * all.most)) {
         if (failed()) return;
@@ -65,20 +66,13 @@ class Pair {
             double proven;
             transport(proven, stop);
             const double along = over_arcs(form_), features = all_.features == nullptr ? 0.0 : over_arcs(features_);
-            const double slope = (1.0 - all_.alpha) * (features - feature_value_) + 2.0 * all_.alpha * (along - form_value_);
-            if (slope >= -all_.tolerance * energy) break;
-            bilinear(step_form_);
-            const double there = over_arcs(step_form_), bend = there - 2.0 * along + form_value_;
-            const double share = all_.alpha * bend > 0.0 ? std::fmin(1.0, -slope / (2.0 * all_.alpha * bend)) : 1.0;
-            const double gain = -(share * slope + share * share * all_.alpha * bend);
-            if (!(gain > 0.0)) break;
-            walk(share);
-            form_value_ += share * (2.0 * (along - form_value_) + share * bend);
-            feature_value_ += share * (features - feature_value_);
-            is_sparse = share == 1.0;
-            steps++;
-            energy -= gain;
-            if (gain <= all_.tolerance * energy) break;
+            const double slope = (1.0 - all_.alpha) * (features - feature_value_) + 2.0 * all_.alpha * (along -
+            form_value_); if (slope >= -all_.tolerance * energy) break; bilinear(step_form_); const double there =
+            over_arcs(step_form_), bend = there - 2.0 * along + form_value_; const double share = all_.alpha * bend >
+            0.0 ? std::fmin(1.0, -slope / (2.0 * all_.alpha * bend)) : 1.0; const double gain = -(share * slope + share
+            * share * all_.alpha * bend); if (!(gain > 0.0)) break; walk(share); form_value_ += share * (2.0 * (along -
+            form_value_) + share * bend); feature_value_ += share * (features - feature_value_); is_sparse = share ==
+            1.0; steps++; energy -= gain; if (gain <= all_.tolerance * energy) break;
         }
         if (is_sparse && take_arcs_of_plan()) energy = exact_price(energy);
         return energy > 0.0 ? energy : 0.0;
@@ -158,7 +152,8 @@ class Pair {
             const int64_t up = ws_.parent[node];
             if (up == node || ws_.flow[node] == 0) continue;
             arcs_[n_arcs_++] = {node < p ? ws_.source[node] : ws_.source[up],
-                                node < p ? ws_.sink[up - first] : ws_.sink[node - first], double(ws_.flow[node]) * unit};
+                                node < p ? ws_.sink[up - first] : ws_.sink[node - first], double(ws_.flow[node]) *
+                                unit};
         }
     }
 
@@ -237,7 +232,8 @@ class Pair {
         form_value_ = feature_value_ = 0.0;
         for (int64_t i = 0; i < n_; i++)
             for (int64_t j = 0; j < m_; j++)
-                plan_[i * width_ + j] = (a_ == nullptr ? 1.0 / double(n_) : a_[i]) * (b_ == nullptr ? 1.0 / double(m_) : b_[j]);
+                plan_[i * width_ + j] = (a_ == nullptr ? 1.0 / double(n_) : a_[i]) * (b_ == nullptr ? 1.0 / double(m_) :
+                b_[j]);
         if (all_.p == 2.0) {
             for (int64_t i = 0; i < n_; i++)
                 for (int64_t j = 0; j < m_; j++)
