@@ -14,6 +14,7 @@ from asot.data.distributions import Distributions as Distributions
 from asot.data.files import load_collection as load_collection
 from asot.distances import pairwise as pairwise
 from asot.distances import pairwise_exact as pairwise_exact
+from asot.gromov_wasserstein import gromov as gromov
 from asot.histograms import emd as emd
 from asot.histograms import emd_many as emd_many
 from asot.histograms import sinkhorn_many as sinkhorn_many

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asot.batch import Batch, check_masses, solve_batch
 from asot.exact.batch import Clouds, Side, ranges
 from asot.gradients.tensors import check_tensors, import_torch
-from asot.jit.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
+from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.validation import as_choice, as_pairs
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ class Status(enum.IntEnum):
     ON_ANCHORS = 5
     ESTIMATED = 6
     UNKNOWN = 7
+    BEST_FOUND = 8
 
     @property
     def text(self) -> str:
@@ -40,6 +41,7 @@ _STATUS_TEXTS = {
     Status.EXACT: "exact: solved on the original points",
     Status.ON_ANCHORS: "on the anchors: optimal there, but its error as an estimate of W_1 is not known",
     Status.ESTIMATED: "estimated: corrected by a fit to exact pairs; `error` is the expected error",
+    Status.BEST_FOUND: "Gromov–Wasserstein: the best plan found, so an upper bound; `lower` is proven",
     Status.UNKNOWN: "unknown: read from a file that does not say how the pair was solved",
 }
 

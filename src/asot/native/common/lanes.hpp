@@ -109,8 +109,14 @@ INLINE Vector<T> root(Vector<T> a) {
     return a;
 }
 template <class T>
-INLINE Vector<T> size_of(Vector<T> a) {  // |a|
-    EACH for (int i = 0; i < Vector<T>::WIDTH; i++) a.part[r][i] = std::fabs(a.part[r][i]);
+INLINE Vector<T> size_of(Vector<T> a) {  // |a|: without its sign bit
+    if constexpr (sizeof(T) == 8) {
+        typedef int64_t Bits __attribute__((vector_size(REGISTER_BYTES)));
+        EACH a.part[r] = (typename Vector<T>::Register)((Bits)a.part[r] & INT64_MAX);
+    } else {
+        typedef int32_t Bits __attribute__((vector_size(REGISTER_BYTES)));
+        EACH a.part[r] = (typename Vector<T>::Register)((Bits)a.part[r] & INT32_MAX);
+    }
     return a;
 }
 // a·b + c, rounded once. Processors without such an instruction get it from the library: slow, and the same bits.

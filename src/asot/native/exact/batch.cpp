@@ -2,9 +2,7 @@
 // be a metric, so all mass is shipped. See src/asot/exact/batch.py.
 #include "../common/metrics.hpp"
 #include "../common/records.hpp"
-#include "assignment.hpp"
-#include "distance_block.hpp"
-#include "large.hpp"
+#include "own_cost.hpp"
 
 struct BatchProblems {
     const int64_t *rows_at, *rows;         // (B,) where the rows of a problem begin among all rows, and how many
@@ -33,86 +31,6 @@ struct BatchPlans {
 
 namespace {
 
-// The masses of one side as integers of total 2^60, where there are any: `mass` and `name` of the n nodes that have
-// mass, and the total that they stand for. The largest takes what rounding leaves.
-double place_side(const double* given, int64_t size, int64_t* mass, int32_t* name, int64_t& n) {
-    double total = 0.0;
-    n = 0;
-    for (int64_t i = 0; i < size; i++) total += given != nullptr ? given[i] : 1.0 / double(size);
-    if (total <= 0.0) return 0.0;
-    const double whole = double(int64_t(1) << MASS_BITS);
-    int64_t left = int64_t(1) << MASS_BITS, largest = 0;
-    for (int64_t i = 0; i < size; i++) {
-        const double share = given != nullptr ? given[i] / total : 1.0 / double(size);
-        const int64_t units = int64_t(std::nearbyint(share * whole));
-        if (units == 0) continue;
-        mass[n] = units;
-        name[n] = int32_t(i);
-        left -= units;
-        if (units > mass[largest]) largest = n;
-        n++;
-    }
-    mass[largest] += left;
-    return given != nullptr ? total : 1.0;
-}
-
-// Uniform masses on both sides are ratios of sizes, which integers hold exactly: no crumbs of rounding travel.
-void place_uniform(const Workspace& ws, int64_t n, int64_t m) {
-    const int64_t part = (int64_t(1) << MASS_BITS) / (n == m ? n : n * m);
-    for (int64_t i = 0; i < n; i++) ws.supply[i] = n == m ? part : part * m, ws.source[i] = int32_t(i);
-    for (int64_t j = 0; j < m; j++) ws.demand[j] = n == m ? part : part * n, ws.sink[j] = int32_t(j);
-}
-
-// Both sides of a problem: p sources and q sinks, and what one unit of mass is worth, or 0 where nothing is to be
-// shipped.
-double place_masses_of(const BatchProblems& all, const Workspace& ws, int64_t b, int64_t& p, int64_t& q) {
-    const int64_t n = all.rows[b], m = all.columns[b];
-    if (n == 0 || m == 0) return 0.0;
-    if (all.row_mass == nullptr && all.column_mass == nullptr) {
-        place_uniform(ws, n, m);
-        p = n, q = m;
-        return 1.0 / (double(n) * double(ws.supply[0]));
-    }
-    const double* a = all.row_mass == nullptr ? nullptr : all.row_mass + all.rows_at[b];
-    const double* c = all.column_mass == nullptr ? nullptr : all.column_mass + all.columns_at[b];
-    const double total = place_side(a, n, ws.supply, ws.source, p);
-    return place_side(c, m, ws.demand, ws.sink, q) <= 0.0 ? 0.0 : total / double(int64_t(1) << MASS_BITS);
-}
-
-// The costs of a problem in units of 2^exponent, less the least of them if that is negative: sums stay in range.
-struct Units {
-    int exponent;
-    double low;
-};
-
-// Costs of the nodes with mass, into the block of distances. Only costs of extreme size get a unit other than 1.
-Units read_costs(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t p,
-                 int64_t q) {
-    const int64_t stride = stride_of(q);
-    double low = INFINITY, size = 0.0;
-    for (int64_t i = 0; i < p; i++) {
-        const double* row = cost + ws.source[i] * cost_stride;
-        double* out = scratch.distance + i * stride;
-        for (int64_t j = 0; j < q; j++) {
-            out[j] = row[ws.sink[j]];
-            low = out[j] < low ? out[j] : low;
-            size = std::fabs(out[j]) > size ? std::fabs(out[j]) : size;
-        }
-        for (int64_t j = q; j < stride; j++) out[j] = 0.0;
-    }
-    Units units{0, 0.0};
-    std::frexp(size, &units.exponent);
-    if (size == 0.0 || (units.exponent > -400 && units.exponent < 400)) units.exponent = 0;
-    units.low = low < 0.0 ? std::ldexp(low, -units.exponent) : 0.0;
-    if (units.exponent == 0 && low >= 0.0) return units;
-    for (int64_t i = 0; i < p; i++)
-        for (int64_t j = 0; j < q; j++) {
-            double& each = scratch.distance[i * stride + j];
-            each = (units.exponent == 0 ? each : std::ldexp(each, -units.exponent)) - units.low;
-        }
-    return units;
-}
-
 // Costs of two clouds, all of their points: rows of `stride_of(m)` numbers into `full`.
 void compute_costs(const BatchProblems& all, const Scratch& scratch, const double* x, const double* y, int64_t n,
                    int64_t m, double* full, Stop stop) {
@@ -127,14 +45,6 @@ void compute_costs(const BatchProblems& all, const Scratch& scratch, const doubl
     if (all.power == 1.0) return;
     for (int64_t t = 0; t < n * stride; t++)
         full[t] = all.power == 2.0 ? full[t] * full[t] : std::pow(full[t], all.power);
-}
-
-int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {
-    if (is_assignment(ws, p, q)) {
-        const int64_t steps = assign(ws, p, index_bits, stop);
-        if (steps != UNFIT) return steps;
-    }
-    return solve_any(ws, p, q, index_bits, stop);
 }
 
 void write_arcs(const Workspace& ws, const BatchPlans& plans, int64_t b, int64_t p, int64_t q, double unit) {
@@ -194,7 +104,9 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
     for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
         const int64_t b = tile->rows[t], n = all.rows[b], m = all.columns[b];
         int64_t p, q, stride;
-        const double unit = place_masses_of(all, ws, b, p, q);
+        const double* row_mass = all.row_mass == nullptr ? nullptr : all.row_mass + all.rows_at[b];
+        const double* column_mass = all.column_mass == nullptr ? nullptr : all.column_mass + all.columns_at[b];
+        const double unit = place_both(ws, row_mass, n, column_mass, m, p, q);
         tile->values[t] = 0.0;
         tile->steps[t] = 0;
         if (unit <= 0.0) continue;

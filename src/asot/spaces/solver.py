@@ -1,0 +1,141 @@
+"""Gromov–Wasserstein energies of pairs of spaces: proven bounds from below, the best plan found from above."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
+from asot.run.result import Status
+from asot.run.solver import TILE_SECONDS, Solution
+from asot.spaces.quantiles import default_bins, eccentricities, lifted, row_quantiles, space_quantiles
+from asot.spaces.reading import Spaces
+
+Float = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+FROM_BOUND, FROM_PRODUCT = 1, 2
+"""Where descents begin: at the plan of the third lower bound, at the product of the masses."""
+
+MAX_STEPS = 200
+TOLERANCE = 1e-9
+"""A step that gains less than this share of the energy ends a descent."""
+
+
+class GromovSpaces(Record):
+    """A collection of spaces (``native/gromov/spaces.hpp``)."""
+
+    _fields_ = (
+        ("start", Ints), ("matrix_at", Ints), ("distance", Doubles), ("mass", Doubles), ("quantiles", Doubles),
+        ("features", Doubles), ("bins", Int), ("dim", Int), ("most", Int), ("p", Double), ("alpha", Double),
+        ("starts", Int), ("max_steps", Int), ("tolerance", Double),
+    )  # fmt: skip
+
+
+class GromovAnswers(Record):
+    """What a tile answers beside energies (``native/gromov/spaces.hpp``)."""
+
+    _fields_ = (("lower", Doubles), ("first", Doubles), ("gap", Doubles), ("plan", Doubles))
+
+
+_solve_tile = entry("gromov_tile", GromovSpaces, GromovAnswers, Tile)
+
+
+class Gromov:
+    """Prepared once from spaces; then solves tiles of pairs. Columns count from space ``column_start`` on.
+
+    ``starts`` is a sum of `FROM_BOUND` and `FROM_PRODUCT`, or 0: then a value is the price of the third bound's plan.
+    """
+
+    def __init__(self, spaces: Spaces, p: float, alpha: float, starts: int, column_start: int = 0) -> None:
+        self._spaces, self._p, self._alpha, self._column_start = spaces, p, alpha, column_start
+        bins = default_bins(spaces)
+        self._quantiles = row_quantiles(spaces, bins)
+        self._whole, self._eccentric = space_quantiles(spaces, bins), eccentricities(spaces, p, bins)
+        self._most, self._starts = int(spaces.sizes.max()), starts
+        self.info: dict[str, Any] = {
+            "solver": "conditional gradient on exact transport steps" if starts else "plan of the third lower bound",
+            "convention": convention(p, alpha),
+            "p": p,
+            "alpha": alpha,
+            "bins": bins,
+            "starts": [name for bit, name in ((1, "third lower bound"), (2, "product")) if starts & bit],
+            "device": "cpu",
+            "precision": "float64",
+            "reg": None,
+        }
+
+    def _record(self) -> GromovSpaces:
+        s = self._spaces
+        return GromovSpaces(
+            start=s.start, matrix_at=s.matrix_at, distance=s.distance, mass=s.mass, quantiles=self._quantiles,
+            features=s.features, bins=self._quantiles.shape[1], dim=0 if s.features is None else s.features.shape[1],
+            most=self._most, p=self._p, alpha=self._alpha, starts=self._starts, max_steps=MAX_STEPS,
+            tolerance=TOLERANCE,
+        )  # fmt: skip
+
+    def expected_seconds(self, n_pairs: int) -> float:
+        return n_pairs * self._seconds()
+
+    def _seconds(self) -> float:
+        n = float(np.mean(self._spaces.sizes))
+        return (1 + 8 * bin(self._starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return int(max(1, min(TILE_SECONDS / self._seconds(), memory / 64, 2**14)))
+
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        energy, lower, first, gap, steps = self.energies(rows, columns, stop)
+        values = self.distance(energy)
+        status = np.full(len(rows), Status.BEST_FOUND, dtype=np.int8)
+        spread = np.abs(self.distance(energy + gap) - values)
+        return Solution(
+            values, status, steps, lower=np.minimum(self.distance(lower), values), upper=values, error=spread
+        )
+
+    def energies(
+        self, rows: Indices, columns: Indices, stop: Indices, plan: Float | None = None
+    ) -> tuple[Float, Float, Float, Float, NDArray[np.int32]]:
+        """Best energy, largest lower bound, energy of the third bound's plan, and how far the starts disagree."""
+        n = len(rows)
+        columns = columns + self._column_start
+        energy, lower, first, gap = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+        steps = np.zeros(n, dtype=np.int32)
+        tile = Tile(n=n, rows=rows, columns=columns, values=energy, steps=steps, stop=stop)
+        _solve_tile(self._record(), GromovAnswers(lower=lower, first=first, gap=gap, plan=plan), tile)
+        for vectors in (self._whole, self._eccentric):
+            part = self._alpha * lifted(vectors, rows, columns, self._p)
+            np.maximum(lower, part * (1.0 - 1e-12), out=lower)
+        return energy, np.maximum(lower, 0.0), first, gap, steps
+
+    def features(self, rows: Indices, columns: Indices, stop: Indices) -> Float:
+        """Features (P, 4) of pairs for a fit: the three lower bounds and the price of the third one's plan, as
+        distances. Only for a solver without starts."""
+        n, columns = len(rows), columns + self._column_start
+        price, third = np.zeros(n), np.zeros(n)
+        tile = Tile(
+            n=n, rows=rows, columns=columns, values=price, steps=np.zeros(n, dtype=np.int32), stop=stop
+        )  # fmt: skip
+        _solve_tile(self._record(), GromovAnswers(lower=third, first=np.zeros(n), gap=np.zeros(n)), tile)
+        parts = [self._alpha * lifted(v, rows, columns, self._p) for v in (self._eccentric, self._whole)]
+        return np.stack([self.distance(part) for part in (*parts, third, price)], axis=1)
+
+    def distance(self, energy: Float) -> Float:
+        """Energies, in the unit of the spaces, as distances by the convention."""
+        rooted = np.maximum(energy, 0.0) ** (1.0 / self._p)
+        return np.ldexp(rooted * (0.5 if self._alpha == 1.0 else 1.0), self._spaces.exponent)
+
+
+def convention(p: float, alpha: float) -> str:
+    order = f"{p:g}"
+    if alpha == 1.0:
+        return (
+            f"GW_{order} = ½ (min Σ |d_X - d_Y|^{order} T T)^(1/{order}), Mémoli's and CAJAL's; POT's "
+            "gromov_wasserstein2 with the square loss is (2 GW_2)²"
+        )
+    return (
+        f"FGW = (min (1 - α) Σ c^{order} T + α Σ |d_X - d_Y|^{order} T T)^(1/{order}) with α = {alpha:g}; POT's "
+        "fused_gromov_wasserstein2 with the square loss is FGW²"
+    )
