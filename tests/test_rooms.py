@@ -13,7 +13,7 @@ import pytest
 import asot
 
 ROOMS = (
-    ("validation",),
+    ("validation", "printable"),
     ("native", "gpu"),
     ("ground",),
     ("data",),
