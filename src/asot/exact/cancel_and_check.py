@@ -27,8 +27,8 @@ from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 
 SLACK = 1e-12
-"""Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by this
-much."""
+"""Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by
+this much."""
 
 TRIANGLES = 4096
 """Triangles checked before anything is solved: a cost that is far from a metric fails at one of these."""
