@@ -26,7 +26,7 @@ Design = Callable[[np.random.Generator, float, int], dict[str, float]]
 """One collection with a shift (0 for none) and a seed of the permutations, tested: p-values by name."""
 
 
-def _clouds(rng: np.random.Generator, place: Float, sizes: Any, d: int = 2, digits: int | None = None) -> Any:
+def _clouds(rng: np.random.Generator, place: Any, sizes: Any, d: int = 2, digits: int | None = None) -> Any:
     points = [rng.normal(size=(int(n), d)) + x * np.eye(d)[0] for x, n in zip(place, sizes, strict=True)]
     if digits is not None:
         points = [np.round(x, digits) for x in points]

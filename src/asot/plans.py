@@ -163,7 +163,8 @@ def plan(
     """
     D = as_distributions(D)
     found = _plan(D, i, j, as_order(p), metric, metric_params, as_share(share, unmatched), space, exact, random_state)
-    found.places = (*(slice(*D.offsets[[t, t + 1]].tolist()) for t in (D.place(i), D.place(j))), len(D.masses))
+    first, second = (slice(*D.offsets[[t, t + 1]].tolist()) for t in (D.place(i), D.place(j)))
+    found.places = first, second, len(D.masses)
     return found
 
 
