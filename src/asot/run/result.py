@@ -244,7 +244,9 @@ class Distances:
             return page_of(repr(self))
         n = min(self.shape[0], MOST_ROWS)
         square = self.matrix()[:n, :n]
-        return page_of(repr(self), self.ids[:n], [(self.ids[i], *square[i].tolist()) for i in range(n)], self.shape[0])
+        return page_of(
+            repr(self), self.ids[:n].tolist(), [(self.ids[i], *square[i].tolist()) for i in range(n)], self.shape[0]
+        )
 
     def _how(self) -> str:
         """What the numbers are, and how wrong they may be."""
