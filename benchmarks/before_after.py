@@ -1,8 +1,8 @@
 """``python -m benchmarks.before_after OLD``: processor times of this source beside those of another one of asot.
 
 OLD is a folder that holds another version's package ``asot``, such as ``src`` of a worktree of an earlier commit. Each
-version runs the same cases in processes of its own, one thread each, twice in turn, and the best time counts. Sums of the
-answers must agree. It prints a Markdown table; a ratio below 1 means that this source is faster.
+version runs the same cases in processes of its own, one thread each, twice in turn, and the best time counts. Sums of
+the answers must agree. It prints a Markdown table; a ratio below 1 means that this source is faster.
 """
 
 from __future__ import annotations
