@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import pkgutil
 import re
 from pathlib import Path
@@ -69,3 +70,12 @@ def test_a_record_refuses_arrays_that_a_kernel_would_misread():
     with pytest.raises(KeyError):
         Some(y=1)
     assert Some(n=3).n == 3
+
+
+def test_a_record_travels_with_its_arrays():
+    rows = np.arange(3)
+    there = pickle.loads(pickle.dumps(Tile(n=3, rows=rows, stop=np.zeros(1, np.int64))))
+    assert there.n == 3
+    assert there._arrays["rows"].tolist() == [0, 1, 2]
+    assert there.rows.value == there._arrays["rows"].__array_interface__["data"][0]
+    assert there.values.value is None

@@ -77,6 +77,15 @@ class Record(ctypes.Structure):
             kind = kinds[name]
             super().__setattr__(name, address(value, kind.dtype) if issubclass(kind, _Array) else value)
 
+    def __reduce__(self) -> Any:
+        """To another process go the arrays, not their addresses."""
+        given = {field[0]: self._arrays.get(field[0], getattr(self, field[0])) for field in self._fields_}
+        return _made_again, (type(self), {name: x for name, x in given.items() if not isinstance(x, _Array)})
+
+
+def _made_again(kind: type[Record], given: dict[str, Any]) -> Record:
+    return kind(**given)
+
 
 class Tile(Record):
     """Some pairs, and where their answers go (``native/common/records.hpp``)."""
