@@ -1,6 +1,6 @@
-"""``pytest -m gpu`` runs the tests that need a GPU, and reads nothing else.
+"""``pytest -m gpu`` runs the tests that need a GPU, and reads nothing else; ``-m "not slow"`` leaves out what is slow.
 
-So it works on a GPU machine that has pytest, PyTorch with Triton, CuPy and the package's own dependencies, but none of
+The first works on a GPU machine that has pytest, PyTorch with Triton, CuPy and the package's own dependencies, but none of
 the packages that the other tests compare with.
 """
 
@@ -18,6 +18,27 @@ GPU_TESTS = (HERE / "tests" / "gpu", HERE / "reproduction" / "tests" / "gpu")
 
 NEEDS_ZARR = {"store.py", "stored.py"} if importlib.util.find_spec("zarr") is None else set()
 """Modules whose examples write a store; there is no zarr for Python 3.10."""
+
+
+SLOW_FILES = {
+    "test_attacks.py",
+    "test_attack.py",
+    "test_cuda.py",
+    "test_cuda_log.py",
+    "test_cuda_points.py",
+    "test_gpu_engine.py",
+    "test_on_emulated_gpu.py",
+    "test_on_gpu.py",
+    "test_simt.py",
+    "test_triton_fused.py",
+}
+"""Files of tests that take long: attacks, and kernels for GPUs, which are interpreted."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.name in SLOW_FILES:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_configure(config: pytest.Config) -> None:

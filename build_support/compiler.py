@@ -152,12 +152,11 @@ def build(level: str, library: Path, objects: Path, *, sanitize: bool = False) -
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         list(workers.map(lambda pair: _compile([*compiler, *options], *pair), zip(sources, made, strict=True)))
-    link = [
-        *_linker(compiler, is_zig, sanitize),
-        *for_system,
-        "-shared",
-        *(["-fPIC"] if suffix() != ".dll" else []),
-    ]
+    link = [*_linker(compiler, is_zig, sanitize), *for_system, "-shared"]
+    if suffix() != ".dll":
+        link.append("-fPIC")
+    if suffix() == ".so" and not sanitize:
+        link.append("-Wl,-z,defs")  # elsewhere, linkers refuse symbols that nobody has anyway
     link += SANITIZED if sanitize else ([] if suffix() == ".dylib" else ["-s"])
     temporary = library.with_suffix(f".{os.getpid()}.tmp")
     _run([*link, *map(str, made), *([] if suffix() == ".dll" else ["-lm"]), "-o", str(temporary)])
