@@ -7,3 +7,13 @@ with contextlib.suppress(ImportError):  # the tests for GPUs do without it
 
     settings.register_profile("asot", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("asot")
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_lines_of_progress(monkeypatch):
+    """A command that takes half a minute because the machine is busy prints what it always prints."""
+    import asot.run.progress
+
+    monkeypatch.setattr(asot.run.progress, "SECONDS", 3600.0)

@@ -14,17 +14,8 @@ from tests.attack.runner import FAMILIES, run
 SECONDS = float(os.environ.get("ASOT_ATTACK_SECONDS", "5"))
 """Of each family."""
 
-KNOWN = {"others-histograms": "costs are rounded relative to the largest of all, not of a pair"}
-"""Families that do find something, and why; whoever mends it takes it out here."""
 
-
-@pytest.mark.parametrize(
-    "family",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=KNOWN[name]) if name in KNOWN else ())
-        for name in FAMILIES
-    ],
-)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_attack_finds_nothing(family):
     report = run([family], seconds=SECONDS)
     assert not report.findings, "\n".join(report.lines())

@@ -20,6 +20,7 @@ from asot.bounds.point_table import point_table
 from asot.bounds.short_vectors import short_coordinates
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
+from asot.data.notebook import page_of
 from asot.data.reading import factorized
 from asot.exact.any_cost import CLIPPED, FINE
 from asot.exact.metric_check import is_metric
@@ -98,6 +99,11 @@ class TransportPlan(sparse.csr_array):
         np.add.at(moved, (row[entries.row], column[entries.col]), amounts)
         return pandas.DataFrame(moved, index=names_i, columns=names_j)
 
+    def _repr_html_(self) -> str:
+        sign = "=" if self.is_exact else "≤"
+        words = f"Plan from {self.ids[0]} to {self.ids[1]}: {self.nnz:,} moves between {self.shape[0]:,} and "
+        return page_of(f"{words}{self.shape[1]:,} points, W {sign} {self.cost:.6g}")
+
     def sides(self, groups_i: Any, groups_j: Any = None) -> tuple[Any, Any]:
         """The groups of both sides, from those of the whole collection if there is only one argument."""
         if groups_j is not None:
@@ -163,7 +169,8 @@ def plan(
     """
     D = as_distributions(D)
     found = _plan(D, i, j, as_order(p), metric, metric_params, as_share(share, unmatched), space, exact, random_state)
-    found.places = (*(slice(*D.offsets[[t, t + 1]].tolist()) for t in (D.place(i), D.place(j))), len(D.masses))
+    first, second = (slice(*D.offsets[[t, t + 1]].tolist()) for t in (D.place(i), D.place(j)))
+    found.places = first, second, len(D.masses)
     return found
 
 

@@ -193,7 +193,7 @@ def spread_out(p, count, rng):
 
 def test_p_values_of_groups_are_uniform_with_strata_unequal_sizes_and_ties():
     rng = np.random.default_rng(0)
-    found = {"p_value": [], "rank_p_value": []}
+    found = {"p_value": [], "rank_p_value": [], "dispersion_p_value": []}
     batch, groups = np.repeat([0, 1, 2], [4, 5, 6]), np.array([0, 1] * 4 + [0] * 3 + [1, 0, 0, 1])
     for seed in range(250):
         y = np.round(rng.normal(size=15), 1) + 3.0 * batch

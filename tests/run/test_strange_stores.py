@@ -230,7 +230,9 @@ def test_a_damaged_manifest_is_a_sentence(path, change):
 # ------------------------------------------------------------------------------------------- mended
 
 
-@pytest.mark.parametrize("options", [{}, {"keep": TopK(3)}, {"fields": ["values", "status"]}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"keep": TopK(3)}, {"fields": ["values", "status"]}], ids=["all", "nearest", "fields"]
+)
 def test_the_same_call_mends_a_flipped_byte(path, options):
     fill(path, **options)
     chunks = sorted(file for file in path.rglob("*") if file.name.isdecimal() and file.is_file())

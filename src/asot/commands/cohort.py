@@ -197,7 +197,7 @@ def _points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, An
 
 def _show(table: Any, output: str | None) -> None:
     """The first rows, and all of them in a file."""
-    click.echo(table.head(SHOWN).to_string(float_format=lambda number: f"{number:.4g}"))
+    click.echo(table.head(SHOWN).reset_index().to_string(index=False, float_format=lambda number: f"{number:.3f}"))
     _write(table, output)
 
 

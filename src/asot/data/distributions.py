@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.data.belonging import as_selection
 from asot.data.constructors import Constructors
 from asot.data.foreign_objects import constructor_for
+from asot.data.notebook import MOST_ROWS, page_of
 from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_masses, read_offsets, read_points
 from asot.validation import FloatArray, as_index, first_false
 
@@ -248,6 +249,10 @@ class Distributions(Constructors):
             f"Distributions: {count} of {spread} points (mean {sizes.mean():.1f}, {self.offsets[-1]:,} in all) "
             f"in {self.dim} dimension{'s' * (self.dim != 1)}, {self.dtype}"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [(self.ids[i], int(self.sizes[i]), float(self.totals[i])) for i in range(min(len(self), MOST_ROWS))]
+        return page_of(repr(self), ("points", "total mass"), rows, len(self))
 
     # ------------------------------------------------------------------------------------------------ construction
 

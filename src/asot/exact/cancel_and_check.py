@@ -27,8 +27,8 @@ from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 
 SLACK = 1e-12
-"""Share of the largest cost by which a difference may exceed a cost through rounding; a value may be off by this
-much."""
+"""Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by
+this much."""
 
 TRIANGLES = 4096
 """Triangles checked before anything is solved: a cost that is far from a metric fails at one of these."""
@@ -41,8 +41,8 @@ def looks_like_metric(cost: NDArray[np.float64]) -> bool:
     if cost.shape != (k, k) or np.diagonal(cost).any():
         return False
     u, v, via = np.random.default_rng(0).integers(k, size=(3, TRIANGLES))
-    direct, slack = cost[u, v], SLACK * cost.max()
-    return bool((direct == cost[v, u]).all() and (direct <= cost[u, via] + cost[via, v] + slack).all())
+    direct = cost[u, v]
+    return bool((direct == cost[v, u]).all() and ((1.0 - SLACK) * direct <= cost[u, via] + cost[via, v]).all())
 
 
 class CheckedCost(Record):
@@ -71,7 +71,7 @@ class CancelAndCheck:
         index_bits = index_bits_for(k, k)
         cost = np.ascontiguousarray(cost if self._exponent == 0 else np.ldexp(cost, -self._exponent))
         self._cost = CheckedCost(
-            k=k, cost=cost, slack=SLACK * float(cost.max()), index_bits=index_bits,
+            k=k, cost=cost, slack=SLACK, index_bits=index_bits,
             cost_scale=2.0 ** cost_bits_for(index_bits),
         )  # fmt: skip
         masses = quantize_masses(A)

@@ -49,6 +49,11 @@ class CostGraph(Record):
 _explain_by_paths = entry("explain_by_paths", CostGraph, Int, Int)  # 0 if they do
 
 
+MOST_RANGE = 2.0**12
+"""Longest over shortest arc. Lengths become integers in units of the longest, and a pair that only uses short ones
+should not lose digits to it."""
+
+
 class Graph(NamedTuple):
     """k points and their arcs, both ways: those of u are ``offsets[u]:offsets[u + 1]``."""
 
@@ -66,7 +71,7 @@ def graph_of(cost: NDArray[np.float64], *, symmetric: bool = False, n_jobs: int 
     k = len(cost)
     if k < FEWEST or cost.shape != (k, k) or not cost.flags.c_contiguous or np.diagonal(cost).any():
         return None
-    slack = SLACK * float(cost[0].max()) / k  # the largest cost is at most twice as large
+    slack = _slack(cost)
     arcs = _find_arcs(cost, slack, n_jobs, half=True)
     if arcs is not None and not _both_ways(*arcs):  # some were found from one end only
         arcs = _find_arcs(cost, slack, n_jobs, half=False)
@@ -75,7 +80,17 @@ def graph_of(cost: NDArray[np.float64], *, symmetric: bool = False, n_jobs: int 
     heads, counts = arcs
     tails = np.repeat(np.arange(k, dtype=np.int32), counts)
     lengths = cost[tails, heads]
-    return Graph(np.concatenate([[0], np.cumsum(counts)]), tails, heads, lengths) if lengths.min() > 4 * slack else None
+    if lengths.min() <= max(4 * slack, lengths.max() / MOST_RANGE):
+        return None
+    return Graph(np.concatenate([[0], np.cumsum(counts)]), tails, heads, lengths)
+
+
+def _slack(cost: NDArray[np.float64]) -> float:
+    """How much longer than its path a cost may be: rounding, also where a pair only has the shortest costs."""
+    positive = cost[0][cost[0] > 0]
+    if len(positive) == 0:
+        return 0.0
+    return min(SLACK * float(positive.max()) / len(cost), 1e-12 * float(positive.min()))
 
 
 def _find_arcs(

@@ -39,13 +39,14 @@ def worth_checking(n_anchors: int, n_pairs: int) -> bool:
 def is_metric(cost: NDArray[np.float64], *, n_jobs: int = 1, progress: ProgressLike = False) -> bool:
     """Whether a cost is square, symmetric, zero on the diagonal and satisfies every triangle inequality.
 
-    Violations up to 1e-11·max(cost)/k are rounding: at most k of them in a row could make a distance wrong by
-    1e-11·max(cost). Progress is shown only where the check takes long, in rows of the cost.
+    Sides that are too long by up to 1e-11/k of themselves are rounding: at most k of them in a row could make a
+    distance wrong by 1e-11 of itself. A share of the largest cost would let a far anchor excuse broken triangles among
+    near ones. Progress is shown only where the check takes long, in rows of the cost.
     """
     k = len(cost)
     if cost.shape != (k, k) or np.diagonal(cost).any() or not np.array_equal(cost, cost.T):
         return False
-    check = MetricCheck(k=k, cost=np.ascontiguousarray(cost), slack=1e-11 * float(cost.max()) / k)
+    check = MetricCheck(k=k, cost=np.ascontiguousarray(cost), slack=1e-11 / k)
     if k <= ALWAYS_CHECKED:
         return _check_triangles(check, 0, k) == 0
 

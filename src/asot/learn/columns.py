@@ -105,7 +105,7 @@ def pairwise_columns(
         for c, name in enumerate(names):
             has = np.array([i for i in range(n) if samples[i].has(name)], dtype=np.int64)
             points = [samples[i].column(name) for i in has]
-            one = Distributions.from_list([x for x, _ in points], [a for _, a in points], ids=ids[has])
+            one = Distributions.from_list([x for x, _ in points], [a for _, a in points], ids=ids[has].tolist())
             own = pairwise_exact(one, p=p, n_jobs=n_jobs, progress=False)
             inside = np.isin(rows, has) & np.isin(others, has)
             values[c, inside] = own.values

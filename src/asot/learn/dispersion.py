@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.learn.permanova import basis, indicators
 from asot.learn.shuffles import Index, share_as_large, shuffled
 
 Float = NDArray[np.float64]
@@ -30,28 +31,40 @@ def from_centers(matrix: Float, label: Index) -> Float:
     return found
 
 
-def dispersion_test(
-    reach: Float, label: Index, rng: Any, count: int, strata: list[Index] | None
-) -> tuple[float, float]:
-    """F of an analysis of variance of the distances to centers, and its p-value by permutation of residuals."""
+def dispersion_test(G: Float, label: Index, rng: Any, count: int, strata: list[Index] | None) -> tuple[float, float]:
+    """F of an analysis of variance of the distances to centers, and its p-value by permutation.
+
+    From Gower's matrix G, the centers of groups (and of strata) are taken out, so that all members could be of one
+    group; then members change groups, and their distances to the new centers are measured as those to the true ones
+    were. So the noise of the centers is in both.
+    """
     sizes = np.bincount(label)
     counted = sizes[label] > 1  # groups of one member have no spread
     if len(np.unique(label[counted])) < 2:
         return float("nan"), float("nan")
-    means = np.bincount(label, weights=reach) / sizes
-    rest = np.where(counted, reach - means[label], 0.0)
+    columns = [indicators(label)]
+    if strata is not None:
+        columns += [np.isin(np.arange(len(label)), own).astype(np.float64)[:, None] for own in strata]
+    Q = basis(np.concatenate(columns, axis=1))
+    rest = G - Q @ (Q.T @ G)
+    rest = rest - (rest @ Q) @ Q.T
+    free = 1.0 - (Q**2).sum(axis=1)  # what is left of the variance of a residual
+    scale = np.where(free > 1e-9, 1.0 / np.sqrt(np.maximum(free, 1e-9)), 0.0)
+    rest = rest * scale * scale[:, None]
     groups = np.flatnonzero(sizes > 1)
-    observed = _f(reach, label, groups, counted)
-    inner = None if strata is None else [own[counted[own]] for own in strata if counted[own].any()]
-    places = np.flatnonzero(counted)
+    own = np.diagonal(rest)
+    observed = _f(np.sqrt(np.maximum(own, 0.0)), label, groups, counted)
+    member = indicators(label) / sizes
+    growth = np.sqrt(sizes / np.maximum(sizes - 1, 1))
     values = []
     for _ in range(count):
-        if inner is None:
-            moved = rest.copy()
-            moved[places] = rest[places[rng.permutation(len(places))]]
-        else:
-            moved = rest[shuffled(rng, len(rest), inner)]
-        values.append(_f(moved, label, groups, counted))
+        order = shuffled(rng, len(label), strata)
+        moved, mean = label[order], member[order]
+        across = rest @ mean  # (n, groups)
+        center = np.einsum("ij,ij->j", mean, across)
+        squares = own - 2 * across[np.arange(len(label)), moved] + center[moved]
+        reach = np.sqrt(np.maximum(squares, 0.0)) * growth[moved]
+        values.append(_f(reach, moved, groups, sizes[moved] > 1))
     return observed, share_as_large(values, observed, max(observed, 1.0) if np.isfinite(observed) else 1.0)
 
 

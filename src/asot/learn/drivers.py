@@ -130,7 +130,7 @@ def drivers(
             has, points = _of_kind(D, kind == code, least)
             reason = _why_not(groups[has], batches if batches is None else batches[has], least)
             if reason is None:
-                C = Distributions.from_list(*points, ids=D.ids[has])
+                C = Distributions.from_list(*points, ids=D.ids[has].tolist())
                 r = pairwise(C, error=error, n_jobs=n_jobs, progress=False).above_noise(noise_floor(C, n_jobs=n_jobs))
                 own = None if batches is None else batches[has]
                 seed = 0 if random_state is None else random_state

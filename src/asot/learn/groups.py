@@ -190,7 +190,7 @@ def group_differences(
     factors = tests.factors(label)
     rank, rank_p = tests.ranks
     reach = from_centers(matrix, label)
-    spread_f, spread_p = dispersion_test(reach, label, check_random_state(as_seed(random_state)), count, within)
+    spread_f, spread_p = dispersion_test(tests.G, label, check_random_state(as_seed(random_state)), count, within)
     return GroupDifferences(
         pseudo_f=factors[0].pseudo_f,
         p_value=factors[0].p_value,

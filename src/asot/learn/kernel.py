@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.data.belonging import check_same_ids
+from asot.data.notebook import page_of
 from asot.run.result import Distances
 from asot.validation import as_choice, first_false, to_float_array
 
@@ -57,6 +58,9 @@ class Kernel:
             check_same_ids(self.ids, distances.ids_columns, "the columns are not the distributions of the kernel")
         rows = np.exp(-self.gamma * values)
         return rows if self._keep is None else np.asarray(rows @ self._keep, dtype=np.float64)
+
+    def _repr_html_(self) -> str:
+        return page_of(f"Kernel of {len(self):,} distributions, γ = {self.gamma:.4g}; done: {self.done}")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.notebook import MOST_ROWS, page_of
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
 from asot.run.plans import Plans
 
@@ -238,6 +239,15 @@ class Distances:
         return (
             f"Distances: {len(self):,} pairs, {self.values.min():.4g} to {self.values.max():.4g} "
             f"(mean {self.values.mean():.4g}), {self._how()}{tail}"
+        )
+
+    def _repr_html_(self) -> str:
+        if not isinstance(self.pair_set, AllPairs) or len(self) == 0:
+            return page_of(repr(self))
+        n = min(self.shape[0], MOST_ROWS)
+        square = self.matrix()[:n, :n]
+        return page_of(
+            repr(self), self.ids[:n].tolist(), [(self.ids[i], *square[i].tolist()) for i in range(n)], self.shape[0]
         )
 
     def _how(self) -> str:

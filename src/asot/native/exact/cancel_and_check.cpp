@@ -7,7 +7,7 @@
 struct CheckedCost {
     int64_t k;
     const double* cost;     // (k, k)
-    double slack;           // by which a difference may exceed a cost through rounding
+    double slack;           // share of a pair's largest cost by which a difference may exceed a cost through rounding
     int64_t index_bits;
     double cost_scale;      // the largest integer cost
 };
@@ -42,7 +42,7 @@ CheckedPair solve_pair(const CheckedCost& c, const Workspace& ws, const Scratch&
 bool is_proven(const CheckedCost& c, const Workspace& ws, const CheckedPair& pair, const int64_t* a,
                       const int64_t* b, double* height, int64_t* held) {
     const int64_t first = first_sink(pair.p);
-    const double unit = pair.largest / (c.cost_scale * double(int64_t(1) << c.index_bits));
+    const double unit = pair.largest / (c.cost_scale * double(int64_t(1) << c.index_bits)), slack = c.slack * pair.largest;
     int64_t count = 0;
     for (int64_t u = 0; u < c.k; u++) {
         held[count] = u;
@@ -60,7 +60,7 @@ bool is_proven(const CheckedCost& c, const Workspace& ws, const CheckedPair& pai
     for (int64_t s = 0; s < count; s++) {
         const double* row = c.cost + held[s] * c.k;
         int64_t broken = 0;
-        for (int64_t t = 0; t < count; t++) broken |= height[s] - height[t] > row[held[t]] + c.slack;
+        for (int64_t t = 0; t < count; t++) broken |= height[s] - height[t] > row[held[t]] + slack;
         if (broken != 0) return false;
     }
     return true;

@@ -57,7 +57,7 @@ ENTRY asot_shared_cost_trees(const Histograms* h, const SharedCost* cost, const 
             for (int64_t u = 0; u < c.k; u++) f[u] = 0.0;
             continue;
         }
-        place_costs(ws, p, q, c);
+        const int finer = place_costs(ws, p, q, c);
         tile->steps[t] = int32_t(solve_block(ws, p, q, c.index_bits, tile->stop));
         double total = 0.0;
         each_arc(ws, p, q, [&](int64_t u, int64_t v, int64_t flow) {
@@ -70,7 +70,7 @@ ENTRY asot_shared_cost_trees(const Histograms* h, const SharedCost* cost, const 
         out->start[t + 1] = arc;
         for (int64_t u = 0; u < c.k; u++) f[u] = INFINITY;
         for (int64_t j = 0; j < q; j++) {
-            const double height = double(ws.pi[first_sink(p) + j]) * out->scale;
+            const double height = std::ldexp(double(ws.pi[first_sink(p) + j]) * out->scale, -finer);
             const double* row = c.unit + ws.sink[j] * c.k;
             for (int64_t u = 0; u < c.k; u++) {
                 const double reached = row[u] + height;

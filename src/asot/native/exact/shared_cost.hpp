@@ -41,18 +41,52 @@ INLINE void place_masses(const Workspace& ws, const int64_t* a, int64_t k, const
     p = sources, q = sinks;
 }
 
-// The cost block of a pair's sources and sinks, each cost with its column in the low bits.
-INLINE void place_costs(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
+constexpr int FINE = 4;  // costs of a pair keep all bits but so many, however large the costs of other pairs are
+
+// The cost block again, with the largest cost of the pair as its unit, since costs of far anchors that it does not use
+// have left it few digits. Returns how many bits finer it is.
+__attribute__((noinline)) static int place_finely(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
     const int64_t stride = stride_of(q);
+    double most = 0.0;
+    for (int64_t i = 0; i < p; i++)
+        for (int64_t j = 0; j < q; j++) {
+            const double each = c.unit[ws.source[i] * c.l + ws.sink[j]];
+            most = each > most ? each : most;
+        }
+    if (most == 0.0) return 0;
+    int exponent;
+    std::frexp(most, &exponent);
+    const int bits = 62 - 2 * int(c.index_bits) - exponent;
+    for (int64_t j = 0; j < q; j++) ws.column_offset[j] = 0;
+    for (int64_t i = 0; i < p; i++) {
+        const double* row = c.unit + ws.source[i] * c.l;
+        int64_t* o = ws.cost + i * stride;
+        ws.row_offset[i] = 0;
+        for (int64_t j = 0; j < q; j++)
+            o[j] = (int64_t(std::nearbyint(std::ldexp(row[ws.sink[j]], bits))) << c.index_bits) | j;
+    }
+    return -exponent;
+}
+
+// The cost block of a pair's sources and sinks, each cost with its column in the low bits. Returns how many bits finer
+// than those of `integer` its costs are.
+INLINE int place_costs(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
+    const int64_t stride = stride_of(q);
+    int64_t bits = 0;  // the highest one is that of the largest cost
     for (int64_t i = 0; i < p; i++) {
         const int64_t s = ws.source[i];
         const int64_t* row = c.integer + s * c.l;
         int64_t* o = ws.cost + i * stride;
         ws.row_offset[i] = c.row_offset[s];
-        for (int64_t j = 0; j < q; j++) o[j] = row[ws.sink[j]] | j;
+        for (int64_t j = 0; j < q; j++) {
+            const int64_t each = row[ws.sink[j]];
+            o[j] = each | j;
+            bits |= each;
+        }
         for (int64_t j = q; j < stride; j++) o[j] = PAD;
     }
     for (int64_t j = 0; j < q; j++) ws.column_offset[j] = c.column_offset[ws.sink[j]];
+    return bits >> (62 - c.index_bits - FINE) == 0 ? place_finely(ws, p, q, c) : 0;
 }
 
 // The arcs of the optimal tree in the order of their lower nodes: visit(source, sink, flow), by the caller's names.
