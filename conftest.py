@@ -1,7 +1,7 @@
-"""``pytest -m gpu`` runs the tests that need a GPU, and reads nothing else; ``-m "not slow"`` leaves out what is slow.
+"""``pytest -m gpu`` runs the tests that need a GPU, and reads nothing else; ``-m "not slow"`` leaves out slow ones.
 
-The first works on a GPU machine that has pytest, PyTorch with Triton, CuPy and the package's own dependencies, but none of
-the packages that the other tests compare with.
+The first works on a GPU machine that has pytest, PyTorch with Triton, CuPy and the package's own dependencies, but none
+of the packages that the other tests compare with.
 """
 
 from __future__ import annotations

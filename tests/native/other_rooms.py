@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 import asot
@@ -63,18 +61,14 @@ def entropic(reg, **options):
         k, n = sizes(40, 2), sizes(9, 2)
         x = rng.normal(size=(k, 2))
         cost = np.linalg.norm(x[:, None] - x, axis=-1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # some of them need more iterations
-            found = asot.sinkhorn_many(_histograms(rng, n, k), cost=cost, reg=reg, max_iter=300, **options, **CPU)
+        found = asot.sinkhorn_many(_histograms(rng, n, k), cost=cost, reg=reg, max_iter=300, **options, **CPU)
         return [found.values, found.n_iter]
 
     return values
 
 
 def entropic_points(rng, sizes):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [baselines.entropic(_collection(rng, sizes, 2), reg=0.3, max_iter=100).values]
+    return [baselines.entropic(_collection(rng, sizes, 2), reg=0.3, max_iter=100).values]
 
 
 def sliced(rng, sizes):
