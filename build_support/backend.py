@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import compiler
@@ -10,7 +11,10 @@ from setuptools.build_meta import *  # noqa: F403
 
 
 def _more(required: list[str]) -> list[str]:
-    return required if compiler.own_compiler() else [*required, "ziglang>=0.13"]
+    try:
+        return required if compiler.own_compiler() else [*required, "ziglang>=0.13"]
+    except compiler.CompilerError as error:
+        sys.exit(str(error))  # before setuptools says anything, so that it is all there is to read
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:

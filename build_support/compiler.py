@@ -7,12 +7,14 @@ of them, and ``--sanitize`` for libraries that check themselves, in ``build/sani
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -78,13 +80,40 @@ def target() -> str | None:
 
 
 def own_compiler() -> list[str] | None:
-    """The compiler of this machine, or None: then zig's is installed for the build."""
+    """The compiler of this machine, if it can compile kernels, or None: then zig's is installed for the build."""
     if target():
         return None
     if os.environ.get("CXX"):
-        return shlex.split(os.environ["CXX"])
-    found = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
-    return [found] if found else None
+        named = shlex.split(os.environ["CXX"], posix=os.name != "nt")
+        if said := _complaint(tuple(named)):
+            raise CompilerError(
+                f"asot's kernels cannot be compiled, because CXX={os.environ['CXX']!r} fails on a small C++17 program: "
+                "set CXX to GCC 12 or later, to Clang, or to nothing (then a compiler is found or taken from PyPI). "
+                f"It said: {said}"
+            )
+        return named
+    found = (path for name in ("c++", "g++", "clang++") if (path := shutil.which(name)))
+    return next(([path] for path in found if not _complaint((path,))), None)
+
+
+@functools.cache
+def _complaint(compiler: tuple[str, ...]) -> str:
+    """What this compiler says against a small program with what all kernels use; nothing if it can do it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, "small.cpp"), Path(folder, "small" + suffix())
+        source.write_text('#include "common/lanes.hpp"\nint lanes() { return LANES; }\n')
+        options = [*FLAGS, *_for_level(levels()[-1], is_zig=_is_zig(compiler)), "-O0", f"-I{SOURCES}", "-shared"]
+        try:
+            done = subprocess.run(
+                [*compiler, *options, str(source), "-o", str(made)], capture_output=True, text=True, check=False
+            )
+        except OSError as error:
+            return str(error)
+        return "" if done.returncode == 0 and made.exists() else done.stderr[-1000:].strip() or "nothing"
+
+
+def _is_zig(compiler: tuple[str, ...]) -> bool:
+    return any(Path(word).stem in ("zig", "ziglang") for word in compiler)
 
 
 def suffix() -> str:
@@ -99,20 +128,23 @@ def levels() -> list[str]:
     return list(LEVELS) if is_x86 else ["baseline"]
 
 
-def build(level: str, library: Path, objects: Path, *, sanitize: bool = False) -> None:
-    """Compile what has changed for one instruction set, and link it without the C++ runtime, which it does not use."""
-    own = own_compiler()
-    compiler = own or [sys.executable, "-m", "ziglang", "c++"]
-    is_zig = own is None or any("zig" in word for word in own)
-    for_system = ["-target", wished] if (wished := target()) else []
-    options = [*for_system, *FLAGS, *(SANITIZED if sanitize else [])]
-    if suffix() != ".dll":
-        options.append("-fPIC")
+def _for_level(level: str, *, is_zig: bool) -> list[str]:
+    options = ["-fPIC"] if suffix() != ".dll" else []
     if levels() == list(LEVELS):
         cpu = LEVELS[level]
         options.append(f"-mcpu={cpu.replace('-', '_')}" if is_zig else f"-march={cpu}")
         if level == "avx512":
             options.append("-mprefer-vector-width=512")
+    return options
+
+
+def build(level: str, library: Path, objects: Path, *, sanitize: bool = False) -> None:
+    """Compile what has changed for one instruction set, and link it without the C++ runtime, which it does not use."""
+    own = own_compiler()
+    compiler = own or [sys.executable, "-m", "ziglang", "c++"]
+    is_zig = _is_zig(tuple(compiler))
+    for_system = ["-target", wished] if (wished := target()) else []
+    options = [*for_system, *FLAGS, *(SANITIZED if sanitize else []), *_for_level(level, is_zig=is_zig)]
     folder = objects / (target() or "own") / (level + ("-sanitized" if sanitize else ""))
     sources = sorted(SOURCES.rglob("*.cpp"))
     made = [folder / ("_".join(source.relative_to(SOURCES).with_suffix(".o").parts)) for source in sources]
@@ -120,12 +152,11 @@ def build(level: str, library: Path, objects: Path, *, sanitize: bool = False) -
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         list(workers.map(lambda pair: _compile([*compiler, *options], *pair), zip(sources, made, strict=True)))
-    link = [
-        *_linker(compiler, is_zig, sanitize),
-        *for_system,
-        "-shared",
-        *(["-fPIC"] if suffix() != ".dll" else []),
-    ]
+    link = [*_linker(compiler, is_zig, sanitize), *for_system, "-shared"]
+    if suffix() != ".dll":
+        link.append("-fPIC")
+    if suffix() == ".so" and not sanitize:
+        link.append("-Wl,-z,defs")  # elsewhere, linkers refuse symbols that nobody has anyway
     link += SANITIZED if sanitize else ([] if suffix() == ".dylib" else ["-s"])
     temporary = library.with_suffix(f".{os.getpid()}.tmp")
     _run([*link, *map(str, made), *([] if suffix() == ".dll" else ["-lm"]), "-o", str(temporary)])

@@ -1,4 +1,4 @@
-"""Every exact solver on made-up problems: what runs under each instruction set, and under sanitizers.
+"""Every solver and every other kernel on made-up problems: what runs under each instruction set, and under sanitizers.
 
 ``python -m tests.native.every_solver`` prints a digest of each solver's answers. With ``--fuzz SECONDS`` it runs them
 on problems of random sizes, down to one point and no pairs, until the time is over.
@@ -10,6 +10,7 @@ import hashlib
 import json
 import sys
 import time
+import warnings
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.with_plans import ExactWithPlans
 from asot.run.sinks import keep_nearest
 from tests.exact.problems import index_bits_of, solve_problem
+from tests.native.other_rooms import KERNELS
 
 GO = np.zeros(1, np.int64)  # a stop that is not raised
 
@@ -197,12 +199,15 @@ SOLVERS = {
     "angular": _points_of(4, metric="angular", away=9.0),
     "seuclidean": lambda rng, sizes: _points(rng, sizes, 3, metric="seuclidean", metric_params={"V": [1.0, 2.0, 3.0]}),
     **{name: _points_of(5, metric=name, whole=True) for name in ("hamming", "jaccard", "rogerstanimoto")},
+    **KERNELS,
 }
 
 
 def answers(name, seed, factor=1.0):
     rng = np.random.default_rng([seed, len(name), *map(ord, name)])
-    return [np.asarray(part) for part in SOLVERS[name](rng, Sizes(rng, factor)) if part is not None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # iterations that end early, far anchors
+        return [np.asarray(part) for part in SOLVERS[name](rng, Sizes(rng, factor)) if part is not None]
 
 
 def digest(name, seeds):

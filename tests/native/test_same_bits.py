@@ -22,7 +22,7 @@ def levels():
     return [level for level in LEVELS[: best + 1] if _path(level).exists()]
 
 
-def test_every_exact_solver_gives_the_same_bits_with_every_instruction_set():
+def test_every_solver_gives_the_same_bits_with_every_instruction_set():
     names = levels()
     if len(names) < 2:
         pytest.skip("one instruction set")

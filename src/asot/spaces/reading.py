@@ -98,8 +98,8 @@ def _as_matrix(given: Any, i: int, name: str) -> Float:
     if not np.isfinite(matrix).all():
         a, b = np.argwhere(~np.isfinite(matrix))[0]
         raise ValueError(
-            f"space {i} of {name}: the distance of points {a} and {b} is {matrix[a, b]}; distances must be finite. For a "
-            "graph that is not connected, take its largest component"
+            f"space {i} of {name}: the distance of points {a} and {b} is {matrix[a, b]}; distances must be finite. For "
+            "a graph that is not connected, take its largest component"
         )
     if matrix.min() < 0:
         a, b = np.unravel_index(int(matrix.argmin()), matrix.shape)
@@ -107,8 +107,8 @@ def _as_matrix(given: Any, i: int, name: str) -> Float:
     if np.abs(matrix - matrix.T).max() > 1e-9 * matrix.max():
         a, b = np.unravel_index(int(np.abs(matrix - matrix.T).argmax()), matrix.shape)
         raise ValueError(
-            f"space {i} of {name} is not symmetric: {matrix[a, b]:g} from point {a} to {b}, {matrix[b, a]:g} back; take "
-            "(d + d.T) / 2"
+            f"space {i} of {name} is not symmetric: {matrix[a, b]:g} from point {a} to {b}, {matrix[b, a]:g} back; "
+            "take (d + d.T) / 2"
         )
     return 0.5 * (matrix + matrix.T)
 

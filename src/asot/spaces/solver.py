@@ -87,7 +87,7 @@ class Gromov:
         return int(max(1, min(TILE_SECONDS / self._seconds(), memory / 64, 2**14)))
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
-        energy, lower, first, gap, steps = self.energies(rows, columns, stop)
+        energy, lower, _, gap, steps = self.energies(rows, columns, stop)
         values = self.distance(energy)
         status = np.full(len(rows), Status.BEST_FOUND, dtype=np.int8)
         spread = np.abs(self.distance(energy + gap) - values)

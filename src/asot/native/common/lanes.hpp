@@ -10,6 +10,10 @@
 #if defined(__AVX512F__) || defined(__AVX2__) || defined(__SSE4_2__)
 #include <immintrin.h>
 #endif
+#if defined(__x86_64__) && !defined(__FMA__)
+#include "fused.hpp"
+#define WITHOUT_FMA
+#endif
 
 #define INLINE inline __attribute__((always_inline))
 #define EACH for (int r = 0; r < REGISTERS; r++)
@@ -119,9 +123,14 @@ INLINE Vector<T> size_of(Vector<T> a) {  // |a|: without its sign bit
     }
     return a;
 }
-// a·b + c, rounded once. Processors without such an instruction get it from the library: slow, and the same bits.
+// a·b + c, rounded once.
+#if defined(WITHOUT_FMA)
+INLINE double fused(double a, double b, double c) {
+    return without_fma::fused(without_fma::Two{a, 0}, without_fma::Two{b, 0}, without_fma::Two{c, 0})[0];
+}
+#else
 INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
-INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#endif
 template <class R>
 INLINE R fused_of(R x, R y, R z) {
 #if defined(__AVX512F__)
@@ -138,8 +147,15 @@ INLINE R fused_of(R x, R y, R z) {
     else
         return reinterpret_cast<R>(
             _mm256_fmadd_ps(reinterpret_cast<__m256>(x), reinterpret_cast<__m256>(y), reinterpret_cast<__m256>(z)));
+#elif defined(WITHOUT_FMA)
+    return without_fma::fused(x, y, z);
 #else
-    for (int i = 0; i < REGISTER_BYTES / int(sizeof(x[0])); i++) z[i] = fused(x[i], y[i], z[i]);
+    for (int i = 0; i < REGISTER_BYTES / int(sizeof(x[0])); i++) {
+        if constexpr (sizeof(x[0]) == 8)
+            z[i] = __builtin_fma(x[i], y[i], z[i]);
+        else
+            z[i] = __builtin_fmaf(x[i], y[i], z[i]);
+    }
     return z;
 #endif
 }
