@@ -67,6 +67,14 @@ def eccentricities(spaces: Spaces, p: float, bins: int) -> Float:
     return np.stack(rows)
 
 
+def rounding(spaces: Spaces, bins: int) -> tuple[float, float]:
+    """How far bins of rows (and of eccentricities), and of whole spaces, may be from what they stand for: sums of so
+    many numbers, of which differences are taken."""
+    n = int(spaces.sizes.max())
+    unit = 4.0 * bins * float(spaces.distance.max()) * 2.0**-53
+    return unit * (n + 8), unit * (n * n + 8)
+
+
 def lifted(vectors: Float, rows: NDArray[np.int64], columns: NDArray[np.int64], p: float) -> Float:
     """Mean of |u - v|^p over the bins, for listed pairs of vectors (N, bins)."""
     return np.asarray((np.abs(vectors[rows] - vectors[columns]) ** p).mean(axis=1))

@@ -78,17 +78,15 @@ class Pair {
     double descend(bool from_product, int64_t& steps, Stop stop) {
         double energy = from_product ? begin_with_product() : begin_with_arcs();
         for (int64_t step = 0; step < all_.max_steps && *stop == 0; step++) {
-            const double* cost = gradient();
             double unused;
-            transport(cost, unused, stop);
+            transport(gradient(), unused, stop);
             if (holds_arcs() || no_memory_) break;
             const double along = over_arcs(form_), features = all_.features == nullptr ? 0.0 : over_arcs(features_);
             const double slope =
                 (1.0 - all_.alpha) * (features - feature_value_) + 2.0 * all_.alpha * (along - form_value_);
             bilinear(step_form_);
             const double bend = over_arcs(step_form_) - 2.0 * along + form_value_;
-            const double share =
-                all_.alpha * bend > 0.0 ? std::fmin(1.0, -slope / (2.0 * all_.alpha * bend)) : 1.0;
+            const double share = bend > 0.0 ? std::fmin(1.0, -slope / (2.0 * all_.alpha * bend)) : 1.0;
             const double gain = -(share * slope + share * share * all_.alpha * bend);
             if (!(share > 0.0 && gain > 0.0)) break;
             walk(share);
@@ -133,7 +131,6 @@ class Pair {
 
   private:
     int64_t room() const { return 8 * all_.most; }
-    static double mass_of(const double* mass, int64_t i, int64_t n) { return mass == nullptr ? 1.0 / double(n) : mass[i]; }
 
     // Weighted sums over each row of a matrix: of the distances, and of their p-th powers; returns the mean of the powers.
     double means(const double* d, int64_t n, int64_t stride, const double* mass, double* powers, double* plain) {
@@ -251,11 +248,6 @@ class Pair {
         const int64_t shift = int64_t(1) << index_bits_;
         for (int64_t i = 0; i < p; i++) ws_.row_offset[i] = int64_t(f_[i] * factor) * shift;
         for (int64_t j = 0; j < q; j++) ws_.column_offset[j] = int64_t(g_[j] * factor) * shift;
-    }
-    static int bits_for(int64_t most) {
-        int bits = 4;
-        while ((int64_t(1) << bits) < most + LANES) bits++;
-        return bits;
     }
 
     double over_arcs(const double* block) const {
