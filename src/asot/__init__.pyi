@@ -15,6 +15,7 @@ from asot.data.files import load_collection as load_collection
 from asot.distances import pairwise as pairwise
 from asot.distances import pairwise_exact as pairwise_exact
 from asot.gromov_wasserstein import gromov as gromov
+from asot.gromov_wasserstein import gromov_plan as gromov_plan
 from asot.histograms import emd as emd
 from asot.histograms import emd_many as emd_many
 from asot.histograms import sinkhorn_many as sinkhorn_many
@@ -56,5 +57,6 @@ from asot.run.result import Neighbors as Neighbors
 from asot.run.result import Status as Status
 from asot.run.stored import Stored as Stored
 from asot.run.stored import open_store as open_store
+from asot.spaces.files import load_spaces as load_spaces
 
 __version__: str

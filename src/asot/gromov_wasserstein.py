@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asot.exact.wanted import as_order
+from asot.plans import TransportPlan
 from asot.run import devices, dispatch
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
@@ -18,10 +18,8 @@ from asot.run.sinks import Condensed, Kept, Sink, Tile, TopK
 from asot.run.strategy import Aim, as_aim
 from asot.run.work import Work
 from asot.spaces.estimate import GromovEstimate, fit_sample
-from asot.spaces.reading import Spaces, joined_spaces, read_spaces
+from asot.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
-
-MOST_ORDER = 16
 
 
 def gromov(
@@ -91,7 +89,7 @@ def gromov(
     """
     if devices.parse(device)[0] == "cuda":
         raise ValueError(f"device={str(device)!r}: gromov runs on the CPU; use device='auto' or 'cpu'")
-    order, share = _as_order(p), _as_alpha(alpha, features)
+    order, share = as_gromov_order(p), _as_alpha(alpha, features)
     spaces, (row_ids, column_ids) = _read(X, Y, masses, features)
     column_start = 0 if Y is None else len(row_ids)
     pair_set = make_pairs(len(row_ids), None if Y is None else len(column_ids), pairs)
@@ -110,6 +108,55 @@ def gromov(
     return found
 
 
+def gromov_plan(
+    X: Any,
+    i: int | str,
+    j: int | str,
+    *,
+    Y: Any = None,
+    p: float = 2,
+    masses: Any = None,
+    features: Any = None,
+    alpha: float = 1.0,
+) -> TransportPlan:
+    """Which points of two spaces belong together: the best plan that `gromov` found for them.
+
+    Parameters
+    ----------
+    X, Y, p, masses, features, alpha
+        As in `gromov`.
+    i, j : int or str
+        Two spaces of X; with a second collection Y, a space of X and one of Y.
+
+    Returns
+    -------
+    TransportPlan
+        A scipy.sparse.csr_array (n_i, n_j) whose row sums are the masses of i. ``cost`` is the value that `gromov`
+        reports, ``lower`` its proven bound.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> triangle = np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]])
+    >>> turned = triangle[[2, 0, 1]][:, [2, 0, 1]]
+    >>> T = asot.gromov_plan([triangle, turned], 0, 1)
+    >>> T.cost, T.toarray().argmax(axis=1)
+    (0.0, array([1, 2, 0]))
+    """
+    order, share = as_gromov_order(p), _as_alpha(alpha, features)
+    spaces, (row_ids, column_ids) = _read(X, Y, masses, features)
+    first, second = place_of(i, row_ids, "i"), place_of(j, column_ids, "j")
+    pair = chosen_spaces(spaces, [first, second + (0 if Y is None else len(row_ids))])
+    dense = np.zeros(tuple(pair.sizes.tolist()))
+    solver = Gromov(pair, order, share, FROM_BOUND + FROM_PRODUCT)
+    ends = np.array([0]), np.array([1])
+    energy, third, _, _ = solver.energies(*ends, np.zeros(1, dtype=np.int64), dense)
+    result = TransportPlan(dense)
+    result.cost, result.ids = float(solver.distance(energy)[0]), (row_ids[first], column_ids[second])
+    result.lower = min(float(solver.bounds(*ends, third).max()), result.cost)
+    return result
+
+
 def _as_alpha(alpha: Any, features: Any) -> float:
     number = isinstance(alpha, (int, float, np.number)) and not isinstance(alpha, bool)
     if not number or not 0 < float(alpha) <= 1:
@@ -119,13 +166,6 @@ def _as_alpha(alpha: Any, features: Any) -> float:
     if float(alpha) < 1 and features is None:
         raise ValueError(f"alpha={alpha} shares the energy with features; pass features=, or leave alpha at 1")
     return float(alpha)
-
-
-def _as_order(p: Any) -> float:
-    order = as_order(p)
-    if order > MOST_ORDER:
-        raise ValueError(f"p={p}: powers of that order vanish beside each other; p may be up to {MOST_ORDER}")
-    return order
 
 
 def _read(X: Any, Y: Any, masses: Any, features: Any) -> tuple[Spaces, tuple[Any, Any]]:

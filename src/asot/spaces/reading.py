@@ -14,10 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
+from asot.exact.wanted import as_order
 from asot.spaces.graphs import is_graph, shortest_paths
-from asot.validation import to_float_array
+from asot.validation import as_index, to_float_array
 
 Float = NDArray[np.float64]
+
+MOST_ORDER = 16
+"""The largest p of GW_p."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,13 @@ class Spaces:
     def masses(self, i: int) -> Float:
         own = slice(int(self.start[i]), int(self.start[i + 1]))
         return np.full(own.stop - own.start, 1.0 / (own.stop - own.start)) if self.mass is None else self.mass[own]
+
+
+def as_gromov_order(p: Any) -> float:
+    order = as_order(p)
+    if order > MOST_ORDER:
+        raise ValueError(f"p={p}: powers of that order vanish beside each other; p may be up to {MOST_ORDER}")
+    return order
 
 
 def read_spaces(X: Any, masses: Any = None, features: Any = None, name: str = "X") -> Spaces:
@@ -195,3 +206,26 @@ def joined_spaces(first: Spaces, second: Spaces) -> Spaces:
         exponent,
         np.arange(len(first) + len(second)),
     )
+
+
+def chosen_spaces(spaces: Spaces, places: list[int]) -> Spaces:
+    """Some of the spaces, in this order."""
+    own = np.concatenate([np.arange(spaces.start[i], spaces.start[i + 1]) for i in places])
+    return Spaces(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(spaces.sizes[places])]),
+        np.concatenate([spaces.matrix(i).reshape(-1) for i in places]),
+        None if spaces.mass is None else spaces.mass[own],
+        None if spaces.features is None else spaces.features[own],
+        spaces.exponent,
+        spaces.ids[places],
+    )
+
+
+def place_of(key: Any, ids: NDArray[Any], name: str) -> int:
+    """The index of a space, from its name or an index that may count from the end."""
+    if not isinstance(key, str):
+        return as_index(key, name, len(ids))
+    found = np.flatnonzero(ids == key)
+    if len(found) != 1:
+        raise ValueError(f"{name}={key!r} is the name of {len(found)} spaces; pass an index, or a name that one has")
+    return int(found[0])
