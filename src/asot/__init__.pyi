@@ -57,6 +57,6 @@ from asot.run.result import Neighbors as Neighbors
 from asot.run.result import Status as Status
 from asot.run.stored import Stored as Stored
 from asot.run.stored import open_store as open_store
-from asot.spaces.files import load_spaces as load_spaces
+from asot.data.spaces.files import load_spaces as load_spaces
 
 __version__: str

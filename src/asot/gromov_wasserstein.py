@@ -18,7 +18,7 @@ from asot.run.sinks import Condensed, Kept, Sink, Tile, TopK
 from asot.run.strategy import Aim, as_aim
 from asot.run.work import Work
 from asot.spaces.estimate import GromovEstimate, fit_sample
-from asot.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
+from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asot.spaces.quantiles import binned
-from asot.spaces.reading import read_spaces
+from asot.data.spaces.quantiles import binned
+from asot.data.spaces.reading import read_spaces
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 from .made import energy, masses_of, neuron, random_plan

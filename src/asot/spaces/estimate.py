@@ -16,7 +16,7 @@ from asot.run import engine
 from asot.run.pairs import PairSet, at_places
 from asot.run.result import Status
 from asot.run.solver import Solution
-from asot.spaces.reading import Spaces
+from asot.data.spaces.reading import Spaces
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 Float = NDArray[np.float64]

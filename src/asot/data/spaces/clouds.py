@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from asot.data.flatten import Flat
-from asot.spaces.quantiles import default_bins, row_quantiles
-from asot.spaces.reading import as_gromov_order, read_spaces
+from asot.data.spaces.quantiles import default_bins, row_quantiles
+from asot.data.spaces.reading import as_gromov_order, read_spaces
 from asot.validation import as_positive_int
 
 

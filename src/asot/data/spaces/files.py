@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.spaces.cajal import read_cajal
-from asot.spaces.swc import read_swc
+from asot.data.spaces.cajal import read_cajal
+from asot.data.spaces.swc import read_swc
 from asot.validation import as_choice, as_positive_int
 
 

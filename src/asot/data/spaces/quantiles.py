@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.spaces.reading import Spaces
+from asot.data.spaces.reading import Spaces
 
 Float = NDArray[np.float64]
 

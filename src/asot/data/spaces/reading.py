@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
-from asot.exact.wanted import as_order
-from asot.spaces.graphs import is_graph, shortest_paths
+from asot.data.spaces.graphs import is_graph, shortest_paths
 from asot.validation import as_index, to_float_array
 
 Float = NDArray[np.float64]
@@ -57,10 +56,12 @@ class Spaces:
 
 
 def as_gromov_order(p: Any) -> float:
-    order = as_order(p)
-    if order > MOST_ORDER:
-        raise ValueError(f"p={p}: powers of that order vanish beside each other; p may be up to {MOST_ORDER}")
-    return order
+    """p of GW_p."""
+    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p <= MOST_ORDER:
+        raise ValueError(
+            f"p must be a number from 1 to {MOST_ORDER}, above which powers vanish beside each other; found {p!r}"
+        )
+    return float(p)
 
 
 def read_spaces(X: Any, masses: Any = None, features: Any = None, name: str = "X") -> Spaces:
