@@ -12,6 +12,7 @@ from asot.batch import Batch as Batch
 from asot.batch import emd_batch as emd_batch
 from asot.data.distributions import Distributions as Distributions
 from asot.data.files import load_collection as load_collection
+from asot.data.spaces.files import load_spaces as load_spaces
 from asot.distances import pairwise as pairwise
 from asot.distances import pairwise_exact as pairwise_exact
 from asot.gromov_wasserstein import gromov as gromov
@@ -57,6 +58,5 @@ from asot.run.result import Neighbors as Neighbors
 from asot.run.result import Status as Status
 from asot.run.stored import Stored as Stored
 from asot.run.stored import open_store as open_store
-from asot.data.spaces.files import load_spaces as load_spaces
 
 __version__: str

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.plans import TransportPlan
 from asot.run import devices, dispatch
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
@@ -18,7 +19,6 @@ from asot.run.sinks import Condensed, Kept, Sink, Tile, TopK
 from asot.run.strategy import Aim, as_aim
 from asot.run.work import Work
 from asot.spaces.estimate import GromovEstimate, fit_sample
-from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.spaces.reading import Spaces
 from asot.run import engine
 from asot.run.pairs import PairSet, at_places
 from asot.run.result import Status
 from asot.run.solver import Solution
-from asot.data.spaces.reading import Spaces
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 Float = NDArray[np.float64]

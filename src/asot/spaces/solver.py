@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.spaces.quantiles import default_bins, eccentricities, lifted, rounding, row_quantiles, space_quantiles
+from asot.data.spaces.reading import Spaces
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
-from asot.data.spaces.quantiles import default_bins, eccentricities, lifted, rounding, row_quantiles, space_quantiles
-from asot.data.spaces.reading import Spaces
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
