@@ -20,7 +20,7 @@ from asot.spaces.estimate import GromovEstimate, fit_sample
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 from benchmarks.common import Options, Report, Table, microseconds, race, ratio
 
-SIZES = {20: 190, 50: 66, 100: 28, 200: 10}
+SIZES = {20: 150, 50: 60, 100: 20, 200: 8}
 """Points of a space, and how many pairs are timed."""
 
 SPACES = 40
@@ -48,7 +48,7 @@ def run(options: Options) -> Report:
     """Race the libraries at every size."""
     rows = []
     for n, n_pairs in SIZES.items():
-        rows += _rows(n, max(3, n_pairs // 10) if options.quick else n_pairs, 2 if options.quick else 5)
+        rows += _rows(n, max(3, n_pairs // 10) if options.quick else n_pairs, 2 if options.quick else 3)
     columns = ["method", "points", "µs a pair", "faster than CAJAL", "than POT", "value, mean", "error of the estimate"]
     table = Table(f"Generated neurons, {SPACES} of each size, uniform masses, p = 2:", columns, rows)
     return Report("gromov", "Gromov–Wasserstein distances beside POT and CAJAL", INTRODUCTION, [table], NOTES)

@@ -4,7 +4,7 @@
 // linear in T. A step solves the transport problem with the gradient as its cost; the energy along the step is a
 // parabola whose coefficients are sums over the few arcs of the new plan, so nothing but M is computed anew.
 #pragma once
-#include "spaces.hpp"
+#include "blocks.hpp"
 
 class Pair {
   public:
@@ -168,33 +168,28 @@ class Pair {
             for (int64_t j = 0; j < m_; j++) quantiles_[c * width_ + j] = v[j * all_.bins + c];
             for (int64_t j = m_; j < width_; j++) quantiles_[c * width_ + j] = 0.0;
         }
-        for (int64_t i = 0; i < n_; i += 4) {
-            const double* rows[4];
-            for (int64_t r = 0; r < 4; r++) rows[r] = u + (i + r < n_ ? i + r : n_ - 1) * all_.bins;
-            for (int64_t j = 0; j < width_; j += LANES) {
-                Doubles sums[4] = {spread(0.0), spread(0.0), spread(0.0), spread(0.0)};
-                for (int64_t c = 0; c < all_.bins; c++) {
-                    const Doubles own = load(quantiles_ + c * width_ + j);
-                    for (int64_t r = 0; r < 4; r++) add_power(sums[r], spread(rows[r][c]) - own);
-                }
-                for (int64_t r = 0; r < 4 && i + r < n_; r++)
-                    store(cost_ + (i + r) * width_ + j, sums[r] * spread(all_.alpha / double(all_.bins)));
-            }
+        for (int64_t i = 0; i < n_; i += ROWS) {
+            const double* rows[ROWS];
+            for (int64_t r = 0; r < ROWS; r++) rows[r] = u + (i + r < n_ ? i + r : n_ - 1) * all_.bins;
+            int64_t j = 0;
+            for (; j + WIDE * LANES <= width_; j += WIDE * LANES) write_gaps<WIDE>(rows, i, j);
+            for (; j < width_; j += LANES) write_gaps<1>(rows, i, j);
         }
         if (all_.features == nullptr) return;
         for (int64_t t = 0; t < n_ * width_; t++) cost_[t] += (1.0 - all_.alpha) * features_[t];
     }
-    INLINE void add_power(Doubles& sum, Doubles gap) const {
-        if (all_.p == 2.0) {
-            sum = fused(gap, gap, sum);
-        } else if (all_.p == 1.0) {
-            sum = sum + size_of(gap);
-        } else {
-            double x[LANES];
-            store(x, size_of(gap));
-            for (double& each : x) each = std::pow(each, all_.p);
-            sum = sum + load(x);
-        }
+    template <int W>
+    INLINE void write_gaps(const double* const (&rows)[ROWS], int64_t i, int64_t j) {
+        Doubles sums[ROWS][W];
+        if (all_.p == 2.0)
+            gaps_block<2>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
+        else if (all_.p == 1.0)
+            gaps_block<1>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
+        else
+            gaps_block<0>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
+        for (int64_t r = 0; r < ROWS && i + r < n_; r++)
+            for (int w = 0; w < W; w++)
+                store(cost_ + (i + r) * width_ + j + w * LANES, sums[r][w] * spread(all_.alpha / double(all_.bins)));
     }
 
     // Where a step goes: the transport problem with these costs, the energy's gradient up to a factor.
@@ -289,18 +284,20 @@ class Pair {
             double* row = mixed + arcs_[e].sink * wide;
             for (int64_t i = 0; i < n_; i++) row[i] += arcs_[e].mass * u[i];
         }
-        for (int64_t i = 0; i < n_; i += 4) {
-            for (int64_t j = 0; j < width_; j += LANES) {
-                Doubles sums[4] = {spread(0.0), spread(0.0), spread(0.0), spread(0.0)};
-                for (int64_t k = 0; k < m_; k++) {
-                    const Doubles v = load(columns_ + k * width_ + j);
-                    for (int64_t r = 0; r < 4; r++) sums[r] = fused(spread(mixed[k * wide + i + r]), v, sums[r]);
-                }
-                for (int64_t r = 0; r < 4 && i + r < n_; r++)
-                    store(out + (i + r) * width_ + j,
-                          spread(row_sums_[i + r]) + load(column_sums_ + j) - spread(2.0) * sums[r]);
-            }
+        for (int64_t i = 0; i < n_; i += ROWS) {
+            int64_t j = 0;
+            for (; j + WIDE * LANES <= width_; j += WIDE * LANES) write_form<WIDE>(mixed, wide, i, j, out);
+            for (; j < width_; j += LANES) write_form<1>(mixed, wide, i, j, out);
         }
+    }
+    template <int W>
+    INLINE void write_form(const double* mixed, int64_t wide, int64_t i, int64_t j, double* out) {
+        Doubles sums[ROWS][W];
+        product_block<W>(mixed + i, wide, columns_ + j, width_, m_, sums);
+        for (int64_t r = 0; r < ROWS && i + r < n_; r++)
+            for (int w = 0; w < W; w++)
+                store(out + (i + r) * width_ + j + w * LANES,
+                      spread(row_sums_[i + r]) + load(column_sums_ + j + w * LANES) - spread(2.0) * sums[r][w]);
     }
 
     double begin_with_arcs() {
