@@ -40,6 +40,7 @@ NAMES = (
     "null_tests",
     "baselines",
     "published",
+    "gromov",
     "gpu",
     "gpu_points",
     "gpu_estimates",

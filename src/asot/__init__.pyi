@@ -12,9 +12,11 @@ from asot.batch import Batch as Batch
 from asot.batch import emd_batch as emd_batch
 from asot.data.distributions import Distributions as Distributions
 from asot.data.files import load_collection as load_collection
+from asot.data.spaces.files import load_spaces as load_spaces
 from asot.distances import pairwise as pairwise
 from asot.distances import pairwise_exact as pairwise_exact
 from asot.gromov_wasserstein import gromov as gromov
+from asot.gromov_wasserstein import gromov_plan as gromov_plan
 from asot.histograms import emd as emd
 from asot.histograms import emd_many as emd_many
 from asot.histograms import sinkhorn_many as sinkhorn_many

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asot.exact.wanted import as_order
-from asot.run import devices, dispatch, engine
+from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
+from asot.plans import TransportPlan
+from asot.run import devices, dispatch
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.result import named
 from asot.run.sinks import Condensed, Kept, Sink, Tile, TopK
-from asot.run.strategy import as_aim
+from asot.run.strategy import Aim, as_aim
 from asot.run.work import Work
 from asot.spaces.estimate import GromovEstimate, fit_sample
-from asot.spaces.reading import Spaces, joined_spaces, read_spaces
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
-from asot.validation import as_bytes, as_n_jobs
 
 
 def gromov(
@@ -49,11 +48,11 @@ def gromov(
     Parameters
     ----------
     X : list of (n_i, n_i) matrices, of graphs (networkx, PyTorch Geometric: shortest paths), or a Distributions
-        Spaces of any sizes. The points of a `Distributions` are compared by their Euclidean distances within each
-        distribution, with its masses.
+        Spaces of any sizes; a dictionary gives them names. The points of a `Distributions` are compared by their
+        Euclidean distances within each distribution, with its masses.
     Y : the same, optional
         A second collection; every space of X with every space of Y.
-    p : float ≥ 1
+    p : float from 1 to 16
         GW_p = ½ (min Σ |d_X(i, i') - d_Y(j, j')|^p T_ij T_i'j')^(1/p). For p = 2 a step is a product of matrices; other
         orders cost n times more.
     masses : list of vectors (n_i,), optional
@@ -90,20 +89,72 @@ def gromov(
     """
     if devices.parse(device)[0] == "cuda":
         raise ValueError(f"device={str(device)!r}: gromov runs on the CPU; use device='auto' or 'cpu'")
-    order, share = as_order(p), _as_alpha(alpha, features)
-    spaces, column_start, n_columns = _read(X, Y, masses, features)
-    pair_set = make_pairs(len(spaces) if Y is None else column_start, n_columns, pairs)
+    order, share = as_gromov_order(p), _as_alpha(alpha, features)
+    spaces, (row_ids, column_ids) = _read(X, Y, masses, features)
+    column_start = 0 if Y is None else len(row_ids)
+    pair_set = make_pairs(len(row_ids), None if Y is None else len(column_ids), pairs)
+    if isinstance(sink, TopK):
+        sink.open(pair_set, {})  # what it refuses, it should refuse before hours of work
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    info: dict[str, Any] = {"distance": "Gromov–Wasserstein", "rooted": True}
-    work, info = _choose(pair_set, spaces, order, share, column_start, error, random_state, info, limits)
-    if isinstance(sink, TopK) and "calibration" not in info:
-        result: Any = _nearest(work, spaces, order, share, column_start, sink, info, limits)
+    request = _Request(pair_set, spaces, order, share, column_start, bool(bounds))
+    work = _choose(request, as_aim(error), random_state, limits)
+    result: Any
+    if isinstance(sink, TopK) and not request.is_estimated(work):
+        result = _nearest(request, work, sink, limits)
     else:
         kept = sink if sink is not None else Condensed(extras=("lower", "upper", "error") if bounds else ("error",))
-        result = dispatch.solve(replace(work, info=info), kept, **limits)
-    rows = spaces.ids if Y is None else spaces.ids[:column_start]
-    found: Kept = named(result, rows, rows if Y is None else spaces.ids[column_start:])
+        result = dispatch.solve(work, kept, **limits)
+    found: Kept = named(result, row_ids, column_ids)
     return found
+
+
+def gromov_plan(
+    X: Any,
+    i: int | str,
+    j: int | str,
+    *,
+    Y: Any = None,
+    p: float = 2,
+    masses: Any = None,
+    features: Any = None,
+    alpha: float = 1.0,
+) -> TransportPlan:
+    """Which points of two spaces belong together: the best plan that `gromov` found for them.
+
+    Parameters
+    ----------
+    X, Y, p, masses, features, alpha
+        As in `gromov`.
+    i, j : int or str
+        Two spaces of X; with a second collection Y, a space of X and one of Y.
+
+    Returns
+    -------
+    TransportPlan
+        A scipy.sparse.csr_array (n_i, n_j) whose row sums are the masses of i. ``cost`` is the value that `gromov`
+        reports, ``lower`` its proven bound.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> triangle = np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]])
+    >>> turned = triangle[[2, 0, 1]][:, [2, 0, 1]]
+    >>> T = asot.gromov_plan([triangle, turned], 0, 1)
+    >>> T.cost, T.toarray().argmax(axis=1)
+    (0.0, array([1, 2, 0]))
+    """
+    order, share = as_gromov_order(p), _as_alpha(alpha, features)
+    spaces, (row_ids, column_ids) = _read(X, Y, masses, features)
+    first, second = place_of(i, row_ids, "i"), place_of(j, column_ids, "j")
+    pair = chosen_spaces(spaces, [first, second + (0 if Y is None else len(row_ids))])
+    dense = np.zeros(tuple(pair.sizes.tolist()))
+    solver = Gromov(pair, order, share, FROM_BOUND + FROM_PRODUCT)
+    ends = np.array([0]), np.array([1])
+    energy, third, _, _ = solver.energies(*ends, np.zeros(1, dtype=np.int64), dense)
+    result = TransportPlan(dense)
+    result.cost, result.ids = float(solver.distance(energy)[0]), (row_ids[first], column_ids[second])
+    result.lower = min(float(solver.bounds(*ends, third).max()), result.cost)
+    return result
 
 
 def _as_alpha(alpha: Any, features: Any) -> float:
@@ -117,10 +168,11 @@ def _as_alpha(alpha: Any, features: Any) -> float:
     return float(alpha)
 
 
-def _read(X: Any, Y: Any, masses: Any, features: Any) -> tuple[Spaces, int, int | None]:
-    """All spaces, where the second collection begins, and how many it has."""
+def _read(X: Any, Y: Any, masses: Any, features: Any) -> tuple[Spaces, tuple[Any, Any]]:
+    """All spaces, those of X first, and the names of rows and columns."""
     if Y is None:
-        return read_spaces(X, masses, features), 0, None
+        spaces = read_spaces(X, masses, features)
+        return spaces, (spaces.ids, spaces.ids)
     both = []
     for name, given in (("masses", masses), ("features", features)):
         if given is not None and len(given) != 2:
@@ -128,53 +180,75 @@ def _read(X: Any, Y: Any, masses: Any, features: Any) -> tuple[Spaces, int, int 
         both.append((None, None) if given is None else given)
     first = read_spaces(X, both[0][0], both[1][0], "X")
     second = read_spaces(Y, both[0][1], both[1][1], "Y")
-    return joined_spaces(first, second), len(first), len(second)
+    return joined_spaces(first, second), (first.ids, second.ids)
 
 
-def _choose(
-    pairs: PairSet, spaces: Spaces, p: float, alpha: float, column_start: int, error: Any, random_state: Any,
-    info: dict[str, Any], limits: dict[str, Any],
-) -> tuple[Work, dict[str, Any]]:  # fmt: skip
+@dataclass(frozen=True)
+class _Request:
+    """What was asked for, checked."""
+
+    pairs: PairSet
+    spaces: Spaces
+    p: float
+    alpha: float
+    column_start: int
+    bounds: bool
+
+    def descents(self, starts: int, bounds: bool) -> Any:
+        return functools.partial(Gromov, self.spaces, self.p, self.alpha, starts, self.column_start, bounds)
+
+    @staticmethod
+    def is_estimated(work: Work) -> bool:
+        return getattr(work.cpu, "func", None) is GromovEstimate
+
+
+def _choose(request: _Request, aim: Aim | None, random_state: Any, limits: dict[str, Any]) -> Work:
     """Estimates, if they were asked for and measure as good as that; else descents from both starts."""
-    descents = functools.partial(Gromov, spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start)
-    aim = as_aim(error)
+    r, info = request, {"distance": "Gromov–Wasserstein", "rooted": True}
+    descents = r.descents(FROM_BOUND + FROM_PRODUCT, r.bounds)
     if aim is None:
-        return Work(pairs, descents), info
-    fit = fit_sample(pairs, spaces, p, alpha, column_start, random_state, {**limits, "progress": False})
+        return Work(r.pairs, descents, info=info)
+    fit = fit_sample(r.pairs, r.spaces, r.p, r.alpha, r.column_start, random_state, {**limits, "progress": False})
     if fit is None:
-        return Work(pairs, descents), {**info, "why": "few pairs: searching their plans costs no more than a fit"}
-    measured = f"estimates are {100 * fit.interval[1] / fit.mean:.1f} percent off at most (95 percent sure)"
+        info["why"] = "few pairs: searching their plans costs no more than a fit"
+        return Work(r.pairs, descents, info=info)
+    measured = f"estimates are {100 * fit.relative(fit.interval[1]):.1f} percent off at most (95 percent sure)"
     if not aim.met(fit.interval[1], fit.mean):
-        return Work(pairs, descents), {**info, "why": f"{measured}, which is more than {aim}"}
-    estimate = functools.partial(GromovEstimate, spaces, p, alpha, fit, column_start)
-    return Work(pairs, estimate), {**info, "why": f"{measured}; asked for was {aim}", "calibration": True}
+        return Work(r.pairs, descents, info={**info, "why": f"{measured}, which is more than {aim}"})
+    estimate = functools.partial(GromovEstimate, r.spaces, r.p, r.alpha, fit, r.column_start, r.bounds)
+    return Work(r.pairs, estimate, info={**info, "why": f"{measured}; asked for was {aim}"})
 
 
-def _nearest(
-    work: Work, spaces: Spaces, p: float, alpha: float, column_start: int, sink: TopK, info: dict[str, Any],
-    limits: dict[str, Any],
-) -> Any:  # fmt: skip
+class _Into:
+    """A sink that was opened for all pairs, of which only some are solved."""
+
+    def __init__(self, sink: TopK, n_pairs: int) -> None:
+        self._sink, self._n_pairs = sink, n_pairs
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None: ...
+
+    def accept(self, tile: Tile) -> None:
+        self._sink.accept(tile)
+
+    def close(self, info: dict[str, Any]) -> Any:
+        return self._sink.close({**info, "n_pairs": self._n_pairs, "n_solved": info["n_pairs"]})
+
+
+def _nearest(request: _Request, work: Work, sink: TopK, limits: dict[str, Any]) -> Any:
     """The nearest of each row. A pair is solved only if its lower bound is at most the price of the k-th plan of one of
     its rows: k others are at least as near as that."""
-    pairs = work.pairs
-    quick = functools.partial(Gromov, spaces, p, alpha, 0, column_start)
-    seen = dispatch.solve(Work(pairs, quick), Condensed(extras=("lower", "upper")), **limits)
+    pairs = request.pairs
+    seen = dispatch.solve(Work(pairs, request.descents(0, True)), Condensed(extras=("lower", "upper")), **limits)
+    assert seen.lower is not None
+    assert seen.upper is not None
     rows, columns = pairs.indices(0, len(pairs))
     limit = _kth_price(rows, columns, seen.upper, pairs, sink.n_neighbors)
     needed = seen.lower <= limit[rows]
     if pairs.symmetric:
         needed |= seen.lower <= limit[columns]
-    listed = ListedPairs(
-        np.stack([rows[needed], columns[needed]], axis=1), pairs.n_rows, pairs.n_columns, pairs.symmetric
-    )
-    solver = work.cpu()
-    sink.open(pairs, info)
-    jobs, budget = as_n_jobs(limits["n_jobs"]), as_bytes(limits["memory"], engine.DEFAULT_MEMORY)
-    for tile in engine.solved_tiles(listed, solver, jobs, budget):
-        own = listed.indices(tile.start, tile.start + len(tile.solution.values))
-        sink.accept(Tile(tile.start, tile.solution, listed, own))
-    counted = {"n_pairs": len(pairs), "n_solved": int(needed.sum()), "n_jobs": jobs}
-    return sink.close({**solver.info, **info, **counted})
+    chosen = np.stack([rows[needed], columns[needed]], axis=1)
+    listed = ListedPairs(chosen, pairs.n_rows, pairs.n_columns, pairs.symmetric)
+    return dispatch.solve(replace(work, pairs=listed), _Into(sink, len(pairs)), **limits)
 
 
 def _kth_price(rows: Any, columns: Any, prices: Any, pairs: PairSet, k: int) -> Any:
@@ -183,4 +257,4 @@ def _kth_price(rows: Any, columns: Any, prices: Any, pairs: PairSet, k: int) -> 
     both = np.concatenate([prices, prices]) if pairs.symmetric else prices
     order = np.lexsort((both, ends))
     starts = np.searchsorted(ends[order], np.arange(pairs.n_rows))
-    return both[order][np.minimum(starts + k - 1, len(order) - 1)]
+    return both[order][starts + k - 1]

@@ -47,6 +47,8 @@ class TransportPlan(sparse.csr_array):
         The cost of the plan: mass times distance, or for p > 1 the root of mass times d^p. If the plan is exact, this
         is W_p itself, otherwise it is at least W_1.
     is_exact : bool
+    lower : float or None
+        Plans between spaces (`asot.gromov_plan`): the proven bound below their distance.
     ids : tuple
         The names of the two distributions.
     unmatched : tuple of arrays (n_i,) and (n_j,), or None
@@ -58,6 +60,7 @@ class TransportPlan(sparse.csr_array):
     cost: float = np.nan
     unmatched: tuple[Float, Float] | None = None
     is_exact: bool = False
+    lower: float | None = None
     ids: tuple[Any, Any] = (0, 1)
     distances: Float | None = None
     places: tuple[slice, slice, int] | None = None

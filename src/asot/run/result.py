@@ -64,7 +64,8 @@ class Distances:
     lower, upper : (P,) float64 or None
         Bounds on the distance between the original distributions, if you asked for them.
     error : (P,) float64 or None
-        Calibrated estimates only: the expected error, as a standard deviation. Measured, not proven.
+        Calibrated estimates: the expected error, as a standard deviation; measured, not proven. Gromov–Wasserstein
+        distances of plans: how far the two starts disagree.
     plans : Plans or None
         Optimal plans and potentials, if you asked for them.
     info : dict
@@ -256,8 +257,8 @@ class Distances:
         if report is not None:
             off = 100 * report["held_out_relative"]
             low, high = (100 * end / (report["mean_distance"] or 1.0) for end in report["held_out_rmse_interval"])
-            anchors = self.info.get("n_anchors", "?")
-            return f"{off:.2g} % rms error ({low:.2g} to {high:.2g} %), {anchors} anchors, calibrated"
+            anchors = f", {self.info['n_anchors']} anchors" if "n_anchors" in self.info else ""
+            return f"{off:.2g} % rms error ({low:.2g} to {high:.2g} %){anchors}, calibrated"
         if self.info.get("estimate") == "exact":
             return "exact"
         if self.info.get("estimate") == "anchor" and self.info.get("reg") is None:

@@ -1,1 +1,1 @@
-"""Metric measure spaces: distance matrices with masses, compared without common coordinates (docs/method.md §18)."""
+"""Distances between metric measure spaces, which have no common coordinates (docs/method.md §18)."""

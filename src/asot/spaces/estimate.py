@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.spaces.reading import Spaces
 from asot.run import engine
 from asot.run.pairs import PairSet, at_places
 from asot.run.result import Status
 from asot.run.solver import Solution
-from asot.spaces.reading import Spaces
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 Float = NDArray[np.float64]
@@ -37,6 +37,10 @@ class Fit:
     interval: tuple[float, float]
     mean: float
     n_pairs: int
+
+    def relative(self, error: float) -> float:
+        """As a share of the mean distance; 0 where all distances are 0."""
+        return error / self.mean if self.mean > 0 else 0.0
 
 
 def fit_sample(
@@ -77,12 +81,14 @@ def _predicted(features: Float, weights: Float) -> Float:
 class GromovEstimate:
     """Values by a `Fit`, between the bounds of each pair."""
 
-    def __init__(self, spaces: Spaces, p: float, alpha: float, fit: Fit, column_start: int = 0) -> None:
-        self._bounds = Gromov(spaces, p, alpha, 0, column_start)
+    def __init__(
+        self, spaces: Spaces, p: float, alpha: float, fit: Fit, column_start: int = 0, bounds: bool = True
+    ) -> None:
+        self._bounds, self._has_bounds = Gromov(spaces, p, alpha, 0, column_start), bounds
         self._weights, self._rmse = fit.weights, fit.rmse
         calibration = {
             "held_out_rmse": fit.rmse, "held_out_rmse_interval": fit.interval, "mean_distance": fit.mean,
-            "n_solved": fit.n_pairs,
+            "held_out_relative": fit.relative(fit.rmse), "n_solved": fit.n_pairs, "weights": fit.weights.tolist(),
         }  # fmt: skip
         self.info = {**self._bounds.info, "estimate": "calibrated", "calibration": calibration}
 
@@ -95,8 +101,9 @@ class GromovEstimate:
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         features = self._bounds.features(rows, columns, stop)
         values = _predicted(features, self._weights)
-        status = np.full(len(rows), Status.ESTIMATED, dtype=np.int8)
-        return Solution(
-            values, status, np.zeros(len(rows), dtype=np.int32), lower=features[:, :3].max(axis=1), upper=features[:,
-            3], error=np.full(len(rows), self._rmse),
-        )  # fmt: skip
+        status, steps = np.full(len(rows), Status.ESTIMATED, dtype=np.int8), np.zeros(len(rows), dtype=np.int32)
+        error = np.full(len(rows), self._rmse)
+        if not self._has_bounds:
+            return Solution(values, status, steps, error=error)
+        lower = np.minimum(features[:, :3].max(axis=1), values)
+        return Solution(values, status, steps, lower=lower, upper=features[:, 3], error=error)

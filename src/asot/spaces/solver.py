@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.spaces.quantiles import default_bins, eccentricities, lifted, rounding, row_quantiles, space_quantiles
+from asot.data.spaces.reading import Spaces
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
-from asot.spaces.quantiles import default_bins, eccentricities, lifted, row_quantiles, space_quantiles
-from asot.spaces.reading import Spaces
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -47,14 +47,18 @@ class Gromov:
     """Prepared once from spaces; then solves tiles of pairs. Columns count from space ``column_start`` on.
 
     ``starts`` is a sum of `FROM_BOUND` and `FROM_PRODUCT`, or 0: then a value is the price of the third bound's plan.
+    Where both starts end above a third bound of 0, points are also matched one by one, since symmetric ones look alike.
     """
 
-    def __init__(self, spaces: Spaces, p: float, alpha: float, starts: int, column_start: int = 0) -> None:
+    def __init__(
+        self, spaces: Spaces, p: float, alpha: float, starts: int, column_start: int = 0, bounds: bool = True
+    ) -> None:
         self._spaces, self._p, self._alpha, self._column_start = spaces, p, alpha, column_start
+        self._most, self._starts, self._has_bounds = int(spaces.sizes.max()), starts, bounds
         bins = default_bins(spaces)
         self._quantiles = row_quantiles(spaces, bins)
         self._whole, self._eccentric = space_quantiles(spaces, bins), eccentricities(spaces, p, bins)
-        self._most, self._starts = int(spaces.sizes.max()), starts
+        self._rounding = rounding(spaces, bins)
         self.info: dict[str, Any] = {
             "solver": "conditional gradient on exact transport steps" if starts else "plan of the third lower bound",
             "convention": convention(p, alpha),
@@ -87,45 +91,55 @@ class Gromov:
         return int(max(1, min(TILE_SECONDS / self._seconds(), memory / 64, 2**14)))
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
-        energy, lower, _, gap, steps = self.energies(rows, columns, stop)
+        energy, third, gap, steps = self.energies(rows, columns, stop)
         values = self.distance(energy)
         status = np.full(len(rows), Status.BEST_FOUND, dtype=np.int8)
-        spread = np.abs(self.distance(energy + gap) - values)
-        return Solution(
-            values, status, steps, lower=np.minimum(self.distance(lower), values), upper=values, error=spread
-        )
+        spread = self.distance(energy + gap) - values
+        if not self._has_bounds:
+            return Solution(values, status, steps, error=spread)
+        lower = np.minimum(self.bounds(rows, columns, third).max(axis=1), values)
+        return Solution(values, status, steps, lower=lower, upper=values, error=spread)
 
     def energies(
         self, rows: Indices, columns: Indices, stop: Indices, plan: Float | None = None
-    ) -> tuple[Float, Float, Float, Float, NDArray[np.int32]]:
-        """Best energy, largest lower bound, energy of the third bound's plan, and how far the starts disagree."""
+    ) -> tuple[Float, Float, Float, NDArray[np.int32]]:
+        """Best energies (P,), the third lower bound, how far the starts disagree, and steps; ``plan`` (n, m) receives
+        the plan of the last pair."""
         n = len(rows)
+        energy, third, gap, steps = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int32)
+        tile = Tile(n=n, rows=rows, columns=columns + self._column_start, values=energy, steps=steps, stop=stop)
+        _solve_tile(self._record(), GromovAnswers(lower=third, first=np.zeros(n), gap=gap, plan=plan), tile)
+        return energy, third, gap, steps
+
+    def bounds(self, rows: Indices, columns: Indices, third: Float) -> Float:
+        """(P, 3) the lower bounds as distances, rounded down: bins are off by a little, which a norm passes on."""
         columns = columns + self._column_start
-        energy, lower, first, gap = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-        steps = np.zeros(n, dtype=np.int32)
-        tile = Tile(n=n, rows=rows, columns=columns, values=energy, steps=steps, stop=stop)
-        _solve_tile(self._record(), GromovAnswers(lower=lower, first=first, gap=gap, plan=plan), tile)
-        for vectors in (self._whole, self._eccentric):
-            part = self._alpha * lifted(vectors, rows, columns, self._p)
-            np.maximum(lower, part * (1.0 - 1e-12), out=lower)
-        return energy, np.maximum(lower, 0.0), first, gap, steps
+        of_rows, of_spaces = self._rounding
+        parts = [
+            (self._alpha * lifted(self._eccentric, rows, columns, self._p), of_rows),
+            (self._alpha * lifted(self._whole, rows, columns, self._p), of_spaces),
+            (third, of_rows if self._quantiles_are_rounded() else 0.0),
+        ]
+        unit = self._unit()
+        found = [self.distance(part) * (1.0 - 1e-12) - 2.0 * unit * error for part, error in parts]
+        return np.maximum(np.stack(found, axis=1), 0.0)
+
+    def _quantiles_are_rounded(self) -> bool:
+        sizes = self._spaces.sizes
+        return self._spaces.mass is not None or bool((sizes != self._quantiles.shape[1]).any())
 
     def features(self, rows: Indices, columns: Indices, stop: Indices) -> Float:
         """Features (P, 4) of pairs for a fit: the three lower bounds and the price of the third one's plan, as
         distances. Only for a solver without starts."""
-        n, columns = len(rows), columns + self._column_start
-        price, third = np.zeros(n), np.zeros(n)
-        tile = Tile(
-            n=n, rows=rows, columns=columns, values=price, steps=np.zeros(n, dtype=np.int32), stop=stop
-        )  # fmt: skip
-        _solve_tile(self._record(), GromovAnswers(lower=third, first=np.zeros(n), gap=np.zeros(n)), tile)
-        parts = [self._alpha * lifted(v, rows, columns, self._p) for v in (self._eccentric, self._whole)]
-        return np.stack([self.distance(part) for part in (*parts, third, price)], axis=1)
+        price, third, _, _ = self.energies(rows, columns, stop)
+        return np.concatenate([self.bounds(rows, columns, third), self.distance(price)[:, None]], axis=1)
 
     def distance(self, energy: Float) -> Float:
         """Energies, in the unit of the spaces, as distances by the convention."""
-        rooted = np.maximum(energy, 0.0) ** (1.0 / self._p)
-        return np.ldexp(rooted * (0.5 if self._alpha == 1.0 else 1.0), self._spaces.exponent)
+        return np.asarray(np.maximum(energy, 0.0) ** (1.0 / self._p) * self._unit())
+
+    def _unit(self) -> float:
+        return float(np.ldexp(0.5 if self._alpha == 1.0 else 1.0, self._spaces.exponent))
 
 
 def convention(p: float, alpha: float) -> str:

@@ -1,33 +1,52 @@
 // Tiles of pairs of metric measure spaces; see src/asot/spaces/solver.py.
 #include "pair.hpp"
 
+namespace {
+
+void write_plan(const Pair& pair, double* plan) {
+    if (plan == nullptr) return;
+    for (int64_t i = 0; i < pair.n(); i++)
+        for (int64_t j = 0; j < pair.m(); j++) plan[i * pair.m() + j] = pair.plan()[i * pair.width() + j];
+}
+
+// The best energy of descents from the wished starts, and how far the first two disagree.
+double search(Pair& pair, const GromovSpaces& spaces, double bound, double first, double& gap, int64_t& steps,
+              double* plan, Stop stop) {
+    double best = INFINITY, energies[2];
+    int tried = 0;
+    for (int start = 0; start < 2; start++) {
+        if (((spaces.starts >> start) & 1) == 0) continue;
+        energies[tried] = pair.descend(start == 1, steps, stop);
+        if (energies[tried] < best) best = energies[tried], write_plan(pair, plan);
+        tried++;
+    }
+    if (tried == 2) gap = std::fabs(energies[0] - energies[1]);
+    if (tried == 2 && pair.is_tied(bound, best) && pair.match_in_turn() < best) {
+        const double matched = pair.descend(false, steps, stop);
+        if (matched < best) best = matched, write_plan(pair, plan);
+    }
+    return tried == 0 ? first : best;
+}
+
+}  // namespace
+
 ENTRY asot_gromov_tile(const GromovSpaces* spaces, const GromovAnswers* answers, const Tile* tile) {
     Pair pair(*spaces);
     if (pair.failed()) return OUT_OF_MEMORY;
     for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
-        pair.open(tile->rows[t], tile->columns[t]);
-        double first;
-        answers->lower[t] = pair.third_bound(first, tile->stop);
-        answers->first[t] = first;
-        answers->gap[t] = 0.0;
         int64_t steps = 0;
-        double best = first, energies[2];
-        int64_t tried = 0;
-        for (int start = 0; start < 2; start++) {
-            if (((spaces->starts >> start) & 1) == 0) continue;
-            energies[tried] = pair.descend(start == 1, steps, tile->stop);
-            if (tried == 0 || energies[tried] < best) {
-                best = energies[tried];
-                if (answers->plan != nullptr)
-                    for (int64_t i = 0; i < pair.n(); i++)
-                        for (int64_t j = 0; j < pair.m(); j++)
-                            answers->plan[i * pair.m() + j] = pair.plan()[i * pair.width() + j];
-            }
-            tried++;
+        answers->lower[t] = answers->first[t] = answers->gap[t] = tile->values[t] = 0.0;
+        pair.open(tile->rows[t], tile->columns[t]);
+        if (pair.is_same()) {
+            pair.take_identity();
+            write_plan(pair, answers->plan);
+        } else {
+            const double bound = pair.third_bound(answers->first[t], tile->stop);
+            answers->lower[t] = bound;
+            tile->values[t] = search(pair, *spaces, bound, answers->first[t], answers->gap[t], steps, answers->plan,
+                                     tile->stop);
         }
-        if (tried == 2) answers->gap[t] = std::fabs(energies[0] - energies[1]);
-        if (tried > 0 && first < best) best = first;
-        tile->values[t] = best;
+        if (pair.failed()) return OUT_OF_MEMORY;
         tile->steps[t] = int32_t(steps);
     }
     return DONE;

@@ -4,22 +4,25 @@
 // linear in T. A step solves the transport problem with the gradient as its cost; the energy along the step is a
 // parabola whose coefficients are sums over the few arcs of the new plan, so nothing but M is computed anew.
 #pragma once
-#include "spaces.hpp"
+#include "blocks.hpp"
 
 class Pair {
   public:
     Pair(const GromovSpaces& all)
-        : all_(all), stride_(stride_of(all.most)), ws_(all.most, all.most, 2 * all.most), scratch_(all.most, all.most,
-        0),
+        : all_(all), stride_(stride_of(all.most)), index_bits_(bits_for(all.most)), ws_(all.most, all.most, 2 * all.most),
+          scratch_(all.most, all.most, 0),
           memory_(6 * Memory::bytes_of<double>((all.most + 4) * stride_) + 6 * Memory::bytes_of<double>(stride_) +
-                  Memory::bytes_of<Arc>(2 * all.most)) {
+                  Memory::bytes_of<double>(all.bins * stride_) + Memory::bytes_of<Arc>(room())) {
         if (failed()) return;
         for (double** each : {&form_, &step_form_, &plan_, &features_, &cost_, &columns_})
             *each = memory_.take<double>((all.most + 4) * stride_);
-        for (double** each : {&row_sums_, &column_sums_, &row_means_, &column_means_, &f_, &g_}) *each = memory_.take<double>(stride_);
-        arcs_ = memory_.take<Arc>(2 * all.most);
+        for (double** each : {&row_sums_, &column_sums_, &row_means_, &column_means_, &f_, &g_})
+            *each = memory_.take<double>(stride_);
+        quantiles_ = memory_.take<double>(all.bins * stride_);
+        arcs_ = memory_.take<Arc>(room());
     }
-    bool failed() const { return memory_.failed() || ws_.failed() || scratch_.failed(); }
+    // Also once a transport problem found no memory.
+    bool failed() const { return memory_.failed() || ws_.failed() || scratch_.failed() || no_memory_; }
 
     void open(int64_t x, int64_t y) {
         n_ = all_.start[x + 1] - all_.start[x], m_ = all_.start[y + 1] - all_.start[y];
@@ -34,48 +37,91 @@ class Pair {
             for (int64_t k = 0; k < m_; k++) columns_[j * width_ + k] = dy[j * m_ + k];
             for (int64_t k = m_; k < width_; k++) columns_[j * width_ + k] = 0.0;
         }
-        means(dx_, n_, n_, a_, row_sums_, row_means_);
-        means(columns_, m_, width_, b_, column_sums_, column_means_);
+        const double one = means(dx_, n_, n_, a_, row_sums_, row_means_);
+        size_ = one + means(columns_, m_, width_, b_, column_sums_, column_means_);
+        for (int64_t j = m_; j < width_; j++) column_sums_[j] = column_means_[j] = 0.0;
         if (all_.features != nullptr) feature_costs();
+    }
+
+    // Whether both are one space, point by point: then the identity is a plan of energy 0, which bounds cannot tell from
+    // other plans if points look alike.
+    bool is_same() const {
+        if (n_ != m_) return false;
+        const double* dy = all_.distance + all_.matrix_at[y_];
+        for (int64_t t = 0; t < n_ * n_; t++)
+            if (dx_[t] != dy[t]) return false;
+        for (int64_t i = 0; i < n_ && a_ != nullptr; i++)
+            if (a_[i] != b_[i]) return false;
+        for (int64_t i = 0; i < n_ && all_.features != nullptr; i++)
+            if (features_[i * width_ + i] != 0.0) return false;
+        return true;
+    }
+    void take_identity() {
+        for (int64_t t = 0; t < n_ * width_; t++) plan_[t] = 0.0;
+        for (int64_t i = 0; i < n_; i++) plan_[i * width_ + i] = mass_of(a_, i, n_);
     }
 
     // The third lower bound of the energy; its plan is left in `arcs`, and its energy returned in `energy`.
     double third_bound(double& energy, Stop stop) {
-        for (int64_t i = 0; i < n_; i++) {
-            const double* u = all_.quantiles + (all_.start[x_] + i) * all_.bins;
-            double* out = cost_ + i * width_;
-            for (int64_t j = 0; j < m_; j++) {
-                const double rows = gap_of_rows(u, all_.quantiles + (all_.start[y_] + j) * all_.bins);
-                out[j] = all_.features == nullptr ? rows : (1.0 - all_.alpha) * features_[i * width_ + j] + all_.alpha * rows;
-            }
-        }
+        row_gaps();
         double proven;
-        transport(proven, stop);
+        transport(cost_, proven, stop);
         energy = price();
         return proven;
     }
 
+    // Whether points look alike so much that the third bound says nothing: isometric spaces do, and its plan may mix up
+    // their symmetric points.
+    bool is_tied(double bound, double best) const { return n_ == m_ && bound <= 1e-12 * size_ && best > 1e-12 * size_; }
+
     // Descend from the plan in `arcs` or from the product; returns the energy reached, and its plan is in `plan`.
     double descend(bool from_product, int64_t& steps, Stop stop) {
         double energy = from_product ? begin_with_product() : begin_with_arcs();
-        bool is_sparse = !from_product;
         for (int64_t step = 0; step < all_.max_steps && *stop == 0; step++) {
-            for (int64_t t = 0; t < n_ * width_; t++) cost_[t] = 2.0 * all_.alpha * form_[t];
-            if (all_.features != nullptr)
-                for (int64_t t = 0; t < n_ * width_; t++) cost_[t] += (1.0 - all_.alpha) * features_[t];
-            double proven;
-            transport(proven, stop);
+            double unused;
+            transport(gradient(), unused, stop);
+            if (holds_arcs() || no_memory_) break;
             const double along = over_arcs(form_), features = all_.features == nullptr ? 0.0 : over_arcs(features_);
-            const double slope = (1.0 - all_.alpha) * (features - feature_value_) + 2.0 * all_.alpha * (along -
-            form_value_); if (slope >= -all_.tolerance * energy) break; bilinear(step_form_); const double there =
-            over_arcs(step_form_), bend = there - 2.0 * along + form_value_; const double share = all_.alpha * bend >
-            0.0 ? std::fmin(1.0, -slope / (2.0 * all_.alpha * bend)) : 1.0; const double gain = -(share * slope + share
-            * share * all_.alpha * bend); if (!(gain > 0.0)) break; walk(share); form_value_ += share * (2.0 * (along -
-            form_value_) + share * bend); feature_value_ += share * (features - feature_value_); is_sparse = share ==
-            1.0; steps++; energy -= gain; if (gain <= all_.tolerance * energy) break;
+            const double slope =
+                (1.0 - all_.alpha) * (features - feature_value_) + 2.0 * all_.alpha * (along - form_value_);
+            bilinear(step_form_);
+            const double bend = over_arcs(step_form_) - 2.0 * along + form_value_;
+            const double share = bend > 0.0 ? std::fmin(1.0, -slope / (2.0 * all_.alpha * bend)) : 1.0;
+            const double gain = -(share * slope + share * share * all_.alpha * bend);
+            if (!(share > 0.0 && gain > 0.0)) break;
+            walk(share);
+            form_value_ += share * (2.0 * (along - form_value_) + share * bend);
+            feature_value_ += share * (features - feature_value_);
+            steps++;
+            energy -= gain;
+            if (gain <= all_.tolerance * energy) break;
         }
-        if (is_sparse && take_arcs_of_plan()) energy = exact_price(energy);
+        energy = value_of_plan();
+        if (is_small(energy) && take_arcs_of_plan()) energy = price();
         return energy > 0.0 ? energy : 0.0;
+    }
+
+    // A matching of points one by one, each with the one that fits those before: `arcs`, and their energy.
+    double match_in_turn() {
+        row_gaps();
+        for (int64_t j = 0; j < m_; j++) g_[j] = 0.0;  // taken
+        n_arcs_ = 0;
+        for (int64_t i = 0; i < n_; i++) {
+            const double own = mass_of(a_, i, n_);
+            int64_t best = -1;
+            for (int64_t j = 0; j < m_; j++) {
+                if (g_[j] != 0.0 || std::fabs(mass_of(b_, j, m_) - own) > 1e-12) continue;
+                if (best < 0 || cost_[i * width_ + j] < cost_[i * width_ + best]) best = j;
+            }
+            if (best < 0) return INFINITY;
+            g_[best] = 1.0;
+            arcs_[n_arcs_++] = {int32_t(i), int32_t(best), own};
+            for (int64_t k = i + 1; k < n_; k++)
+                for (int64_t j = 0; j < m_; j++)
+                    cost_[k * width_ + j] += std::fabs(dx_[i * n_ + k] - columns_[best * width_ + j]);
+        }
+        is_warm_ = false;
+        return price();
     }
 
     const double* plan() const { return plan_; }
@@ -84,18 +130,23 @@ class Pair {
     int64_t m() const { return m_; }
 
   private:
-    // Weighted sums over each row of a matrix: of the distances, and of their p-th powers.
-    void means(const double* d, int64_t n, int64_t stride, const double* mass, double* powers, double* plain) {
+    int64_t room() const { return 8 * all_.most; }
+
+    // Weighted sums over each row of a matrix: of the distances, and of their p-th powers; returns the mean of the powers.
+    double means(const double* d, int64_t n, int64_t stride, const double* mass, double* powers, double* plain) {
+        double whole = 0.0;
         for (int64_t i = 0; i < n; i++) {
             double sum = 0.0, mean = 0.0;
             for (int64_t k = 0; k < n; k++) {
-                const double weight = mass == nullptr ? 1.0 / double(n) : mass[k], x = d[i * stride + k];
+                const double weight = mass_of(mass, k, n), x = d[i * stride + k];
                 sum += weight * powered(x, all_.p);
                 mean += weight * x;
             }
             powers[i] = sum;
             plain[i] = mean;
+            whole += mass_of(mass, i, n) * sum;
         }
+        return whole;
     }
 
     void feature_costs() {
@@ -109,51 +160,70 @@ class Pair {
             }
     }
 
-    // Mean of |u - v|^p over the bins: at most the W_p^p on the line between two rows of distances.
-    double gap_of_rows(const double* u, const double* v) const {
-        Doubles sums = spread(0.0);
-        int64_t c = 0;
-        for (; c + LANES <= all_.bins; c += LANES) {
-            const Doubles gap = size_of(load(u + c) - load(v + c));
-            if (all_.p == 2.0)
-                sums = fused(gap, gap, sums);
-            else if (all_.p == 1.0)
-                sums = sums + gap;
-            else
-                for (int64_t k = c; k < c + LANES; k++) sums = sums + put_power(k - c, std::fabs(u[k] - v[k]));
+    // Costs of the third bound: means of |u - v|^p over the bins, at most the W_p^p on the line between two rows of
+    // distances, and the features' share.
+    void row_gaps() {
+        const double *u = all_.quantiles + all_.start[x_] * all_.bins, *v = all_.quantiles + all_.start[y_] * all_.bins;
+        for (int64_t c = 0; c < all_.bins; c++) {
+            for (int64_t j = 0; j < m_; j++) quantiles_[c * width_ + j] = v[j * all_.bins + c];
+            for (int64_t j = m_; j < width_; j++) quantiles_[c * width_ + j] = 0.0;
         }
-        double sum = total(sums);
-        for (; c < all_.bins; c++) sum += powered(std::fabs(u[c] - v[c]), all_.p);
-        return sum / double(all_.bins);
+        for (int64_t i = 0; i < n_; i += ROWS) {
+            const double* rows[ROWS];
+            for (int64_t r = 0; r < ROWS; r++) rows[r] = u + (i + r < n_ ? i + r : n_ - 1) * all_.bins;
+            int64_t j = 0;
+            for (; j + WIDE * LANES <= width_; j += WIDE * LANES) write_gaps<WIDE>(rows, i, j);
+            for (; j < width_; j += LANES) write_gaps<1>(rows, i, j);
+        }
+        if (all_.features == nullptr) return;
+        for (int64_t t = 0; t < n_ * width_; t++) cost_[t] += (1.0 - all_.alpha) * features_[t];
     }
-    Doubles put_power(int64_t lane, double gap) const {
-        double x[LANES] = {};
-        x[lane] = std::pow(gap, all_.p);
-        return load(x);
+    template <int W>
+    INLINE void write_gaps(const double* const (&rows)[ROWS], int64_t i, int64_t j) {
+        Doubles sums[ROWS][W];
+        if (all_.p == 2.0)
+            gaps_block<2>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
+        else if (all_.p == 1.0)
+            gaps_block<1>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
+        else
+            gaps_block<0>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
+        for (int64_t r = 0; r < ROWS && i + r < n_; r++)
+            for (int w = 0; w < W; w++)
+                store(cost_ + (i + r) * width_ + j + w * LANES, sums[r][w] * spread(all_.alpha / double(all_.bins)));
     }
 
-    // Solve the transport problem of `cost_`; its plan goes to `arcs`, a proven lower bound of its value to `proven`.
-    void transport(double& proven, Stop stop) {
+    // Where a step goes: the transport problem with these costs, the energy's gradient up to a factor.
+    const double* gradient() {
+        if (all_.features == nullptr) return form_;
+        for (int64_t t = 0; t < n_ * width_; t++)
+            cost_[t] = 2.0 * all_.alpha * form_[t] + (1.0 - all_.alpha) * features_[t];
+        return cost_;
+    }
+
+    // Solve the transport problem of `cost`; its plan goes to `arcs`, a proven lower bound of its value to `proven`.
+    void transport(const double* cost, double& proven, Stop stop) {
         int64_t p, q;
-        const int index_bits = bits_for(all_.most);
-        const double scale = std::ldexp(1.0, 62 - 2 * index_bits);
+        const double scale = std::ldexp(1.0, 62 - 2 * index_bits_);
         const double unit = place_both(ws_, a_, n_, b_, m_, p, q);
-        const Units units = read_costs(ws_, scratch_, cost_, width_, p, q);
-        const double most = place_distances(ws_, scratch_, p, q, index_bits, scale, stop);
-        if (is_warm_ && most > 0.0) begin_with_potentials(p, q, index_bits, scale / most, units);
-        solve_placed(ws_, p, q, index_bits, stop);
-        double value = std::ldexp(value_of_flows(ws_, scratch_, p, q) * unit + units.low, units.exponent);
-        // Costs were rounded to integers: the optimum is at most one unit of them below.
-        proven = value - std::ldexp(most, units.exponent) * 2.0 / scale - 1e-13 * std::fabs(value);
+        const Units units = read_costs(ws_, scratch_, cost, width_, p, q);
+        const double most = place_distances(ws_, scratch_, p, q, index_bits_, scale, stop);
+        if (is_warm_ && most > 0.0) begin_with_potentials(p, q, scale / most, units);
         n_arcs_ = 0;
+        proven = 0.0;
+        if (solve_placed(ws_, p, q, index_bits_, stop) == NO_MEMORY) no_memory_ = true;
+        if (no_memory_ || *stop != 0) return;
+        const double value = std::ldexp(value_of_flows(ws_, scratch_, p, q) * unit + units.low, units.exponent);
+        // Costs and masses were rounded to integers, and sums of so many terms to doubles.
+        proven = value - std::ldexp(most, units.exponent) * 4.0 / scale -
+                 double(p + q + all_.bins + all_.dim + 64) * 2.3e-16 * std::fabs(value);
+        keep_potentials(p, q, std::ldexp(most / scale, units.exponent - index_bits_));
         const int64_t first = first_sink(p);
-        keep_potentials(p, q, std::ldexp(most / scale, units.exponent - index_bits));
         for (int64_t node = 0; node < first + q; node++) {
             const int64_t up = ws_.parent[node];
             if (up == node || ws_.flow[node] == 0) continue;
             arcs_[n_arcs_++] = {node < p ? ws_.source[node] : ws_.source[up],
-                                node < p ? ws_.sink[up - first] : ws_.sink[node - first], double(ws_.flow[node]) *
-                                unit};
+                                node < p ? ws_.sink[up - first] : ws_.sink[node - first],
+                                double(ws_.flow[node]) * unit};
         }
     }
 
@@ -163,21 +233,29 @@ class Pair {
         for (int64_t j = 0; j < q; j++) g_[j] = -double(ws_.pi[first_sink(p) + j]) * unit;
         is_warm_ = true;
     }
-    void begin_with_potentials(int64_t p, int64_t q, int index_bits, double scale, Units units) {
-        const double factor = std::ldexp(scale, -units.exponent);
-        for (int64_t i = 0; i < p; i++) ws_.row_offset[i] = int64_t(f_[i] * factor) * (int64_t(1) << index_bits);
-        for (int64_t j = 0; j < q; j++) ws_.column_offset[j] = int64_t(g_[j] * factor) * (int64_t(1) << index_bits);
-    }
-    static int bits_for(int64_t most) {
-        int bits = 4;
-        while ((int64_t(1) << bits) < most + LANES) bits++;
-        return bits;
+    // They are left out where costs have become so small that prices would not fit into integers.
+    void begin_with_potentials(int64_t p, int64_t q, double scale, Units units) {
+        const double factor = std::ldexp(scale, -units.exponent), top = std::ldexp(1.0, 60 - index_bits_);
+        double largest = 0.0;
+        for (int64_t i = 0; i < p; i++) largest = std::fmax(largest, std::fabs(f_[i]));
+        for (int64_t j = 0; j < q; j++) largest = std::fmax(largest, std::fabs(g_[j]));
+        if (!(largest * factor < top)) return;
+        const int64_t shift = int64_t(1) << index_bits_;
+        for (int64_t i = 0; i < p; i++) ws_.row_offset[i] = int64_t(f_[i] * factor) * shift;
+        for (int64_t j = 0; j < q; j++) ws_.column_offset[j] = int64_t(g_[j] * factor) * shift;
     }
 
     double over_arcs(const double* block) const {
         double sum = 0.0;
         for (int64_t e = 0; e < n_arcs_; e++) sum += arcs_[e].mass * block[arcs_[e].source * width_ + arcs_[e].sink];
         return sum;
+    }
+    // Whether the plan is that of the arcs: the descent is at a vertex that no step leaves.
+    bool holds_arcs() const {
+        double common = 0.0;
+        for (int64_t e = 0; e < n_arcs_; e++)
+            common += std::fmin(arcs_[e].mass, plan_[arcs_[e].source * width_ + arcs_[e].sink]);
+        return common > 1.0 - 1e-13;
     }
 
     // M of the arcs. For p = 2 the squares are known sums, and the mixed term is a product of matrices.
@@ -206,18 +284,20 @@ class Pair {
             double* row = mixed + arcs_[e].sink * wide;
             for (int64_t i = 0; i < n_; i++) row[i] += arcs_[e].mass * u[i];
         }
-        for (int64_t i = 0; i < n_; i += 4) {
-            for (int64_t j = 0; j < width_; j += LANES) {
-                Doubles sums[4] = {spread(0.0), spread(0.0), spread(0.0), spread(0.0)};
-                for (int64_t k = 0; k < m_; k++) {
-                    const Doubles v = load(columns_ + k * width_ + j);
-                    for (int64_t r = 0; r < 4; r++) sums[r] = fused(spread(mixed[k * wide + i + r]), v, sums[r]);
-                }
-                for (int64_t r = 0; r < 4 && i + r < n_; r++)
-                    store(out + (i + r) * width_ + j,
-                          spread(row_sums_[i + r]) + load(column_sums_ + j) - spread(2.0) * sums[r]);
-            }
+        for (int64_t i = 0; i < n_; i += ROWS) {
+            int64_t j = 0;
+            for (; j + WIDE * LANES <= width_; j += WIDE * LANES) write_form<WIDE>(mixed, wide, i, j, out);
+            for (; j < width_; j += LANES) write_form<1>(mixed, wide, i, j, out);
         }
+    }
+    template <int W>
+    INLINE void write_form(const double* mixed, int64_t wide, int64_t i, int64_t j, double* out) {
+        Doubles sums[ROWS][W];
+        product_block<W>(mixed + i, wide, columns_ + j, width_, m_, sums);
+        for (int64_t r = 0; r < ROWS && i + r < n_; r++)
+            for (int w = 0; w < W; w++)
+                store(out + (i + r) * width_ + j + w * LANES,
+                      spread(row_sums_[i + r]) + load(column_sums_ + j + w * LANES) - spread(2.0) * sums[r][w]);
     }
 
     double begin_with_arcs() {
@@ -229,20 +309,21 @@ class Pair {
         return (1.0 - all_.alpha) * feature_value_ + all_.alpha * form_value_;
     }
     double begin_with_product() {
-        form_value_ = feature_value_ = 0.0;
         for (int64_t i = 0; i < n_; i++)
-            for (int64_t j = 0; j < m_; j++)
-                plan_[i * width_ + j] = (a_ == nullptr ? 1.0 / double(n_) : a_[i]) * (b_ == nullptr ? 1.0 / double(m_) :
-                b_[j]);
+            for (int64_t j = 0; j < m_; j++) plan_[i * width_ + j] = mass_of(a_, i, n_) * mass_of(b_, j, m_);
         if (all_.p == 2.0) {
             for (int64_t i = 0; i < n_; i++)
-                for (int64_t j = 0; j < m_; j++)
+                for (int64_t j = 0; j < width_; j++)
                     form_[i * width_ + j] = row_sums_[i] + column_sums_[j] - 2.0 * row_means_[i] * column_means_[j];
         } else {
             for (int64_t t = 0; t < n_ * width_; t++) form_[t] = 0.0;
             for (int64_t i = 0; i < n_; i++)
                 for (int64_t j = 0; j < m_; j++) add_form(form_, {int32_t(i), int32_t(j), plan_[i * width_ + j]});
         }
+        return value_of_plan();
+    }
+    double value_of_plan() {
+        form_value_ = feature_value_ = 0.0;
         for (int64_t i = 0; i < n_; i++)
             for (int64_t j = 0; j < m_; j++) {
                 form_value_ += plan_[i * width_ + j] * form_[i * width_ + j];
@@ -253,19 +334,21 @@ class Pair {
 
     // Mix the plan and its form with those of the arcs.
     void walk(double share) {
-        for (int64_t t = 0; t < n_ * width_; t++) {
-            plan_[t] *= 1.0 - share;
-            form_[t] = share == 1.0 ? step_form_[t] : form_[t] + share * (step_form_[t] - form_[t]);
-        }
+        for (int64_t t = 0; t < n_ * width_; t++) plan_[t] *= 1.0 - share;
         for (int64_t e = 0; e < n_arcs_; e++)
             plan_[arcs_[e].source * width_ + arcs_[e].sink] += share * arcs_[e].mass;
+        if (share < 1.0) {
+            for (int64_t t = 0; t < n_ * width_; t++) form_[t] += share * (step_form_[t] - form_[t]);
+        } else {
+            double* const left = form_;
+            form_ = step_form_;
+            step_form_ = left;
+        }
     }
 
-    double price() {
-        bilinear(step_form_);
-        const double features = all_.features == nullptr ? 0.0 : over_arcs(features_);
-        return exact_price((1.0 - all_.alpha) * features + all_.alpha * over_arcs(step_form_));
-    }
+    // Squares that cancel leave noise in small energies, so these are summed by their definition: isometric spaces are
+    // at 0.
+    bool is_small(double energy) const { return energy < 1e-3 * size_; }
 
     // The entries of the plan as arcs, if they fit.
     bool take_arcs_of_plan() {
@@ -273,38 +356,42 @@ class Pair {
         for (int64_t i = 0; i < n_; i++)
             for (int64_t j = 0; j < m_; j++) {
                 if (plan_[i * width_ + j] == 0.0) continue;
-                if (n_arcs_ == 2 * all_.most) return false;
+                if (n_arcs_ == room()) return false;
                 arcs_[n_arcs_++] = {int32_t(i), int32_t(j), plan_[i * width_ + j]};
             }
         return true;
     }
 
-    // The energy of the arcs by its definition, where squares that cancel have left noise: isometric spaces
-    // are at 0.
-    double exact_price(double known) const {
-        const double size = row_sums_[0] + column_sums_[0];
-        if (all_.alpha * known > 1e-9 * size) return known;
-        double sum = 0.0;
-        for (int64_t e = 0; e < n_arcs_; e++)
-            for (int64_t f = 0; f < n_arcs_; f++)
-                sum += arcs_[e].mass * arcs_[f].mass *
-                       powered(std::fabs(dx_[arcs_[e].source * n_ + arcs_[f].source] -
-                                         columns_[arcs_[e].sink * width_ + arcs_[f].sink]), all_.p);
+    // The energy of the arcs by its definition.
+    double price() const {
+        double sum = 0.0, diagonal = 0.0;
+        for (int64_t e = 0; e < n_arcs_; e++) {
+            const double *u = dx_ + arcs_[e].source * n_, *v = columns_ + arcs_[e].sink * width_;
+            double part = 0.0;
+            for (int64_t f = 0; f < e; f++)
+                part += arcs_[f].mass * powered(std::fabs(u[arcs_[f].source] - v[arcs_[f].sink]), all_.p);
+            sum += arcs_[e].mass * part;
+            diagonal += arcs_[e].mass * arcs_[e].mass *
+                        powered(std::fabs(u[arcs_[e].source] - v[arcs_[e].sink]), all_.p);
+        }
         const double features = all_.features == nullptr ? 0.0 : over_arcs(features_);
-        return (1.0 - all_.alpha) * features + all_.alpha * sum;
+        return (1.0 - all_.alpha) * features + all_.alpha * (2.0 * sum + diagonal);
     }
 
     const GromovSpaces& all_;
     int64_t stride_;
+    int index_bits_;
     Workspace ws_;
     Scratch scratch_;
     Memory memory_;
+    bool no_memory_ = false, is_warm_ = false;
     int64_t x_, y_, n_, m_, width_, n_arcs_ = 0;
     const double *a_, *b_, *dx_;
     double *form_, *step_form_, *plan_, *features_, *cost_, *columns_;  // (n, width) blocks; columns: (m, width) d_Y
     double *row_sums_, *column_sums_, *row_means_, *column_means_;      // (n,), (m,)
     double *f_, *g_;                                                    // (p,), (q,) potentials of the last solve
-    bool is_warm_ = false;
-    Arc* arcs_;  // (2 most,)
+    double* quantiles_;                                                 // (bins, width) of the second space
+    double size_ = 0.0;                                                 // mean of d_X^p and of d_Y^p, together
+    Arc* arcs_;                                                         // (room,)
     double form_value_ = 0.0, feature_value_ = 0.0;
 };

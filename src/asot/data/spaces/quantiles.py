@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.spaces.reading import Spaces
+from asot.data.spaces.reading import Spaces
 
 Float = NDArray[np.float64]
 
@@ -65,6 +65,14 @@ def eccentricities(spaces: Spaces, p: float, bins: int) -> Float:
         own = spaces.masses(i)
         rows.append(binned(((spaces.matrix(i) ** p) @ own)[None] ** (1.0 / p), own, bins)[0])
     return np.stack(rows)
+
+
+def rounding(spaces: Spaces, bins: int) -> tuple[float, float]:
+    """How far bins of rows (and of eccentricities), and of whole spaces, may be from what they stand for: sums of so
+    many numbers, of which differences are taken."""
+    n = int(spaces.sizes.max())
+    unit = 4.0 * bins * float(spaces.distance.max()) * 2.0**-53
+    return unit * (n + 8), unit * (n * n + 8)
 
 
 def lifted(vectors: Float, rows: NDArray[np.int64], columns: NDArray[np.int64], p: float) -> Float:

@@ -6,7 +6,7 @@ becomes one flat record, like `Distributions`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
-from asot.validation import to_float_array
+from asot.data.spaces.graphs import is_graph, shortest_paths
+from asot.validation import as_index, to_float_array
 
 Float = NDArray[np.float64]
+
+MOST_ORDER = 16
+"""The largest p of GW_p."""
 
 
 @dataclass(frozen=True)
@@ -51,44 +55,54 @@ class Spaces:
         return np.full(own.stop - own.start, 1.0 / (own.stop - own.start)) if self.mass is None else self.mass[own]
 
 
+def as_gromov_order(p: Any) -> float:
+    """p of GW_p."""
+    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p <= MOST_ORDER:
+        raise ValueError(
+            f"p must be a number from 1 to {MOST_ORDER}, above which powers vanish beside each other; found {p!r}"
+        )
+    return float(p)
+
+
 def read_spaces(X: Any, masses: Any = None, features: Any = None, name: str = "X") -> Spaces:
-    """Spaces of a list of matrices, of graphs, or of a `Distributions`, whose points' Euclidean distances they are."""
-    if isinstance(X, Spaces):
-        return X
+    """Spaces of a list of matrices or graphs, of a dictionary of them by name, or of a `Distributions`, whose points'
+    Euclidean distances they are."""
     if isinstance(X, Distributions):
         if masses is not None:
-            raise ValueError("a Distributions has its own masses; leave masses= out")
-        return _from_distributions(X, features)
-    if not isinstance(X, Sequence) and not (isinstance(X, np.ndarray) and X.ndim == 3):
+            raise ValueError(f"{name} is a Distributions, which has its own masses; leave masses= out")
+        return _from_distributions(X, features, name)
+    if isinstance(X, Mapping):
+        ids, given = np.asarray(list(X)), list(X.values())
+    elif X.ndim == 3 if isinstance(X, np.ndarray) else isinstance(X, Sequence) and not isinstance(X, str):
+        ids, given = np.arange(len(X)), list(X)
+    else:
+        found = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
         raise TypeError(
-            f"{name} must be a list of distance matrices (n_i, n_i), of graphs, or a Distributions; found "
-            f"{type(X).__name__}"
+            f"{name} must be a list of distance matrices (n_i, n_i), of graphs, or a Distributions; found {found}"
         )
-    if len(X) == 0:
+    if len(given) == 0:
         raise ValueError(f"{name} is empty; a collection needs at least one space")
-    matrices = [_as_matrix(each, i, name) for i, each in enumerate(X)]
-    return _assembled(matrices, masses, features, np.arange(len(matrices)), name)
+    matrices = [_as_matrix(each, i, name) for i, each in enumerate(given)]
+    return _assembled(matrices, masses, features, ids, name)
 
 
-def _from_distributions(D: Distributions, features: Any) -> Spaces:
+def _from_distributions(D: Distributions, features: Any, name: str) -> Spaces:
     from scipy.spatial.distance import cdist
 
+    largest = max(float(np.abs(points).max()) for points, _ in D)
+    exponent = int(np.frexp(largest)[1])
     matrices, masses = [], []
-    for i in range(len(D)):
-        points, own = D[i]
-        held = own > 0
-        x = np.asarray(points, dtype=np.float64)[held]
+    for points, own in D:
+        x = np.ldexp(np.asarray(points, dtype=np.float64), -exponent)
         matrices.append(cdist(x, x))
-        masses.append(own[held])
+        masses.append(own)
     uniform = all(np.ptp(own) <= 1e-12 * own.max() for own in masses)
-    return _assembled(matrices, None if uniform else masses, features, D.ids, "X")
+    return _assembled(matrices, None if uniform else masses, features, D.ids, name, exponent)
 
 
 def _as_matrix(given: Any, i: int, name: str) -> Float:
-    if hasattr(given, "nodes") and hasattr(given, "edges"):
-        return _shortest_paths(_adjacency_of_networkx(given), i, name)
-    if hasattr(given, "edge_index") and hasattr(given, "num_nodes"):
-        return _shortest_paths(_adjacency_of_pyg(given), i, name)
+    if is_graph(given):
+        return shortest_paths(given, f"space {i} of {name}")
     matrix = np.asarray(to_float_array(given, f"{name}[{i}]"), dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) == 0:
         raise ValueError(
@@ -110,53 +124,24 @@ def _as_matrix(given: Any, i: int, name: str) -> Float:
             f"space {i} of {name} is not symmetric: {matrix[a, b]:g} from point {a} to {b}, {matrix[b, a]:g} back; "
             "take (d + d.T) / 2"
         )
-    return 0.5 * (matrix + matrix.T)
+    return 0.5 * matrix + 0.5 * matrix.T
 
 
-def _adjacency_of_networkx(graph: Any) -> Any:
-    import networkx
-
-    return networkx.to_scipy_sparse_array(graph, weight="weight", dtype=np.float64)
-
-
-def _adjacency_of_pyg(graph: Any) -> Any:
-    from scipy import sparse
-
-    source, target = np.asarray(graph.edge_index)
-    n = int(graph.num_nodes)
-    both = sparse.coo_array((np.ones(len(source)), (source, target)), shape=(n, n)).tocsr()
-    both.data[:] = 1.0
-    return both
-
-
-def _shortest_paths(adjacency: Any, i: int, name: str) -> Float:
-    from scipy.sparse.csgraph import shortest_path
-
-    distances = np.asarray(shortest_path(adjacency, directed=False))
-    if len(distances) == 0:
-        raise ValueError(f"space {i} of {name}: the graph has no nodes")
-    if not np.isfinite(distances).all():
-        a, b = np.argwhere(~np.isfinite(distances))[0]
-        raise ValueError(
-            f"space {i} of {name}: no path leads from node {a} to node {b}; take the largest connected component"
-        )
-    return distances
-
-
-def _assembled(matrices: list[Float], masses: Any, features: Any, ids: Any, name: str) -> Spaces:
+def _assembled(
+    matrices: list[Float], masses: Any, features: Any, ids: Any, name: str, given_exponent: int = 0
+) -> Spaces:
+    """In one unit, in which no distance or feature is above 1, so that powers of them do not overflow; matrices are
+    given in units of 2^given_exponent."""
     sizes = np.array([len(matrix) for matrix in matrices], dtype=np.int64)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    own_masses, own_features = _as_masses(masses, sizes, name), _as_features(features, sizes, name)
     largest = max(float(matrix.max()) for matrix in matrices)
-    exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
-    flat = np.concatenate([np.ldexp(matrix.reshape(-1), -exponent) for matrix in matrices])
-    return Spaces(
-        start,
-        flat,
-        _as_masses(masses, sizes, name),
-        _as_features(features, sizes, exponent, name),
-        exponent,
-        np.asarray(ids),
-    )
+    exponent = int(np.frexp(largest)[1]) + given_exponent if largest > 0 else 0
+    if own_features is not None and own_features.any():
+        exponent = max(exponent, int(np.frexp(np.abs(own_features).max())[1]))
+        own_features = np.ldexp(own_features, -exponent)
+    flat = np.concatenate([np.ldexp(matrix.reshape(-1), given_exponent - exponent) for matrix in matrices])
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    return Spaces(start, flat, own_masses, own_features, exponent, np.asarray(ids))
 
 
 def _as_masses(masses: Any, sizes: NDArray[np.int64], name: str) -> Float | None:
@@ -169,16 +154,16 @@ def _as_masses(masses: Any, sizes: NDArray[np.int64], name: str) -> Float | None
     parts = []
     for i, (given, n) in enumerate(zip(masses, sizes, strict=True)):
         own = np.asarray(to_float_array(given, f"masses[{i}]"), dtype=np.float64)
-        if own.shape != (n,) or not np.isfinite(own).all() or (own < 0).any() or own.sum() <= 0:
-            raise ValueError(
-                f"space {i} of {name}: its masses must be {n} finite numbers ≥ 0, not all 0; found shape {own.shape}"
-            )
+        if own.shape != (n,):
+            raise ValueError(f"space {i} of {name} has {n} points, but its masses have shape {own.shape}")
+        if not np.isfinite(own).all() or (own < 0).any() or not own.any():
+            raise ValueError(f"space {i} of {name}: its masses must be finite numbers ≥ 0, and not all of them 0")
+        own = own / own.max()
         parts.append(own / own.sum())
     return np.concatenate(parts)
 
 
-def _as_features(features: Any, sizes: NDArray[np.int64], exponent: int, name: str) -> Float | None:
-    """Features in the unit of the distances, so that both parts of a fused energy have one scale."""
+def _as_features(features: Any, sizes: NDArray[np.int64], name: str) -> Float | None:
     if features is None:
         return None
     if len(features) != len(sizes):
@@ -186,6 +171,7 @@ def _as_features(features: Any, sizes: NDArray[np.int64], exponent: int, name: s
             f"features must hold one array for each of the {len(sizes)} spaces of {name}; found {len(features)}"
         )
     parts = [np.asarray(to_float_array(each, f"features[{i}]"), dtype=np.float64) for i, each in enumerate(features)]
+    parts = [part[:, None] if part.ndim == 1 else part for part in parts]
     for i, (part, n) in enumerate(zip(parts, sizes, strict=True)):
         if part.ndim != 2 or len(part) != n or part.shape[1] != parts[0].shape[1]:
             raise ValueError(
@@ -195,7 +181,7 @@ def _as_features(features: Any, sizes: NDArray[np.int64], exponent: int, name: s
             raise ValueError(
                 f"space {i} of {name}: feature of point {int(np.argwhere(~np.isfinite(part))[0, 0])} is not finite"
             )
-    return np.ldexp(np.concatenate(parts), -exponent)
+    return np.concatenate(parts)
 
 
 def joined_spaces(first: Spaces, second: Spaces) -> Spaces:
@@ -207,6 +193,9 @@ def joined_spaces(first: Spaces, second: Spaces) -> Spaces:
         mass = np.concatenate([np.concatenate([each.masses(i) for i in range(len(each))]) for each in (first, second)])
     if (first.features is None) != (second.features is None):
         raise ValueError("features must be given for both collections, or for neither")
+    widths = [each.features.shape[1] for each in (first, second) if each.features is not None]
+    if len(set(widths)) > 1:
+        raise ValueError(f"features of X have {widths[0]} columns and those of Y {widths[1]}; they must have as many")
     features = None
     if first.features is not None and second.features is not None:
         features = np.concatenate([np.ldexp(each.features, shift) for each, shift in parts])  # type: ignore[arg-type]
@@ -216,5 +205,28 @@ def joined_spaces(first: Spaces, second: Spaces) -> Spaces:
         mass,
         features,
         exponent,
-        np.concatenate([first.ids, second.ids]),
+        np.arange(len(first) + len(second)),
     )
+
+
+def chosen_spaces(spaces: Spaces, places: list[int]) -> Spaces:
+    """Some of the spaces, in this order."""
+    own = np.concatenate([np.arange(spaces.start[i], spaces.start[i + 1]) for i in places])
+    return Spaces(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(spaces.sizes[places])]),
+        np.concatenate([spaces.matrix(i).reshape(-1) for i in places]),
+        None if spaces.mass is None else spaces.mass[own],
+        None if spaces.features is None else spaces.features[own],
+        spaces.exponent,
+        spaces.ids[places],
+    )
+
+
+def place_of(key: Any, ids: NDArray[Any], name: str) -> int:
+    """The index of a space, from its name or an index that may count from the end."""
+    if not isinstance(key, str):
+        return as_index(key, name, len(ids))
+    found = np.flatnonzero(ids == key)
+    if len(found) != 1:
+        raise ValueError(f"{name}={key!r} is the name of {len(found)} spaces; pass an index, or a name that one has")
+    return int(found[0])

@@ -1,0 +1,66 @@
+"""`load_spaces`: neurons and distance matrices in other programs' files, as spaces for `gromov`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.spaces.cajal import read_cajal
+from asot.data.spaces.swc import read_swc
+from asot.validation import as_choice, as_positive_int
+
+
+def load_spaces(
+    path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, n_points: int = 50,
+    distances: str = "euclidean",
+) -> dict[str, NDArray[np.float64]]:  # fmt: skip
+    """Distance matrices by name, from SWC neurons or from CAJAL's csv of distances within cells.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        A ``.csv`` of CAJAL; or a ``.swc`` file, a folder of them, or a list of them: named after the files.
+    n_points : int
+        Neurons: how many points are spread evenly along the branches.
+    distances : {"euclidean", "path"}
+        Neurons: in space, or along the tree.
+
+    Returns
+    -------
+    dict of str to (n, n) float64, which `gromov`, `gromov_plan` and `Distributions.from_spaces` take.
+
+    Examples
+    --------
+    >>> import asot, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "cell.swc").write_text("1 1 0 0 0 1 -1\\n2 3 4 0 0 1 1\\n")
+    >>> asot.load_spaces(folder, n_points=2)
+    {'cell': array([[0., 2.],
+           [2., 0.]])}
+    """
+    n, along_tree = (
+        as_positive_int(n_points, "n_points"),
+        as_choice(distances, "distances", ("euclidean", "path")) == "path",
+    )
+    if isinstance(path, (str, os.PathLike)):
+        given = Path(path)
+        if given.suffix == ".csv":
+            return read_cajal(given)
+        files = sorted(given.glob("*.swc")) if given.is_dir() else [given]
+        if not files:
+            raise ValueError(f"the folder {given} has no .swc files")
+    else:
+        files = [Path(each) for each in path]
+    found: dict[str, Any] = {}
+    for file in files:
+        if file.suffix.lower() != ".swc":
+            raise ValueError(f"{file}: load_spaces reads .swc files and CAJAL's .csv; load other matrices yourself")
+        if file.stem in found:
+            raise ValueError(f"two files are named {file.stem}; names must differ")
+        found[file.stem] = read_swc(file, n, along_tree)
+    return found

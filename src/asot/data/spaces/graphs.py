@@ -1,0 +1,63 @@
+"""Graphs as spaces: the lengths of shortest paths between their nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+
+def is_graph(given: Any) -> bool:
+    return _is_networkx(given) or _is_pyg(given)
+
+
+def _is_networkx(given: Any) -> bool:
+    return hasattr(given, "nodes") and hasattr(given, "edges")
+
+
+def _is_pyg(given: Any) -> bool:
+    return hasattr(given, "edge_index") and hasattr(given, "num_nodes")
+
+
+def shortest_paths(graph: Any, name: str) -> Float:
+    """(n, n) in the order of the nodes. An edge is as long as its ``weight`` says (networkx), else 1; directions do
+    not count, and of several edges between two nodes the shortest does."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import shortest_path
+
+    source, target, length, n = _edges_of_networkx(graph) if _is_networkx(graph) else _edges_of_pyg(graph)
+    if n == 0:
+        raise ValueError(f"{name}: the graph has no nodes")
+    if not (np.isfinite(length).all() and (length >= 0).all()):
+        worst = int(np.argmin(np.isfinite(length) & (length >= 0)))
+        raise ValueError(
+            f"{name}: the edge of nodes {source[worst]} and {target[worst]} has the length {length[worst]:g}; it "
+            "must be a finite number ≥ 0"
+        )
+    low, high = np.minimum(source, target), np.maximum(source, target)
+    order = np.lexsort((length, high, low))
+    low, high, length = low[order], high[order], length[order]
+    kept = np.ones(len(order), dtype=bool)
+    kept[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    kept &= low != high
+    adjacency = sparse.coo_array((length[kept], (low[kept], high[kept])), shape=(n, n)).tocsr()
+    distances = np.asarray(shortest_path(adjacency, method="D", directed=False))
+    if not np.isfinite(distances).all():
+        a, b = np.argwhere(~np.isfinite(distances))[0]
+        raise ValueError(f"{name}: no path leads from node {a} to node {b}; take the largest connected component")
+    return np.minimum(distances, distances.T)
+
+
+def _edges_of_networkx(graph: Any) -> tuple[Any, Any, Float, int]:
+    place = {node: i for i, node in enumerate(graph.nodes)}
+    found = [(place[u], place[v], 1.0 if w is None else w) for u, v, w in graph.edges(data="weight")]
+    source, target = np.array([(u, v) for u, v, _ in found], dtype=np.int64).reshape(-1, 2).T
+    return source, target, np.array([w for _, _, w in found], dtype=np.float64), len(place)
+
+
+def _edges_of_pyg(graph: Any) -> tuple[Any, Any, Float, int]:
+    source, target = np.asarray(graph.edge_index, dtype=np.int64).reshape(2, -1)
+    return source, target, np.ones(len(source)), int(graph.num_nodes)
