@@ -62,19 +62,23 @@ void write_arcs(const Workspace& ws, const BatchPlans& plans, int64_t b, int64_t
 
 // Potentials of all rows and columns, also of those without mass: the heights of the sinks, carried over every cost
 // twice, so that f_i + g_j ≤ cost_ij however the heights were rounded.
-void write_potentials(const Workspace& ws, const double* cost, int64_t cost_stride, int64_t n, int64_t m, int64_t p,
-                      int64_t q, double unit, double* f, double* g) {
-    const int64_t first = first_sink(p);
+void write_potentials(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t n,
+                      int64_t m, int64_t p, int64_t q, double unit, double* f, double* g) {
+    const int64_t first = first_sink(p), whole = q == m ? m & ~(LANES - 1) : 0;
+    double* height = scratch.column_sum;
+    for (int64_t j = 0; j < q; j++) height[j] = double(ws.pi[first + j]) * unit;
     for (int64_t j = 0; j < m; j++) g[j] = INFINITY;
     for (int64_t i = 0; i < n; i++) {
         const double* row = cost + i * cost_stride;
-        double least = INFINITY;
-        for (int64_t j = 0; j < q; j++) {
-            const double reached = row[ws.sink[j]] + double(ws.pi[first + j]) * unit;
-            least = reached < least ? reached : least;
+        Doubles reached = spread(double(INFINITY));
+        for (int64_t j = 0; j < whole; j += LANES) reached = lesser(load(row + j) + load(height + j), reached);
+        double least_height = least(reached);
+        for (int64_t j = whole; j < q; j++) {
+            const double each = row[ws.sink[j]] + height[j];
+            least_height = each < least_height ? each : least_height;
         }
-        f[i] = least;
-        for (int64_t j = 0; j < m; j++) g[j] = row[j] - least < g[j] ? row[j] - least : g[j];
+        f[i] = least_height;
+        for (int64_t j = 0; j < m; j++) g[j] = row[j] - least_height < g[j] ? row[j] - least_height : g[j];
     }
 }
 
@@ -126,7 +130,8 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, unit);
         if (plans->f_at != nullptr) {
             const double height = std::ldexp(most / (cost_scale * double(int64_t(1) << index_bits)), units.exponent);
-            write_potentials(ws, cost, stride, n, m, p, q, height, plans->f + plans->f_at[b], plans->g + plans->g_at[b]);
+            write_potentials(ws, scratch, cost, stride, n, m, p, q, height, plans->f + plans->f_at[b],
+                             plans->g + plans->g_at[b]);
         }
     }
     return DONE;
