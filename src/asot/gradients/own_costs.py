@@ -68,7 +68,8 @@ def emd(
     for costs that were rounded to float32 before, as right as they are. Where several plans are optimal the gradient is
     that of the plan which the solver found, always the same one. Gradients in masses are potentials with mean 0, since
     masses keep their total. Totals of a problem may differ by 1e-6 of themselves, or by the rounding of the masses'
-    dtype if that is more. The gradient of a problem without mass is 0. There is no second derivative and no forward mode.
+    dtype if that is more. The gradient of a problem without mass is 0. There is no second derivative and no forward
+    mode.
 
     The solver runs on the CPU, on `torch.get_num_threads()` threads. Tensors on a GPU are copied there and back; values
     and gradients are on the GPU.

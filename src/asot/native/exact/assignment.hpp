@@ -63,17 +63,13 @@ struct Assignment {
     // Begin with the least cost of each column as its price, if that proves more. Means suit clouds in many dimensions;
     // minima suit independent costs, whose means are all the same, and clouds in few dimensions.
     INLINE bool begin_with_minima() const {
-        int64_t* low = ws.row_offset;  // the greedy start of the simplex, which may still come, needs what is there
-        int64_t* kept = ws.barred;
-        for (int64_t j = 0; j < stride; j++) kept[j] = low[j], low[j] = j < n ? TOP : 0;
+        int64_t* low = ws.barred;
+        for (int64_t j = 0; j < stride; j++) low[j] = j < n ? TOP : 0;
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) low[j] = ws.cost[i * stride + j] < low[j] ? ws.cost[i * stride + j] : low[j];
         for (int64_t j = 0; j < n; j++) low[j] &= ~index_mask;
         const bool better = proven(low) > proven(price);
-        for (int64_t j = 0; j < stride; j++) {
-            if (better) price[j] = low[j];
-            low[j] = kept[j];
-        }
+        for (int64_t j = 0; better && j < n; j++) price[j] = low[j];
         return better;
     }
 
