@@ -50,8 +50,8 @@ def run(options: Options) -> Report:
 
 
 INTRODUCTION = (
-    "Problems with a cost, or two clouds, of their own: the value of each, and the gradient of their sum. asot is called "
-    "as a user of PyTorch calls it (`gradients.emd`, `wasserstein`, `assign`, then `backward`), so its times include "
+    "Problems with a cost, or two clouds, of their own: the value of each, and the gradient of their sum. asot is "
+    "called as a user of PyTorch calls it (`gradients.emd`, `wasserstein`, `assign`, then `backward`), so its times include "
     "torch's. Times are those that the processor worked, best of interleaved repeats."
 )
 NOTES = (

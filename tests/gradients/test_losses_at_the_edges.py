@@ -1,5 +1,5 @@
-"""`asot.gradients.emd`, `wasserstein`, `assign` where losses usually break: dtypes, scales, nothing at all, and what torch
-does to functions."""
+"""`asot.gradients.emd`, `wasserstein`, `assign` where losses usually break: dtypes, scales, nothing at all, and what
+torch does to functions."""
 
 from __future__ import annotations
 

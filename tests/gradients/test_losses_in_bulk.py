@@ -1,4 +1,4 @@
-"""Gradients of many random problems: finite differences without ties, and with ties the rules that any optimum obeys."""
+"""Gradients of many random problems: finite differences without ties, and rules that any optimum obeys at ties."""
 
 from __future__ import annotations
 
