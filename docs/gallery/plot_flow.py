@@ -27,8 +27,8 @@ y = torch.tensor(np.stack(list(targets.values())))
 x = torch.tensor(rng.normal(0, 0.25, y.shape))
 
 # %%
-# The loss is half the sum of squares over the plan, ½ W₂² (here: "sqeuclidean" with p = 1). Its gradient in a point of mass
-# 1/n is 1/n times the way to its partner, so n times the gradient is the way itself.
+# The loss is half the sum of squares over the plan, ½ W₂² (here: "sqeuclidean" with p = 1). Its gradient in a point of
+# mass 1/n is 1/n times the way to its partner, so n times the gradient is the way itself.
 
 frames, values = [x.clone()], []
 for _ in range(30):
