@@ -4,8 +4,8 @@ A loss for point clouds that counts points
 
 A small autoencoder of point clouds, trained twice from the same start: once with the Chamfer distance, once with the
 exact W₁. Chamfer asks each point for *some* near point of the other cloud, so it does not see how many points are
-where. Every cloud here is a ring of which a random part holds most points. Both networks are judged by the exact W₁ on clouds
-that they have not seen.
+where. Every cloud here is a ring of which a random part holds most points. Both networks are judged by the exact W₁
+on clouds that they have not seen.
 """
 
 import matplotlib.pyplot as plt
