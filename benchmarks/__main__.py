@@ -24,6 +24,7 @@ NAMES = (
     "edges",
     "edges_shared",
     "edges_search",
+    "layer",
     "coming_from",
     "neighbors",
     "recall",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.exact.batch import Clouds, Costs, ExactBatch, Side, starts_of
+from asot.exact.batch import Clouds, Costs, ExactBatch, Side, ranges, starts_of
 from asot.run import engine
 from asot.run.pairs import ListedPairs
 from asot.run.progress import ProgressLike
@@ -16,6 +16,9 @@ from asot.validation import to_float_array
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+BALANCE = 1e-6
+"""By how much, relative to themselves, the totals of the two sides of a problem may differ."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def emd_batch(
     return solve_batch(rows, columns, prepared, plans=plans, n_jobs=n_jobs, progress=progress)
 
 
-def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any) -> tuple[Side, Side, Costs]:
+def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any, balance: float = BALANCE) -> tuple[Side, Side, Costs]:
     """Check the arguments of `emd_batch`."""
     if isinstance(costs, (list, tuple)):
         if n is not None or m is not None:
@@ -99,7 +102,7 @@ def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any) -> tuple[Side, Sid
     else:
         rows, columns, prepared = _from_array(costs, a, b, n, m)
     check_costs(prepared, rows, columns)
-    check_masses(rows, columns)
+    check_masses(rows, columns, balance)
     return rows, columns, prepared
 
 
@@ -203,36 +206,31 @@ def check_costs(costs: Costs, rows: Side, columns: Side) -> None:
             )
 
 
-def check_masses(rows: Side, columns: Side) -> None:
+def check_masses(rows: Side, columns: Side, balance: float = BALANCE) -> None:
     """Refuse masses that are negative or not finite, and problems whose sides differ in their totals."""
     totals = []
     for side, name in ((rows, "a"), (columns, "b")):
         if side.masses is None:
             totals.append((side.sizes > 0).astype(np.float64))
             continue
-        wrong = ~np.isfinite(side.masses) | (side.masses < 0)
-        inside = _is_inside(side)
-        if (wrong & inside).any():
-            place = int((wrong & inside).argmax())
-            t = int(np.flatnonzero((side.starts <= place) & (place < side.starts + side.sizes))[0])
+        which, place = ranges(side.starts, side.sizes)
+        masses = side.masses[place]
+        wrong = ~np.isfinite(masses) | (masses < 0)
+        if wrong.any():
+            first = int(wrong.argmax())
+            t = int(which[first])
             raise ValueError(
-                f"problem {t}: {name} holds the mass {side.masses[place]} at {place - int(side.starts[t])}; masses "
+                f"problem {t}: {name} holds the mass {masses[first]} at {int(place[first] - side.starts[t])}; masses "
                 "must be finite and ≥ 0"
             )
-        totals.append(np.array([side.masses[s : s + k].sum() for s, k in zip(side.starts, side.sizes, strict=True)]))
-    off = np.abs(totals[0] - totals[1]) > 1e-6 * np.maximum(*totals)
+        total = np.bincount(which, masses, minlength=len(side.sizes))
+        if not np.isfinite(total).all():
+            raise ValueError(f"problem {int((~np.isfinite(total)).argmax())}: the total of {name} overflows; scale it")
+        totals.append(total)
+    off = np.abs(totals[0] - totals[1]) > balance * np.maximum(*totals)
     if off.any():
         t = int(off.argmax())
         raise ValueError(
             f"problem {t}: the masses of its rows have the total {totals[0][t]:.9g}, those of its columns "
             f"{totals[1][t]:.9g}; scale them to one total"
         )
-
-
-def _is_inside(side: Side) -> NDArray[np.bool_]:
-    """Which flat masses belong to a problem and are not padding."""
-    assert side.masses is not None
-    change = np.zeros(len(side.masses) + 1, dtype=np.int64)
-    np.add.at(change, side.starts, 1)
-    np.add.at(change, side.starts + side.sizes, -1)
-    return np.cumsum(change)[:-1] > 0

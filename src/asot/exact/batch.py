@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
@@ -31,7 +30,7 @@ class BatchProblems(Record):
         ("columns_at", Ints), ("columns", Ints), ("column_mass", Doubles),
         ("cost", Doubles), ("cost_at", Ints), ("cost_stride", Ints),
         ("x", Doubles), ("y", Doubles), ("dim", Int), ("metric", Int), ("order", Double), ("power", Double),
-        ("most_rows", Int), ("most_columns", Int), ("index_bits", Int), ("cost_scale", Double),
+        ("shrink", Doubles), ("most_rows", Int), ("most_columns", Int),
     )  # fmt: skip
 
 
@@ -84,6 +83,8 @@ class Clouds:
     metric: int  # a code of the ground metrics
     order: float
     power: float
+    shrink: Float | None = None
+    """(B,) what the coordinates of a problem are multiplied with, where squares or powers would leave their range"""
 
 
 class ExactBatch:
@@ -91,18 +92,16 @@ class ExactBatch:
 
     def __init__(self, rows: Side, columns: Side, costs: Costs | Clouds, *, plans: bool) -> None:
         self._rows, self._columns = rows, columns
-        self._index_bits = index_bits_for(rows.most, columns.most)
         given: dict[str, Any] = {
             "rows_at": rows.starts, "rows": rows.sizes, "row_mass": rows.masses,
             "columns_at": columns.starts, "columns": columns.sizes, "column_mass": columns.masses,
             "most_rows": rows.most, "most_columns": columns.most,
-            "index_bits": self._index_bits, "cost_scale": 2.0 ** cost_bits_for(self._index_bits),
         }  # fmt: skip
         if isinstance(costs, Costs):
             given |= {"cost": costs.flat, "cost_at": costs.starts, "cost_stride": costs.strides}
         else:
             given |= {"x": costs.x, "y": costs.y, "dim": costs.x.shape[1], "metric": costs.metric}
-            given |= {"order": costs.order, "power": costs.power}
+            given |= {"order": costs.order, "power": costs.power, "shrink": costs.shrink}
         self._problems = BatchProblems(**given)
         room = (rows.room, columns.room)
         self.arcs = Arcs.room_for(*room) if plans else None

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from asot.batch import read_problems, solve_batch
+from asot.gradients.tensors import balance_of
 
 NO_SECOND = (
     "asot.gradients has no second derivatives: plans are piecewise constant, and a loss of its own gradient would see "
@@ -86,13 +86,13 @@ class _Emd(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
-        w = weights[0][:, None]
         cost, n, m, source, sink, mass, f, g = ctx.saved_tensors
+        w = weights[0][:, None].to(mass.dtype)
         in_cost = in_a = in_b = None
         if ctx.needs_input_grad[0]:
             B, rows, columns = cost.shape
-            flat = torch.zeros_like(cost).view(B, rows * columns)
-            in_cost = flat.scatter_add(1, source * columns + sink, w * mass).view(B, rows, columns)
+            flat = mass.new_zeros((B, rows * columns))
+            in_cost = flat.scatter_add(1, source * columns + sink, w * mass).view(B, rows, columns).to(cost.dtype)
         if ctx.needs_input_grad[1]:
             in_a = w * _centred(f, n)
         if ctx.needs_input_grad[2]:
@@ -100,16 +100,21 @@ class _Emd(torch.autograd.Function):
         return in_cost, in_a, in_b, None, None
 
 
+def _kept_dtype(cost: Tensor) -> torch.dtype:
+    """Plans and potentials of half-precision costs are kept in float32."""
+    return torch.promote_types(cost.dtype, torch.float32)
+
+
 def _shapes(cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None) -> Any:
     B, rows, columns = cost.shape
-    arcs = (B, rows + columns)
+    arcs, dtype = (B, rows + columns), _kept_dtype(cost)
     return (
         cost.new_empty((B,)),
         cost.new_empty(arcs, dtype=torch.int64),
         cost.new_empty(arcs, dtype=torch.int64),
-        cost.new_empty(arcs),
-        cost.new_empty((B, rows)),
-        cost.new_empty((B, columns)),
+        cost.new_empty(arcs, dtype=dtype),
+        cost.new_empty((B, rows), dtype=dtype),
+        cost.new_empty((B, columns), dtype=dtype),
     )
 
 
@@ -119,15 +124,18 @@ def _solve(
     B, rows, columns = cost.shape
     arrays = [None if x is None else x.detach().to("cpu", torch.float64).numpy() for x in (cost, a, b)]
     sizes = [None if x is None else x.cpu().numpy() for x in (n, m)]
-    r = solve_batch(*read_problems(*arrays, *sizes), plans=True, n_jobs=torch.get_num_threads())
+    problems = read_problems(*arrays, *sizes, balance_of(a, b))
+    r = solve_batch(*problems, plans=True, n_jobs=torch.get_num_threads())
     arcs, potentials = r.solver.arcs, r.solver.potentials
     assert arcs is not None
     assert potentials is not None
     shapes = (B,), (B, rows + columns), (B, rows + columns), (B, rows + columns), (B, rows), (B, columns)
-    parts = r.values, arcs.source.astype(np.int64), arcs.sink.astype(np.int64), arcs.mass, potentials.f, potentials.g
+    parts = r.values, arcs.source, arcs.sink, arcs.mass, potentials.f, potentials.g
+    integers, floats = torch.int64, _kept_dtype(cost)
+    dtypes = cost.dtype, integers, integers, floats, floats, floats
     kept = [
-        torch.as_tensor(part.reshape(shape), device=cost.device, dtype=None if part.dtype == np.int64 else cost.dtype)
-        for part, shape in zip(parts, shapes, strict=True)
+        torch.as_tensor(part.reshape(shape)).to(cost.device, dtype)
+        for part, shape, dtype in zip(parts, shapes, dtypes, strict=True)
     ]
     return kept[0], kept[1], kept[2], kept[3], kept[4], kept[5]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asot.gradients.tensors import check_tensors, import_torch
+from asot.gradients.tensors import check_tensors, dtype_name, import_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 class EmdPlan(NamedTuple):
     """Optimal plans of B problems, sparse: entry e of problem b ships ``mass[b, e]`` from row ``source[b, e]`` to
-    column
-    ``sink[b, e]``; where there are fewer entries than room, masses are 0."""
+    column ``sink[b, e]``; where there are fewer entries than room, masses are 0. Half-precision costs have plans and
+    potentials in float32."""
 
     source: Tensor  # (B, n + m) int64
     sink: Tensor  # (B, n + m) int64
@@ -67,7 +67,12 @@ def emd(
     costs given, summed in float64 and then rounded to their dtype: for float32 costs it is right to 6e-8 of itself, and
     for costs that were rounded to float32 before, as right as they are. Where several plans are optimal the gradient is
     that of the plan which the solver found, always the same one. Gradients in masses are potentials with mean 0, since
-    masses keep their total. There is no second derivative.
+    masses keep their total. Totals of a problem may differ by 1e-6 of themselves, or by the rounding of the masses'
+    dtype if that is more. The gradient of a problem without mass is 0. There is no second derivative and no forward
+    mode.
+
+    The solver runs on the CPU, on `torch.get_num_threads()` threads. Tensors on a GPU are copied there and back; values
+    and gradients are on the GPU.
 
     Examples
     --------
@@ -91,7 +96,7 @@ def emd(
     if cost.ndim != 3:
         raise ValueError(f"cost must be a tensor (B, n, m) or (n, m); found shape {tuple(cost.shape)}")
     B, rows, columns = cost.shape
-    sizes = [_as_sizes(torch, size, most, B, name) for size, most, name in ((n, rows, "n"), (m, columns, "m"))]
+    sizes = [_as_sizes(torch, size, B, name, cost.device) for size, name in ((n, "n"), (m, "m"))]
     a, b = (_as_masses(torch, mass, name, cost, k) for mass, name, k in ((a, "a", rows), (b, "b", columns)))
     from asot.gradients import operations
 
@@ -100,12 +105,17 @@ def emd(
     return (values, EmdPlan(*(part.detach() for part in out[1:]))) if plans else values
 
 
-def _as_sizes(torch: Any, given: Any, most: int, B: int, name: str) -> Tensor | None:
+def _as_sizes(torch: Any, given: Any, B: int, name: str, device: Any) -> Tensor | None:
     if given is None:
         return None
     sizes: Tensor = torch.as_tensor(given)
-    if sizes.dtype.is_floating_point or tuple(sizes.shape) != (B,):
-        raise ValueError(f"{name} must be an integer tensor ({B},), one size per problem; found {tuple(sizes.shape)}")
+    if sizes.dtype.is_floating_point or sizes.dtype == torch.bool or tuple(sizes.shape) != (B,):
+        raise ValueError(
+            f"{name} must be an integer tensor ({B},), one size per problem; found {dtype_name(sizes)} "
+            f"{tuple(sizes.shape)}"
+        )
+    if sizes.device.type != "cpu" and sizes.device != device:
+        raise ValueError(f"{name} is on {sizes.device}, cost on {device}; move {name} there or to the CPU")
     return sizes.to(torch.int64)
 
 

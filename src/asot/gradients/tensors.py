@@ -30,3 +30,22 @@ def check_tensors(tensors: dict[str, Any], other: str) -> None:
 
 def dtype_name(tensor: Any) -> str:
     return str(tensor.dtype).removeprefix("torch.")
+
+
+def as_order(p: Any) -> float:
+    """The order p of a distance W_p."""
+    if isinstance(p, (bool, str)) or not 1 <= float(p) < float("inf"):
+        raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
+    return float(p)
+
+
+def wide(tensor: Any) -> Any:
+    """The dtype of sums: float64, except on Apple's GPUs, which have none."""
+    torch = import_torch()
+    return torch.float32 if tensor.device.type == "mps" else torch.float64
+
+
+def balance_of(*masses: Any) -> float:
+    """By how much, relative to themselves, the totals of two sides may differ: rounding of their dtypes, or 1e-6."""
+    torch = import_torch()
+    return max(1e-6, *(4 * float(torch.finfo(mass.dtype).eps) if mass is not None else 0.0 for mass in masses))

@@ -3,7 +3,8 @@
 // If every source has the mass of every sink, the cheapest plan is a matching, and there is no need for a tree. This is
 // the method of Jonker and Volgenant (1987) on the integers of the simplex: sources bid for sinks in turn, and those that
 // are left without one find the cheapest chain of swaps to a free sink. In the end, no arc costs less than the prices of
-// its ends, exactly. Prices begin with the mean distances of distance_block.hpp, far better ones than the usual minima.
+// its ends, exactly. Prices begin with the mean distances of distance_block.hpp; where costs may be anything, with the
+// least cost of each column instead, if these prove more.
 //
 // In few dimensions, chains are long and many, and the simplex is faster. That shows after the bids: if too many sources
 // are left, everything is as it was, and the simplex takes over.
@@ -44,6 +45,32 @@ struct Assignment {
             owner[i] = partner[i] = NOBODY;
             free[i] = int32_t(i);
         }
+    }
+
+    // What prices prove: the value is at least their sum and that of each source's best offer, in units of the costs.
+    INLINE double proven(const int64_t* prices) const {
+        double sum = 0.0;
+        for (int64_t j = 0; j < n; j++) sum += double(prices[j]);
+        for (int64_t i = 0; i < n; i++) {
+            Lanes best = spread(TOP);
+            for (int64_t j = 0; j < stride; j += LANES)
+                best = lesser(best, load(ws.cost + i * stride + j) - load(prices + j));
+            sum += double(least(best));
+        }
+        return sum;
+    }
+
+    // Begin with the least cost of each column as its price, if that proves more. Means suit clouds in many dimensions;
+    // minima suit independent costs, whose means are all the same, and clouds in few dimensions.
+    INLINE bool begin_with_minima() const {
+        int64_t* low = ws.barred;
+        for (int64_t j = 0; j < stride; j++) low[j] = j < n ? TOP : 0;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) low[j] = ws.cost[i * stride + j] < low[j] ? ws.cost[i * stride + j] : low[j];
+        for (int64_t j = 0; j < n; j++) low[j] &= ~index_mask;
+        const bool better = proven(low) > proven(price);
+        for (int64_t j = 0; better && j < n; j++) price[j] = low[j];
+        return better;
     }
 
     // Each free source takes its best sink, at a price at which the second best is as good. Who loses a sink bids next.
@@ -139,15 +166,18 @@ struct Assignment {
 };
 
 // Solve the n × n problem in `ws`, whose masses are equal; the matching is left as a forest. Returns the number of bids and
-// chains, -1 if *stop was raised in the meantime, or UNFIT.
-__attribute__((noinline)) inline int64_t assign(const Workspace& ws, int64_t n, int64_t index_bits, Stop stop) {
+// chains, -1 if *stop was raised in the meantime, or UNFIT. Where costs need not be distances (`any_cost`), prices may
+// begin with minima.
+__attribute__((noinline)) inline int64_t assign(const Workspace& ws, int64_t n, int64_t index_bits, Stop stop,
+                                                bool any_cost = false) {
     const Assignment market(ws, n, index_bits);
+    const bool from_minima = any_cost && n > FEW_SOURCES && market.begin_with_minima();
     int64_t left = n, bids = 0, most = n, allowed = 3 * n / 10;
     for (int round = 0; round < 2; round++) {
         left = market.bid(left, most, bids, stop);
         if (*stop != 0) return -1;
         if (n > FEW_SOURCES && left > allowed) return UNFIT;
-        most = 3 * n + n * n / 100, allowed = 16 + n / 10;
+        most = from_minima ? 8 * n : 3 * n + n * n / 100, allowed = 16 + n / 10;
     }
     for (int64_t t = 0; t < left; t++) {
         if (*stop != 0) return -1;

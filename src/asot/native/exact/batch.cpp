@@ -14,8 +14,8 @@ struct BatchProblems {
     const double *x, *y;                   // (n, dim), (m, dim), if cost is null
     int64_t dim, metric;
     double order, power;                   // of a Minkowski metric; of the distance
-    int64_t most_rows, most_columns, index_bits;
-    double cost_scale;
+    const double* shrink;                  // (B,) what coordinates are multiplied with, or null
+    int64_t most_rows, most_columns;
 };
 
 struct BatchPlans {
@@ -33,12 +33,12 @@ namespace {
 
 // Costs of two clouds, all of their points: rows of `stride_of(m)` numbers into `full`.
 void compute_costs(const BatchProblems& all, const Scratch& scratch, const double* x, const double* y, int64_t n,
-                   int64_t m, double* full, Stop stop) {
+                   int64_t m, double shrink, double* full, Stop stop) {
     const int64_t stride = stride_of(m), d = all.dim;
-    for (int64_t t = 0; t < n * d; t++) scratch.x[t] = x[t];
+    for (int64_t t = 0; t < n * d; t++) scratch.x[t] = x[t] * shrink;
     for (int64_t c = 0; c < d; c++) scratch.x[n * d + c] = 0.0;
     for (int64_t c = 0; c < d; c++) {
-        for (int64_t j = 0; j < m; j++) scratch.y[c * stride + j] = y[j * d + c];
+        for (int64_t j = 0; j < m; j++) scratch.y[c * stride + j] = y[j * d + c] * shrink;
         for (int64_t j = m; j < stride; j++) scratch.y[c * stride + j] = 0.0;
     }
     fill_distances(all.metric, all.order, scratch.x, scratch.y, n, stride, d, full, stop);
@@ -62,19 +62,23 @@ void write_arcs(const Workspace& ws, const BatchPlans& plans, int64_t b, int64_t
 
 // Potentials of all rows and columns, also of those without mass: the heights of the sinks, carried over every cost
 // twice, so that f_i + g_j ≤ cost_ij however the heights were rounded.
-void write_potentials(const Workspace& ws, const double* cost, int64_t cost_stride, int64_t n, int64_t m, int64_t p,
-                      int64_t q, double unit, double* f, double* g) {
-    const int64_t first = first_sink(p);
+void write_potentials(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t n,
+                      int64_t m, int64_t p, int64_t q, double unit, double* f, double* g) {
+    const int64_t first = first_sink(p), whole = q == m ? m & ~(LANES - 1) : 0;
+    double* height = scratch.column_sum;
+    for (int64_t j = 0; j < q; j++) height[j] = double(ws.pi[first + j]) * unit;
     for (int64_t j = 0; j < m; j++) g[j] = INFINITY;
     for (int64_t i = 0; i < n; i++) {
         const double* row = cost + i * cost_stride;
-        double least = INFINITY;
-        for (int64_t j = 0; j < q; j++) {
-            const double reached = row[ws.sink[j]] + double(ws.pi[first + j]) * unit;
-            least = reached < least ? reached : least;
+        Doubles reached = spread(double(INFINITY));
+        for (int64_t j = 0; j < whole; j += LANES) reached = lesser(load(row + j) + load(height + j), reached);
+        double least_height = least(reached);
+        for (int64_t j = whole; j < q; j++) {
+            const double each = row[ws.sink[j]] + height[j];
+            least_height = each < least_height ? each : least_height;
         }
-        f[i] = least;
-        for (int64_t j = 0; j < m; j++) g[j] = row[j] - least < g[j] ? row[j] - least : g[j];
+        f[i] = least_height;
+        for (int64_t j = 0; j < m; j++) g[j] = row[j] - least_height < g[j] ? row[j] - least_height : g[j];
     }
 }
 
@@ -87,7 +91,7 @@ const double* costs_of(const BatchProblems& all, const Scratch& scratch, int64_t
     }
     stride = stride_of(all.columns[b]);
     compute_costs(all, scratch, all.x + all.rows_at[b] * all.dim, all.y + all.columns_at[b] * all.dim, all.rows[b],
-                  all.columns[b], full, stop);
+                  all.columns[b], all.shrink == nullptr ? 1.0 : all.shrink[b], full, stop);
     return full;
 }
 
@@ -114,15 +118,21 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
         const double* cost = costs_of(all, scratch, b, full, stride, tile->stop);
         const Units units = read_costs(ws, scratch, cost, stride, p, q);
-        const double most = place_distances(ws, scratch, p, q, all.index_bits, all.cost_scale, tile->stop);
-        tile->steps[t] = int32_t(solve_placed(ws, p, q, all.index_bits, tile->stop));
+        const int64_t index_bits = index_bits_for(n, m);
+        const double cost_scale = std::ldexp(1.0, int(62 - 2 * index_bits));
+        const double most = place_distances(ws, scratch, p, q, index_bits, cost_scale, tile->stop);
+        const int64_t steps = solve_placed(ws, p, q, index_bits, tile->stop);
         if (*tile->stop != 0) return DONE;
-        tile->values[t] = std::ldexp(value_of_flows(ws, scratch, p, q) * unit + units.low * (double(mass) * unit),
-        units.exponent); if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, unit); if (plans->f_at !=
-        nullptr)
-            write_potentials(ws, cost, stride, n, m, p, q,
-                             std::ldexp(most / (all.cost_scale * double(int64_t(1) << all.index_bits)), units.exponent),
-                             plans->f + plans->f_at[b], plans->g + plans->g_at[b]);
+        if (steps == NO_MEMORY) return OUT_OF_MEMORY;
+        tile->steps[t] = int32_t(steps);
+        const double shipped = value_of_flows(ws, scratch, p, q) * unit + units.low * (double(mass) * unit);
+        tile->values[t] = std::ldexp(shipped, units.exponent);
+        if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, unit);
+        if (plans->f_at != nullptr) {
+            const double height = std::ldexp(most / (cost_scale * double(int64_t(1) << index_bits)), units.exponent);
+            write_potentials(ws, scratch, cost, stride, n, m, p, q, height, plans->f + plans->f_at[b],
+                             plans->g + plans->g_at[b]);
+        }
     }
     return DONE;
 }

@@ -54,19 +54,35 @@ struct Units {
     double low;
 };
 
+// Copy the costs of a row to the sinks with mass; lowers `low`, raises `size`. Most problems have no sink without mass.
+INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* out, double& low, double& size) {
+    const bool all = sink[q - 1] == q - 1;
+    const int64_t whole = all ? q & ~(LANES - 1) : 0;
+    if (whole > 0) {
+        Doubles least_cost = spread(low), largest_cost = spread(size);
+        for (int64_t j = 0; j < whole; j += LANES) {
+            const Doubles each = load(row + j);
+            store(out + j, each);
+            least_cost = lesser(each, least_cost);
+            largest_cost = larger(size_of(each), largest_cost);
+        }
+        low = least(least_cost), size = largest(largest_cost);
+    }
+    for (int64_t j = whole; j < q; j++) {
+        out[j] = row[sink[j]];
+        low = out[j] < low ? out[j] : low;
+        size = std::fabs(out[j]) > size ? std::fabs(out[j]) : size;
+    }
+}
+
 // Costs of the nodes with mass, into the block of distances. Only costs of extreme size get a unit other than 1.
 inline Units read_costs(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t p,
-                 int64_t q) {
+                        int64_t q) {
     const int64_t stride = stride_of(q);
     double low = INFINITY, size = 0.0;
     for (int64_t i = 0; i < p; i++) {
-        const double* row = cost + ws.source[i] * cost_stride;
         double* out = scratch.distance + i * stride;
-        for (int64_t j = 0; j < q; j++) {
-            out[j] = row[ws.sink[j]];
-            low = out[j] < low ? out[j] : low;
-            size = std::fabs(out[j]) > size ? std::fabs(out[j]) : size;
-        }
+        copy_row(cost + ws.source[i] * cost_stride, ws.sink, q, out, low, size);
         for (int64_t j = q; j < stride; j++) out[j] = 0.0;
     }
     Units units{0, 0.0};
@@ -82,9 +98,17 @@ inline Units read_costs(const Workspace& ws, const Scratch& scratch, const doubl
     return units;
 }
 
+// Bits that hold a row or a padded column, as in asot.exact.integers: a problem's own, so that no answer depends on the
+// problems beside it.
+inline int64_t index_bits_for(int64_t n, int64_t m) {
+    int64_t bits = 4;
+    while ((((n > m ? n : m) + LANES - 1) >> bits) != 0) bits++;
+    return bits;
+}
+
 inline int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {
     if (is_assignment(ws, p, q)) {
-        const int64_t steps = assign(ws, p, index_bits, stop);
+        const int64_t steps = assign(ws, p, index_bits, stop, true);
         if (steps != UNFIT) return steps;
     }
     return solve_any(ws, p, q, index_bits, stop);

@@ -1,0 +1,147 @@
+"""`asot.gradients.emd`, `wasserstein`, `assign` where losses usually break: dtypes, scales, nothing at all, and what
+torch does to functions."""
+
+from __future__ import annotations
+
+import pytest
+
+import asot
+
+torch = pytest.importorskip("torch")
+gradients = asot.gradients
+
+
+def clouds(*sizes, seed=0, d=3, B=2):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(B, n, d, generator=generator, dtype=torch.float64) for n in sizes]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_values_are_rounded_once_to_the_dtype_given(dtype):
+    x, y = (part.to(dtype).requires_grad_() for part in clouds(20, 30))
+    a, b = (torch.rand(2, n, generator=torch.Generator().manual_seed(n)).to(dtype).softmax(1) for n in (20, 30))
+    value = gradients.wasserstein(x, y)
+    assert torch.equal(value, gradients.wasserstein(x.double(), y.double()).to(dtype))
+    weighted = gradients.wasserstein(x, y, a=a, b=b)  # totals differ by the rounding of the dtype
+    cost = torch.cdist(x.double(), y.double()).to(dtype)
+    assert torch.equal(gradients.emd(cost), gradients.emd(cost.double()).to(dtype))
+    (value.sum() + weighted.sum() + gradients.emd(cost, a, b).sum()).backward()
+    assert x.grad.dtype == dtype
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-170, 1e-60, 1e60, 1e170, 1e250])
+@pytest.mark.parametrize(("p", "metric"), [(1, "euclidean"), (2, "euclidean"), (5.5, "chebyshev"), (1, "cityblock")])
+def test_points_of_any_scale(scale, p, metric):
+    x, y = clouds(6, 7)
+    big = (x * scale).requires_grad_()
+    value = gradients.wasserstein(big, y * scale, p=p, metric=metric)
+    torch.testing.assert_close(value / scale, gradients.wasserstein(x, y, p=p, metric=metric), rtol=1e-13, atol=0)
+    (gradient,) = torch.autograd.grad(value.sum(), big)
+    (plain,) = torch.autograd.grad(gradients.wasserstein(x.requires_grad_(), y, p=p, metric=metric).sum(), x)
+    torch.testing.assert_close(gradient, plain, rtol=1e-12, atol=1e-14)
+    assert torch.equal(gradients.assign(x * scale, x * scale), torch.arange(6).expand(2, 6))
+
+
+def test_problems_of_two_scales_in_one_batch():
+    x, y = clouds(6, 7)
+    scale = torch.tensor([1e-200, 1e200], dtype=torch.float64)[:, None, None]
+    values = gradients.wasserstein(x * scale, y * scale, p=2) / scale[:, 0, 0]
+    torch.testing.assert_close(values, gradients.wasserstein(x, y, p=2), rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_without_mass_value_and_gradients_are_zero(p):
+    x, y = (part.requires_grad_() for part in clouds(3, 4))
+    a = torch.tensor([[0.0, 0, 0], [1, 1, 1]], dtype=torch.float64, requires_grad=True)
+    b = torch.tensor([[0.0, 0, 0, 0], [3, 0, 0, 0]], dtype=torch.float64, requires_grad=True)
+    cost = torch.cdist(x, y).detach().requires_grad_()
+    for value, tensors in (
+        (gradients.wasserstein(x, y, a=a, b=b, p=p), (x, y, a, b)),
+        (gradients.emd(cost, a, b), (cost, a, b)),
+    ):
+        assert value[0] == 0
+        for gradient in torch.autograd.grad(value.sum(), tensors):
+            assert not gradient[0].any()
+            assert gradient.isfinite().all()
+
+
+def test_nothing_is_an_answer_to_nothing():
+    assert gradients.emd(torch.zeros(0, 3, 3)).shape == (0,)
+    assert gradients.wasserstein(torch.zeros(0, 3, 2), torch.zeros(0, 4, 2)).shape == (0,)
+    assert gradients.assign(torch.zeros(0, 3, 2), torch.zeros(0, 3, 2)).shape == (0, 3)
+    assert gradients.wasserstein(torch.rand(2, 3, 2), torch.zeros(0, 3, 2), pairs="all").shape == (0,)
+    assert gradients.emd(torch.rand(2, 3, 3), n=torch.tensor([0, 3]), m=torch.tensor([0, 3]))[0] == 0
+    none = torch.tensor([0, 0, 3])
+    ragged = gradients.wasserstein(
+        torch.rand(3, 2), torch.rand(3, 2), x_offsets=none, y_offsets=none, a=torch.ones(3), b=torch.ones(3)
+    )
+    assert ragged[0] == 0
+
+
+def test_strides_do_not_matter():
+    cost = torch.rand(4, 5, 3, dtype=torch.float64).requires_grad_()
+    turned = gradients.emd(cost.transpose(1, 2))
+    assert torch.equal(turned, gradients.emd(cost.transpose(1, 2).contiguous()))
+    turned.sum().backward()
+    assert torch.allclose(cost.grad.sum((1, 2)), torch.ones(4, dtype=torch.float64))
+    x, y = torch.rand(3, 4, 5).permute(1, 2, 0), torch.rand(4, 5, 3)
+    assert torch.equal(gradients.wasserstein(x, y), gradients.wasserstein(x.contiguous(), y))
+
+
+def test_functions_of_torch_go_through_clouds():
+    (x, y), (other, _) = clouds(5, 6, B=4), clouds(5, 6, B=4, seed=1)
+    a = torch.rand(4, 5, dtype=torch.float64).softmax(1)
+
+    def loss(x, y, a):
+        return gradients.wasserstein(x, y, a=a, p=2).sum()
+
+    x.requires_grad_()
+    (plain,) = torch.autograd.grad(loss(x, y, a), x)
+    x = x.detach()
+    assert torch.equal(torch.func.grad(loss)(x, y, a), plain)
+    assert torch.allclose(torch.func.vmap(torch.func.grad(loss))(x, y, a), plain, atol=1e-15)
+    each = torch.func.vmap(lambda x: gradients.wasserstein(x, y, pairs="all"))(torch.stack([x, other]))
+    assert torch.equal(each[1], gradients.wasserstein(other, y, pairs="all"))
+    paired = torch.func.vmap(gradients.assign)(torch.stack([x, other]), torch.stack([other, x]))
+    assert torch.equal(paired[1], gradients.assign(other, x))
+    jacobian = torch.func.jacrev(lambda x: gradients.wasserstein(x, y))(x)
+    assert jacobian.shape == (4, 4, 5, 3)
+    assert not jacobian[0, 1].any()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # what torch's own compiler does
+def test_torch_compiles_clouds_as_one_graph():
+    x, y = clouds(5, 6)
+    x.requires_grad_()
+
+    def loss(x):
+        return gradients.wasserstein(2 * x, y, p=2).sum()
+
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)(x)
+    (gradient,) = torch.autograd.grad(compiled, x)
+    (plain,) = torch.autograd.grad(loss(x), x)
+    assert torch.allclose(gradient, plain, rtol=1e-14, atol=0)
+    assert gradients.wasserstein(x.to("meta"), y.to("meta")).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x, y: gradients.wasserstein(x, y, a=torch.ones(5, 2)), r"a must have shape \(2, 5\)"),
+        (lambda x, y: gradients.wasserstein(x, y.to("meta")), "x is on cpu, but y is on meta"),
+        (lambda x, y: gradients.wasserstein(x, y, p="2"), "p must be a finite number"),
+        (lambda x, y: gradients.wasserstein(x, y, a=torch.full((2, 5), torch.nan)), "problem 0: a holds the mass nan"),
+        (lambda x, y: gradients.wasserstein(x, y, a=torch.full((2, 5), torch.inf)), "problem 0: a holds the mass inf"),
+        (
+            lambda x, y: gradients.wasserstein(x, y, a=torch.full((2, 5), 1e308, dtype=torch.float64)),
+            "problem 0: the total of a overflows",
+        ),
+        (lambda x, y: gradients.wasserstein(x, y, a=torch.zeros(2, 5)), "problem 0: the masses of its rows have"),
+        (lambda x, y: gradients.emd(torch.rand(2, 2, 2), n=torch.tensor([True, True])), "found bool"),
+        (lambda x, y: gradients.emd(torch.rand(2, 2, 2), n=torch.ones(2, dtype=int, device="meta")), "n is on meta"),
+    ],
+)
+def test_bad_input_is_one_sentence(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(*clouds(5, 6))
