@@ -26,6 +26,7 @@ ROOMS = (
     ("bounds",),
     ("strategy",),
     ("distances", "neighbors", "plans", "gromov_wasserstein"),
+    ("index",),
     ("learn", "baselines", "datasets"),
     ("plots", "demo"),
     ("view", "demo_picture"),
