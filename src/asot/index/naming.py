@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions, UnknownId
-from asot.data.reading import read_ids
 from asot.index.members import Indices, Name, Snapshot
 
 _LARGEST = 2**63
@@ -41,11 +41,14 @@ def as_names(given: Any) -> list[Name]:
 
 def new_names(D: Distributions, ids: Any, next_name: int, places: dict[Name, int]) -> list[Name]:
     """The ids of new members: as given, as the collection has them, or the next numbers that are free."""
-    given = D.given_ids if ids is None else read_ids(ids, len(D))
+    given = D.given_ids if ids is None else ids
     if given is not None:
+        if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != len(D):
+            found = len(given) if hasattr(given, "__len__") and not isinstance(given, str) else repr(given)
+            raise ValueError(f"ids must name each of the {len(D)} distributions; found {found}")
         names = as_names(given)
         if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            twice = next(name for name, count in Counter(names).items() if count > 1)
             raise ValueError(f"the id {twice!r} is given to two distributions; ids must differ")
         return names
     names, number = [], next_name

@@ -50,6 +50,11 @@ class Settings:
         ground = isinstance(self.metric, str) and (self.metric in KERNELS or self.metric in _ALSO_METRICS)
         return ground and (self.unmatched is None or self.p == 1)
 
+    @property
+    def has_kernel(self) -> bool:
+        """Whether distances are computed and not looked up in a table, which takes longer than a solve saves."""
+        return isinstance(self.metric, str) and self.metric in (*KERNELS, *_KNOWN)
+
     def problem(self, pooled: Distributions, start: int, memory: int) -> Problem:
         """Prepare the pairs of the first ``start`` distributions of a collection with the others."""
         histograms = sparse_histograms(pooled)
@@ -58,7 +63,7 @@ class Settings:
         )
         shape = Shape(start, len(pooled) - start, start, False)
         on_line = pooled.dim == 1 and self.has_norm
-        if on_line or self.p > HIGHEST_ORDER:
+        if on_line or not self.has_kernel or self.p > HIGHEST_ORDER:
             return Problem(solver, None)
         cost = prepare_cost(histograms.points, self.metric, self.metric_params, memory)
         prices = None if self.unmatched is None else read_prices(self.unmatched, pooled, cost)
@@ -71,7 +76,7 @@ class Settings:
             places = np.unique(points[:, :1])
             odd = places[places != np.rint(places)][:1]
             points = np.concatenate([places[:1], places[-1:], odd])[:, None] if D.dim == 1 else points[:1]
-        elif not isinstance(self.metric, str) or self.metric not in (*KERNELS, *_KNOWN):
+        elif not self.has_kernel:
             points = points[:1]
         prepare_cost(points, self.metric, self.metric_params)
         if self.unmatched is not None and self.metric in KERNELS:
@@ -118,9 +123,11 @@ def read_settings(p: Any, metric: Any, metric_params: Any, unmatched: Any, rando
 
 def _try(settings: Settings) -> None:
     """Let the metric, its parameters and the price be refused now and not when members are there."""
-    if settings.metric in ("precomputed", *_SPREAD_OF) or callable(settings.metric):
+    if callable(settings.metric) or settings.metric == "precomputed":
+        return
+    if settings.metric_params and settings.metric not in ("minkowski", "haversine", "great_circle"):
         return  # read with the points they are about
-    one = Distributions([[0.0, 1.0], [0.0, 1.0]], [0, 1, 2])
-    cost = prepare_cost(np.array([[0.0, 1.0]]), settings.metric, settings.metric_params)
+    two = np.array([[0.0, 1.0], [1.0, 0.0]])
+    cost = prepare_cost(two, settings.metric, settings.metric_params)
     if settings.unmatched is not None:
-        read_prices(settings.unmatched, one, cost)
+        read_prices(settings.unmatched, Distributions(two, [0, 1, 2]), cost)
