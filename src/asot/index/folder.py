@@ -75,6 +75,7 @@ class Generation:
         entry = self.entry
         lengths = {"points": entry.points, "masses": entry.points, "removed": entry.removed}
         lengths |= {name: entry.members for name in ("ends", "totals", "narrow")}
+        lengths["places"] = entry.points if entry.prepared else 0
         n = lengths.get(name, entry.prepared)
         return FileColumn(self.path / f"{name}.bin", dtype, width, n, self._writes)
 

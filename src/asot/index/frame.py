@@ -39,7 +39,12 @@ SOLVES = 2e-3
 FAR = 2.0**10
 """Members that reach this many times farther than those that made the frame have no vector."""
 
-TABLES = ("coarse", "fine", "mixed", "tail", "pool")
+SMALL = 64
+"""Mean number of points up to which the points of members are kept in a few coordinates, for reduced transport. Of
+larger ones, and in up to three dimensions, finer projections are kept."""
+
+TABLES = ("means", "coarse", "fine", "mixed", "tail", "pool", "places")
+"""Vectors of members; "places" has one row for each of their points."""
 
 _ROUNDING = float(np.finfo(np.float32).eps)
 _CODES = {
@@ -81,6 +86,10 @@ class Frame:
     """How far the projections of those reach that made the frame."""
     error: float = 0.0
     """By which distances to landmarks may be off."""
+    is_fine: bool = True
+    """Whether fine projections and their rotations are kept."""
+    has_places: bool = False
+    """Whether the points of members are kept in a few coordinates."""
 
     @property
     def widths(self) -> dict[str, int]:
@@ -90,14 +99,16 @@ class Frame:
             return dict.fromkeys(TABLES, 0) | {"pool": r}
         along = len(self.axes.widest) if self.axes.rotation is None else self.axes.rotation.shape[1]
         turned = GROUPS if self.code == EUCLIDEAN and self.axes.leading > 1 else 0
-        row = SHARES * WIDTH
+        row = SHARES * WIDTH if self.is_fine else 0
         return {
-            "coarse": COARSE * WIDTH, "fine": row, "mixed": turned * row, "tail": along - self.axes.leading, "pool": r,
+            "means": WIDTH, "coarse": COARSE * WIDTH, "fine": row, "mixed": turned * row,
+            "tail": along - self.axes.leading, "pool": r, "places": WIDTH if self.has_places else 0,
         }  # fmt: skip
 
     def vectors(self, D: Distributions, settings: Settings, memory: int, n_jobs: int) -> tuple[Tables, Slack]:
         """Vectors (N, widths) of distributions, and how far they reach."""
-        tables = {name: np.zeros((len(D), width), dtype=np.float32) for name, width in self.widths.items()}
+        rows = dict.fromkeys(TABLES, len(D)) | {"places": len(D.masses)}
+        tables = {name: np.zeros((rows[name], width), dtype=np.float32) for name, width in self.widths.items()}
         slack = Slack()
         if self.axes is not None:
             slack = self._project(D, tables, n_jobs)
@@ -117,17 +128,29 @@ class Frame:
             along = np.abs(self.axes.along(x)).max(axis=1)
         is_far = ~(along <= FAR * self.extent)
         x[is_far] = 0.0
-        made = project_on(self.axes, histograms, x, self.code, GROUPS, n_jobs)
+        made = project_on(self.axes, histograms, x, self.code, GROUPS if self.is_fine else 0, n_jobs)
+        tables["means"][:] = made.fine.sum(axis=1, dtype=np.float64)
         tables["coarse"][:] = made.coarse.reshape(len(D), -1)
-        tables["fine"][:] = made.fine.reshape(len(D), -1)
+        if self.is_fine:
+            tables["fine"][:] = made.fine.reshape(len(D), -1)
         if tables["mixed"].shape[1]:
             tables["mixed"][:] = made.mixed.transpose(1, 0, 2, 3).reshape(len(D), -1)
         tables["tail"][:] = made.tail
         lost = np.logical_or.reduceat(is_far[histograms.index], histograms.offsets[:-1])
-        for name in ("coarse", "fine", "mixed", "tail"):
+        for name in ("means", "coarse", "fine", "mixed", "tail"):
             tables[name][lost] = np.nan
+        if self.has_places:
+            self._place(D, lost, tables["places"])
         reach = float(np.abs(points[~is_far]).max(initial=0.0))
         return Slack(made.absolute / (8.0 * _ROUNDING), reach, 0.0)
+
+    def _place(self, D: Distributions, lost: NDArray[np.bool_], places: NDArray[np.float32]) -> None:
+        """All points of distributions along the first axes."""
+        assert self.axes is not None
+        held = np.repeat(~lost, D.sizes)
+        x = np.ldexp(np.asarray(D.points[held], dtype=np.float64) - self.center, -self.exponent)
+        places[held, : self.axes.leading] = self.axes.along(x)[:, : self.axes.leading]
+        places[~held] = np.nan
 
     def rounding(self, slack: Slack) -> dict[str, float]:
         """What `BoundTables` subtracts from bounds of distributions that reach this far."""
@@ -161,7 +184,11 @@ def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame
         axes = choose_axes(x, np.full(len(x), 1.0 / len(x)), code)
         extent = float(np.abs(axes.along(x)).max())
     landmarks = _landmarks(members, settings, memory, rng) if settings.is_metric else None
-    return Frame(code, order, exponent, center, axes, landmarks, extent, _error(settings, exponent))
+    size = float(members.sizes.mean())
+    return Frame(
+        code, order, exponent, center, axes, landmarks, extent, _error(settings, exponent),
+        is_fine=size > SMALL or members.dim <= 3, has_places=size <= SMALL and members.dim > 1 and axes is not None,
+    )  # fmt: skip
 
 
 def _error(settings: Settings, exponent: int) -> float:
@@ -189,7 +216,8 @@ def _landmarks(
 
 def frame_arrays(frame: Frame) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A frame as a header and arrays, for a file."""
-    header = {"code": frame.code, "order": frame.order, "exponent": frame.exponent, "extent": frame.extent}
+    header: dict[str, Any] = {"code": frame.code, "order": frame.order, "exponent": frame.exponent, "extent": frame.extent}
+    header |= {"is_fine": frame.is_fine, "has_places": frame.has_places}
     arrays: dict[str, NDArray[Any]] = {"center": frame.center}
     if frame.axes is not None:
         header["leading"] = frame.axes.leading
@@ -208,6 +236,8 @@ def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings
     code, order, exponent, extent = (header.get(name) for name in ("code", "order", "exponent", "extent"))
     known = _CODES[str(settings.metric)] if settings.has_norm else EUCLIDEAN
     numbers = isinstance(order, (int, float)) and isinstance(extent, (int, float)) and isinstance(exponent, int)
+    kinds = [header.get(name) for name in ("is_fine", "has_places")]
+    numbers = numbers and all(isinstance(kind, bool) for kind in kinds)
     if code != known or not numbers or center.shape != (dim,) or not np.isfinite(center).all():
         raise ValueError("the frame does not fit its index; the folder is damaged")
     axes = _axes_from(header.get("leading"), arrays, dim) if settings.has_norm else None
@@ -218,7 +248,7 @@ def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings
             raise ValueError("the landmarks do not fit their index; the folder is damaged")
         landmarks = clean(arrays["points"], held.offsets, arrays["masses"], arrays["totals"])
     error = _error(settings, int(exponent))  # type: ignore[arg-type]
-    return Frame(int(known), float(order), int(exponent), center, axes, landmarks, float(extent), error)  # type: ignore[arg-type]
+    return Frame(int(known), float(order), int(exponent), center, axes, landmarks, float(extent), error, *kinds)  # type: ignore[arg-type]
 
 
 def _axes_from(leading: Any, arrays: dict[str, NDArray[Any]], dim: int) -> Axes:

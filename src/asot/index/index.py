@@ -368,7 +368,7 @@ class Index:
             if frame is None:
                 continue
             if frame is snapshot.frame:
-                columns.append_vectors(frame, {name: table[some] for name, table in snapshot.tables.items()})
+                columns.append_vectors(frame, snapshot.vectors(some))
             else:
                 tables, more = frame.vectors(members, self._settings, engine.DEFAULT_MEMORY, 1)
                 columns.append_vectors(frame, tables)

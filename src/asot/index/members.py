@@ -155,11 +155,7 @@ class Snapshot:
 
         Files may have been changed by others, and compiled code trusts its input, so numbers are looked at once more.
         """
-        ends = self.ends[slots]
-        begins = np.where(slots > 0, self.ends[np.maximum(slots - 1, 0)], 0)
-        sizes = ends - begins
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        rows = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], sizes)
+        rows, offsets = self._rows(slots)
         points, masses = self.points[rows], self.masses[rows]
         sums = np.add.reduceat(masses, offsets[:-1])
         fits = np.isfinite(points).all() and bool((masses >= 0).all()) and bool((np.abs(sums - 1.0) < 1e-6).all())
@@ -167,9 +163,17 @@ class Snapshot:
             raise ValueError("members are not what was added; the folder of this index is damaged")
         return clean(points, offsets, masses, np.asarray(self.totals[slots]))
 
-    def everything(self) -> Distributions:
-        """All members as a collection."""
-        return self.taken(self.slots)
+    def _rows(self, slots: Indices) -> tuple[Indices, Indices]:
+        """The rows of the points of some slots, one after the other, and where each slot begins."""
+        begins = np.where(slots > 0, self.ends[np.maximum(slots - 1, 0)], 0)
+        sizes = self.ends[slots] - begins
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], sizes), offsets
+
+    def vectors(self, slots: Indices) -> Tables:
+        """The vectors of some slots."""
+        rows = self._rows(slots)[0] if self.tables["places"].shape[1] else np.empty(0, dtype=np.int64)
+        return {name: table[rows if name == "places" else slots] for name, table in self.tables.items()}
 
 
 def make_snapshot(columns: Columns, names: list[Name], alive: NDArray[np.bool_], slack: Slack) -> Snapshot:

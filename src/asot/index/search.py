@@ -15,7 +15,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search.kernels import BoundTables, QueryBounds, SearchLimits, query_bounds
+from asot.bounds.search.kernels import (
+    BoundTables,
+    ProjectedBounds,
+    ProjectedMembers,
+    ProjectedQuery,
+    QueryBounds,
+    SearchLimits,
+    projected_bounds,
+    query_bounds,
+)
 from asot.bounds.search.relaxed_kernels import keep_possible
 from asot.data.distributions import Distributions
 from asot.index.frame import Frame, Slack, Tables
@@ -27,6 +36,7 @@ Float = NDArray[np.float64]
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
 _CHUNK_POINTS = 2**17
+_LOOKED_AT = 16  # times as many members get fine bounds before the first solves
 _ALWAYS = np.array([np.iinfo(np.int64).max])
 
 
@@ -89,7 +99,10 @@ class Queries:
         solves, budget = 0, len(slots) if max_solves is None else max_solves
         if nearest.n_neighbors is not None and len(slots) > _FIRST_CHUNK:
             count = min(len(slots), budget, 2 * nearest.n_neighbors + 8)
-            first = np.argpartition(bounds, count - 1)[:count]
+            look = min(len(slots), _LOOKED_AT * count)
+            first = np.argpartition(bounds, look - 1)[:look]
+            bounds[first] = self._fine_bounds(i, slots[first], bounds[first], np.inf, stop)
+            first = first[np.argpartition(bounds[first], count - 1)[:count]]
             nearest.take(slots[first], self._solved(i, slots[first], np.inf, stop)[0])
             solves = count
             rest = np.ones(len(slots), dtype=np.bool_)
@@ -138,7 +151,7 @@ class Queries:
     def _fine_bounds(self, i: int, slots: Indices, bounds: Float, limit: float, stop: Stop) -> Float:
         """The largest known bounds of some slots (n,)."""
         frame = self.snapshot.frame
-        known = np.flatnonzero(slots < self.snapshot.prepared)
+        known = np.flatnonzero((slots < self.snapshot.prepared) & (bounds <= limit))
         if frame is None or frame.axes is None or len(known) == 0:
             return bounds
         unit = 2.0**frame.exponent
@@ -146,9 +159,30 @@ class Queries:
         better = bounds[known] / unit
         wanted = QueryBounds(query=i, n=len(known), rows=slots[known], limit=limit / unit, bounds=better)
         query_bounds(own, theirs, wanted, stop)
+        if frame.has_places:
+            self._reduced_bounds(frame, i, slots[known], better, limit / unit, stop)
         bounds = bounds.copy()
         bounds[known] = better * unit
         return bounds
+
+    def _reduced_bounds(self, frame: Frame, i: int, slots: Indices, bounds: Float, limit: float, stop: Stop) -> None:
+        """Raise bounds (n,), in units of the frame, to reduced transport between points in a few coordinates."""
+        first, last = self.collection.offsets[i : i + 2]
+        places = self.tables["places"][first:last]
+        if frame.axes is None or np.isnan(places[0, 0]):
+            return
+        used, stride = frame.axes.leading, (len(places) + 15) & ~15
+        transposed = np.zeros((used, stride), dtype=np.float32)
+        transposed[:, : len(places)] = places[:, :used].T
+        slack = frame.rounding(self.snapshot.slack.joined(self.slack))["absolute"]
+        query = ProjectedQuery(
+            n=len(places), stride=stride, used=used, points=transposed, masses=self.collection.masses[first:last],
+            code=frame.code, relative=1e-5, absolute=2.0 * slack, equal=slack,
+        )  # fmt: skip
+        s = self.snapshot
+        members = ProjectedMembers(points=s.tables["places"], masses=s.masses, ends=s.ends)
+        wanted = ProjectedBounds(n=len(slots), rows=slots, limit=limit, bounds=bounds)
+        projected_bounds(members, query, wanted, stop)
 
     def _records(self, frame: Frame) -> tuple[BoundTables, BoundTables]:
         rounding = frame.rounding(self.snapshot.slack.joined(self.slack))
@@ -177,7 +211,7 @@ def _record(frame: Frame, tables: Tables, rounding: dict[str, float]) -> BoundTa
     """Tables (N, widths) as the kernel sees them."""
     widths = frame.widths
     row = widths["fine"]
-    given = {name: tables[name] for name in ("coarse", "fine", "mixed", "tail", "pool") if widths[name]}
+    given = {name: tables[name] for name in ("means", "coarse", "fine", "mixed", "tail", "pool") if widths[name]}
     return BoundTables(
         n=len(tables["pool"]), n_groups=widths["mixed"] // row if row else 0,
         n_mixed=0 if frame.axes is None else min(4, frame.axes.leading) if widths["mixed"] else 0,

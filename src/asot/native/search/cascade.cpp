@@ -19,6 +19,7 @@ struct BoundTables {
     double order;
     double relative, absolute, pool_relative, pool_absolute;
     int64_t group_stride, row_stride;  // of mixed
+    const float* means;                // (n, 16) along the first axes, or null
 };
 
 struct PossiblePairs {
@@ -94,6 +95,11 @@ struct Looks {
         return end;
     }
     INLINE double certain(float sum) const { return norm.length(sum) * (1.0 - t.relative) - t.absolute; }
+
+    // The distance of the centroids, in the first coordinates.
+    INLINE double by_means(int64_t i, int64_t j) const {
+        return certain(norm.joined(0.0f, size_of(load(own.means + i * FLOATS) - load(t.means + j * FLOATS))));
+    }
 
     // The coarse bound. Apart from `second`, so that the few nanoseconds it takes are not spent on the call.
     INLINE double first(int64_t i, int64_t j) const {
@@ -215,11 +221,18 @@ static int32_t from_query(const BoundTables& query, const BoundTables& members, 
         if ((t & 4095) == 0 && *stop != 0) return DONE;
         double best = 0.0;
         if (wanted.rows != nullptr) {
-            const double more = looks.second(wanted.query, wanted.rows[t], wanted.limit);
-            best = more > wanted.bounds[t] ? more : wanted.bounds[t];
+            best = wanted.bounds[t];
+            if (members.coarse != nullptr && best <= wanted.limit) {
+                const double more = looks.first(wanted.query, wanted.rows[t]);
+                best = more > best ? more : best;
+            }
+            if (members.fine != nullptr && best <= wanted.limit) {
+                const double more = looks.by_projections(wanted.query, wanted.rows[t], wanted.limit);
+                best = more > best ? more : best;
+            }
         } else {
             const int64_t j = wanted.first + t;
-            if (members.coarse != nullptr) best = looks.first(wanted.query, j);
+            if (members.means != nullptr) best = looks.by_means(wanted.query, j);
             if (members.n_pool > 0) {
                 const double more = looks.by_potentials(wanted.query, j);
                 best = more > best || best != best ? more : best;
