@@ -30,7 +30,8 @@ class PlainList:
             return
         for name in list(self.members)[:: max(1, len(self.members) // 5)]:
             points, masses = index[name]
-            assert points.tobytes() == self.members[name].tobytes() and points.dtype == self.members[name].dtype
+            assert points.tobytes() == self.members[name].tobytes()
+            assert points.dtype == self.members[name].dtype
             assert masses.tobytes() == np.full(len(points), 1.0 / len(points)).tobytes()
         k = min(n_neighbors, len(self.members))
         found = index.query(queries, k)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import asot
-from asot.index.index import FEWEST
+from asot.index.growing import FEWEST
 from tests.index.histories import PlainList, check_neighbors, cloud, step
 
 DISTANCES = [
@@ -94,7 +94,8 @@ def test_members_come_back_bit_for_bit():
     index = asot.Index()
     index.add(D)
     held, weights = index["a"]
-    assert held.dtype == np.float32 and held.tobytes() == points.tobytes()
+    assert held.dtype == np.float32
+    assert held.tobytes() == points.tobytes()
     assert weights.tobytes() == D[0][1].tobytes()
 
 
@@ -107,7 +108,10 @@ def test_ids_are_given_or_counted():
     assert index.add(clouds(1)).tolist() == [8]
     assert index.add(asot.Distributions.from_list(clouds(1), ids=["x"])).tolist() == ["x"]
     assert index.ids.tolist() == [0, 1, 5, 6, 8, "x"]
-    assert "x" in index and 5 in index and 7 not in index and "5" not in index
+    assert "x" in index
+    assert 5 in index
+    assert 7 not in index
+    assert "5" not in index
 
 
 def test_a_known_id_without_replace_adds_nothing():
@@ -161,7 +165,8 @@ def test_a_stated_recall_is_measured_and_solves_no_more():
     index.add(members)
     certain, found = index.query(queries, 5), index.query(queries, 5, recall=0.9)
     shared = np.mean([len(set(a) & set(b)) / 5 for a, b in zip(certain.indices, found.indices, strict=True)])
-    assert found.n_exact <= certain.n_exact and shared >= 0.8
+    assert found.n_exact <= certain.n_exact
+    assert shared >= 0.8
     assert found.info["recall"]["measured"] >= 0.9
     assert index.query(queries[:1], 5, recall=0.9).info["recall"] is found.info["recall"]
 
@@ -174,7 +179,7 @@ def test_a_query_sees_the_members_that_were_there_when_it_began():
     def ask():
         for _ in range(30):
             found = index.query(clouds(2, 1), 3)
-            members = {name: None for name in found.neighbor_ids.ravel().tolist()}
+            members = dict.fromkeys(found.neighbor_ids.ravel().tolist())
             if len(members) < 3 or not np.isfinite(found.distances).all():
                 failed.append(found)
 
@@ -195,15 +200,19 @@ def test_a_query_sees_the_members_that_were_there_when_it_began():
 
 def test_info_says_what_is_there():
     index = asot.Index()
-    assert index.info["members"] == 0 and index.info["bytes"] == 0
+    assert index.info["members"] == 0
+    assert index.info["bytes"] == 0
     index.add(clouds(600))
     index.remove(range(350))
     index.query(clouds(3, 1), 2)
     info = index.info
     assert (info["members"], info["removed"], info["prepared"], info["n_queries"]) == (250, 350, 600, 3)
-    assert info["compact_pays"] and not info["rebuild_pays"] and info["solves_per_query"] > 0
+    assert info["compact_pays"]
+    assert not info["rebuild_pays"]
+    assert info["solves_per_query"] > 0
     index.compact()
-    assert index.info["removed"] == 0 and index.info["bytes"] < info["bytes"]
+    assert index.info["removed"] == 0
+    assert index.info["bytes"] < info["bytes"]
 
 
 @pytest.mark.parametrize(

@@ -8,5 +8,6 @@ Every lower bound of a search is a short vector per distribution, so members can
 - `search`: bounds first, then exact solves in the order of bounds;
 - `recall`: fewer solves for a stated share of the neighbors;
 - `journal`, `folder`: the same columns as files, and what makes a change final;
-- `index`: the public class `asot.Index`.
+- `growing`, `index`: what changes, what is asked, and together the public class `asot.Index`; `naming` reads its ids,
+  and `served` remembers how much queries solved.
 """

@@ -77,7 +77,7 @@ class FileColumn:
         if self._row == 0 or len(rows) == 0:
             self.n += len(rows)
             return
-        raw = memoryview(np.ascontiguousarray(rows, dtype=self._dtype)).cast("B")
+        raw = memoryview(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
         os.lseek(self._descriptor, self.n * self._row, os.SEEK_SET)
         while len(raw):
             raw = raw[os.write(self._descriptor, raw) :]

@@ -3,7 +3,7 @@
     manifest.json   format, version, generation: written under another name and renamed
     settings.npz    which distance
     lock            held by the one process that writes; the system releases it when the process ends, however it ends
-    g000001/        journal, columns, names, and the frame; compacting writes the next generation and renames the manifest
+    g000001/        journal, columns, names and frame; compacting writes the next generation and renames the manifest
 
 A change appends to columns, waits until they are on disk, and then writes one record of the journal. Sizes are compared
 with the files before anything is read, and nothing in a folder is executed.
@@ -12,6 +12,7 @@ with the files before anything is read, and nothing in a folder is executed.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -74,7 +75,7 @@ class Generation:
     def _column(self, name: str, dtype: Any, width: int | None) -> FileColumn:
         entry = self.entry
         lengths = {"points": entry.points, "masses": entry.points, "removed": entry.removed}
-        lengths |= {name: entry.members for name in ("ends", "totals", "narrow")}
+        lengths |= dict.fromkeys(("ends", "totals", "narrow"), entry.members)
         lengths["places"] = entry.points if entry.prepared else 0
         n = lengths.get(name, entry.prepared)
         return FileColumn(self.path / f"{name}.bin", dtype, width, n, self._writes)
@@ -103,7 +104,7 @@ class Generation:
             raise ValueError(f"{self.path / 'name_ends.bin'} does not say where ids end; the folder is damaged")
         bounds = where.tolist()
         try:
-            return [_decoded(raw[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+            return [_decoded(raw[a:b]) for a, b in itertools.pairwise(bounds)]
         except ValueError as error:
             raise ValueError(f"{self.path / 'names.bin'} has an id that is not text; the folder is damaged") from error
 
@@ -264,7 +265,7 @@ def _locked(path: Path) -> int:
         else:
             import msvcrt
 
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
     except OSError as error:
         os.close(descriptor)
         raise BlockingIOError(

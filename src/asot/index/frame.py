@@ -216,7 +216,12 @@ def _landmarks(
 
 def frame_arrays(frame: Frame) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A frame as a header and arrays, for a file."""
-    header: dict[str, Any] = {"code": frame.code, "order": frame.order, "exponent": frame.exponent, "extent": frame.extent}
+    header: dict[str, Any] = {
+        "code": frame.code,
+        "order": frame.order,
+        "exponent": frame.exponent,
+        "extent": frame.extent,
+    }
     header |= {"is_fine": frame.is_fine, "has_places": frame.has_places}
     arrays: dict[str, NDArray[Any]] = {"center": frame.center}
     if frame.axes is not None:

@@ -33,6 +33,13 @@ class Rehearsal(NamedTuple):
     record: dict[str, Any]
 
 
+def as_recall(recall: Any) -> float:
+    """Check a share that a caller asks for."""
+    if isinstance(recall, bool) or not isinstance(recall, (int, float, np.number)) or not 0 < recall < 1:
+        raise ValueError(f"recall must be a number between 0 and 1, such as 0.98; found {recall!r}")
+    return float(recall)
+
+
 def rehearse(search: Search, members: NDArray[np.int64], recall: float, seed: int) -> Rehearsal:
     """Choose the boldness on some members and measure it on others."""
     if len(members) < FEWEST:
