@@ -31,7 +31,9 @@ if __name__ == "__main__":
     path, seed, start = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     index = asot.Index.open(path, mode="r+")
     plain = replayed(seed, start)
+    print("ready", flush=True)  # noqa: T201
     for turn in range(start, 10_000):
         step(np.random.default_rng([seed, turn]), index, plain)
+        print(turn + 1, flush=True)  # noqa: T201
         if turn % 9 == 8:
             index.compact()

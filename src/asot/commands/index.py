@@ -117,7 +117,10 @@ def query(
     opened = asot.Index.open(folder)
     found = opened.query(queries, n_neighbors, recall=recall, max_solves=max_solves, n_jobs=n_jobs)
     if output is None:
-        options.say(found.to_frame().to_string(index=False))
+        options.say("id,rank,neighbor,distance")
+        for name, near, far in zip(queries.ids.tolist(), found.neighbor_ids.tolist(), found.distances, strict=True):
+            for rank, (neighbor, distance) in enumerate(zip(near, far, strict=True), start=1):
+                options.say(f"{name},{rank},{neighbor},{float(distance)}")
     else:
         write_neighbors(output, found, queries, opened)
 

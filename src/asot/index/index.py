@@ -200,7 +200,8 @@ class Index(GrowingMembers):
         self._served.note(solves, queries.snapshot.count)
         n = len(solves)
         return {
-            "estimate": "exact", "p": self._settings.p, "metric": self._settings.metric, "rooted": self._settings.p != 1,
+            "estimate": "exact", "p": self._settings.p, "metric": self._settings.metric,
+            "rooted": self._settings.p != 1,
             "n_exact": sum(solves), "n_pairs": n * int(np.count_nonzero(queries.allowed)),
             "n_columns": queries.snapshot.count, "bounds": bounds_of(queries.snapshot.frame),
             "device": "cpu", "seconds": time.perf_counter() - started,

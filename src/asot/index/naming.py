@@ -23,9 +23,9 @@ def as_name(given: Any) -> Name:
         except UnicodeEncodeError:
             raise ValueError(f"the id {given!r} is not valid text, and no file could hold it") from None
         return str(given)
-    if isinstance(given, (int, np.integer)) and not isinstance(given, (bool, np.bool_)):
-        if -_LARGEST <= int(given) < _LARGEST:
-            return int(given)
+    is_whole = isinstance(given, (int, np.integer)) and not isinstance(given, (bool, np.bool_))
+    if is_whole and -_LARGEST <= int(given) < _LARGEST:
+        return int(given)
     raise ValueError(f"an id must be text or a whole number of at most 64 bits; found {given!r}")
 
 
@@ -77,8 +77,8 @@ def allowed_slots(among: Any, snapshot: Snapshot, places: dict[Name, int]) -> ND
     if values is not None and values.dtype == np.bool_ and values.size:
         if values.shape != (snapshot.count,):
             raise ValueError(
-                f"among= is a mask of shape {values.shape}; it must say of each of the {snapshot.count} members whether "
-                "it may be found"
+                f"among= is a mask of shape {values.shape}; it must say of each of the {snapshot.count} members "
+                "whether it may be found"
             )
         allowed[snapshot.slots[values]] = True
         return allowed
