@@ -28,6 +28,7 @@ NAMES = (
     "neighbors",
     "recall",
     "adapters",
+    "index",
     "documents",
     "every_distance",
     "errorbars",
