@@ -40,7 +40,7 @@ def add(folder: str, collection: str, replace: bool, p: float, metric: str, unma
     import asot
 
     members = options.load_both(collection, None)[0]
-    words = {"p": p, "metric": metric, "unmatched": unmatched}
+    words: dict[str, Any] = {"p": p, "metric": metric, "unmatched": unmatched}
     if not Path(folder).exists():
         asot.Index(**words).save(folder)
     else:

@@ -56,7 +56,7 @@ class Index(GrowingMembers):
     array([['c', 'd']], dtype='<U1')
     >>> index.remove("c")
     >>> index.query([rng.normal(2.2, 1.0, size=(30, 2))], n_neighbors=2).neighbor_ids
-    array([['d', 'b']], dtype='<U1')
+    array([['b', 'd']], dtype='<U1')
     """
 
     def __init__(
