@@ -29,6 +29,7 @@ NAMES = (
     "neighbors",
     "recall",
     "adapters",
+    "index",
     "documents",
     "every_distance",
     "errorbars",

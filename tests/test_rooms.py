@@ -27,6 +27,7 @@ ROOMS = (
     ("strategy",),
     ("distances", "neighbors", "plans"),
     ("gromov_wasserstein",),
+    ("index",),
     ("learn", "baselines", "datasets"),
     ("plots", "demo"),
     ("view", "demo_picture"),

@@ -20,6 +20,7 @@ from asot.gromov_wasserstein import gromov_plan as gromov_plan
 from asot.histograms import emd as emd
 from asot.histograms import emd_many as emd_many
 from asot.histograms import sinkhorn_many as sinkhorn_many
+from asot.index.index import Index as Index
 from asot.learn.barycenter import Barycenter as Barycenter
 from asot.learn.barycenter import barycenter as barycenter
 from asot.learn.columns import ColumnDistances as ColumnDistances

@@ -27,6 +27,7 @@ COMMANDS = {
     "fit": "fit",
     "gather": "store",
     "groups": "cohort",
+    "index": "index",
     "info": "info",
     "neighbors": "neighbors",
     "noise": "cohort",

@@ -67,10 +67,11 @@ def neighbors(
     if output is None:
         options.say(repr(found))
     else:
-        _write(output, found, first, second)
+        write_neighbors(output, found, first, second)
 
 
-def _write(output: str, found: Any, first: Any, second: Any) -> None:
+def write_neighbors(output: str, found: Any, first: Any, second: Any) -> None:
+    """Write neighbors as a table or as arrays, and say so; ids are those of the collections, or of an index."""
     from asot.data.npz import atomic_write, save_arrays
     from asot.data.tabular import guarded
 

@@ -41,6 +41,8 @@ _KINDS = {
     "learned-space": "a learned anchor space",
     "distances": "distances",
     "distributions": "a collection",
+    "index": "the settings of an index",
+    "index-frame": "the frame of an index",
 }
 _LARGEST_NPY_HEADER = 2**16
 _LARGEST_JSON_HEADER = 2**24

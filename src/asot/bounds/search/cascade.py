@@ -23,7 +23,7 @@ from asot.bounds.search.kernels import (
     nearest,
     within_limits,
 )
-from asot.bounds.search.projections import Projections
+from asot.bounds.search.projections import SHARES, WIDTH, Projections
 from asot.ground.metrics import Ground
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
@@ -116,7 +116,7 @@ class Cascade:
             n=len(p.fine), tail=p.tail, pool=pool.values, n_groups=len(p.mixed), n_mixed=p.n_mixed,
             n_tail=p.tail.shape[1], n_pool=pool.values.shape[1], code=self.ground.code, order=self.ground.order,
             relative=p.relative, absolute=p.absolute, pool_relative=pool.relative, pool_absolute=pool.absolute,
-            **sorted_means,
+            group_stride=len(p.fine) * SHARES * WIDTH, row_stride=SHARES * WIDTH, **sorted_means,
         )  # fmt: skip
 
     def nearest_by_bound(

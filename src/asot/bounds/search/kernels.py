@@ -12,6 +12,7 @@ class BoundTables(Record):
         ("n", Int), ("coarse", Floats), ("fine", Floats), ("mixed", Floats), ("tail", Floats), ("pool", Floats),
         ("n_groups", Int), ("n_mixed", Int), ("n_tail", Int), ("n_pool", Int), ("code", Int), ("order", Double),
         ("relative", Double), ("absolute", Double), ("pool_relative", Double), ("pool_absolute", Double),
+        ("group_stride", Int), ("row_stride", Int), ("means", Floats),
     ]  # fmt: skip
 
 
@@ -35,8 +36,43 @@ class PossiblePairs(Record):
     _fields_ = [("start", Int), ("first", Int), ("n_columns", Int), ("possible", Bytes)]  # noqa: RUF012
 
 
+class QueryBounds(Record):
+    """One row against members of another table, and where its bounds go."""
+
+    _fields_ = [  # noqa: RUF012
+        ("query", Int), ("first", Int), ("n", Int), ("rows", Ints), ("limit", Double), ("bounds", Doubles),
+    ]  # fmt: skip
+
+
+class ProjectedMembers(Record):
+    """Points of members in a few coordinates (``native/search/projected.cpp``)."""
+
+    _fields_ = [("points", Floats), ("masses", Doubles), ("ends", Ints)]  # noqa: RUF012
+
+
+class ProjectedQuery(Record):
+    """Points of a query in the same coordinates, and how far a bound may be off."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("stride", Int), ("used", Int), ("points", Floats), ("masses", Doubles), ("code", Int),
+        ("relative", Double), ("absolute", Double), ("equal", Double),
+    ]  # fmt: skip
+
+
+class ProjectedBounds(Record):
+    """Members whose bounds may grow."""
+
+    _fields_ = [("n", Int), ("rows", Ints), ("limit", Double), ("bounds", Doubles)]  # noqa: RUF012
+
+
 nearest = entry("cascade_nearest", BoundTables, SearchLimits, NearestLists, Int, Int, Int)
 """Keep, for the rows low..high-1, the columns with the smallest bounds: (..., n_columns, low, high)."""
 
 within_limits = entry("cascade_within", BoundTables, SearchLimits, PossiblePairs, Int, Int)
 """Mark, for the rows low..high-1, the columns whose bound is not above the limit of one end: (..., low, high)."""
+
+query_bounds = entry("query_bounds", BoundTables, BoundTables, QueryBounds, Ints)
+"""Bounds of one row of a table against members of another: (query's, members', wanted, stop)."""
+
+projected_bounds = entry("projected_bounds", ProjectedMembers, ProjectedQuery, ProjectedBounds, Ints)
+"""Reduced transport of a query and some members: (members, query, wanted, stop)."""

@@ -88,7 +88,52 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
     """Project every distribution of a collection. ``memory`` limits the number of rotations."""
     n = len(histograms.offsets) - 1
     weights = histograms.pooled_masses() / n
-    x, leading = _leading_axes(ground, weights)  # (V, C + t), C
+    centered = ground.points - weights @ ground.points
+    axes = choose_axes(centered, weights, ground.code)
+    groups = int(min(GROUPS, memory // (4 * WIDTH * SHARES * n)))
+    return project_on(axes, histograms, centered, ground.code, groups, n_jobs)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Coordinates to look along: some of the given ones, and maybe a rotation of them."""
+
+    widest: NDArray[np.int64]  # (w,) of the d coordinates, by spread
+    rotation: NDArray[np.float64] | None  # (w, C + t), orthonormal columns; None: the coordinates as they are
+    leading: int
+    """How many (C) are to be sorted; of the others the mean is kept."""
+
+    def along(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points (V, d) in these coordinates (V, C + t)."""
+        if len(self.widest) < x.shape[1] or self.rotation is None:
+            x = x[:, self.widest]
+        return np.ascontiguousarray(x if self.rotation is None else x @ self.rotation)
+
+
+def choose_axes(x: NDArray[np.float64], weights: NDArray[np.float64], code: int) -> Axes:
+    """The coordinates in which centered points (V, d) spread most."""
+    spread = np.einsum("vd,vd,v->d", x, x, weights)
+    widest = np.argsort(-spread, kind="stable")[:_MOST_AXES]
+    if len(widest) < x.shape[1] or code != EUCLIDEAN:
+        x, spread = x[:, widest], spread[widest]
+    else:
+        widest = np.arange(x.shape[1])
+    axes = None
+    if code == EUCLIDEAN:
+        spread, axes = np.linalg.eigh((x * weights[:, None]).T @ x)
+        spread, axes = np.maximum(spread[::-1], 0.0), axes[:, ::-1]
+    leading = min(SORTED, x.shape[1])
+    share = np.cumsum(spread) / max(spread.sum(), np.finfo(float).tiny)
+    kept = int(np.clip(1 + np.searchsorted(share, 0.999), leading, min(x.shape[1], leading + TAIL)))
+    return Axes(widest[:kept], None, leading) if axes is None else Axes(widest, axes[:, :kept], leading)
+
+
+def project_on(
+    axes: Axes, histograms: SparseHistograms, centered: NDArray[np.float64], code: int, groups: int, n_jobs: int
+) -> Projections:
+    """Project distributions over points (V, d) on axes that may come from others, and on some groups of rotations."""
+    n = len(histograms.offsets) - 1
+    x, leading = axes.along(centered), axes.leading
     starts, owners, masses = _by_point(histograms)
 
     def binned(y: NDArray[np.float64], shares: int = SHARES) -> NDArray[np.float32]:
@@ -109,14 +154,14 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
         return out
 
     fine = binned(x[:, :leading])
-    n_mixed = min(MIXED, leading) if ground.code == EUCLIDEAN else 0
-    groups = [binned(x[:, :n_mixed] @ turns) for turns in _rotations(n_mixed, n, memory)]
+    n_mixed = min(MIXED, leading) if code == EUCLIDEAN else 0
+    mixed = [binned(x[:, :n_mixed] @ turns) for turns in _rotations(n_mixed, groups)]
     coarse = fine.reshape(n, COARSE, SHARES // COARSE, WIDTH).sum(axis=2, dtype=np.float64).astype(np.float32)
-    extent = float(np.linalg.norm(np.abs(x).max(axis=0), 1 if ground.code == CITYBLOCK else 2))
+    extent = float(np.linalg.norm(np.abs(x).max(axis=0), 1 if code == CITYBLOCK else 2))
     return Projections(
         coarse=coarse,
         fine=fine,
-        mixed=np.stack(groups) if groups else np.empty((0, n, SHARES, WIDTH), dtype=np.float32),
+        mixed=np.stack(mixed) if mixed else np.empty((0, n, SHARES, WIDTH), dtype=np.float32),
         n_mixed=n_mixed,
         tail=np.ascontiguousarray(binned(x[:, leading:], 1)[:, 0, : x.shape[1] - leading]),
         # one rounding for each addition of float32, and for each number that became one
@@ -125,27 +170,8 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
     )
 
 
-def _leading_axes(ground: Ground, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Points (V, C + t) in the coordinates of largest spread, and how many of them (C) are to be sorted."""
-    center = weights @ ground.points
-    x = ground.points - center
-    spread = np.einsum("vd,vd,v->d", x, x, weights)
-    widest = np.argsort(-spread, kind="stable")[:_MOST_AXES]
-    if len(widest) < x.shape[1] or ground.code != EUCLIDEAN:
-        x, spread = x[:, widest], spread[widest]
-    axes = None
-    if ground.code == EUCLIDEAN:
-        spread, axes = np.linalg.eigh((x * weights[:, None]).T @ x)
-        spread, axes = np.maximum(spread[::-1], 0.0), axes[:, ::-1]
-    leading = min(SORTED, x.shape[1])
-    share = np.cumsum(spread) / max(spread.sum(), np.finfo(float).tiny)
-    kept = int(np.clip(1 + np.searchsorted(share, 0.999), leading, min(x.shape[1], leading + TAIL)))
-    return np.ascontiguousarray(x[:, :kept] if axes is None else x @ axes[:, :kept]), leading
-
-
-def _rotations(size: int, n: int, memory: int) -> list[NDArray[np.float64]]:
+def _rotations(size: int, groups: int) -> list[NDArray[np.float64]]:
     """Groups of orthogonal matrices side by side (size, R·size), over all directions; always the same ones."""
-    groups = int(min(GROUPS, memory // (4 * WIDTH * SHARES * n)))
     if size < 2 or groups == 0:
         return []
     each = WIDTH // size

@@ -12,17 +12,27 @@ constexpr int64_t COLUMNS = 256;  // that all rows of a piece meet, one row afte
 struct BoundTables {
     int64_t n;                       // distributions
     const float *coarse, *fine;      // (n, COARSE, 16), (n, SHARES, 16), or null
-    const float* mixed;              // (n_groups, n, SHARES, 16)
+    const float* mixed;              // (n_groups, n, SHARES, 16), or other strides
     const float *tail, *pool;        // (n, n_tail), (n, n_pool); n_pool is a multiple of 16
     int64_t n_groups, n_mixed, n_tail, n_pool;
     int64_t code;                    // of the norm
     double order;
     double relative, absolute, pool_relative, pool_absolute;
+    int64_t group_stride, row_stride;  // of mixed
+    const float* means;                // (n, 16) along the first axes, or null
 };
 
 struct PossiblePairs {
     int64_t start, first, n_columns;  // where rows and columns of the table begin, and where columns end
     int8_t* possible;                 // (rows, n_columns - first)
+};
+
+// One row against members that another table has: first..first+n-1, or `rows`, of which some bounds are known.
+struct QueryBounds {
+    int64_t query, first, n;
+    const int64_t* rows;  // (n,) or null
+    double limit;         // above which no larger bound is looked for
+    double* bounds;       // (n,)
 };
 
 // The sum of |x - y| over the shares, of 16 coordinates side by side: each the one-dimensional W_1 of sorted means. Two
@@ -71,12 +81,13 @@ struct Norm {
 
 template <int64_t code>
 struct Looks {
-    const BoundTables& t;
+    const BoundTables& own;  // where row i is
+    const BoundTables& t;    // where column j is, and how bounds are rounded
     const Norm<code> norm;
 
     // What the coordinates contribute of which only the mean is known.
     INLINE float tail(int64_t i, int64_t j) const {
-        const float *x = t.tail + i * t.n_tail, *y = t.tail + j * t.n_tail;
+        const float *x = own.tail + i * t.n_tail, *y = t.tail + j * t.n_tail;
         float end = 0.0f;
         int64_t c = 0;
         for (; c + FLOATS <= t.n_tail; c += FLOATS) end = norm.joined(end, size_of(load(x + c) - load(y + c)));
@@ -85,10 +96,15 @@ struct Looks {
     }
     INLINE double certain(float sum) const { return norm.length(sum) * (1.0 - t.relative) - t.absolute; }
 
+    // The distance of the centroids, in the first coordinates.
+    INLINE double by_means(int64_t i, int64_t j) const {
+        return certain(norm.joined(0.0f, size_of(load(own.means + i * FLOATS) - load(t.means + j * FLOATS))));
+    }
+
     // The coarse bound. Apart from `second`, so that the few nanoseconds it takes are not spent on the call.
     INLINE double first(int64_t i, int64_t j) const {
         constexpr int64_t row = COARSE * FLOATS;
-        return certain(norm.joined(tail(i, j), sums(t.coarse + i * row, t.coarse + j * row, COARSE)));
+        return certain(norm.joined(tail(i, j), sums(own.coarse + i * row, t.coarse + j * row, COARSE)));
     }
 
     // The largest of the norms that each group of rotated coordinates gives.
@@ -105,7 +121,7 @@ struct Looks {
 
     double by_projections(int64_t i, int64_t j, double limit) const {
         constexpr int64_t row = SHARES * FLOATS;
-        const Floats fine = sums(t.fine + i * row, t.fine + j * row, SHARES);
+        const Floats fine = sums(own.fine + i * row, t.fine + j * row, SHARES);
         float each[FLOATS];
         store(each, fine);
         const float end = norm.joined(tail(i, j), lanes_from(fine, t.n_mixed));
@@ -113,8 +129,9 @@ struct Looks {
         for (int64_t c = 0; c < t.n_mixed; c++) sum = norm.joined(sum, each[c]);
         double best = certain(sum);
         for (int64_t g = 0; g < t.n_groups && best <= limit; g++) {
-            const float* group = t.mixed + g * t.n * row;
-            const double more = certain(turned(end, sums(group + i * row, group + j * row, SHARES)));
+            const float* x = own.mixed + g * own.group_stride + i * own.row_stride;
+            const float* y = t.mixed + g * t.group_stride + j * t.row_stride;
+            const double more = certain(turned(end, sums(x, y, SHARES)));
             best = more > best ? more : best;
         }
         return best;
@@ -122,7 +139,7 @@ struct Looks {
 
     // The largest difference of the means of potentials.
     INLINE double by_potentials(int64_t i, int64_t j) const {
-        const float *x = t.pool + i * t.n_pool, *y = t.pool + j * t.n_pool;
+        const float *x = own.pool + i * t.n_pool, *y = t.pool + j * t.n_pool;
         Floats even = spread(0.0f), odd = even;
         int64_t c = 0;
         for (; c + 2 * FLOATS <= t.n_pool; c += 2 * FLOATS) {
@@ -149,7 +166,7 @@ struct Looks {
 template <int64_t code>
 static int32_t nearest(const BoundTables& tables, const SearchLimits& search, int64_t n_columns, int64_t low,
                        int64_t high, const NearestLists& lists) {
-    const Looks<code> looks{tables, {tables.order}};
+    const Looks<code> looks{tables, tables, {tables.order}};
     for (int64_t block = 0; block < n_columns; block += COLUMNS) {
         if (*search.stop != 0) return DONE;
         const int64_t block_end = block + COLUMNS < n_columns ? block + COLUMNS : n_columns;
@@ -175,7 +192,7 @@ static int32_t nearest(const BoundTables& tables, const SearchLimits& search, in
 template <int64_t code>
 static int32_t within_limits(const BoundTables& tables, const SearchLimits& search, int64_t low, int64_t high,
                              const PossiblePairs& out) {
-    const Looks<code> looks{tables, {tables.order}};
+    const Looks<code> looks{tables, tables, {tables.order}};
     for (int64_t block = out.first; block < out.n_columns; block += COLUMNS) {
         if (*search.stop != 0) return DONE;
         const int64_t block_end = block + COLUMNS < out.n_columns ? block + COLUMNS : out.n_columns;
@@ -192,6 +209,36 @@ static int32_t within_limits(const BoundTables& tables, const SearchLimits& sear
                 possible[j - out.first] = is_left;
             }
         }
+    }
+    return DONE;
+}
+
+// Bounds of one row against members of another table: the cheap ones of all, or the larger ones of some.
+template <int64_t code>
+static int32_t from_query(const BoundTables& query, const BoundTables& members, const QueryBounds& wanted, Stop stop) {
+    const Looks<code> looks{query, members, {members.order}};
+    for (int64_t t = 0; t < wanted.n; t++) {
+        if ((t & 4095) == 0 && *stop != 0) return DONE;
+        double best = 0.0;
+        if (wanted.rows != nullptr) {
+            best = wanted.bounds[t];
+            if (members.coarse != nullptr && best <= wanted.limit) {
+                const double more = looks.first(wanted.query, wanted.rows[t]);
+                best = more > best ? more : best;
+            }
+            if (members.fine != nullptr && best <= wanted.limit) {
+                const double more = looks.by_projections(wanted.query, wanted.rows[t], wanted.limit);
+                best = more > best ? more : best;
+            }
+        } else {
+            const int64_t j = wanted.first + t;
+            if (members.means != nullptr) best = looks.by_means(wanted.query, j);
+            if (members.n_pool > 0) {
+                const double more = looks.by_potentials(wanted.query, j);
+                best = more > best || best != best ? more : best;
+            }
+        }
+        wanted.bounds[t] = best > 0.0 ? best : 0.0;  // a row without numbers (NaN) has no bound
     }
     return DONE;
 }
@@ -213,5 +260,14 @@ ENTRY asot_cascade_within(const BoundTables* tables, const SearchLimits* search,
         case CITYBLOCK: return within_limits<CITYBLOCK>(*tables, *search, low, high, *out);
         case CHEBYSHEV: return within_limits<CHEBYSHEV>(*tables, *search, low, high, *out);
         default: return within_limits<MINKOWSKI>(*tables, *search, low, high, *out);
+    }
+}
+
+ENTRY asot_query_bounds(const BoundTables* query, const BoundTables* members, const QueryBounds* wanted, Stop stop) {
+    switch (members->code) {
+        case EUCLIDEAN: return from_query<EUCLIDEAN>(*query, *members, *wanted, stop);
+        case CITYBLOCK: return from_query<CITYBLOCK>(*query, *members, *wanted, stop);
+        case CHEBYSHEV: return from_query<CHEBYSHEV>(*query, *members, *wanted, stop);
+        default: return from_query<MINKOWSKI>(*query, *members, *wanted, stop);
     }
 }

@@ -1,0 +1,137 @@
+"""`asot index`: add distributions to an index on disk, remove some, and ask it for neighbors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from asot.commands import options
+
+SUFFIXES = (".csv", ".npz")
+
+_folder = click.argument("folder", type=click.Path())
+
+
+@click.group()
+def index() -> None:
+    """An index of distributions: a folder that grows, and answers exact nearest-neighbor queries.
+
+    Every change is on disk when its command ends.
+
+    Example: asot index add molecules.index known.npz
+    """
+
+
+@index.command()
+@_folder
+@options.collection
+@click.option("--replace", is_flag=True, help="Replace members that have an id of the COLLECTION.")
+@options.order
+@options.metric
+@options.unmatched
+def add(folder: str, collection: str, replace: bool, p: float, metric: str, unmatched: float | str | None) -> None:
+    """Add the distributions of a COLLECTION to the index in FOLDER, which is made if it is not there.
+
+    --p, --metric and --unmatched say which distance a new index has.
+    """
+    import asot
+
+    members = options.load_both(collection, None)[0]
+    words: dict[str, Any] = {"p": p, "metric": metric, "unmatched": unmatched}
+    if not Path(folder).exists():
+        asot.Index(**words).save(folder)
+    else:
+        _refuse_other_distance(folder, words)
+    with asot.Index.open(folder, mode="r+") as opened:
+        opened.add(members, replace=replace)
+        options.say(f"{folder}: {len(members):,} added, {len(opened):,} members")
+
+
+def _refuse_other_distance(folder: str, words: dict[str, Any]) -> None:
+    """An index keeps its distance; options that were given must not contradict it."""
+    import asot
+
+    context = click.get_current_context()
+    known = asot.Index.open(folder).info
+    for name, value in words.items():
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and value != known[name]:
+            raise ValueError(f"{folder} has {name}={known[name]!r}, not {value!r}; leave out --{name}, or make another")
+
+
+@index.command()
+@_folder
+@click.argument("ids", nargs=-1, required=True)
+def remove(folder: str, ids: tuple[str, ...]) -> None:
+    """Remove the members with these IDS from the index in FOLDER."""
+    import asot
+
+    with asot.Index.open(folder, mode="r+") as opened:
+        opened.remove([name if name in opened else _number(name) for name in ids])
+        options.say(f"{folder}: {len(ids):,} removed, {len(opened):,} members")
+
+
+def _number(name: str) -> str | int:
+    """An id that is a number, where no member has it as text."""
+    try:
+        return int(name)
+    except ValueError:
+        return name
+
+
+@index.command()
+@_folder
+@options.collection
+@click.option("-o", "--output", type=click.Path(), help="Where to write: .csv (one line per neighbor) or .npz.")
+@click.option("--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each.")
+@click.option(
+    "--recall", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Find this share of the neighbors, such as 0.98, with fewer solves. By default, all of them.",
+)  # fmt: skip
+@click.option("--max-solves", type=click.IntRange(min=1), help="Solve no more pairs than this for a query.")
+@options.n_jobs
+def query(
+    folder: str,
+    collection: str,
+    output: str | None,
+    n_neighbors: int,
+    recall: float | None,
+    max_solves: int | None,
+    n_jobs: int,
+) -> None:
+    """The nearest members of each distribution of a COLLECTION, in the index in FOLDER.
+
+    Example: asot index query molecules.index new.npz --n-neighbors 10 -o nearest.csv
+    """
+    import asot
+    from asot.commands.neighbors import write_neighbors
+
+    if output is not None and Path(output).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
+    if output is not None:
+        options.check_target(output, collection, None)
+    queries = options.load_both(collection, None)[0]
+    opened = asot.Index.open(folder)
+    found = opened.query(queries, n_neighbors, recall=recall, max_solves=max_solves, n_jobs=n_jobs)
+    if output is None:
+        options.say("id,rank,neighbor,distance")
+        for name, near, far in zip(queries.ids.tolist(), found.neighbor_ids.tolist(), found.distances, strict=True):
+            for rank, (neighbor, distance) in enumerate(zip(near, far, strict=True), start=1):
+                options.say(f"{name},{rank},{neighbor},{float(distance)}")
+    else:
+        write_neighbors(output, found, queries, opened)
+
+
+@index.command()
+@_folder
+def info(folder: str) -> None:
+    """What the index in FOLDER holds."""
+    import asot
+
+    known = asot.Index.open(folder).info
+    shown = ("members", "removed", "points", "bytes", "p", "metric", "unmatched", "bounds", "compact_pays")
+    for name in shown:
+        options.say(f"{name}: {json.dumps(known[name])}")

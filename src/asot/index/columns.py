@@ -1,0 +1,99 @@
+"""Columns that grow at their end: in memory, or as files that are memory maps for whoever reads them.
+
+What was appended never changes and never moves while somebody looks at it, so a view taken at any time stays what it
+was. A file may hold more than its column says: the rest of a call that was cut off, which the next one overwrites.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Column(Protocol):
+    """Rows (n, width) of one type; width 0 means plain numbers (n,)."""
+
+    n: int
+
+    def append(self, rows: NDArray[Any]) -> None: ...
+
+    def view(self) -> NDArray[Any]:
+        """All rows so far, read-only."""
+        ...
+
+    def settle(self) -> None:
+        """Return when everything appended is where it would survive a crash."""
+        ...
+
+
+class MemoryColumn:
+    """An array with room at its end."""
+
+    def __init__(self, dtype: Any, width: int | None = None) -> None:
+        self.n = 0
+        self._array: NDArray[Any] = np.empty((0,) if width is None else (0, width), dtype=dtype)
+
+    def append(self, rows: NDArray[Any]) -> None:
+        end = self.n + len(rows)
+        if end > len(self._array):
+            room = np.empty((max(end, len(self._array) * 3 // 2), *self._array.shape[1:]), dtype=self._array.dtype)
+            room[: self.n] = self._array[: self.n]
+            self._array = room
+        self._array[self.n : end] = rows
+        self.n = end
+
+    def view(self) -> NDArray[Any]:
+        seen = self._array[: self.n]
+        seen.flags.writeable = False
+        return seen
+
+    def settle(self) -> None:
+        pass
+
+
+class FileColumn:
+    """The same as a file of raw little-endian numbers. ``n`` rows of it count; opened for writing, it can grow."""
+
+    def __init__(self, path: Path, dtype: Any, width: int | None, n: int, writes: bool) -> None:
+        self._path, self._dtype, self._width, self.n = path, np.dtype(dtype).newbyteorder("<"), width, n
+        self._row = self._dtype.itemsize * (1 if width is None else width)
+        size = path.stat().st_size if path.exists() else 0
+        if n < 0 or size < n * self._row:
+            raise ValueError(f"{path} has {size:,} bytes, and {n * self._row:,} belong there; the folder is damaged")
+        self._seen: NDArray[Any] | None = None
+        self._changed = False
+        self._descriptor = -1
+        if writes:
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            self._descriptor = os.open(path, flags, 0o666)
+            weakref.finalize(self, os.close, self._descriptor)
+
+    def append(self, rows: NDArray[Any]) -> None:
+        if self._row == 0 or len(rows) == 0:
+            self.n += len(rows)
+            return
+        raw = memoryview(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
+        os.lseek(self._descriptor, self.n * self._row, os.SEEK_SET)
+        while len(raw):
+            raw = raw[os.write(self._descriptor, raw) :]
+        self.n += len(rows)
+        self._changed = True
+
+    def view(self) -> NDArray[Any]:
+        if self._seen is None or len(self._seen) != self.n:
+            shape = (self.n,) if self._width is None else (self.n, self._width)
+            if self.n * self._row == 0:
+                self._seen = np.empty(shape, dtype=self._dtype)
+            else:
+                self._seen = np.asarray(np.memmap(self._path, dtype=self._dtype, mode="r", shape=shape))
+        return self._seen
+
+    def settle(self) -> None:
+        if self._changed:
+            os.fsync(self._descriptor)
+            self._changed = False

@@ -1,0 +1,280 @@
+"""What the vectors of all members refer to: axes to project on, and landmarks to measure from.
+
+A frame is made from the members that are there when it is made, and never changes. Every bound that rests on it holds
+for any distribution, whenever it was added: projections on orthonormal axes can only shorten, and distances to a
+landmark differ by no more than the distance of two members. Members unlike those that made the frame get weaker bounds,
+never wrong ones.
+
+Vectors are float32. What rounding can add to a bound is subtracted from it (`Slack`). A member so far away that its
+vector would cost all others their digits has none (NaN), and so no bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.bounds.search.projections import COARSE, SHARES, WIDTH, Axes, choose_axes, project_on
+from asot.data.distinct import sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact.points import ExactPoints
+from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
+from asot.index.settings import Settings
+
+GROUPS = 1
+"""Groups of rotations, four in each."""
+
+LANDMARKS = 16
+"""Members that all others are measured from."""
+
+SAMPLE = 256
+"""Members among which landmarks are chosen, each as far from the others as possible."""
+
+SOLVES = 2e-3
+"""Seconds that the distances to all landmarks may take for one member; with larger distributions there are fewer."""
+
+FAR = 2.0**10
+"""Members that reach this many times farther than those that made the frame have no vector."""
+
+SMALL = 64
+"""Mean number of points up to which the points of members are kept in a few coordinates, for reduced transport. Of
+larger ones, and in up to three dimensions, finer projections are kept."""
+
+TABLES = ("means", "coarse", "fine", "mixed", "tail", "pool", "places")
+"""Vectors of members; "places" has one row for each of their points."""
+
+_ROUNDING = float(np.finfo(np.float32).eps)
+_CODES = {
+    "euclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "manhattan": CITYBLOCK, "chebyshev": CHEBYSHEV,
+    "minkowski": MINKOWSKI,
+}  # fmt: skip
+_POINTS = 2**17  # of the members whose axes are looked for
+
+Tables = dict[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Slack:
+    """How far the vectors of some members reach: what the rounding of a bound is measured by."""
+
+    extent: float = 0.0  # of projections
+    reach: float = 0.0  # of points as they were given
+    farthest: float = 0.0  # distance to a landmark
+
+    def joined(self, other: Slack) -> Slack:
+        return Slack(*(max(a, b) for a, b in zip(self.parts, other.parts, strict=True)))
+
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        return self.extent, self.reach, self.farthest
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Axes and landmarks; lengths in vectors are in units of 2^exponent."""
+
+    code: int
+    order: float
+    exponent: int
+    center: NDArray[np.float64]  # (d,)
+    axes: Axes | None
+    landmarks: Distributions | None
+    extent: float
+    """How far the projections of those reach that made the frame."""
+    error: float = 0.0
+    """By which distances to landmarks may be off."""
+    is_fine: bool = True
+    """Whether fine projections and their rotations are kept."""
+    has_places: bool = False
+    """Whether the points of members are kept in a few coordinates."""
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Numbers per member in each table."""
+        r = 0 if self.landmarks is None else -(-len(self.landmarks) // WIDTH) * WIDTH
+        if self.axes is None:
+            return dict.fromkeys(TABLES, 0) | {"pool": r}
+        along = len(self.axes.widest) if self.axes.rotation is None else self.axes.rotation.shape[1]
+        turned = GROUPS if self.code == EUCLIDEAN and self.axes.leading > 1 else 0
+        row = SHARES * WIDTH if self.is_fine else 0
+        return {
+            "means": WIDTH, "coarse": COARSE * WIDTH, "fine": row, "mixed": turned * row,
+            "tail": along - self.axes.leading, "pool": r, "places": WIDTH if self.has_places else 0,
+        }  # fmt: skip
+
+    def vectors(self, D: Distributions, settings: Settings, memory: int, n_jobs: int) -> tuple[Tables, Slack]:
+        """Vectors (N, widths) of distributions, and how far they reach."""
+        rows = dict.fromkeys(TABLES, len(D)) | {"places": len(D.masses)}
+        tables = {name: np.zeros((rows[name], width), dtype=np.float32) for name, width in self.widths.items()}
+        slack = Slack()
+        if self.axes is not None:
+            slack = self._project(D, tables, n_jobs)
+        if self.landmarks is not None:
+            far = np.ldexp(settings.distances(D, self.landmarks, memory), -self.exponent)
+            far[~(far < 2.0**100)] = np.nan
+            tables["pool"][:, : far.shape[1]] = far
+            slack = slack.joined(Slack(farthest=float(np.nanmax(far, initial=0.0))))
+        return tables, slack
+
+    def _project(self, D: Distributions, tables: Tables, n_jobs: int) -> Slack:
+        assert self.axes is not None
+        histograms = sparse_histograms(D)
+        points = np.asarray(histograms.points, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = np.ldexp(points - self.center, -self.exponent)
+            along = np.abs(self.axes.along(x)).max(axis=1)
+        is_far = ~(along <= FAR * self.extent)
+        x[is_far] = 0.0
+        made = project_on(self.axes, histograms, x, self.code, GROUPS if self.is_fine else 0, n_jobs)
+        tables["means"][:] = made.fine.sum(axis=1, dtype=np.float64)
+        tables["coarse"][:] = made.coarse.reshape(len(D), -1)
+        if self.is_fine:
+            tables["fine"][:] = made.fine.reshape(len(D), -1)
+        if tables["mixed"].shape[1]:
+            tables["mixed"][:] = made.mixed.transpose(1, 0, 2, 3).reshape(len(D), -1)
+        tables["tail"][:] = made.tail
+        lost = np.logical_or.reduceat(is_far[histograms.index], histograms.offsets[:-1])
+        for name in ("means", "coarse", "fine", "mixed", "tail"):
+            tables[name][lost] = np.nan
+        if self.has_places:
+            self._place(D, lost, tables["places"])
+        reach = float(np.abs(points[~is_far]).max(initial=0.0))
+        return Slack(made.absolute / (8.0 * _ROUNDING), reach, 0.0)
+
+    def _place(self, D: Distributions, lost: NDArray[np.bool_], places: NDArray[np.float32]) -> None:
+        """All points of distributions along the first axes."""
+        assert self.axes is not None
+        held = np.repeat(~lost, D.sizes)
+        x = np.ldexp(np.asarray(D.points[held], dtype=np.float64) - self.center, -self.exponent)
+        places[held, : self.axes.leading] = self.axes.along(x)[:, : self.axes.leading]
+        places[~held] = np.nan
+
+    def rounding(self, slack: Slack) -> dict[str, float]:
+        """What `BoundTables` subtracts from bounds of distributions that reach this far."""
+        along = self.widths["tail"] + 2 * WIDTH
+        # A point is moved by the rounding of the subtraction of the center, and by that of d products.
+        moved = 1e-15 * (8 + len(self.center)) * (np.ldexp(slack.reach, -self.exponent) + slack.extent)
+        return {
+            "relative": 2.0 * _ROUNDING * (SHARES + along + 16),
+            "absolute": 16.0 * _ROUNDING * slack.extent + 4.0 * float(moved),
+            "pool_relative": 4.0 * _ROUNDING,
+            "pool_absolute": (4.0 * _ROUNDING + 1e-11) * slack.farthest + self.error,
+        }
+
+
+def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame | None:
+    """A frame for members like these; None if nothing is proven about the distance."""
+    if not (settings.has_norm or settings.is_metric):
+        return None
+    rng = np.random.default_rng(settings.seed)
+    points = np.asarray(members.points[: len(members.masses)], dtype=np.float64)
+    if len(points) > _POINTS:
+        points = points[np.sort(rng.permutation(len(points))[:_POINTS])]
+    center = points.mean(axis=0) if settings.has_norm else np.zeros(members.dim)
+    x = points - center
+    exponent = int(np.frexp(np.abs(x).max(initial=0.0))[1])
+    axes, extent, code, order = None, 0.0, EUCLIDEAN, float(members.dim)
+    if settings.has_norm:
+        code = _CODES[str(settings.metric)]
+        order = float((settings.metric_params or {}).get("p", 2.0))
+        x = np.ldexp(x, -exponent)
+        axes = choose_axes(x, np.full(len(x), 1.0 / len(x)), code)
+        extent = float(np.abs(axes.along(x)).max())
+    landmarks = _landmarks(members, settings, memory, rng) if settings.is_metric else None
+    size = float(members.sizes.mean())
+    return Frame(
+        code, order, exponent, center, axes, landmarks, extent, _error(settings, exponent),
+        is_fine=size > SMALL or members.dim <= 3, has_places=size <= SMALL and members.dim > 1 and axes is not None,
+    )  # fmt: skip
+
+
+def _error(settings: Settings, exponent: int) -> float:
+    """A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others."""
+    return float(np.ldexp(1e-6, -exponent)) if settings.metric == "jensenshannon" else 0.0
+
+
+def _landmarks(
+    members: Distributions, settings: Settings, memory: int, rng: np.random.Generator
+) -> Distributions | None:
+    """Members that are far from each other, as many as their solves allow."""
+    chosen = np.sort(rng.permutation(len(members))[:SAMPLE])
+    sample = members[chosen]
+    seconds = ExactPoints.seconds_for(2.0 * float(sample.sizes.mean()), members.dim)
+    count = int(min(LANDMARKS, SOLVES / seconds, len(sample)))
+    if count == 0 and settings.has_norm:
+        return None
+    places = [0]
+    nearest = settings.distances(sample[:1], sample, memory)[0]
+    while len(places) < max(1, count) and nearest.max() > 0:
+        places.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, settings.distances(sample[places[-1:]], sample, memory)[0])
+    return sample[np.array(places)]
+
+
+def frame_arrays(frame: Frame) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A frame as a header and arrays, for a file."""
+    header: dict[str, Any] = {
+        "code": frame.code,
+        "order": frame.order,
+        "exponent": frame.exponent,
+        "extent": frame.extent,
+    }
+    header |= {"is_fine": frame.is_fine, "has_places": frame.has_places}
+    arrays: dict[str, NDArray[Any]] = {"center": frame.center}
+    if frame.axes is not None:
+        header["leading"] = frame.axes.leading
+        arrays["widest"] = frame.axes.widest
+        if frame.axes.rotation is not None:
+            arrays["rotation"] = frame.axes.rotation
+    if frame.landmarks is not None:
+        held = frame.landmarks
+        arrays |= {"points": held.points, "offsets": held.offsets, "masses": held.masses, "totals": held.totals}
+    return header, arrays
+
+
+def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings: Settings, dim: int) -> Frame:
+    """Read it back; raises ValueError where it cannot be one."""
+    center = arrays["center"]
+    code, order, exponent, extent = (header.get(name) for name in ("code", "order", "exponent", "extent"))
+    known = _CODES[str(settings.metric)] if settings.has_norm else EUCLIDEAN
+    numbers = isinstance(order, (int, float)) and isinstance(extent, (int, float)) and isinstance(exponent, int)
+    kinds = [header.get(name) for name in ("is_fine", "has_places")]
+    numbers = numbers and all(isinstance(kind, bool) for kind in kinds)
+    if code != known or not numbers or center.shape != (dim,) or not np.isfinite(center).all():
+        raise ValueError("the frame does not fit its index; the folder is damaged")
+    axes = _axes_from(header.get("leading"), arrays, dim) if settings.has_norm else None
+    landmarks = None
+    if "points" in arrays:
+        held = Distributions(arrays["points"], arrays["offsets"], arrays["masses"])
+        if held.dim != dim or arrays["totals"].shape != (len(held),) or len(held) > LANDMARKS:
+            raise ValueError("the landmarks do not fit their index; the folder is damaged")
+        landmarks = clean(arrays["points"], held.offsets, arrays["masses"], arrays["totals"])
+    error = _error(settings, int(exponent))  # type: ignore[arg-type]
+    return Frame(int(known), float(order), int(exponent), center, axes, landmarks, float(extent), error, *kinds)  # type: ignore[arg-type]
+
+
+def _axes_from(leading: Any, arrays: dict[str, NDArray[Any]], dim: int) -> Axes:
+    widest, rotation = arrays.get("widest"), arrays.get("rotation")
+    fits = widest is not None and widest.ndim == 1 and widest.dtype.kind == "i" and 0 < len(widest) <= dim
+    if fits and widest is not None:
+        fits = bool(widest.min() >= 0 and widest.max() < dim and len(np.unique(widest)) == len(widest))
+        along = len(widest)
+        if rotation is not None:
+            fits = fits and rotation.ndim == 2 and rotation.shape[0] == len(widest)
+            along = rotation.shape[-1]
+            product = rotation.T @ rotation if fits else np.zeros((1, 1))
+            fits = fits and bool(np.abs(product - np.eye(along)).max(initial=np.inf if along == 0 else 0.0) < 1e-9)
+        fits = fits and isinstance(leading, int) and 0 < leading <= min(WIDTH, along)
+    if not fits or widest is None:
+        raise ValueError("the axes do not fit their index; the folder is damaged")
+    return Axes(widest.astype(np.int64), rotation, int(leading))
+
+
+def clean(
+    points: NDArray[Any], offsets: NDArray[np.int64], masses: NDArray[np.float64], totals: NDArray[np.float64]
+) -> Distributions:
+    """A collection from arrays that one had before, bit for bit."""
+    return Distributions._from_clean(points=points, offsets=offsets, masses=masses, totals=totals, _ids=None)

@@ -1,0 +1,270 @@
+"""`asot.Index`: distributions that are added, removed, asked for and kept on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distributions import Distributions, as_distributions
+from asot.index.frame import Slack, Tables
+from asot.index.growing import GrowingMembers, bounds_of
+from asot.index.members import Names, Snapshot
+from asot.index.naming import allowed_slots
+from asot.index.recall import Rehearsal, as_recall, rehearse
+from asot.index.search import Answer, Nearest, Queries
+from asot.index.settings import Settings, read_settings
+from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
+from asot.run import devices, engine
+from asot.run.executors import Stop, local_executor
+from asot.run.progress import Progress, ProgressLike
+from asot.run.result import Neighbors
+from asot.validation import as_bytes, as_n_jobs, as_positive_int
+
+_EMPTY = np.empty(0, dtype=np.bool_)
+
+
+class Index(GrowingMembers):
+    """An index of distributions: exact nearest neighbors under W_p, in a collection that changes.
+
+    Every member is prepared once, when it is added: a query costs no preparation, and adding touches no other member.
+    Answers are certain: what brute force over `pairwise_exact` would find, after any history of changes.
+
+    Queries may run in any number of threads beside changes. A query sees the members that were there when it began.
+
+    Parameters
+    ----------
+    p, metric, metric_params, unmatched
+        Which distance, as in `asot.kneighbors`; what is taken from all points at once must be given (``"V"`` of
+        "seuclidean", ``"VI"`` of "mahalanobis"), and prices of unmatched mass by point are not taken.
+    random_state : int or None
+        Decides which members become landmarks; no answer depends on it.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> rng = np.random.default_rng(0)
+    >>> index = asot.Index()
+    >>> index.add([rng.normal(i, 1.0, size=(20, 2)) for i in range(5)], ids=["a", "b", "c", "d", "e"])
+    array(['a', 'b', 'c', 'd', 'e'], dtype='<U1')
+    >>> found = index.query([rng.normal(2.2, 1.0, size=(30, 2))], n_neighbors=2)
+    >>> found.neighbor_ids
+    array([['c', 'd']], dtype='<U1')
+    >>> index.remove("c")
+    >>> index.query([rng.normal(2.2, 1.0, size=(30, 2))], n_neighbors=2).neighbor_ids
+    array([['b', 'd']], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        *,
+        p: float = 1,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        unmatched: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        self._begin(read_settings(p, metric, metric_params, unmatched, random_state), None)
+
+    # ------------------------------------------------------------------------------------------------------- queries
+
+    def query(
+        self,
+        Q: Any,
+        n_neighbors: int = 5,
+        *,
+        recall: float | None = None,
+        among: Any = None,
+        max_solves: int | None = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        memory: int | str | None = None,
+        progress: ProgressLike = None,
+    ) -> Neighbors:
+        """The nearest members of each query, certain unless you ask for less.
+
+        Parameters
+        ----------
+        Q : Distributions (N), or a list of point arrays (n_i, d)
+            A query that is a member finds itself, at distance 0.
+        n_neighbors : int
+        recall : float, optional
+            The share of the true neighbors to find, such as 0.98, with fewer solves. How many are needed is found on
+            some members at the first such query, and the share is measured on others; ``info["recall"]`` has it.
+        among : sequence of ids, or mask (members,), optional
+            Only these may be found. The order of a mask is that of `ids`.
+        max_solves : int, optional
+            Solve no more pairs than this for a query. Then ``lower`` (N, n_neighbors) says what is certain: no k-th
+            neighbor is nearer than that; and ``info["unseen"]`` (N,), how near a member could be that was not solved.
+        device : {"auto", "cpu", "cuda", "cuda:N"}
+            "auto" works on the CPU; on a GPU, `asot.kneighbors` searches all members at once.
+        n_jobs, memory, progress
+            As in `kneighbors`; threads work on different queries.
+
+        Returns
+        -------
+        Neighbors
+            ``neighbor_ids``, ``distances`` (N, n_neighbors); ``indices`` are places in `ids` at the time of the query.
+        """
+        started = time.perf_counter()
+        K = as_positive_int(n_neighbors, "n_neighbors")
+        queries, jobs = self._asked(Q, among, n_jobs, memory)
+        candidates = int(np.count_nonzero(queries.allowed))
+        if candidates < K:
+            raise ValueError(f"n_neighbors={K}, but there are only {candidates} members to be found")
+        budget = None if max_solves is None else as_positive_int(max_solves, "max_solves")
+        if budget is not None and budget < K:
+            raise ValueError(f"max_solves={budget} is not enough for n_neighbors={K}: each neighbor has to be solved")
+        if devices.parse(device)[0] == "cuda":
+            _refuse_on_gpu(recall=recall, max_solves=max_solves)
+            return self._on_gpu(queries, K, device, jobs, memory, progress)
+        rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
+        boldness = 1.0 if rehearsal is None else rehearsal.boldness
+        answers = list(self._answers(queries, jobs, progress, K, np.inf, budget, boldness))
+        snapshot = queries.snapshot
+        slots = np.array([answer.slots for answer in answers], dtype=np.int64).reshape(-1, K)
+        distances = np.array([answer.distances for answer in answers]).reshape(-1, K)
+        info = self._described(queries, answers, started)
+        if rehearsal is not None:
+            info["recall"] = rehearsal.record
+        lower = None
+        if budget is not None:
+            info["unseen"] = np.array([answer.unseen for answer in answers])
+            lower = np.minimum(distances, info["unseen"][:, None])
+        names = (queries.collection.ids, cast("Any", Names(snapshot)))
+        return Neighbors(snapshot.positions(slots), distances, info, info["n_exact"], names, lower)
+
+    def query_radius(
+        self,
+        Q: Any,
+        radius: float = 1.0,
+        *,
+        among: Any = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        memory: int | str | None = None,
+        progress: ProgressLike = None,
+    ) -> RadiusNeighbors:
+        """All members within a radius of each query; see `query` and `asot.radius_neighbors`."""
+        started = time.perf_counter()
+        if isinstance(radius, bool) or not isinstance(radius, (int, float, np.number)) or not 0 <= radius < np.inf:
+            raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
+        queries, jobs = self._asked(Q, among, n_jobs, memory)
+        if devices.parse(device)[0] == "cuda":
+            return self._radius_on_gpu(queries, float(radius), device, jobs, memory, progress)
+        answers = list(self._answers(queries, jobs, progress, None, float(radius), None, 1.0))
+        indptr = np.concatenate([[0], np.cumsum([len(answer.slots) for answer in answers])]).astype(np.int64)
+        slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])
+        distances = np.concatenate([np.empty(0), *(answer.distances for answer in answers)])
+        info = self._described(queries, answers, started)
+        names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
+        return RadiusNeighbors(indptr, queries.snapshot.positions(slots), distances, info["n_exact"], info, names)
+
+    def _asked(self, Q: Any, among: Any, n_jobs: Any, memory: Any) -> tuple[Queries, int]:
+        """Queries against the members of this moment."""
+        self._check_open()
+        collection = as_distributions(Q)
+        with self._change:
+            snapshot = self._snapshot
+            allowed = _EMPTY if snapshot is None else allowed_slots(among, snapshot, self._places)
+        if snapshot is None or snapshot.count == 0:
+            raise ValueError("the index is empty: add distributions before you ask for neighbors")
+        if collection.dim != snapshot.points.shape[1]:
+            raise ValueError(
+                f"the queries are in {collection.dim} dimensions and the index in {snapshot.points.shape[1]}; "
+                "they must share one space"
+            )
+        self._settings.check(collection)
+        budget, jobs = as_bytes(memory, engine.DEFAULT_MEMORY), as_n_jobs(n_jobs)
+        return _queries(snapshot, self._settings, collection, allowed, budget, jobs), jobs
+
+    def _answers(
+        self, queries: Queries, jobs: int, progress: ProgressLike, K: int | None, radius: float, budget: int | None,
+        boldness: float,
+    ) -> Iterator[Answer]:  # fmt: skip
+        def one(i: int, stop: Stop) -> Answer:
+            return queries.answer(i, Nearest(K, radius), stop, budget, boldness)
+
+        n = len(queries.collection)
+        with contextlib.closing(Progress(progress, n, "queries", "query")) as shown:
+            for answer in local_executor(min(jobs, n)).map(one, range(n)):
+                shown.advance(1)
+                yield answer
+
+    def _described(self, queries: Queries, answers: list[Answer], started: float) -> dict[str, Any]:
+        solves = [answer.solves for answer in answers]
+        self._served.note(solves, queries.snapshot.count)
+        n = len(solves)
+        return {
+            "estimate": "exact", "p": self._settings.p, "metric": self._settings.metric,
+            "rooted": self._settings.p != 1,
+            "n_exact": sum(solves), "n_pairs": n * int(np.count_nonzero(queries.allowed)),
+            "n_columns": queries.snapshot.count, "bounds": bounds_of(queries.snapshot.frame),
+            "device": "cpu", "seconds": time.perf_counter() - started,
+        }  # fmt: skip
+
+    def _rehearsal(self, queries: Queries, K: int, recall: float) -> Rehearsal:
+        """How bold a search may be; kept until the members are others."""
+        snapshot = queries.snapshot
+        if (K, recall) in self._rehearsed:
+            count, frame, known = self._rehearsed[(K, recall)]
+            if frame is snapshot.frame and 0.8 * count <= snapshot.count <= 1.25 * count:
+                return known
+
+        def search(slots: NDArray[np.int64], boldness: float) -> NDArray[np.int64]:
+            members = snapshot.taken(slots)
+            own = _queries(snapshot, self._settings, members, snapshot.alive, queries.memory, 1)
+            found = [answer.slots for answer in self._answers(own, 1, False, K, np.inf, None, boldness)]
+            return np.array(found, dtype=np.int64)
+
+        made = rehearse(search, snapshot.slots, recall, self._settings.seed)
+        self._rehearsed[(K, recall)] = (snapshot.count, snapshot.frame, made)
+        return made
+
+    # --------------------------------------------------------------------------------------------------- on a GPU
+
+    def _words(self) -> dict[str, Any]:
+        s = self._settings
+        return {"p": s.p, "metric": s.metric, "metric_params": s.metric_params, "unmatched": s.unmatched}
+
+    def _on_gpu(
+        self, queries: Queries, K: int, device: str, jobs: int, memory: Any, progress: ProgressLike
+    ) -> Neighbors:
+        slots = np.flatnonzero(queries.allowed)
+        members, more = queries.snapshot.taken(slots), {"n_jobs": jobs, "memory": memory, "progress": progress}
+        found = kneighbors(queries.collection, members, K, device=device, **more, **self._words())
+        info = found.info | {"n_columns": queries.snapshot.count}
+        names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
+        places = queries.snapshot.positions(slots[found.indices])
+        return Neighbors(places, found.distances, info, found.n_exact, names)
+
+    def _radius_on_gpu(
+        self, queries: Queries, radius: float, device: str, jobs: int, memory: Any, progress: ProgressLike
+    ) -> RadiusNeighbors:
+        slots = np.flatnonzero(queries.allowed)
+        members, more = queries.snapshot.taken(slots), {"n_jobs": jobs, "memory": memory, "progress": progress}
+        found = radius_neighbors(queries.collection, members, radius, device=device, **more, **self._words())
+        info = found.info | {"n_columns": queries.snapshot.count}
+        names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
+        places = queries.snapshot.positions(slots[found.indices])
+        return RadiusNeighbors(found.indptr, places, found.distances, found.n_exact, info, names)
+
+
+def _queries(
+    snapshot: Snapshot, settings: Settings, Q: Distributions, allowed: NDArray[np.bool_], memory: int, jobs: int
+) -> Queries:
+    tables: Tables = {}
+    slack = Slack()
+    if snapshot.frame is not None and snapshot.prepared:
+        tables, slack = snapshot.frame.vectors(Q, settings, memory, jobs)
+    return Queries(snapshot, settings, Q, tables, slack, allowed, memory)
+
+
+def _refuse_on_gpu(**given: Any) -> None:
+    named = [name for name, value in given.items() if value is not None]
+    if named:
+        raise ValueError(f"{named[0]}= works on the CPU: use device='auto' or 'cpu'")

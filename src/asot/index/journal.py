@@ -1,0 +1,95 @@
+"""The journal of an index on disk: what is final.
+
+Columns are appended to first, and then one record says how long each of them is now. A record is 104 bytes with a
+checksum and a number, so one that was cut off is not a record, and whatever it was about never happened. The last valid
+record is the state of the index. Nothing that a record speaks of is ever written again, so readers need no lock.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import weakref
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+_FORM = struct.Struct("<8s9q3d")  # then a checksum
+_SIZE = _FORM.size + 8
+_MAGIC = b"asotidx1"
+
+
+class Entry(NamedTuple):
+    """The state of an index after one change."""
+
+    number: int = 0
+    dim: int = 0
+    members: int = 0
+    """Slots: members and those that were."""
+    points: int = 0
+    name_bytes: int = 0
+    removed: int = 0
+    prepared: int = 0
+    """Slots that have vectors."""
+    next_name: int = 0
+    """The number that the next member without a name gets, at least."""
+    spare: int = 0
+    extent: float = 0.0
+    reach: float = 0.0
+    farthest: float = 0.0
+
+
+class Journal:
+    """The file; ``entry`` is the last valid record. Opened for writing, what follows it is cut off."""
+
+    def __init__(self, path: Path, writes: bool) -> None:
+        self._path = path
+        raw = path.read_bytes() if path.exists() else b""
+        self.entry, count = last_entry(raw, path)
+        self._end = count * _SIZE
+        self._descriptor = -1
+        if writes:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+            weakref.finalize(self, os.close, self._descriptor)
+            os.ftruncate(self._descriptor, self._end)
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is a record."""
+        return self._end > 0
+
+    def write(self, entry: Entry) -> None:
+        """Make a change final: it is on disk when this returns."""
+        body = _FORM.pack(_MAGIC, *entry)
+        raw = body + struct.pack("<q", zlib.crc32(body))
+        os.lseek(self._descriptor, self._end, os.SEEK_SET)
+        while raw:
+            raw = raw[os.write(self._descriptor, raw) :]
+        os.fsync(self._descriptor)
+        self._end += _SIZE
+        self.entry = entry
+
+
+def last_entry(raw: bytes, path: Path) -> tuple[Entry, int]:
+    """The last record of a journal, and how many there are. Only the end may be cut off; all else is damage."""
+    entry, count = Entry(), 0
+    for start in range(0, len(raw) - _SIZE + 1, _SIZE):
+        body = raw[start : start + _FORM.size]
+        (checksum,) = struct.unpack_from("<q", raw, start + _FORM.size)
+        if zlib.crc32(body) != checksum:
+            if len(raw) - start > _SIZE:
+                raise ValueError(f"record {count} of {path} is damaged, and others follow it")
+            break
+        magic, *numbers = _FORM.unpack(body)
+        found = Entry(*numbers)
+        if magic != _MAGIC or found.number != count or not _follows(found, entry):
+            raise ValueError(f"record {count} of {path} is not one that asot wrote")
+        entry, count = found, count + 1
+    return entry, count
+
+
+def _follows(new: Entry, old: Entry) -> bool:
+    grows = ("members", "points", "name_bytes", "removed", "prepared", "next_name", "extent", "reach", "farthest")
+    only_grows = all(getattr(new, name) >= getattr(old, name) for name in grows)
+    same_space = old.dim in (0, new.dim) and 0 < new.dim < 2**31
+    return only_grows and same_space and new.removed <= new.members <= new.points and new.prepared <= new.members

@@ -1,0 +1,220 @@
+"""A query: bounds of all members first, then exact solves in the order of bounds, until no unsolved one can matter.
+
+The cheap bounds of all members take one compiled pass over a table. Those that look nearest are solved, which gives a
+first K-th best distance. Members whose bound exceeds it are out; the others get finer bounds, and then, in growing
+chunks, the relaxed transport problem of the pair itself (`asot.bounds.search.relaxed`), and only what is left is
+solved. So the answer is what brute force finds, ties in order of addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.bounds.search.kernels import (
+    BoundTables,
+    ProjectedBounds,
+    ProjectedMembers,
+    ProjectedQuery,
+    QueryBounds,
+    SearchLimits,
+    projected_bounds,
+    query_bounds,
+)
+from asot.bounds.search.relaxed_kernels import keep_possible
+from asot.data.distributions import Distributions
+from asot.index.frame import Frame, Slack, Tables
+from asot.index.members import Indices, Snapshot
+from asot.index.settings import Settings
+from asot.run.executors import Stop
+
+Float = NDArray[np.float64]
+
+_FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
+_CHUNK_POINTS = 2**17
+_LOOKED_AT = 16  # times as many members get fine bounds before the first solves
+_ALWAYS = np.array([np.iinfo(np.int64).max])
+
+
+@dataclass
+class Nearest:
+    """The K nearest members so far, or all within a radius; by slot."""
+
+    n_neighbors: int | None
+    radius: float = np.inf
+    slots: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    distances: Float = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def limit(self) -> float:
+        """No member farther than this matters."""
+        if self.n_neighbors is None:
+            return self.radius
+        return float(self.distances[-1]) if len(self.distances) == self.n_neighbors else np.inf
+
+    def take(self, slots: Indices, distances: Float) -> None:
+        near = distances <= self.limit
+        slots = np.concatenate([self.slots, slots[near]])
+        distances = np.concatenate([self.distances, distances[near]])
+        order = np.lexsort((slots, distances))[: self.n_neighbors]
+        self.slots, self.distances = slots[order], distances[order]
+
+
+class Answer(NamedTuple):
+    """What was found for one query."""
+
+    slots: Indices
+    distances: Float
+    solves: int
+    unseen: float
+    """No member that was not solved is nearer than this; infinite if all that matter were solved."""
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Some queries against a snapshot, with their vectors."""
+
+    snapshot: Snapshot
+    settings: Settings
+    collection: Distributions
+    tables: Tables
+    slack: Slack
+    allowed: NDArray[np.bool_]  # (S,) slots that may be found
+    memory: int
+
+    def answer(
+        self, i: int, nearest: Nearest, stop: Stop, max_solves: int | None = None, boldness: float = 1.0
+    ) -> Answer:
+        """Find the nearest members of query i.
+
+        ``boldness`` ≥ 1 trusts bounds more than is proven: a member counts as out if that many times its bound is too
+        far.
+        """
+        slots = np.flatnonzero(self.allowed)
+        bounds = self._cheap_bounds(i, stop)[slots]
+        solves, budget = 0, len(slots) if max_solves is None else max_solves
+        if nearest.n_neighbors is not None and len(slots) > _FIRST_CHUNK:
+            count = min(len(slots), budget, 2 * nearest.n_neighbors + 8)
+            look = min(len(slots), _LOOKED_AT * count)
+            first = np.argpartition(bounds, look - 1)[:look]
+            bounds[first] = self._fine_bounds(i, slots[first], bounds[first], np.inf, stop)
+            first = first[np.argpartition(bounds[first], count - 1)[:count]]
+            nearest.take(slots[first], self._solved(i, slots[first], np.inf, stop)[0])
+            solves = count
+            rest = np.ones(len(slots), dtype=np.bool_)
+            rest[first] = False
+            slots, bounds = slots[rest], bounds[rest]
+        limit = nearest.limit / boldness
+        possible = bounds <= limit
+        slots, bounds = slots[possible], self._fine_bounds(i, slots[possible], bounds[possible], limit, stop)
+        order = np.lexsort((slots, bounds))
+        slots, bounds = slots[order], bounds[order]
+        for low, high in self._chunks(slots):
+            limit = nearest.limit / boldness
+            high = low + int(np.searchsorted(bounds[low:high], limit, side="right"))
+            if high == low:
+                break
+            if solves >= budget:
+                return Answer(nearest.slots, nearest.distances, solves, float(bounds[low]))
+            high = min(high, low + budget - solves) if max_solves is not None else high
+            values, count = self._solved(i, slots[low:high], limit, stop)
+            solves += count
+            nearest.take(slots[low:high], values)
+            if max_solves is not None and solves >= budget and high < len(slots) and bounds[high] <= nearest.limit:
+                return Answer(nearest.slots, nearest.distances, solves, float(bounds[high]))
+        return Answer(nearest.slots, nearest.distances, solves, np.inf)
+
+    def _chunks(self, slots: Indices) -> Iterator[tuple[int, int]]:
+        mean = max(1.0, len(self.snapshot.masses) / max(1, len(self.snapshot.ends)))
+        most = max(1, min(_LARGEST_CHUNK, int(_CHUNK_POINTS / mean)))
+        low, size = 0, min(_FIRST_CHUNK, most)
+        while low < len(slots):
+            yield low, min(low + size, len(slots))
+            low, size = low + size, min(4 * size, most)
+
+    # -------------------------------------------------------------------------------------------------------- bounds
+
+    def _cheap_bounds(self, i: int, stop: Stop) -> Float:
+        """Bounds of all slots (S,)."""
+        bounds = np.zeros(len(self.allowed))
+        frame, n = self.snapshot.frame, self.snapshot.prepared
+        if frame is not None and n:
+            own, theirs = self._records(frame)
+            query_bounds(own, theirs, QueryBounds(query=i, first=0, n=n, bounds=bounds), stop)
+            bounds *= 2.0**frame.exponent
+        return bounds
+
+    def _fine_bounds(self, i: int, slots: Indices, bounds: Float, limit: float, stop: Stop) -> Float:
+        """The largest known bounds of some slots (n,)."""
+        frame = self.snapshot.frame
+        known = np.flatnonzero((slots < self.snapshot.prepared) & (bounds <= limit))
+        if frame is None or frame.axes is None or len(known) == 0:
+            return bounds
+        unit = 2.0**frame.exponent
+        own, theirs = self._records(frame)
+        better = bounds[known] / unit
+        wanted = QueryBounds(query=i, n=len(known), rows=slots[known], limit=limit / unit, bounds=better)
+        query_bounds(own, theirs, wanted, stop)
+        if frame.has_places:
+            self._reduced_bounds(frame, i, slots[known], better, limit / unit, stop)
+        bounds = bounds.copy()
+        bounds[known] = better * unit
+        return bounds
+
+    def _reduced_bounds(self, frame: Frame, i: int, slots: Indices, bounds: Float, limit: float, stop: Stop) -> None:
+        """Raise bounds (n,), in units of the frame, to reduced transport between points in a few coordinates."""
+        first, last = self.collection.offsets[i : i + 2]
+        places = self.tables["places"][first:last]
+        if frame.axes is None or np.isnan(places[0, 0]):
+            return
+        used, stride = frame.axes.leading, (len(places) + 15) & ~15
+        transposed = np.zeros((used, stride), dtype=np.float32)
+        transposed[:, : len(places)] = places[:, :used].T
+        slack = frame.rounding(self.snapshot.slack.joined(self.slack))["absolute"]
+        query = ProjectedQuery(
+            n=len(places), stride=stride, used=used, points=transposed, masses=self.collection.masses[first:last],
+            code=frame.code, relative=1e-5, absolute=2.0 * slack, equal=slack,
+        )  # fmt: skip
+        s = self.snapshot
+        members = ProjectedMembers(points=s.tables["places"], masses=s.masses, ends=s.ends)
+        wanted = ProjectedBounds(n=len(slots), rows=slots, limit=limit, bounds=bounds)
+        projected_bounds(members, query, wanted, stop)
+
+    def _records(self, frame: Frame) -> tuple[BoundTables, BoundTables]:
+        rounding = frame.rounding(self.snapshot.slack.joined(self.slack))
+        return _record(frame, self.tables, rounding), _record(frame, self.snapshot.tables, rounding)
+
+    # -------------------------------------------------------------------------------------------------------- solves
+
+    def _solved(self, i: int, slots: Indices, limit: float, stop: Stop) -> tuple[Float, int]:
+        """Distances to some slots, infinite for those that a bound shows to be beyond the limit; and how many were
+        solved."""
+        pooled = self.collection[i : i + 1] + self.snapshot.taken(slots)
+        problem = self.settings.problem(pooled, 1, self.memory)
+        columns, values = np.arange(len(slots)), np.full(len(slots), np.inf)
+        if problem.relaxed is not None and np.isfinite(limit):
+            rows = np.zeros(len(slots), dtype=np.int64)
+            relaxed, scaled = problem.relaxed, problem.relaxed.scaled(np.array([limit]))
+            search = SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=stop)
+            columns = columns[keep_possible(relaxed.histograms, relaxed.cost, rows, columns, search)]
+        if len(columns):
+            rows = np.zeros(len(columns), dtype=np.int64)
+            values[columns] = problem.solver.solve(rows, columns, stop).values
+        return values, len(columns)
+
+
+def _record(frame: Frame, tables: Tables, rounding: dict[str, float]) -> BoundTables:
+    """Tables (N, widths) as the kernel sees them."""
+    widths = frame.widths
+    row = widths["fine"]
+    given = {name: tables[name] for name in ("means", "coarse", "fine", "mixed", "tail", "pool") if widths[name]}
+    return BoundTables(
+        n=len(tables["pool"]), n_groups=widths["mixed"] // row if row else 0,
+        n_mixed=0 if frame.axes is None else min(4, frame.axes.leading) if widths["mixed"] else 0,
+        n_tail=widths["tail"], n_pool=widths["pool"], code=frame.code, order=frame.order,
+        group_stride=row, row_stride=widths["mixed"], **rounding, **given,
+    )  # fmt: skip

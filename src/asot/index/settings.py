@@ -1,0 +1,133 @@
+"""Which distance an index is about, and what is proven about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.bounds.search.cascade import Shape
+from asot.bounds.search.choose import HIGHEST_ORDER
+from asot.bounds.search.relaxed import Relaxed, relax
+from asot.data.distinct import sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact.solvers import cpu_solver, read_prices
+from asot.exact.wanted import as_order
+from asot.ground.costs import Metric, prepare_cost
+from asot.ground.metrics import KERNELS, NORMS
+from asot.run.solver import Solver
+from asot.validation import as_seed
+
+_SPREAD_OF = {"seuclidean": "V", "mahalanobis": "VI"}
+_ALSO_METRICS = ("angular", "haversine", "great_circle", "periodic")
+_KNOWN = ("sqeuclidean", "cosine", "angular", "haversine", "great_circle")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The words of `asot.kneighbors` that say which distance is meant."""
+
+    p: float = 1.0
+    metric: Metric = "euclidean"
+    metric_params: dict[str, Any] | None = None
+    unmatched: Any = None
+    seed: int = 0
+
+    @property
+    def has_norm(self) -> bool:
+        """Whether projections bound the distance: the metric is a norm, and all mass has a partner."""
+        return isinstance(self.metric, str) and self.metric in NORMS and self.unmatched is None
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether W_p is proven to obey the triangle inequality, which distances to landmarks rest on.
+
+        With unmatched mass, it is for p = 1: prices that are a distance to the diagonal, or constant and large enough
+        (smaller ones are refused by the solver), make the reservoir one more point of the metric.
+        """
+        ground = isinstance(self.metric, str) and (self.metric in KERNELS or self.metric in _ALSO_METRICS)
+        return ground and (self.unmatched is None or self.p == 1)
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether distances are computed and not looked up in a table, which takes longer than a solve saves."""
+        return isinstance(self.metric, str) and self.metric in (*KERNELS, *_KNOWN)
+
+    def problem(self, pooled: Distributions, start: int, memory: int) -> Problem:
+        """Prepare the pairs of the first ``start`` distributions of a collection with the others."""
+        histograms = sparse_histograms(pooled)
+        solver = cpu_solver(
+            pooled, self.p, self.metric, self.metric_params, self.unmatched, start, memory, histograms, 0
+        )
+        shape = Shape(start, len(pooled) - start, start, False)
+        on_line = pooled.dim == 1 and self.has_norm
+        if on_line or not self.has_kernel or self.p > HIGHEST_ORDER:
+            return Problem(solver, None)
+        cost = prepare_cost(histograms.points, self.metric, self.metric_params, memory)
+        prices = None if self.unmatched is None else read_prices(self.unmatched, pooled, cost)
+        return Problem(solver, relax(histograms, cost, shape, self.p, prices))
+
+    def check(self, D: Distributions) -> None:
+        """Refuse points that the metric has no distances for, before they are members."""
+        points = np.asarray(D.points, dtype=np.float64)
+        if self.metric == "precomputed":
+            places = np.unique(points[:, :1])
+            odd = places[places != np.rint(places)][:1]
+            points = np.concatenate([places[:1], places[-1:], odd])[:, None] if D.dim == 1 else points[:1]
+        elif not self.has_kernel:
+            points = points[:1]
+        prepare_cost(points, self.metric, self.metric_params)
+        if self.unmatched is not None and self.metric in KERNELS:
+            read_prices(self.unmatched, D, prepare_cost(sparse_histograms(D).points, self.metric, self.metric_params))
+
+    def distances(self, rows: Distributions, columns: Distributions, memory: int) -> NDArray[np.float64]:
+        """All exact distances (N, M)."""
+        solver = cpu_solver(
+            rows + columns, self.p, self.metric, self.metric_params, self.unmatched, len(rows), memory, None, 0
+        )
+        first, second = np.divmod(np.arange(len(rows) * len(columns)), len(columns))
+        values = solver.solve(first, second, np.zeros(1, dtype=np.int64)).values
+        return np.asarray(values.reshape(len(rows), len(columns)))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A query and some members, prepared: what solves their pairs, and a bound for each."""
+
+    solver: Solver
+    relaxed: Relaxed | None
+
+
+def read_settings(p: Any, metric: Any, metric_params: Any, unmatched: Any, random_state: Any) -> Settings:
+    """Check the words of a new index; what depends on all members at once has no place in one."""
+    order = as_order(p)
+    if metric_params is not None and not isinstance(metric_params, dict):
+        raise TypeError(f"metric_params must be a dictionary; found {type(metric_params).__name__}")
+    parameters = dict(metric_params or {})
+    needed = _SPREAD_OF.get(metric) if isinstance(metric, str) else None
+    if needed is not None and parameters.get(needed) is None:
+        raise ValueError(
+            f"metric {metric!r} takes its spread from all members, which change: pass "
+            f"metric_params={{{needed!r}: ...}} to an index"
+        )
+    if not isinstance(metric, str) and not callable(metric):
+        raise TypeError(f"metric must be a name or a function of two points; found {type(metric).__name__}")
+    if unmatched is not None and not isinstance(unmatched, str) and not np.isscalar(unmatched):
+        raise ValueError("an index takes unmatched= as a number or 'diagonal'; prices by point have no place in one")
+    settings = Settings(order, metric, parameters or None, unmatched, as_seed(random_state))
+    _try(settings)
+    return settings
+
+
+def _try(settings: Settings) -> None:
+    """Let the metric, its parameters and the price be refused now and not when members are there."""
+    if callable(settings.metric) or settings.metric == "precomputed":
+        return
+    if settings.metric_params and settings.metric not in ("minkowski", "haversine", "great_circle"):
+        return  # read with the points they are about
+    two = np.array([[0.0, 1.0], [1.0, 0.0]])
+    cost = prepare_cost(two, settings.metric, settings.metric_params)
+    if settings.unmatched is not None:
+        read_prices(settings.unmatched, Distributions(two, [0, 1, 2]), cost)

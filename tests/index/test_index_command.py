@@ -1,0 +1,40 @@
+"""`asot index`: what a folder holds after every command."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+import asot
+from asot.cli import cli
+from tests.index.test_index import clouds
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, ["index", *map(str, arguments)])
+
+
+@pytest.fixture
+def files(tmp_path):
+    asot.Distributions.from_list(clouds(8), ids=[f"m{i}" for i in range(8)]).save(tmp_path / "members.npz")
+    return tmp_path / "index", tmp_path / "members.npz"
+
+
+def test_members_are_added_removed_and_found(files):
+    folder, members = files
+    assert "8 added, 8 members" in run("add", folder, members, "--metric", "cityblock").output
+    assert "1 removed, 7 members" in run("remove", folder, "m3").output
+    assert 'metric: "cityblock"' in run("info", folder).output
+    lines = run("query", folder, members, "--n-neighbors", 1).output.splitlines()
+    assert lines[1] == "m0,1,m0,0.0"
+    assert len(lines) == 9
+    assert "8 added, 8 members" in run("add", folder, members, "--replace").output
+
+
+def test_what_cannot_be_is_one_line(files):
+    folder, members = files
+    run("add", folder, members)
+    assert "'m0' is in the index already" in run("add", folder, members).output
+    assert "has metric='euclidean', not 'cityblock'" in run("add", folder, members, "--metric", "cityblock").output
+    assert "'x' is not in the index" in run("remove", folder, "x").output
+    assert "there is no index at" in run("info", folder.parent / "nothing").output

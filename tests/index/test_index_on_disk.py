@@ -1,0 +1,220 @@
+"""`asot.Index` as a folder: what is final stays, what was cut off never was, and damage is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+
+import numpy as np
+import pytest
+
+import asot
+from tests.index.histories import PlainList, check_neighbors, cloud, step
+from tests.index.test_index import clouds
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "index"
+
+
+def saved(path, count=300, **words):
+    index = asot.Index(**words)
+    index.add(clouds(count), ids=[f"m{i}" for i in range(count)])
+    index.save(path)
+    return path
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_random_history_with_reopenings_ends_where_a_plain_list_does(path, seed):
+    rng = np.random.default_rng(seed)
+    plain = PlainList()
+    asot.Index(random_state=seed).save(path)
+    index = asot.Index.open(path, mode="r+")
+    for turn in range(50):
+        step(rng, index, plain)
+        if turn % 5 == 0:
+            plain.check(index, [cloud(rng) for _ in range(2)], 4)
+        if turn % 16 == 15:
+            rng.choice([index.compact, index.rebuild])()
+        if turn % 7 == 6:
+            index.close()
+            plain.check(asot.Index.open(path), [cloud(rng)], 3)
+            index = asot.Index.open(path, mode="r+")
+    index.close()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"p": 2.5, "metric": "cityblock"},
+        {"metric": "mahalanobis", "metric_params": {"VI": [[2.0, 0.5], [0.5, 1.0]]}},
+        {"metric": "minkowski", "metric_params": {"p": 1.7}},
+        {"metric": "great_circle", "metric_params": {"radius": 6371.0}},
+        {"unmatched": "diagonal"},
+        {"unmatched": 50.0},
+    ],
+    ids=str,
+)
+def test_an_index_comes_back_with_its_distance(path, words):
+    members = [np.tanh(one) for one in clouds(280)]
+    index = asot.Index(**words)
+    index.add(members)
+    index.save(path)
+    again = asot.Index.open(path)
+    np.testing.assert_array_equal(again.query(members[:3], 4).indices, index.query(members[:3], 4).indices)
+    check_neighbors(again.query(members[:3], 4), asot.pairwise_exact(members[:3], members, **words).matrix(), 4)
+
+
+def test_a_reader_keeps_what_it_saw_while_a_writer_goes_on(path):
+    saved(path)
+    reader, writer = asot.Index.open(path), asot.Index.open(path, mode="r+")
+    before = reader.query(clouds(2, 1), 4)
+    for i in range(5):
+        writer.add(clouds(40, 50 + i))
+        writer.remove(writer.ids[:30])
+        (writer.compact, writer.rebuild)[i % 2]()
+    after = reader.query(clouds(2, 1), 4)
+    np.testing.assert_array_equal(before.distances, after.distances)
+    assert before.neighbor_ids.tolist() == after.neighbor_ids.tolist()
+    assert len(asot.Index.open(path)) == len(writer) == 300 + 5 * 10
+    writer.close()
+
+
+def test_one_process_at_a_time_writes(path):
+    saved(path, 3)
+    with asot.Index.open(path, mode="r+") as writer:
+        with pytest.raises(BlockingIOError, match="is being written by another process"):
+            asot.Index.open(path, mode="r+")
+        writer.add(clouds(1))
+    with asot.Index.open(path, mode="r+") as writer:
+        assert len(writer) == 4
+    with pytest.raises(ValueError, match="is closed"):
+        writer.add(clouds(1))
+    with pytest.raises(ValueError, match="opened to be read"):
+        asot.Index.open(path).remove("m0")
+
+
+def test_saving_makes_a_folder_and_never_changes_one(path, tmp_path):
+    saved(path, 3)
+    with pytest.raises(FileExistsError, match="exists"):
+        asot.Index().save(path)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        asot.Index().save(tmp_path / "no" / "where")
+    with pytest.raises(ValueError, match="a file cannot hold a function"):
+        asot.Index(metric=lambda x, y: float(np.abs(x - y).sum())).save(tmp_path / "other")
+    with pytest.raises(FileNotFoundError, match="there is no index at"):
+        asot.Index.open(tmp_path / "other")
+    with pytest.raises(ValueError, match="mode must be"):
+        asot.Index.open(path, mode="w")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
+
+
+def generation(path):
+    return path / json.loads((path / "manifest.json").read_text())["generation"]
+
+
+@pytest.mark.parametrize("cut", [1, 50, 103])
+def test_a_record_that_was_cut_off_never_happened(path, cut):
+    saved(path)
+    with asot.Index.open(path, mode="r+") as index:
+        index.add(clouds(10, 9), ids=[f"n{i}" for i in range(10)])
+    journal = generation(path) / "journal.bin"
+    journal.write_bytes(journal.read_bytes()[:-cut])
+    assert len(asot.Index.open(path)) == 300
+    with asot.Index.open(path, mode="r+") as index:
+        assert len(index) == 300
+        index.add(clouds(5, 8), ids=[f"n{i}" for i in range(5)])
+        everyone = clouds(300) + clouds(5, 8)
+        check_neighbors(index.query(clouds(3, 1), 4), asot.pairwise_exact(clouds(3, 1), everyone).matrix(), 4)
+
+
+def cut_short(name):
+    def damage(path):
+        file = generation(path) / name
+        file.write_bytes(file.read_bytes()[:-1])
+
+    return damage
+
+
+def changed(name, position, value):
+    def damage(path):
+        file = path / name if (path / name).exists() else generation(path) / name
+        raw = bytearray(file.read_bytes())
+        raw[position : position + len(value)] = value
+        file.write_bytes(raw)
+
+    return damage
+
+
+def manifest(**parts):
+    def damage(path):
+        file = path / "manifest.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | parts))
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(cut_short(f"{name}.bin") for name in ("points", "masses", "ends", "totals", "narrow", "names", "name_ends")),
+        *(cut_short(f"{name}.bin") for name in ("coarse", "fine", "mixed", "pool", "removed")),
+        changed("ends.bin", 8, struct.pack("<q", 2**40)),
+        changed("ends.bin", 8, struct.pack("<q", -1)),
+        changed("name_ends.bin", 0, struct.pack("<q", 2**62)),
+        changed("names.bin", 0, b"\xff\xff\xff"),
+        changed("removed.bin", 0, struct.pack("<q", 2**33)),
+        changed("removed.bin", 0, struct.pack("<q", -5)),
+        changed("journal.bin", 0, b"nonsense"),
+        changed("journal.bin", 20, b"\xff"),
+        changed("frame.npz", 200, b"\xff" * 64),
+        changed("settings.npz", 0, b"\xff" * 64),
+        changed("manifest.json", 0, b"\x80\x04"),
+        manifest(version=2),
+        manifest(version="1"),
+        manifest(generation="../../etc"),
+        manifest(generation="g000009"),
+        manifest(format="other"),
+        lambda path: (path / "manifest.json").unlink(),
+        lambda path: (path / "settings.npz").unlink(),
+        lambda path: (generation(path) / "frame.npz").unlink(),
+        lambda path: shutil.rmtree(generation(path)),
+    ],
+)
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_a_damaged_folder_is_refused(path, damage, mode):
+    saved(path)
+    with asot.Index.open(path, mode="r+") as index:
+        index.remove(["m3", "m4"])
+    damage(path)
+    with pytest.raises((ValueError, OSError)):
+        asot.Index.open(path, mode=mode)
+
+
+def test_points_that_are_no_numbers_are_refused_when_they_are_needed(path):
+    saved(path)
+    file = generation(path) / "points.bin"
+    raw = np.fromfile(file)
+    raw[:] = np.nan
+    raw.tofile(file)
+    with pytest.raises(ValueError, match="the folder of this index is damaged"):
+        asot.Index.open(path).query(clouds(2, 1), 3)
+
+
+def test_a_change_that_fails_leaves_no_trace(path, monkeypatch):
+    saved(path)
+    with asot.Index.open(path, mode="r+") as index:
+        journal = index._folder.generation._journal
+        monkeypatch.setattr(type(journal), "write", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+        for change in (lambda: index.add(clouds(3), ids=["x", "y", "z"]), lambda: index.remove("m1")):
+            with pytest.raises(OSError, match="the disk is full"):
+                change()
+        monkeypatch.undo()
+        assert len(index) == 300
+        assert "x" not in index
+        index.add(clouds(2, 6), ids=["x", "y"])
+        check = clouds(300) + clouds(2, 6)
+        check_neighbors(index.query(clouds(2, 1), 4), asot.pairwise_exact(clouds(2, 1), check).matrix(), 4)
+    assert len(asot.Index.open(path)) == 302
