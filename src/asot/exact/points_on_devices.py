@@ -78,11 +78,16 @@ def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | N
     return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
 
 
+MANY_PAIRS = 2048
+"""From here on, small clouds have a solver of their own. Fewer pairs are over sooner than it is prepared, and have the
+same bits as `few_pairs`."""
+
+
 def with_table(
     histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int
 ) -> ExactPoints | SmallClouds:
     """The CPU solver, with all distances between distinct points in a table if that pays off."""
-    if are_small_clouds(histograms, ground):
+    if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
         return SmallClouds(histograms, ground, column_start)
     mean = len(histograms.index) / (len(histograms.offsets) - 1)
     table = distance_table(ground) if table_pays(ground, n_pairs * mean**2) else None

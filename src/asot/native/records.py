@@ -21,7 +21,7 @@ def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
     """Where the numbers of an array begin; 0 for None. The caller keeps the array alive."""
     if array is None:
         return 0
-    if array.dtype != dtype or not array.flags.c_contiguous:
+    if array.dtype is not dtype and array.dtype != dtype or not array.flags.c_contiguous:
         raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
     begin: int = array.__array_interface__["data"][0]
     return begin
