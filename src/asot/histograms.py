@@ -21,6 +21,7 @@ from asot.exact.cuda import solver as exact_cuda
 from asot.exact.graph_flow import ExactOnGraph, graph_pays
 from asot.exact.graph_metric import graph_of
 from asot.exact.metric_check import is_metric
+from asot.exact.one_problem import solve_small
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
@@ -180,6 +181,9 @@ def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
     array([[0.5, 0. ],
            [0.5, 0. ]])
     """
+    small = solve_small(a, b, cost)
+    if small is not None:
+        return small
     checked_cost = as_cost(cost, square=False)
     row, column = np.atleast_2d(to_array(a, "a")), np.atleast_2d(to_array(b, "b"))
     if len(row) != 1 or len(column) != 1:
