@@ -24,6 +24,8 @@ NAMES = (
     "edges",
     "edges_shared",
     "edges_search",
+    "edges_more",
+    "hunt",
     "coming_from",
     "neighbors",
     "recall",

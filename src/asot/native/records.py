@@ -25,7 +25,8 @@ def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
     if array.dtype != dtype or not flags.c_contiguous:
         raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
     if flags.writeable and array.size:  # a quarter of the time that describing an array takes
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        buffer: Any = array
+        return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     begin: int = array.__array_interface__["data"][0]
     return begin
 
