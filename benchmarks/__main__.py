@@ -25,6 +25,8 @@ NAMES = (
     "edges_shared",
     "edges_search",
     "layer",
+    "edges_more",
+    "hunt",
     "coming_from",
     "neighbors",
     "recall",

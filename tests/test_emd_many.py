@@ -400,3 +400,50 @@ def test_listing_the_pairs_in_any_order_and_direction_changes_no_bit(many):
     result = asot.emd_many(histograms, cost=cost, pairs=flipped)
     np.testing.assert_array_equal(result.values, expected[order])
     np.testing.assert_array_equal(result.pairs, flipped)
+
+
+def _sparse_rows(rng, n, k, words):
+    A = np.zeros((n, k))
+    for row in A:
+        row[rng.choice(k, words, replace=False)] = rng.random(words)
+    return A / A.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("words", [1, 2, 12])
+def test_rows_of_few_words_over_a_large_vocabulary_cost_what_their_words_do(words, power):
+    rng = np.random.default_rng(words)
+    points = rng.normal(size=(700, 3))
+    cost = np.linalg.norm(points[:, None] - points, axis=-1) ** power
+    A, B = _sparse_rows(rng, 40, 700, words), _sparse_rows(rng, 3, 700, 30)
+    found = asot.emd_many(A, cost=cost)
+    if words > 1:  # else so few anchors are used that all triangles are checked
+        assert found.info["common_mass_canceled"] == ("where a pair proves that it may be" if power == 1 else False)
+    pairs, used = np.transpose(np.triu_indices(40, 1))[::26], A.any(axis=0)
+    own = np.ascontiguousarray(A[:, used])
+    np.testing.assert_allclose(
+        found.values[::26], pot_values(own, own, np.ascontiguousarray(cost[np.ix_(used, used)]), pairs), rtol=1e-12
+    )
+    words_of = asot.Distributions.from_weights(A, points)
+    if power == 1:
+        np.testing.assert_allclose(found.values, asot.pairwise_exact(words_of).values, rtol=1e-12)
+    crossed = asot.emd_many(A, B, cost=cost).matrix()
+    np.testing.assert_allclose(crossed[0], pot_values(A, B, cost, [(0, j) for j in range(3)]), rtol=1e-12)
+    np.testing.assert_allclose(crossed, asot.emd_many(A, B, cost=cost, plans=True).matrix(), rtol=1e-12)
+
+
+def test_costs_between_anchors_without_mass_are_not_looked_at_and_others_are_named():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(600, 2))
+    cost = np.linalg.norm(points[:, None] - points, axis=-1)
+    A = np.zeros((5, 600))
+    A[:, 100:120] = rng.dirichlet(np.ones(20), 5)
+    expected = asot.emd_many(A, cost=cost).values
+    cost[3, 4] = np.nan
+    np.testing.assert_array_equal(asot.emd_many(A, cost=cost).values, expected)
+    cost[105, 110] += 1.0
+    with pytest.raises(ValueError, match=r"cost\[105, 110\] = .* but cost\[110, 105\]"):
+        asot.emd_many(A, cost=cost)
+    cost[110, 105] = -1.0
+    with pytest.raises(ValueError, match=r"cost\[110, 105\] is negative"):
+        asot.emd_many(A, cost=cost)

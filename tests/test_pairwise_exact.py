@@ -180,8 +180,8 @@ def test_what_is_no_metric_is_solved_without_canceling(metric):
     ("points", "metric", "parameters", "message"),
     [
         (normal, "euclidean", {"p": 3}, "metric 'euclidean' takes no parameter 'p'"),
-        (normal, "minkowski", {"p": 0.5}, "needs a finite p ≥ 1 to be a metric; found 0.5"),
-        (normal, "minkowski", {"p": np.inf}, "needs a finite p ≥ 1"),
+        (normal, "minkowski", {"p": 0.5}, "needs p ≥ 1 to be a metric; found 0.5"),
+        (normal, "minkowski", {"p": np.nan}, "needs p ≥ 1"),
         (normal, "jaccard", None, "compares truth values; points must be 0 or 1"),
         (normal, "jensenshannon", None, "compares probability vectors; points must be ≥ 0 and not all 0"),
         (normal, "seuclidean", {"V": [1.0, 1.0]}, "needs a positive variance for each of the 3 coordinates"),

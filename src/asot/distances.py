@@ -18,7 +18,7 @@ from asot.bounds.calibration import Running
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.bounds.guarantee import MaxError, as_max_error
 from asot.data.distributions import Distributions, read_both
-from asot.exact.few_pairs import solve_few
+from asot.exact.few_pairs import METRICS, Asked, joblib_is_idle, solve_few
 from asot.exact.unmatched import as_share
 from asot.exact.wanted import Wanted, as_order
 from asot.ground.costs import Metric
@@ -33,7 +33,7 @@ from asot.run.result import named
 from asot.run.sinks import Callback, Counts, Dense, Kept, Radius, Sink
 from asot.run.strategy import as_aim, as_strategy
 from asot.run.to_aim import calibrated, solve_to_aim
-from asot.validation import as_choice, as_positive_int, as_seed
+from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int, as_seed
 
 
 def pairwise(
@@ -284,12 +284,15 @@ def pairwise_exact(
     devices.parse(device)
     D, E = read_both(D, E)
     is_usual = (
-        metric_params is None and unmatched is None and share is None and pairs is None and n_jobs is None
-        and memory is None and sink is None and metric == "euclidean" and type(p) is int and p == 1
-        and (progress is None or progress is False) and device in ("auto", "cpu")
+        metric_params is None and unmatched is None and share is None and pairs is None and sink is None
+        and type(metric) is str and metric in METRICS and (progress is None or progress is False)
+        and device in ("auto", "cpu") and (n_jobs is not None or joblib_is_idle())
     )  # fmt: skip
     if is_usual:
-        few: Any = solve_few(D, E, device)
+        if memory is not None:
+            as_bytes(memory, 0)  # refuses what is no amount
+        order = 1.0 if type(p) is int and p == 1 else as_order(p)
+        few: Any = solve_few(D, E, Asked(device, order, str(metric), 1 if n_jobs is None else as_n_jobs(n_jobs)))
         if few is not None:
             object.__setattr__(few, "offsets", D.offsets)
             return few

@@ -20,8 +20,10 @@ from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.graph_flow import ExactOnGraph, graph_pays
 from asot.exact.graph_metric import graph_of
-from asot.exact.metric_check import is_metric, worth_checking
+from asot.exact.metric_check import is_metric
+from asot.exact.one_problem import solve_small
 from asot.exact.shared_cost import ExactSharedCost, solve_one
+from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
 from asot.run import devices, dispatch
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
@@ -32,7 +34,7 @@ from asot.run.result import Distances
 from asot.run.sinks import Kept, Sink
 from asot.run.solver import DeviceSolver, Solver
 from asot.run.work import Work
-from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, to_array
+from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, cost_matrix, to_array
 
 
 def emd_many(
@@ -59,8 +61,9 @@ def emd_many(
     cost : array-like (k, l)
         Cost between anchors, finite and ≥ 0; square, symmetric and zero on the diagonal without B. When it is a metric
         (which is checked, for all pairs at once or pair by pair) the common mass of a pair is canceled first; any other
-        cost is solved without canceling. Values are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at k
-        = 2,000), so a huge entry that means "forbidden" costs digits.
+        cost is solved without canceling. Where most anchors hold no mass, costs between those are not looked at. Values
+        are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at k = 2,000), so a huge entry that means
+        "forbidden" costs digits.
     pairs : array-like of int (P, 2), optional
         Which pairs to solve. Default: all i < j within A, or all of A × B.
     device : {"auto", "cpu", "cuda", "cuda:N"}
@@ -112,21 +115,24 @@ def run_emd(
 ) -> Kept:
     """`emd_many` for callers that add to the description of the run: ``info`` goes to the sink."""
     devices.parse(device)
-    checked_cost = as_cost(cost, square=B is None)
-    first, second = _read_both(A, B, checked_cost)
+    first, second, checked_cost = _read_for_emd(A, B, cost, plans=plans)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
     jobs = as_n_jobs(n_jobs)
     limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
     graph = None
-    if not plans and graph_pays(first, second):
+    if not plans and _graph_pays(first, second, len(pair_set)):
         graph = graph_of(checked_cost, symmetric=B is None, n_jobs=jobs)
     forced = graph is not None or plans or devices.parse(device)[0] == "cuda"
-    few = not forced and not worth_checking(len(checked_cost), len(pair_set))
-    if few and looks_like_metric(checked_cost):
-        reason = "asked for" if device == "cpu" else "too few pairs for a GPU"
-        solver = functools.partial(CancelAndCheck, first, second, checked_cost)
-        return dispatch.solve(Work(pair_set, solver, info={**info, "device_reason": reason}), sink, **limits)
-    cancel = graph is not None or (not few and is_metric(checked_cost, n_jobs=jobs, progress=progress))
+    if not forced and preparing_costs_more(first, second, checked_cost, len(pair_set)):
+        choice = devices.choose(
+            device, needs=("cupy",), unfit="rows with few anchors are solved on the CPU",
+            cpu_seconds=len(pair_set) * seconds_per_pair(first, second) / jobs,
+        )  # fmt: skip
+        by_itself = functools.partial(
+            CancelAndCheck, first, second, checked_cost, cancel=looks_like_metric(checked_cost)
+        )
+        return dispatch.solve(Work(pair_set, by_itself, info={**info, "device_reason": choice.reason}), sink, **limits)
+    cancel = graph is not None or is_metric(checked_cost, n_jobs=jobs, progress=progress)
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
         if sink is not None:
@@ -175,6 +181,9 @@ def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
     array([[0.5, 0. ],
            [0.5, 0. ]])
     """
+    small = solve_small(a, b, cost)
+    if small is not None:
+        return small
     checked_cost = as_cost(cost, square=False)
     row, column = np.atleast_2d(to_array(a, "a")), np.atleast_2d(to_array(b, "b"))
     if len(row) != 1 or len(column) != 1:
@@ -346,6 +355,22 @@ def _choose_for_sinkhorn(
         raise ValueError(f"precision={precision!r} only applies to GPUs; the CPU computes in float64")
     work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, options.max_iter) / n_jobs
     return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work, unfit=options.only_on_cpu)
+
+
+def _read_for_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, *, plans: bool) -> Read:
+    """Histograms and cost, on the anchors in use; plans name all anchors."""
+    if plans:
+        checked_cost = as_cost(cost, square=B is None)
+        return Read(*_read_both(A, B, checked_cost), checked_cost)
+    matrix = cost_matrix(cost)
+    return on_used_anchors(*_read_both(A, B, matrix), matrix, square=B is None)
+
+
+def _graph_pays(A: NDArray[np.float64], B: NDArray[np.float64] | None, n_pairs: int) -> bool:
+    k = A.shape[1]
+    together = int(held(A) + held(A if B is None else B))
+    seconds = min(ExactSharedCost.seconds_per_pair(min(k, together)), seconds_per_pair(A, B))
+    return graph_pays(k, seconds, n_pairs)
 
 
 def _read_both(

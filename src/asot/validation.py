@@ -135,19 +135,34 @@ def as_histograms(values: Any, name: str, n_anchors: int, *, scaled: bool = True
     return np.asarray(histograms / total if scaled else histograms, dtype=np.float64)
 
 
-def as_cost(cost: Any, *, square: bool) -> NDArray[np.float64]:
-    """A cost (k, l): finite and ≥ 0. ``square``: also symmetric with a zero diagonal, as within one set."""
+Anchors = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def cost_matrix(cost: Any) -> NDArray[np.float64]:
+    """A cost as a matrix (k, l) of numbers, whatever they are."""
     array = np.asarray(to_float_array(cost, "cost"), dtype=np.float64)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"cost must be a matrix (k, l); found shape {array.shape}")
+    return array
+
+
+def as_cost(cost: Any, *, square: bool, only: Anchors | None = None) -> NDArray[np.float64]:
+    """A cost (k, l): finite and ≥ 0. ``square``: also symmetric with a zero diagonal, as within one set.
+
+    ``only``: rows and columns that matter. What is between others is neither looked at nor returned.
+    """
+    array = cost_matrix(cost)
+    names = (np.arange(array.shape[0]), np.arange(array.shape[1])) if only is None else only
+    if only is not None:
+        array = array[np.ix_(*only)]
     least, largest = array.min(), array.max()  # NaN if there is one
     if not (np.isfinite(least) and np.isfinite(largest)):
         i, j = first_false(np.isfinite(array))
-        raise ValueError(f"cost[{i}, {j}] is {array[i, j]}; costs must be finite")
+        raise ValueError(f"cost[{names[0][i]}, {names[1][j]}] is {array[i, j]}; costs must be finite")
     if least < 0:
         i, j = first_false(array >= 0)
-        raise ValueError(f"cost[{i}, {j}] is negative ({array[i, j]:g}); costs must be ≥ 0")
-    return _as_distances(array) if square else array
+        raise ValueError(f"cost[{names[0][i]}, {names[1][j]}] is negative ({array[i, j]:g}); costs must be ≥ 0")
+    return _as_distances(array, names[0]) if square else array
 
 
 ROWS_AT_A_TIME = 256
@@ -164,7 +179,7 @@ def is_symmetric(cost: NDArray[np.float64]) -> bool:
     )  # fmt: skip
 
 
-def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
+def _as_distances(cost: NDArray[np.float64], names: NDArray[np.int64]) -> NDArray[np.float64]:
     if cost.shape[0] != cost.shape[1]:
         raise ValueError(
             f"cost has shape {cost.shape}; distances within one set need a square one (pass B for a second set)"
@@ -179,14 +194,15 @@ def _as_distances(cost: NDArray[np.float64]) -> NDArray[np.float64]:
             i, j = first_false(difference <= slack)
             i += low
             raise ValueError(
-                f"cost is not symmetric: cost[{i}, {j}] = {cost[i, j]:g} but cost[{j}, {i}] = {cost[j, i]:g}; "
+                f"cost is not symmetric: cost[{names[i]}, {names[j]}] = {cost[i, j]:g} but "
+                f"cost[{names[j]}, {names[i]}] = {cost[j, i]:g}; "
                 "distances within one set need a symmetric cost (pass B=A to solve both directions)"
             )
     diagonal = np.diagonal(cost) <= slack
     if not diagonal.all():
         (i,) = first_false(diagonal)
         raise ValueError(
-            f"cost[{i}, {i}] = {cost[i, i]:g}; distances within one set need a zero diagonal "
+            f"cost[{names[i]}, {names[i]}] = {cost[i, i]:g}; distances within one set need a zero diagonal "
             "(pass B=A for a general cost)"
         )
     cost = 0.5 * cost + 0.5 * cost.T

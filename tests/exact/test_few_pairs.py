@@ -12,8 +12,11 @@ from asot.exact import few_pairs
 
 
 def both_ways(D, E=None, **options):
-    """What a call returns by the shortest way, and by the general one, which naming n_jobs asks for."""
-    return asot.pairwise_exact(D, E, **options), asot.pairwise_exact(D, E, n_jobs=1, **options)
+    """What a call returns by the shortest way, and by the general one."""
+    short = asot.pairwise_exact(D, E, **options)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("asot.distances.solve_few", lambda *given: None)
+        return short, asot.pairwise_exact(D, E, **options)
 
 
 def assert_same(first, second):
@@ -61,6 +64,14 @@ def test_the_shortest_way_gives_what_the_general_one_gives_bit_for_bit(D):
     assert_same(*both_ways(D, device="cpu"))
 
 
+@pytest.mark.parametrize("D", [D for _, D in collections(np.random.default_rng(2))], ids=NAMES)
+@pytest.mark.parametrize(
+    "options", [{"n_jobs": 2}, {"p": 2}, {"p": 2.5, "metric": "cityblock"}, {"metric": "chebyshev", "memory": "1M"}]
+)
+def test_so_it_is_with_other_orders_metrics_and_limits(D, options):
+    assert_same(*both_ways(D, **options))
+
+
 @pytest.mark.parametrize("D", [D for _, D in collections(np.random.default_rng(1))], ids=NAMES)
 def test_so_it_is_between_two_collections(D):
     assert_same(*both_ways(D, D[: max(1, len(D) - 1)]))
@@ -79,7 +90,11 @@ def test_small_collections_do_take_the_shortest_way(monkeypatch):
     asot.pairwise_exact([rng.normal(size=(20, 2)) for _ in range(40)])  # too many of them
     assert taken[-1] is None
     count = len(taken)
-    for option in ({"p": 2}, {"metric": "cityblock"}, {"unmatched": 100.0}, {"share": 0.5}, {"pairs": [(0, 1)]}):
+    for option in ({"p": 2}, {"metric": "cityblock"}, {"n_jobs": 2}, {"memory": "1G"}):
+        asot.pairwise_exact(small, **option)
+        assert taken[-1] is not None
+    count = len(taken)
+    for option in ({"metric": "canberra"}, {"unmatched": 100.0}, {"share": 0.5}, {"pairs": [(0, 1)]}):
         asot.pairwise_exact(small, **option)
     asot.pairwise_exact(small, sink=asot.sinks.Dense())
     assert len(taken) == count
@@ -95,8 +110,17 @@ def test_a_joblib_context_is_heard():
 
 
 @pytest.mark.parametrize(
-    "option", [{"device": "tpu"}, {"p": 0.5}, {"p": True}, {"progress": "often"}, {"metric": "nothing"}]
+    "option",
+    [
+        {"device": "tpu"},
+        {"p": 0.5},
+        {"p": True},
+        {"progress": "often"},
+        {"metric": "nothing"},
+        {"n_jobs": 0},
+        {"memory": -1},
+    ],
 )
 def test_bad_options_are_refused_for_one_pair_too(option):
-    with pytest.raises(ValueError, match=r"device|p must|progress|metric"):
+    with pytest.raises(ValueError, match=r"device|p must|progress|metric|n_jobs|memory"):
         asot.pairwise_exact([[[0.0, 1.0]], [[1.0, 2.0]]], **option)

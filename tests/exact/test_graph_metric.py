@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 
 import asot
+from asot.exact.cancel_and_check import CancelAndCheck
 from asot.exact.graph_flow import ExactOnGraph, graph_pays
 from asot.exact.graph_metric import graph_of
 from asot.validation import is_symmetric
@@ -116,11 +117,11 @@ def test_these_are_refused(name):
 
 @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
 def test_emd_many_takes_the_graph_at_any_scale_and_with_any_threads(scale):
-    cost = _norm(_lattice(np.arange(20), np.arange(20)), 1)
-    A = np.random.default_rng(0).dirichlet(np.ones(400), 5)
+    cost = _norm(_lattice(np.arange(30), np.arange(30)), 1)
+    A = np.random.default_rng(0).dirichlet(np.ones(900), 4)
     r = asot.emd_many(A, cost=scale * cost)
     assert "graph" in r.info["solver"]
-    pairs = list(zip(*np.triu_indices(5, 1), strict=True))
+    pairs = list(zip(*np.triu_indices(4, 1), strict=True))
     np.testing.assert_allclose(r.values / scale, pot_values(A, A, cost, pairs), rtol=1e-12)
     np.testing.assert_array_equal(r.values, asot.emd_many(A, cost=scale * cost, n_jobs=2).values)
     both = asot.emd_many(A, A, cost=scale * cost)
@@ -132,7 +133,7 @@ def test_few_pixels_with_mass_are_solved_without_the_graph():
     cost = _norm(_lattice(np.arange(20), np.arange(20)), 1)
     A = np.zeros((3, 400))
     A[:, ::50] = np.random.default_rng(0).dirichlet(np.ones(8), 3)
-    assert not graph_pays(A, None)
+    assert not graph_pays(400, CancelAndCheck.seconds_per_pair(8, 8), n_pairs=10**6)
     assert "graph" not in asot.emd_many(A, cost=cost).info["solver"]
 
 

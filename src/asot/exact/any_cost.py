@@ -90,16 +90,11 @@ class ExactAnyCost:
             share=0.0 if unmatched is None else unmatched.share, cancels=self._cancels,
         )  # fmt: skip
         self.info: dict[str, Any] = {
-            "solver": "network simplex",
+            **describe_any(cost.name, len(cost.ground.points)),
             "common_mass_canceled": self._cancels,
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
-            "metric": cost.name,
             "metric_proven": cost.is_metric,
             "unmatched": None if unmatched is None else unmatched.name,
             "share": unmatched.share if unmatched is not None and unmatched.share else None,
-            "distinct_points": len(cost.ground.points),
         }
 
     def expected_seconds(self, n_pairs: int) -> float:
@@ -128,6 +123,22 @@ class ExactAnyCost:
         moved = np.ldexp(values, -MASS_BITS) * self._total
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(self._cost.scale * units * moved ** (1.0 / self._p), status, pivots)
+
+
+def describe_any(metric: str, n_distinct: int) -> dict[str, Any]:
+    """For ``info`` of a result: W_p with p > 1 under a metric, all masses matched."""
+    return {
+        "solver": "network simplex",
+        "common_mass_canceled": False,
+        "device": "cpu",
+        "precision": "float64",
+        "reg": None,
+        "metric": metric,
+        "metric_proven": True,
+        "unmatched": None,
+        "share": None,
+        "distinct_points": n_distinct,
+    }
 
 
 def quantize_totals(histograms: SparseHistograms, totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:

@@ -43,7 +43,7 @@ class BatchPlans(Record):
     )  # fmt: skip
 
 
-_solve_tile = entry("batch_tile", BatchProblems, BatchPlans, Tile)
+solve_batch_tile = entry("batch_tile", BatchProblems, BatchPlans, Tile)
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class ExactBatch:
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         values, steps = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int32)
         tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop)
-        _solve_tile(self._problems, self._plans, tile)
+        solve_batch_tile(self._problems, self._plans, tile)
         return Solution(values, np.full(len(rows), Status.OPTIMAL, dtype=np.int8), steps)
 
 

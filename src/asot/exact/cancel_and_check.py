@@ -1,15 +1,17 @@
-"""Cancel common mass first and prove afterwards that this was valid, for a few pairs under a cost.
+"""Cancel common mass first and prove afterwards that this was valid: for few pairs, and for rows with few anchors.
 
 Mass that two histograms share may stay where it is when the cost is a metric, and proving that takes k³ comparisons.
 For one pair, less is enough. Solve what is left after canceling, carry its potential to every anchor that holds mass,
 
     f_u = min over sinks v of C_uv - g_v,
 
-and check whether |f_u - f_v| ≤ C_uv between those anchors: k² comparisons. If so, f and -f are potentials of the whole
-problem, with the value of the plan that leaves common mass alone, and that plan is optimal. A metric always passes
-(f is 1-Lipschitz by the triangle inequality). Where a pair does not, all of its mass is shipped.
+and check whether f_u - f_v ≤ C_uv from all u with mass of the first to all v with mass of the second histogram. If so,
+f and -f are potentials of the whole problem, with the value of the plan that leaves common mass alone, and that plan is
+optimal. A metric always passes (f is 1-Lipschitz by the triangle inequality). Where a pair does not, all of its mass is
+shipped. Two histograms without a common anchor have nothing to prove.
 
-With few pairs the cost is not prepared as a whole, either: each pair reads what it needs of it.
+The cost is not prepared as a whole, either. Each pair reads the costs between its own anchors, and nothing else: with
+a vocabulary of thousands and ten words in a row, everything that looks at the vocabulary takes longer than the pairs.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.integers import cost_bits_for, index_bits_for, quantize_masses
-from asot.exact.shared_cost import ExactSharedCost, Histograms
+from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
-from asot.native import Double, Doubles, Int, Record, Tile, entry
+from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
 from asot.run.result import Status
 from asot.run.solver import TILE_SECONDS, Solution
 
@@ -45,45 +47,72 @@ def looks_like_metric(cost: NDArray[np.float64]) -> bool:
     return bool((direct == cost[v, u]).all() and ((1.0 - SLACK) * direct <= cost[u, via] + cost[via, v]).all())
 
 
+class SparseRows(Record):
+    """Histograms as lists of anchors (``native/exact/cancel_and_check.cpp``)."""
+
+    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Ints)]  # noqa: RUF012
+
+
 class CheckedCost(Record):
-    """A cost that looks like a metric (``native/exact/cancel_and_check.cpp``)."""
+    """A cost, and whether it looks like a metric (``native/exact/cancel_and_check.cpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("k", Int), ("cost", Doubles), ("slack", Double), ("index_bits", Int), ("cost_scale", Double),
+        ("l", Int), ("cost", Doubles), ("slack", Double), ("cancel", Int), ("most_sources", Int), ("most_sinks", Int),
+        ("index_bits", Int), ("cost_scale", Double),
     ]  # fmt: skip
 
 
-_solve_tile = entry("cancel_and_check", Histograms, CheckedCost, Tile)
+_solve_tile = entry("cancel_and_check", SparseRows, SparseRows, CheckedCost, Tile)
 
 
 class CancelAndCheck:
-    """Like `ExactSharedCost`, for a symmetric cost that looks like a metric: every pair proves its own answer.
+    """Like `ExactSharedCost`, without any preparation of the cost: every pair proves its own answer.
 
-    If a cost between A and another set B turns out not to be symmetric, the proof fails, and the pair is solved without
-    canceling.
+    Parameters
+    ----------
+    A : (N, k) float64, rows of total 1
+    B : (M, l) float64 or None for pairs within A
+    cost : (k, l) float64, finite and ≥ 0
+    cancel : bool
+        Whether the cost looks like a metric (`looks_like_metric`). If a pair cannot prove that canceling was valid, it
+        is solved without. Otherwise all mass is shipped.
     """
 
-    def __init__(self, A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        A: NDArray[np.float64],
+        B: NDArray[np.float64] | None,
+        cost: NDArray[np.float64],
+        *,
+        cancel: bool = True,
+    ) -> None:
         self._exponent = int(np.frexp(cost.max())[1])
         if abs(self._exponent) < 500:  # else sums of costs might leave the range of numbers
             self._exponent = 0
-        k = len(cost)
-        index_bits = index_bits_for(k, k)
         cost = np.ascontiguousarray(cost if self._exponent == 0 else np.ldexp(cost, -self._exponent))
+        self._rows, most_sources, mean_sources = _sparse_rows(A)
+        self._columns, most_sinks, mean_sinks = (
+            (self._rows, most_sources, mean_sources) if B is None else _sparse_rows(B)
+        )
+        index_bits = index_bits_for(most_sources, most_sinks)
         self._cost = CheckedCost(
-            k=k, cost=cost, slack=SLACK, index_bits=index_bits,
-            cost_scale=2.0 ** cost_bits_for(index_bits),
+            l=cost.shape[1], cost=cost, slack=SLACK, cancel=int(cancel), most_sources=most_sources,
+            most_sinks=most_sinks, index_bits=index_bits, cost_scale=2.0 ** cost_bits_for(index_bits),
         )  # fmt: skip
-        masses = quantize_masses(A)
-        self._histograms = Histograms(A=masses, B=masses if B is None else quantize_masses(B), cancel=1)
-        self._seconds = ExactSharedCost.seconds_per_pair(k)
+        self._seconds = self.seconds_per_pair(mean_sources, mean_sinks)
         self.info: dict[str, Any] = {
             "solver": "network simplex",
-            "common_mass_canceled": "where a pair proves that it may be",
+            "common_mass_canceled": "where a pair proves that it may be" if cancel else False,
             "device": "cpu",
             "precision": "float64",
             "reg": None,
         }
+
+    @staticmethod
+    def seconds_per_pair(sources: float, sinks: float) -> float:
+        """Roughly how long a thread takes for a pair of rows with so many anchors."""
+        both = sources * sinks
+        return 6e-7 + 1.2e-8 * both + 2e-11 * both * min(sources, sinks)
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
@@ -95,6 +124,22 @@ class CancelAndCheck:
         values = np.empty(len(rows))
         pivots = np.empty(len(rows), dtype=np.int32)
         tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
-        _solve_tile(self._histograms, self._cost, tile)
+        _solve_tile(self._rows, self._columns, self._cost, tile)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
+
+
+def _sparse_rows(histograms: NDArray[np.float64]) -> tuple[SparseRows, int, float]:
+    """Rows (N, k) of total 1 as lists, the size of the longest one, and the mean size."""
+    n, k = histograms.shape
+    place = np.flatnonzero(histograms)
+    row = place // k
+    offsets = np.searchsorted(row, np.arange(n + 1))
+    masses, index = quantize_sparse(offsets, histograms.reshape(-1)[place]), place - row * k
+    if not masses.all():  # too little to be a unit
+        held = masses > 0
+        offsets = np.concatenate([[0], np.cumsum(held)])[offsets]
+        masses, index = masses[held], index[held]
+    rows = SparseRows(offsets=offsets, index=index, masses=masses)
+    sizes = np.diff(offsets)
+    return rows, int(sizes.max()), float(sizes.mean())

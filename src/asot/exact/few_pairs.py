@@ -15,16 +15,19 @@ import operator
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
+from asot.exact.any_cost import AnyCostOut, describe_any
 from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points import ExactPoints, describe, widths
+from asot.exact.solvers import on_cpu
 from asot.exact.workspace import MASS_BITS
+from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Double, Int, Record, Tile, entry
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.result import Distances
@@ -32,6 +35,9 @@ from asot.run.solver import empty_solution
 
 MOST_POINTS = 600
 """Points of a small collection."""
+
+METRICS = {"euclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "manhattan": CITYBLOCK, "chebyshev": CHEBYSHEV}
+"""Metrics whose points need no other preparation than a power of two."""
 
 MOST_SECONDS = 0.002
 """Small work should take no longer than this, so that nobody waits for it, and no thread or GPU would have helped."""
@@ -42,12 +48,12 @@ class FewPairs(Record):
 
     _fields_ = [  # noqa: RUF012
         ("n", Int), ("dim", Int), ("count", Int), ("most", Int), ("index_bits", Int), ("cost_scale", Double),
-        ("exponent", Int), ("equal", Int),
+        ("code", Int), ("power", Double), ("exponent", Int), ("equal", Int),
     ]  # fmt: skip
 
 
 # As bytes, since asking an array for its address takes ten times as long as copying a small one.
-_solve = entry("few_pairs", FewPairs, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, Tile)
+_solve = entry("few_pairs", FewPairs, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, Tile, AnyCostOut)
 _NOT_ORDINARY = 2
 
 _ONE_PAIR = np.array([0]), np.array([1])
@@ -61,6 +67,8 @@ class _Desk(threading.local):
         self.few = FewPairs()
         self.values, self.steps = np.empty(1), np.empty(1, np.int32)
         self.tile = _tile(*_ONE_PAIR, self.values, self.steps)
+        self.units = np.empty(1)
+        self.out = AnyCostOut(units=self.units, reach=np.empty(1))
 
 
 def _tile(
@@ -73,43 +81,62 @@ def _tile(
 _desk = _Desk()
 
 
-def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distances | None:
-    """The Euclidean W_1 of all pairs within D, or between D and E; None if they are not few, small and ordinary."""
+class Asked(NamedTuple):
+    """What the shortest way needs to know of a call."""
+
+    device: str  # "auto" or "cpu"
+    p: float  # order of the distance
+    metric: str  # one of `METRICS`
+    n_jobs: int
+
+
+def solve_few(D: Distributions, E: Distributions | None, asked: Asked) -> Distances | None:
+    """W_p of all pairs within D, or between D and E; None if they are not few, small and ordinary."""
     dim, n, count = D.dim, len(D.masses), len(D)
     if E is None:
         n_pairs, column_start, names = count * (count - 1) // 2, 0, (D.given_ids,) * 2
     else:
         n_pairs, column_start, names = count * len(E), count, (D.given_ids, E.given_ids)
         n, count = n + len(E.masses), count + len(E)
-    if not (_is_small(n_pairs, n, count, dim) and _joblib_is_idle()):
+    if not _is_small(n_pairs, n, count, dim):
         return None
     started = time.perf_counter()
     pooled = D if E is None else D + E
     pairs = _all_pairs(count) if E is None else CrossPairs(column_start, len(E))
     if dim == 1:
-        return _on_line(pooled, pairs, column_start, device, names, started)
+        return _on_line(pooled, pairs, column_start, asked, names, started)
     offsets = pooled.offsets.tolist()
     most = max(map(operator.sub, offsets[1:], offsets))
     few = _desk.few
     few.n, few.dim, few.count, few.most = n, dim, count, most
-    few.index_bits, few.cost_scale = widths(most)
+    few.index_bits, few.cost_scale = widths(most if asked.p == 1 else most + 1)
+    few.code, few.power = METRICS[asked.metric], asked.p
+    units, out = _desk.units, _desk.out
     if n_pairs == 1:
         values, pivots, tile = _desk.values, _desk.steps, _desk.tile
     else:
         rows, columns = pairs.indices(0, n_pairs)
         values, pivots = np.empty(n_pairs), np.empty(n_pairs, np.int32)
         tile = _tile(rows, columns + column_start if column_start else columns, values, pivots)
+        if asked.p != 1:
+            units = np.empty(n_pairs)
+            out = AnyCostOut(units=units, reach=np.empty(n_pairs))
     points = pooled.points if pooled.points.dtype.char == "d" else pooled.points.astype(np.float64)
-    if _solve(few, points.tobytes(), pooled.offsets.tobytes(), pooled.masses.tobytes(), tile) == _NOT_ORDINARY:
+    if _solve(few, points.tobytes(), pooled.offsets.tobytes(), pooled.masses.tobytes(), tile, out) == _NOT_ORDINARY:
         return None
-    values, pivots = values * 2.0 ** (few.exponent - MASS_BITS), pivots.copy()
-    seconds = time.perf_counter() - started
+    if asked.p == 1:
+        values = values * 2.0 ** (few.exponent - MASS_BITS)
+        own = {**describe(asked.metric, n, bool(few.equal)), "p": 1, "estimate": "exact"}
+        own["device_reason"] = "asked for" if asked.device == "cpu" else "too little work for a GPU"
+    else:
+        moved = np.ldexp(values, -MASS_BITS)
+        values = 2.0**few.exponent * units * moved ** (1.0 / asked.p)
+        own = {**describe_any(asked.metric, n), "estimate": "exact"}
+        own |= on_cpu(asked.p, dim, asked.metric, None, asked.device)
+    pivots, seconds = pivots.copy(), time.perf_counter() - started
     info = {
-        **describe("euclidean", n, bool(few.equal)),
-        "p": 1,
-        "estimate": "exact",
-        "device_reason": "asked for" if device == "cpu" else "too little work for a GPU",
-        "n_jobs": 1,
+        **own,
+        "n_jobs": asked.n_jobs,
         "n_pairs": n_pairs,
         "n_not_converged": 0,
         "seconds": seconds,
@@ -119,9 +146,11 @@ def solve_few(D: Distributions, E: Distributions | None, device: str) -> Distanc
 
 
 def _on_line(
-    pooled: Distributions, pairs: AllPairs | CrossPairs, column_start: int, device: str, names: Any, started: float
+    pooled: Distributions, pairs: AllPairs | CrossPairs, column_start: int, asked: Asked, names: Any, started: float
 ) -> Distances:
-    solver = OneDimension(pooled.points, pooled.offsets, pooled.masses, column_start=column_start)
+    solver = OneDimension(
+        pooled.points, pooled.offsets, pooled.masses, p=asked.p, column_start=column_start, metric=asked.metric
+    )
     found = empty_solution(len(pairs))
     begun = time.perf_counter()
     solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))
@@ -129,10 +158,8 @@ def _on_line(
     info = {
         **solver.info,
         "estimate": "exact",
-        "p": 1,
-        "rooted": False,
-        "device_reason": "asked for" if device == "cpu" else "sorting takes no GPU",
-        "n_jobs": 1,
+        **on_cpu(asked.p, 1, asked.metric, None, asked.device),
+        "n_jobs": asked.n_jobs,
         "n_pairs": len(pairs),
         "n_not_converged": 0,
         "seconds": ended - started,
@@ -156,7 +183,7 @@ def _is_small(n_pairs: int, n: int, count: int, dim: int) -> bool:
     return n_pairs * ExactPoints.seconds_for(2.0 * n / count, dim) < MOST_SECONDS
 
 
-def _joblib_is_idle() -> bool:
+def joblib_is_idle() -> bool:
     """Whether no ``joblib.parallel_config`` is in force. Asking joblib takes as long as a small pair."""
     joblib: Any = sys.modules.get("joblib.parallel")
     if joblib is None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from asot.exact.graph_metric import Graph
 from asot.exact.integers import quantize_masses
-from asot.exact.shared_cost import ExactSharedCost, Histograms
+from asot.exact.shared_cost import Histograms
 from asot.exact.workspace import MASS_BITS
 from asot.native import Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.result import Status
@@ -84,9 +84,10 @@ class ExactOnGraph:
         return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
 
 
-def graph_pays(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> bool:
-    """Whether pairs would be solved faster on a graph. Its size is that of all points, however few have mass."""
-    held = np.count_nonzero(A) / len(A)
-    held += held if B is None else np.count_nonzero(B) / len(B)
-    k = A.shape[1]
-    return ExactOnGraph.seconds_per_pair(k) < ExactSharedCost.seconds_per_pair(min(k, int(held)))
+PRICE_OF_A_GRAPH = 4e-9
+"""Seconds for each of the k² costs that it takes to find a graph."""
+
+
+def graph_pays(k: int, seconds: float, n_pairs: int) -> bool:
+    """Whether pairs that take so many seconds with all arcs are worth a graph of k points, all of which count."""
+    return n_pairs * (seconds - ExactOnGraph.seconds_per_pair(k)) > PRICE_OF_A_GRAPH * k**2

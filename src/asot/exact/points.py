@@ -77,7 +77,7 @@ class ExactPoints:
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
         self._largest = int(self._sizes.max())
-        self._seconds = self.seconds_per_pair(histograms, ground)
+        self._seconds = self.seconds_per_pair(histograms, ground, column_start)
         self._points = pack(ground.points, histograms, masses)
         self._cost = PointsCost(code=ground.code, order=ground.order, n=len(ground.points), table=table)
         self._computed = PointsCost(code=ground.code, order=ground.order)  # the same without the table
@@ -96,10 +96,12 @@ class ExactPoints:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))
 
     @staticmethod
-    def seconds_per_pair(histograms: SparseHistograms, ground: Ground) -> float:
-        """Roughly how long a thread takes for a pair."""
-        nodes = 2.0 * len(histograms.index) / (len(histograms.offsets) - 1)
-        return ExactPoints.seconds_for(nodes, ground.points.shape[1])
+    def seconds_per_pair(histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> float:
+        """Roughly how long a thread takes for a pair. What counts is how many pairs of points it has."""
+        offsets, n = histograms.offsets, len(histograms.offsets) - 1
+        rows = float(offsets[column_start]) / column_start if column_start else float(offsets[n]) / n
+        columns = float(offsets[n] - offsets[column_start]) / (n - column_start)
+        return ExactPoints.seconds_for(2.0 * (rows * columns) ** 0.5, ground.points.shape[1])
 
     @staticmethod
     def seconds_for(nodes: float, dim: int) -> float:

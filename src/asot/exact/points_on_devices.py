@@ -12,6 +12,7 @@ from asot.exact.cuda.points import ExactPointsCuda
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import distance_table, table_pays
 from asot.exact.points import ExactPoints
+from asot.exact.small_clouds import SmallClouds, are_small_clouds
 from asot.ground.metrics import ON_GPUS, Ground
 from asot.run import devices, dispatch, engine, gpu_engine
 from asot.run.pairs import PairSet
@@ -77,8 +78,17 @@ def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | N
     return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
 
 
-def with_table(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> ExactPoints:
+MANY_PAIRS = 2048
+"""From here on, small clouds have a solver of their own. Fewer pairs are over sooner than it is prepared, and have the
+same bits as `few_pairs`."""
+
+
+def with_table(
+    histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int
+) -> ExactPoints | SmallClouds:
     """The CPU solver, with all distances between distinct points in a table if that pays off."""
+    if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
+        return SmallClouds(histograms, ground, column_start)
     mean = len(histograms.index) / (len(histograms.offsets) - 1)
     table = distance_table(ground) if table_pays(ground, n_pairs * mean**2) else None
     return ExactPoints(histograms, ground, column_start, table)

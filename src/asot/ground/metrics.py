@@ -95,8 +95,9 @@ def prepare_metric(points: FloatArray, metric: str, parameters: dict[str, Any] |
     order = float(x.shape[1])
     if metric == "minkowski":
         order = 2.0 if parameter is None else float(parameter)
-        if not 1.0 <= order < np.inf:
-            raise ValueError(f"metric 'minkowski' needs a finite p ≥ 1 to be a metric; found {parameter!r}")
+        if not order >= 1.0:
+            raise ValueError(f"metric 'minkowski' needs p ≥ 1 to be a metric; found {parameter!r}")
+        code = {1.0: CITYBLOCK, 2.0: EUCLIDEAN, np.inf: CHEBYSHEV}.get(order, code)  # kernels without powers
     elif metric in ("seuclidean", "mahalanobis"):
         x = _to_unit_spread(x, metric, parameter)
     elif code in _BOOLEAN:

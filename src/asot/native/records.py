@@ -21,8 +21,12 @@ def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
     """Where the numbers of an array begin; 0 for None. The caller keeps the array alive."""
     if array is None:
         return 0
-    if array.dtype != dtype or not array.flags.c_contiguous:
+    flags = array.flags
+    if array.dtype != dtype or not flags.c_contiguous:
         raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
+    if flags.writeable and array.size:  # a quarter of the time that describing an array takes
+        buffer: Any = array
+        return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     begin: int = array.__array_interface__["data"][0]
     return begin
 

@@ -1,31 +1,11 @@
 // Tiles of pairs under any cost, with or without mass that stays unmatched; see src/asot/exact/any_cost.py.
-#include "../common/metrics.hpp"
-#include "../common/records.hpp"
-#include "points.hpp"
+#include "any_cost.hpp"
 
 enum Transform : int64_t { PLAIN, SQUARE, HALF_SQUARE, ARC };  // as in asot.ground.costs
 
 constexpr double FINE = 0x1p-8;   // see asot.exact.any_cost
 constexpr double CLIPPED = 4.0;
 constexpr int ROUNDED_BITS = MASS_BITS - 53;  // a mass of float64 may be off by this many bits of its integer
-
-struct AnyCost {
-    int64_t code;           // of the metric
-    double order;           // its parameter
-    int64_t transform;      // what is taken of its distances
-    double power;           // to which costs are raised
-    int64_t n;              // distinct points
-    const double* table;    // (n, n) of costs, or null
-    const double* prices;   // (n,) of mass that stays unmatched, in the unit of the kernel, or null
-    const int64_t* totals;  // (N,) masses of the distributions
-    double share;           // of the smaller total that must be moved
-    int64_t cancels;        // whether common mass may be left out
-};
-
-struct AnyCostOut {
-    double* units;  // (n,) the distance that a pair's costs are powers of
-    double* reach;  // (n,) the largest distance between two of its points
-};
 
 // The angle between two unit vectors, from their distance. Far ones are nearly opposite, where a sine is flat: there the
 // distance of one to the other's opposite is needed, too. u (width,), v in steps of stride.
@@ -71,7 +51,7 @@ struct AnyCostSolver {
 
     // Sources and sinks of a pair, the reservoirs last.
     void place_pair(int64_t a, int64_t b) {
-        int64_t supply = cost.totals[a], demand = cost.totals[b];
+        int64_t supply = extra ? cost.totals[a] : 0, demand = extra ? cost.totals[b] : 0;
         if (cost.cancels) {
             place_difference(ws, h, a, b, p, q);
             if (p == 0 && q == 0) return;
@@ -196,19 +176,24 @@ struct AnyCostSolver {
     }
 };
 
-ENTRY asot_any_cost_tile(const PackedPoints* h, const AnyCost* cost, const PointsSizes* sizes, const Tile* tile,
-                         const AnyCostOut* out) {
-    AnyCostSolver solver(*h, *cost, *sizes);
+int32_t solve_any_cost(const PackedPoints& h, const AnyCost& cost, const PointsSizes& sizes, const Tile& tile,
+                       const AnyCostOut& out) {
+    AnyCostSolver solver(h, cost, sizes);
     if (solver.failed()) return OUT_OF_MEMORY;
-    for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
-        const int64_t a = tile->rows[t], b = tile->columns[t];
-        tile->values[t] = out->units[t] = out->reach[t] = 0.0;
-        tile->steps[t] = 0;
+    for (int64_t t = 0; t < tile.n && *tile.stop == 0; t++) {
+        const int64_t a = tile.rows[t], b = tile.columns[t];
+        tile.values[t] = out.units[t] = out.reach[t] = 0.0;
+        tile.steps[t] = 0;
         solver.place_pair(a, b);
         if (solver.p == 0 || solver.q == 0) continue;
-        const double most = solver.measure(a, b, out->reach[t], tile->stop);
-        if (*tile->stop != 0) return DONE;
-        if (!solver.solve(a, b, most, tile->values[t], out->units[t], tile->steps[t], tile->stop)) return DONE;
+        const double most = solver.measure(a, b, out.reach[t], tile.stop);
+        if (*tile.stop != 0) return DONE;
+        if (!solver.solve(a, b, most, tile.values[t], out.units[t], tile.steps[t], tile.stop)) return DONE;
     }
     return DONE;
+}
+
+ENTRY asot_any_cost_tile(const PackedPoints* h, const AnyCost* cost, const PointsSizes* sizes, const Tile* tile,
+                         const AnyCostOut* out) {
+    return solve_any_cost(*h, *cost, *sizes, *tile, *out);
 }

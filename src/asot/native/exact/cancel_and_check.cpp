@@ -1,55 +1,84 @@
-// Cancel common mass first and prove afterwards that this was valid; see src/asot/exact/cancel_and_check.py.
+// Sparse rows under one cost: cancel common mass first and prove afterwards that this was valid, or ship everything. See
+// src/asot/exact/cancel_and_check.py.
 #include "../common/records.hpp"
-#include "distance_block.hpp"
-#include "large.hpp"
-#include "shared_cost.hpp"
+#include "own_cost.hpp"
+
+struct SparseRows {
+    const int64_t *offsets, *index, *masses;  // (N + 1,), (nnz,) anchors, ascending in each row, (nnz,)
+};
 
 struct CheckedCost {
-    int64_t k;
-    const double* cost;     // (k, k)
+    int64_t l;              // length of a row
+    const double* cost;     // (k, l)
     double slack;           // share of a pair's largest cost by which a difference may exceed a cost through rounding
-    int64_t index_bits;
+    int64_t cancel;         // whether the cost looks like a metric
+    int64_t most_sources, most_sinks, index_bits;
     double cost_scale;      // the largest integer cost
 };
 
 namespace {
+
+struct Row {
+    const int64_t *index, *masses;
+    int64_t n;
+
+    Row(const SparseRows& rows, int64_t i)
+        : index(rows.index + rows.offsets[i]), masses(rows.masses + rows.offsets[i]),
+          n(rows.offsets[i + 1] - rows.offsets[i]) {}
+};
 
 struct CheckedPair {
     int64_t p, q, pivots;
     double largest;  // cost of the pair's block
 };
 
-// Solve a pair; the optimal tree stays in `ws`.
-template <bool cancel>
-CheckedPair solve_pair(const CheckedCost& c, const Workspace& ws, const Scratch& scratch, const int64_t* a,
-                              const int64_t* b, Stop stop) {
-    CheckedPair pair{0, 0, 0, 0.0};
-    place_masses<cancel>(ws, a, c.k, b, c.k, pair.p, pair.q);
-    if (pair.p == 0) return pair;
+// What is left of two rows after canceling; whether there was anything to cancel.
+INLINE bool place_left(const Workspace& ws, const Row& a, const Row& b, int64_t& p, int64_t& q) {
+    int64_t s = 0, t = 0;
+    bool canceled = false;
+    p = q = 0;
+    while (s < a.n || t < b.n) {
+        const bool from_a = t == b.n || (s < a.n && a.index[s] <= b.index[t]);
+        const bool from_b = s == a.n || (t < b.n && b.index[t] <= a.index[s]);
+        const int64_t surplus = (from_a ? a.masses[s] : 0) - (from_b ? b.masses[t] : 0);
+        if (surplus > 0) {
+            ws.supply[p] = surplus;
+            ws.source[p++] = int32_t(a.index[s]);
+        } else if (surplus < 0) {
+            ws.demand[q] = -surplus;
+            ws.sink[q++] = int32_t(b.index[t]);
+        }
+        canceled |= from_a & from_b;
+        s += from_a;
+        t += from_b;
+    }
+    return canceled;
+}
+
+INLINE void place_whole(const Workspace& ws, const Row& a, const Row& b, int64_t& p, int64_t& q) {
+    for (p = 0; p < a.n; p++) ws.supply[p] = a.masses[p], ws.source[p] = int32_t(a.index[p]);
+    for (q = 0; q < b.n; q++) ws.demand[q] = b.masses[q], ws.sink[q] = int32_t(b.index[q]);
+}
+
+// Solve what was placed; the optimal tree stays in `ws`.
+INLINE void solve_pair(const CheckedCost& c, const Workspace& ws, const Scratch& scratch, CheckedPair& pair, Stop stop) {
     const int64_t stride = stride_of(pair.q);
     for (int64_t i = 0; i < pair.p; i++) {
-        const double* row = c.cost + ws.source[i] * c.k;
+        const double* row = c.cost + ws.source[i] * c.l;
         double* distance = scratch.distance + i * stride;
         for (int64_t j = 0; j < pair.q; j++) distance[j] = row[ws.sink[j]];
         for (int64_t j = pair.q; j < stride; j++) distance[j] = 0.0;
     }
     pair.largest = place_distances(ws, scratch, pair.p, pair.q, c.index_bits, c.cost_scale, stop);
-    pair.pivots = *stop != 0 ? -1 : solve_any(ws, pair.p, pair.q, c.index_bits, stop);
-    return pair;
+    pair.pivots = *stop != 0 ? -1 : solve_placed(ws, pair.p, pair.q, c.index_bits, stop);
 }
 
-// Whether the potential of the tree in `ws` is 1-Lipschitz on the anchors that hold mass of a or b.
-bool is_proven(const CheckedCost& c, const Workspace& ws, const CheckedPair& pair, const int64_t* a,
-                      const int64_t* b, double* height, int64_t* held) {
+// The potential that the sinks of the tree in `ws` have at the anchors of a row.
+INLINE void carry(const CheckedCost& c, const Workspace& ws, const CheckedPair& pair, double unit, const Row& to,
+                  double* height) {
     const int64_t first = first_sink(pair.p);
-    const double unit = pair.largest / (c.cost_scale * double(int64_t(1) << c.index_bits)), slack = c.slack * pair.largest;
-    int64_t count = 0;
-    for (int64_t u = 0; u < c.k; u++) {
-        held[count] = u;
-        count += a[u] > 0 || b[u] > 0;
-    }
-    for (int64_t s = 0; s < count; s++) {
-        const double* row = c.cost + held[s] * c.k;
+    for (int64_t s = 0; s < to.n; s++) {
+        const double* row = c.cost + to.index[s] * c.l;
         double least = INFINITY;
         for (int64_t j = 0; j < pair.q; j++) {
             const double reached = row[ws.sink[j]] + double(ws.pi[first + j]) * unit;
@@ -57,54 +86,53 @@ bool is_proven(const CheckedCost& c, const Workspace& ws, const CheckedPair& pai
         }
         height[s] = least;
     }
-    for (int64_t s = 0; s < count; s++) {
-        const double* row = c.cost + held[s] * c.k;
+}
+
+// Whether the potential f of the tree in `ws` satisfies f_u - f_v ≤ C_uv for all u of a and v of b.
+bool is_proven(const CheckedCost& c, const Workspace& ws, const CheckedPair& pair, const Row& a, const Row& b,
+               double* from, double* to) {
+    const double unit = pair.largest / (c.cost_scale * double(int64_t(1) << c.index_bits)), slack = c.slack * pair.largest;
+    carry(c, ws, pair, unit, a, from);
+    carry(c, ws, pair, unit, b, to);
+    for (int64_t s = 0; s < a.n; s++) {
+        const double* row = c.cost + a.index[s] * c.l;
         int64_t broken = 0;
-        for (int64_t t = 0; t < count; t++) broken |= height[s] - height[t] > row[held[t]] + slack;
+        for (int64_t t = 0; t < b.n; t++) broken |= from[s] - to[t] > row[b.index[t]] + slack;
         if (broken != 0) return false;
     }
     return true;
 }
 
-// Ship all mass of the pairs that could not be proven, marked by a negative value.
-int32_t solve_whole(const CheckedCost& c, const Histograms& h, const Tile& tile, const Scratch& scratch) {
-    Workspace ws(c.k, c.k, 2 * c.k);
-    if (ws.failed()) return OUT_OF_MEMORY;
-    for (int64_t t = 0; t < tile.n && *tile.stop == 0; t++) {
-        if (tile.values[t] >= 0.0) continue;
-        const int64_t *a = h.A + tile.rows[t] * c.k, *b = h.B + tile.columns[t] * c.k;
-        const CheckedPair pair = solve_pair<false>(c, ws, scratch, a, b, tile.stop);
-        if (pair.pivots == NO_MEMORY) return OUT_OF_MEMORY;
-        if (pair.pivots < 0) return DONE;
-        tile.steps[t] = int32_t(pair.pivots);
-        tile.values[t] = value_of_flows(ws, scratch, pair.p, pair.q);
-    }
-    return DONE;
-}
-
 }  // namespace
 
-ENTRY asot_cancel_and_check(const Histograms* h, const CheckedCost* cost, const Tile* tile) {
+ENTRY asot_cancel_and_check(const SparseRows* A, const SparseRows* B, const CheckedCost* cost, const Tile* tile) {
     const CheckedCost& c = *cost;
-    Workspace ws(c.k, c.k, c.k);
-    Scratch scratch(c.k, c.k, 1);
-    Memory memory(Memory::bytes_of<double>(c.k) + Memory::bytes_of<int64_t>(c.k));
+    Workspace ws(c.most_sources, c.most_sinks, c.most_sources + c.most_sinks);
+    Scratch scratch(c.most_sources, c.most_sinks, 0);
+    Memory memory(Memory::bytes_of<double>(c.most_sources) + Memory::bytes_of<double>(c.most_sinks));
     if (ws.failed() || scratch.failed() || memory.failed()) return OUT_OF_MEMORY;
-    double* height = memory.take<double>(c.k);
-    int64_t* held = memory.take<int64_t>(c.k);
-    bool all_proven = true;
+    double *from = memory.take<double>(c.most_sources), *to = memory.take<double>(c.most_sinks);
     for (int64_t t = 0; t < tile->n; t++) {
         tile->values[t] = 0.0;
         tile->steps[t] = 0;
         if (*tile->stop != 0) return DONE;
-        const int64_t *a = h->A + tile->rows[t] * c.k, *b = h->B + tile->columns[t] * c.k;
-        const CheckedPair pair = solve_pair<true>(c, ws, scratch, a, b, tile->stop);
+        const Row a(*A, tile->rows[t]), b(*B, tile->columns[t]);
+        CheckedPair pair{0, 0, 0, 0.0};
+        bool canceled = false;
+        if (c.cancel)
+            canceled = place_left(ws, a, b, pair.p, pair.q);
+        else
+            place_whole(ws, a, b, pair.p, pair.q);
+        if (pair.p == 0) continue;
+        solve_pair(c, ws, scratch, pair, tile->stop);
+        if (canceled && pair.pivots >= 0 && !is_proven(c, ws, pair, a, b, from, to)) {
+            place_whole(ws, a, b, pair.p, pair.q);
+            solve_pair(c, ws, scratch, pair, tile->stop);
+        }
         if (pair.pivots == NO_MEMORY) return OUT_OF_MEMORY;
-        if (pair.p == 0 || pair.pivots < 0) continue;
+        if (pair.pivots < 0) continue;
         tile->steps[t] = int32_t(pair.pivots);
-        const bool proven = is_proven(c, ws, pair, a, b, height, held);
-        tile->values[t] = proven ? value_of_flows(ws, scratch, pair.p, pair.q) : -1.0;
-        all_proven &= proven;
+        tile->values[t] = value_of_flows(ws, scratch, pair.p, pair.q);
     }
-    return all_proven ? DONE : solve_whole(c, *h, *tile, scratch);
+    return DONE;
 }

@@ -1,9 +1,8 @@
 // A few small pairs, prepared and solved at once; see src/asot/exact/few_pairs.py.
 #include <cstring>
 
-#include "../common/records.hpp"
+#include "any_cost.hpp"
 #include "packing.hpp"
-#include "points.hpp"
 
 constexpr int32_t NOT_ORDINARY = 2;  // returned if the general way must be taken
 
@@ -11,6 +10,8 @@ struct FewPairs {
     int64_t n, dim, count, most;  // points, coordinates, distributions, points of the largest one
     int64_t index_bits;
     double cost_scale;
+    int64_t code;                 // of the metric, a norm
+    double power;                 // to which distances are raised
     int64_t exponent, equal;      // out: of the largest coordinate; whether all masses are equal
 };
 
@@ -105,16 +106,21 @@ struct Prepared {
         for (int64_t i = 0; i < few.count; i++)
             for (int64_t c = 0; c < d; c++) used[i * d + c] = int32_t(c);
         h = {offsets, index, masses, used_offsets, used, packed_offsets, h.packed, d};
-        sizes = {few.most, few.most, few.index_bits, few.cost_scale, few.equal};
+        const int64_t room = few.power == 1.0 ? few.most : few.most + 1;  // as ExactAnyCost has it
+        sizes = {room, room, few.index_bits, few.cost_scale, few.equal};
     }
 };
 
 ENTRY asot_few_pairs(FewPairs* few, const double* points, const int64_t* offsets, const double* masses,
-                     const Tile* tile) {
+                     const Tile* tile, const AnyCostOut* out) {
     Prepared prepared(*few, points, offsets, masses);
     if (prepared.memory.failed()) return OUT_OF_MEMORY;
     if (!prepared.read_masses() || !prepared.scale_points()) return NOT_ORDINARY;
     prepared.lay_out();
-    const PointsCost cost = {EUCLIDEAN, double(few->dim), few->n, nullptr};
-    return solve_points(prepared.h, cost, prepared.sizes, *tile);
+    const double order = double(few->dim);
+    if (few->power == 1.0) return solve_points(prepared.h, {few->code, order, few->n, nullptr}, prepared.sizes, *tile);
+    AnyCost cost = {};
+    cost.code = few->code, cost.order = order, cost.power = few->power, cost.n = few->n;
+    prepared.sizes.equal = 0;
+    return solve_any_cost(prepared.h, cost, prepared.sizes, *tile, *out);
 }

@@ -5,10 +5,11 @@ int32_t solve_points(const PackedPoints& h, const PointsCost& cost, const Points
     PointsSolver solver(h, cost, sizes);
     if (solver.failed()) return OUT_OF_MEMORY;
     for (int64_t t = 0; t < tile.n && *tile.stop == 0; t++) {
-        const int64_t steps = solver.solve(tile.rows[t], tile.columns[t], tile.stop);
+        const int64_t steps = solver.solve(tile.rows[t], tile.columns[t], tile.stop, tile.values + t);
         if (steps == NO_MEMORY) return OUT_OF_MEMORY;
         if (steps < 0) return DONE;
         tile.steps[t] = int32_t(steps);
+        if (steps == 0 && solver.is_forced()) continue;
         tile.values[t] = solver.p > 0 ? value_of_flows(solver.ws, solver.scratch, solver.p, solver.q) : 0.0;
     }
     return DONE;

@@ -74,13 +74,30 @@ struct PointsSolver {
         return ENLARGED;
     }
 
+    // Whether one source sends to all sinks, or one sink receives from all sources: there is no choice.
+    INLINE bool is_forced() const { return p == 1 || q == 1; }
+
+    // What it then costs, in units of 2^-60 of the distances.
+    INLINE double forced_value() const {
+        double total = 0.0;
+        if (p == 1)
+            for (int64_t j = 0; j < q; j++) total += double(ws.demand[j]) * scratch.distance[j];
+        else
+            for (int64_t i = 0; i < p; i++) total += double(ws.supply[i]) * scratch.distance[i * stride_of(1)];
+        return total;
+    }
+
     // Cancel, compute the costs and solve one pair; the number of steps, -1 if *stop was raised in the meantime, or
-    // NO_MEMORY. The optimal tree or forest stays in `ws`.
-    INLINE int64_t solve(int64_t a, int64_t b, Stop stop) {
+    // NO_MEMORY. The optimal tree or forest stays in `ws`, unless there is only one plan, and its cost is asked for.
+    INLINE int64_t solve(int64_t a, int64_t b, Stop stop, double* forced = nullptr) {
         place_difference(ws, h, a, b, p, q);
         if (p == 0) return 0;
         const double factor = measure(a, b, stop);
         if (*stop != 0) return -1;
+        if (forced != nullptr && is_forced()) {
+            *forced = forced_value() / factor;
+            return 0;
+        }
         most = place_distances(ws, scratch, p, q, sizes.index_bits, sizes.cost_scale, stop);
         if (*stop != 0) return -1;
         if (factor > 1.0)

@@ -1,0 +1,109 @@
+"""Clouds of one to five points: no simplex, but every way to match them, for eight pairs at a time.
+
+If all distributions of a collection have equally many points of equal mass, and at most five, the cheapest matching is
+found by looking at all of them, set by set, in fewer steps than it takes to lay out a problem. Two points of any masses
+have two plans that can be best. Points shared by a pair need no special care: under a metric, leaving them alone is
+among the matchings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distinct import SparseHistograms
+from asot.exact.one_dimension import Runs
+from asot.exact.points import describe
+from asot.exact.workspace import LANES, MASS_BITS
+from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, Ground
+from asot.native import Double, Doubles, Int, Record, entry
+from asot.run.result import Status
+from asot.run.solver import Solution, empty_solution
+
+MOST_POINTS = 5
+"""Points of a cloud. Six have 720 matchings."""
+
+MOST_DIMENSIONS = 64
+"""Up to here, distances are not computed faster by a product of matrices."""
+
+_CODES = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV)
+
+
+class SmallCloudsRecord(Record):
+    """All clouds, side by side (``native/exact/small_clouds.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("size", Int), ("dim", Int), ("width", Int), ("code", Int), ("x", Doubles), ("masses", Doubles),
+        ("flow", Double), ("scale", Double),
+    ]  # fmt: skip
+
+
+_solve = entry("small_clouds", SmallCloudsRecord, Runs)
+
+
+def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
+    """Whether `SmallClouds` solves the pairs of a collection."""
+    n = len(histograms.offsets) - 1
+    size = len(histograms.index) // n
+    if size > MOST_POINTS or ground.code not in _CODES or ground.points.shape[1] >= MOST_DIMENSIONS:
+        return False
+    if abs(ground.exponent) > 800 or not np.array_equal(histograms.offsets, size * np.arange(n + 1)):
+        return False
+    return size == 2 or bool(histograms.masses.min() == histograms.masses.max())
+
+
+class SmallClouds:
+    """Like `ExactPoints`, for collections of which `are_small_clouds` is true."""
+
+    def __init__(self, histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> None:
+        n, dim = len(histograms.offsets) - 1, ground.points.shape[1]
+        size = len(histograms.index) // n
+        width = n + LANES
+        x = np.zeros((size * dim, width))
+        x[:, :n] = ground.points[histograms.index].reshape(n, size * dim).T
+        masses = histograms.masses.reshape(n, size)
+        equal = bool(masses.min() == masses.max())
+        given = None
+        if not equal:
+            given = np.zeros((2, width))
+            given[:, :n] = masses.T
+        # A matching ships what the simplex would, in units of 2^-60, so that its sums have the same bits.
+        flow = float(((1 << MASS_BITS) + size // 2) // size)
+        self._record = SmallCloudsRecord(
+            size=size, dim=dim, width=width, code=ground.code, x=x, masses=given, flow=flow,
+            scale=2.0 ** (ground.exponent - (MASS_BITS if equal else 0)),
+        )  # fmt: skip
+        self._column_start = column_start
+        self._seconds = 1e-9 * (1 + 0.1 * size**2 * (dim + 10) + 0.5 * 2**size)
+        self.info: dict[str, Any] = {**describe(ground.name, len(ground.points), equal), "solver": "every matching"}
+
+    def expected_seconds(self, n_pairs: int) -> float:
+        return n_pairs * self._seconds
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return int(max(1, min(2**20, memory / 64)))
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        room = empty_solution(len(rows))
+        self.solve_runs(rows, columns, columns + 1, room, stop)
+        return room
+
+    def solve_runs(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        room: Solution,
+        stop: NDArray[np.int64],
+    ) -> None:
+        """Solve the pairs of row rows[r] with the columns columns[r]..ends[r]-1, one run r after the other."""
+        if self._column_start:
+            columns, ends = columns + self._column_start, ends + self._column_start
+        runs = Runs(
+            n=len(rows), rows=rows, columns=columns, ends=ends, values=room.values, room=len(room.values), stop=stop
+        )
+        _solve(self._record, runs)
+        room.status.fill(Status.OPTIMAL)
+        room.n_iter.fill(0)
