@@ -98,7 +98,7 @@ def solve_few(D: Distributions, E: Distributions | None, asked: Asked) -> Distan
     else:
         n_pairs, column_start, names = count * len(E), count, (D.given_ids, E.given_ids)
         n, count = n + len(E.masses), count + len(E)
-    if not _is_small(n_pairs, n, count, dim):
+    if not _is_small(n_pairs, n, count, dim, by_table=asked.p == 1 and asked.metric == "euclidean"):
         return None
     started = time.perf_counter()
     pooled = D if E is None else D + E
@@ -172,13 +172,16 @@ _all_pairs = functools.lru_cache(maxsize=64)(AllPairs)
 """Pair sets cannot be changed, so that results may share one."""
 
 
-def _is_small(n_pairs: int, n: int, count: int, dim: int) -> bool:
-    """Whether pairs of ``count`` distributions with n points in all are few and small."""
+def _is_small(n_pairs: int, n: int, count: int, dim: int, *, by_table: bool) -> bool:
+    """Whether pairs of ``count`` distributions with n points in all are few and small.
+
+    ``by_table``: the general way might take distances of long points from a table, whose last bits differ.
+    """
     if n_pairs == 0:
         return False
     if dim == 1:
         return OneDimension.most_seconds(n_pairs, n, n / count) < MOST_SECONDS
-    if n > MOST_POINTS or (n_pairs > 1 and dim >= LONG):
+    if n > MOST_POINTS or (by_table and n_pairs > 1 and dim >= LONG):
         return False
     return n_pairs * ExactPoints.seconds_for(2.0 * n / count, dim) < MOST_SECONDS
 
