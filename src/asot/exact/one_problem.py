@@ -89,9 +89,7 @@ def _scaled(masses: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
     return True
 
 
-def _rows(
-    source: NDArray[np.int32], sink: NDArray[np.int32], mass: NDArray[np.float64], shape: tuple[int, int]
-) -> Any:
+def _rows(source: NDArray[np.int32], sink: NDArray[np.int32], mass: NDArray[np.float64], shape: tuple[int, int]) -> Any:
     """Arcs as scipy.sparse.csr_array."""
     from scipy import sparse
 
