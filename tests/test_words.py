@@ -35,8 +35,12 @@ DEFAULTS: dict[str, Any] = {
 off by default, and a search always uses bounds, by default those that pay off."""
 
 
-OTHER_DEFAULTS = {(f"asot.{name}", "p"): 2 for name in ("gromov", "gromov_plan", "Distributions.from_spaces")}
-"""Everybody's Gromov–Wasserstein distance is that of squares."""
+OTHER_DEFAULTS = {
+    **{(f"asot.{name}", "p"): 2 for name in ("gromov", "gromov_plan", "Distributions.from_spaces", "gradients.assign")},
+    ("asot.Index", "random_state"): 0,
+}
+"""Everybody's Gromov–Wasserstein distance, and flow matching's pairing, is that of squares. An index is kept on disk,
+and says which seed it has."""
 
 
 def own(thing: Any) -> bool:
@@ -46,7 +50,7 @@ def own(thing: Any) -> bool:
 def functions_of(module: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
     for name in sorted(getattr(module, "__all__", None) or dir(module)):
         thing = getattr(module, name)
-        if not name.startswith("_") and inspect.isfunction(thing) and thing.__module__ == module.__name__:
+        if not name.startswith("_") and inspect.isfunction(thing) and thing.__module__.startswith(module.__name__):
             yield f"{module.__name__}.{name}", thing
 
 

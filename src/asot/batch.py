@@ -226,7 +226,7 @@ def check_masses(rows: Side, columns: Side, balance: float = BALANCE) -> None:
         total = np.bincount(which, masses, minlength=len(side.sizes))
         if not np.isfinite(total).all():
             raise ValueError(f"problem {int((~np.isfinite(total)).argmax())}: the total of {name} overflows; scale it")
-        totals.append(total)
+        totals.append(np.asarray(total, dtype=np.float64))
     off = np.abs(totals[0] - totals[1]) > balance * np.maximum(*totals)
     if off.any():
         t = int(off.argmax())

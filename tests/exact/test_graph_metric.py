@@ -43,7 +43,7 @@ def _costs():
     yield "city block", _norm(unit, 1)
     yield "chess king", _norm(unit, np.inf)
     yield "uneven gaps", _norm(_lattice(np.cumsum(rng.uniform(0.5, 1.5, 17)), np.cumsum(rng.uniform(1, 3, 16))), 1)
-    yield "on a line", _norm(rng.normal(size=(300, 1)), 1)
+    yield "on a line", _norm(np.cumsum(rng.uniform(0.01, 1.0, 300))[:, None], 1)
     yield "roads", _roads(rng, 280)
     yield "a ring", np.minimum(np.abs(np.subtract.outer(np.arange(260), np.arange(260))), 260 - np.abs(
         np.subtract.outer(np.arange(260), np.arange(260)))).astype(float)  # fmt: skip

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, stdtrit
 
 Float = NDArray[np.float64]
 
@@ -99,6 +98,8 @@ def rms_interval(
     n_left
         Pairs whose error is asked for. The interval covers what these happen to have, not only what is expected.
     """
+    from scipy.special import stdtrit
+
     n, size = len(residual), float(np.abs(residual).max())
     if size == 0.0 or n < 2:
         return size, size, size
@@ -129,6 +130,8 @@ def end_after_choice(root: float, high: float, allowed: float) -> float:
     logarithm of the error that was seen, s its standard deviation and c the largest that would have been accepted, it
     solves Φ((x - θ)/s) = 0.025 Φ((c - θ)/s). Far below c, it is the end that it was.
     """
+    from scipy.special import log_ndtr
+
     if not 0.0 < root < high:
         return high
     s, reach = np.log(high / root) / 1.96, np.log(allowed / root)

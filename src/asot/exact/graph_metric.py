@@ -86,11 +86,13 @@ def graph_of(cost: NDArray[np.float64], *, symmetric: bool = False, n_jobs: int 
 
 
 def _slack(cost: NDArray[np.float64]) -> float:
-    """How much longer than its path a cost may be: rounding, also where a pair only has the shortest costs."""
+    """How much longer than its path a cost may be: rounding, and little of the shortest costs, which are all that some
+    pairs have."""
     positive = cost[0][cost[0] > 0]
     if len(positive) == 0:
         return 0.0
-    return min(SLACK * float(positive.max()) / len(cost), 1e-12 * float(positive.min()))
+    most, least = float(positive.max()), float(positive.min())
+    return min(SLACK * most / len(cost), max(1e-12 * least, 1e-15 * most))
 
 
 def _find_arcs(

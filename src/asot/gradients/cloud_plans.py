@@ -154,13 +154,14 @@ _clouds.register_fake(_shapes)
 def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     """V batches are one longer batch of V times as many clouds, whose plans are cut apart again."""
     V = info.batch_size
-    x, y, a, b, x_offsets, y_offsets, pairs, rows, columns, power, metric = given
+    x_offsets, y_offsets, pairs, rows, columns, power, metric = given[4:]
     if any(dim is not None for dim in in_dims[4:]):
         raise NotImplementedError("vmap maps points and masses of asot.gradients, but neither offsets nor pairs")
-    x, y, a, b = (
+    whole: list[Any] = [
         None if t is None else (t[None].expand(V, *t.shape) if dim is None else t.movedim(dim, 0)).flatten(0, 1)
-        for t, dim in zip((x, y, a, b), in_dims, strict=False)
-    )
+        for t, dim in zip(given[:4], in_dims, strict=False)
+    ]
+    x, y, a, b = whole
     N, M, P = x.shape[0] // V, y.shape[0] // V, pairs.shape[0]
     step = torch.arange(V)[:, None]
     bounds = [
@@ -170,7 +171,7 @@ def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1])
     listed = (pairs[None] + step[:, :, None] * clouds).flatten(0, 1)
     out = CloudPlans(*_clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, power, metric))
-    apart = CloudPlans(*(part.unflatten(0, (V, -1)) for part in out))
+    apart = CloudPlans(*(part.reshape(V, -1, *part.shape[1:]) for part in out))
     shift = step.to(x.device)
     moved = apart._replace(
         pair=apart.pair - shift * P, source=apart.source - shift * N, sink=apart.sink - shift * M,

@@ -122,15 +122,15 @@ def _solve(
     cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     B, rows, columns = cost.shape
-    arrays = [None if x is None else x.detach().to("cpu", torch.float64).numpy() for x in (cost, a, b)]
-    sizes = [None if x is None else x.cpu().numpy() for x in (n, m)]
-    problems = read_problems(*arrays, *sizes, balance_of(a, b))
+    costs, mass_a, mass_b = (None if x is None else x.detach().to("cpu", torch.float64).numpy() for x in (cost, a, b))
+    size_n, size_m = (None if x is None else x.cpu().numpy() for x in (n, m))
+    problems = read_problems(costs, mass_a, mass_b, size_n, size_m, balance_of(a, b))
     r = solve_batch(*problems, plans=True, n_jobs=torch.get_num_threads())
     arcs, potentials = r.solver.arcs, r.solver.potentials
     assert arcs is not None
     assert potentials is not None
     shapes = (B,), (B, rows + columns), (B, rows + columns), (B, rows + columns), (B, rows), (B, columns)
-    parts = r.values, arcs.source, arcs.sink, arcs.mass, potentials.f, potentials.g
+    parts: tuple[Any, ...] = r.values, arcs.source, arcs.sink, arcs.mass, potentials.f, potentials.g
     integers, floats = torch.int64, _kept_dtype(cost)
     dtypes = cost.dtype, integers, integers, floats, floats, floats
     kept = [

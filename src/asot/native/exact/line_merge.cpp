@@ -39,11 +39,14 @@ struct Walk {
         sum = next, part = 0.0;
     }
     template <Kind kind>
-    INLINE void go_on(const Order& order) {  // to the end
+    INLINE void go_on(const Order& order, int64_t taken) {  // to the end, after so many steps of a stretch
         while (done != WHOLE) {
-            for (int64_t s = 0; s < STRETCH && done != WHOLE; s++) step<kind>(order);
+            for (; taken < STRETCH && done != WHOLE; taken++) step<kind>(order);
+            if (taken < STRETCH) break;
             add_up();
+            taken = 0;
         }
+        add_up();
     }
 };
 
@@ -76,18 +79,19 @@ void merge_four(const Merged& m, const Order& order, const int64_t* i, const int
         common = steps < common ? steps : common;
     }
     Walk a(m, i[0], j[0]), b(m, i[1], j[1]), c(m, i[2], j[2]), d(m, i[3], j[3]);
-    while (common > 0) {
-        const int64_t now = common < STRETCH ? common : STRETCH;
+    // Stretches are those of each pair, however long the others are: its sum does not depend on them.
+    for (int64_t left = common; left > 0; left -= STRETCH) {
+        const int64_t now = left < STRETCH ? left : STRETCH;
         for (int64_t s = 0; s < now; s++) {
             a.step<kind>(order);
             b.step<kind>(order);
             c.step<kind>(order);
             d.step<kind>(order);
         }
-        a.add_up(), b.add_up(), c.add_up(), d.add_up();
-        common -= now;
+        if (now == STRETCH) a.add_up(), b.add_up(), c.add_up(), d.add_up();
     }
-    a.go_on<kind>(order), b.go_on<kind>(order), c.go_on<kind>(order), d.go_on<kind>(order);
+    const int64_t taken = common % STRETCH;
+    a.go_on<kind>(order, taken), b.go_on<kind>(order, taken), c.go_on<kind>(order, taken), d.go_on<kind>(order, taken);
     values[0] = finish<kind>(m, order, a.sum, i[0], j[0]);
     values[1] = finish<kind>(m, order, b.sum, i[1], j[1]);
     values[2] = finish<kind>(m, order, c.sum, i[2], j[2]);

@@ -4,7 +4,7 @@
 #include "line_runs.hpp"
 #include "points.hpp"
 
-struct SmallClouds {
+struct SmallCloudsRecord {
     int64_t size, dim, width;  // points of every cloud; coordinates; from one row of x to the next
     int64_t code;              // of the metric: EUCLIDEAN, CITYBLOCK or CHEBYSHEV
     const double* x;           // (size · dim, width) coordinate c of point a of all clouds in row a · dim + c, room for 8 more
@@ -16,7 +16,7 @@ namespace {
 
 // Distances of a cloud (size · dim,) to eight others that begin at y.
 template <int N>
-INLINE void distances(const SmallClouds& s, const double* own, const double* y, Doubles (&d)[N][N]) {
+INLINE void distances(const SmallCloudsRecord& s, const double* own, const double* y, Doubles (&d)[N][N]) {
     for (int b = 0; b < N; b++) {
         Doubles sum[N];
         for (int a = 0; a < N; a++) sum[a] = spread(0.0);
@@ -66,7 +66,7 @@ INLINE Doubles ship(const Doubles (&d)[2][2], Doubles a1, Doubles a2, Doubles b1
 
 // Values of cloud i, whose points are `own`, and the eight that begin at y and have masses from column j on.
 template <int N, bool weighted>
-INLINE Doubles values_of(const SmallClouds& s, const double* own, const double* y, int64_t i, int64_t j) {
+INLINE Doubles values_of(const SmallCloudsRecord& s, const double* own, const double* y, int64_t i, int64_t j) {
     Doubles d[N][N];
     distances<N>(s, own, y, d);
     if constexpr (weighted) {
@@ -80,13 +80,13 @@ INLINE Doubles values_of(const SmallClouds& s, const double* own, const double* 
 
 // One pair again with enlarged points: its squares have lost digits.
 template <int N, bool weighted>
-__attribute__((noinline)) double value_enlarged(const SmallClouds& s, const double* own, int64_t i, int64_t j, double* x) {
+__attribute__((noinline)) double value_enlarged(const SmallCloudsRecord& s, const double* own, int64_t i, int64_t j, double* x) {
     double *y = x + N * s.dim;
     for (int64_t t = 0; t < N * s.dim; t++) {
         x[t] = own[t] * ENLARGED;
         for (int64_t l = 0; l < LANES; l++) y[t * LANES + l] = s.x[t * s.width + j] * ENLARGED;
     }
-    SmallClouds narrow = s;
+    SmallCloudsRecord narrow = s;
     narrow.width = LANES;
     const double mine[2] = {weighted ? s.masses[i] : 0.0, weighted ? s.masses[s.width + i] : 0.0};
     double both[2 * LANES];
@@ -102,7 +102,7 @@ __attribute__((noinline)) double value_enlarged(const SmallClouds& s, const doub
 }
 
 template <int N, bool weighted>
-int32_t solve(const SmallClouds& s, const Runs& runs) {
+int32_t solve(const SmallCloudsRecord& s, const Runs& runs) {
     const int64_t length = N * s.dim;
     Memory memory(Memory::bytes_of<double>(length) + Memory::bytes_of<double>((LANES + 1) * length));
     if (memory.failed()) return OUT_OF_MEMORY;
@@ -130,7 +130,7 @@ int32_t solve(const SmallClouds& s, const Runs& runs) {
 
 }  // namespace
 
-ENTRY asot_small_clouds(const SmallClouds* s, const Runs* runs) {
+ENTRY asot_small_clouds(const SmallCloudsRecord* s, const Runs* runs) {
     if (s->masses != nullptr) return solve<2, true>(*s, *runs);
     switch (s->size) {
         case 1: return solve<1, false>(*s, *runs);
