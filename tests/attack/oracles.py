@@ -88,7 +88,8 @@ def by_assignment(distances, p):
 
 def by_pot(a, b, costs):
     """POT's optimal cost."""
-    return ot.emd2(a / a.sum(), b / b.sum(), np.ascontiguousarray(costs), numItermax=10_000_000)
+    top = costs.max() or 1.0  # POT's tolerance is absolute
+    return top * ot.emd2(a / a.sum(), b / b.sum(), np.ascontiguousarray(costs / top), numItermax=10_000_000)
 
 
 def by_highs(a, b, costs):

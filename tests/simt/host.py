@@ -68,7 +68,7 @@ def build(name: str, defines: Mapping[str, object], launcher: str = "") -> ctype
 
 def compile_text(text: str, defines: Mapping[str, object]) -> ctypes.CDLL:
     """Compile kernels given as text, behind ``common.cuh``."""
-    common = (resources.files("asot") / "jit" / "common.cuh").read_text(encoding="utf-8")
+    common = (resources.files("asot") / "gpu" / "common.cuh").read_text(encoding="utf-8")
     return compile_source(common + text, [f"-D{key}={value}" for key, value in sorted(defines.items())])
 
 
