@@ -283,7 +283,8 @@ def _as_plan(
     result.cost, result.is_exact, result.ids = cost, is_exact, tuple(pair.ids.tolist())
     if costs is not None:
         held = result.tocoo()
-        result.distances = costs[held.row, held.col] ** p
+        with np.errstate(over="ignore"):  # powers of a high order may leave the range of numbers
+            result.distances = costs[held.row, held.col] ** p
     return result
 
 
