@@ -97,7 +97,7 @@ def wasserstein(
 def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
     """The optimal pairing of two clouds of n points each: ``y[..., permutation, :]`` goes with x.
 
-    Flow matching pairs noise with data so: of all n! pairings, the one with the least sum of |x_i - y_σ(i)|^p.
+    Flow matching pairs noise with data so: of all n! pairings, the one with the least sum of ``|x_i - y_σ(i)|^p``.
 
     Parameters
     ----------
