@@ -53,7 +53,8 @@ def gromov(
     Y : the same, optional
         A second collection; every space of X with every space of Y.
     p : float from 1 to 16
-        ``GW_p = ½ (min Σ |d_X(i, i') - d_Y(j, j')|^p T_ij T_i'j')^(1/p)``. For p = 2 a step is a product of matrices; other
+        ``GW_p = ½ (min Σ |d_X(i, i') - d_Y(j, j')|^p T_ij T_i'j')^(1/p)``. For p = 2 a step is a product of matrices;
+        other
         orders cost n times more.
     masses : list of vectors (n_i,), optional
         Masses of the points of X (a pair of lists for X and Y); default: uniform.
