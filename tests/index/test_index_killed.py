@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import asot
+from asot.index.folder import Folder
 from tests.index.histories import cloud
 from tests.index.killed_writer import replayed
 
@@ -75,3 +77,15 @@ def test_readers_see_whole_changes_beside_a_writer(tmp_path):
     finally:
         killed(process, 0.0)
     assert seen == sorted(seen)
+
+
+def test_a_reader_keeps_its_generation_when_a_writer_removes_it(tmp_path):
+    rng = np.random.default_rng(2)
+    index = asot.Index()
+    index.add([cloud(rng) for _ in range(30)], ids=[f"m{number}" for number in range(30)])
+    index.save(tmp_path / "index")
+    reader, folder = asot.Index.open(tmp_path / "index"), Folder(tmp_path / "index", writes=False)
+    shutil.rmtree(tmp_path / "index" / "g000001")
+    assert folder.generation.names() == reader.ids.tolist() == index.ids.tolist()
+    queries = [cloud(rng)]
+    np.testing.assert_array_equal(reader.query(queries, 3).distances, index.query(queries, 3).distances)

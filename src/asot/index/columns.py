@@ -57,14 +57,18 @@ class MemoryColumn:
 
 
 class FileColumn:
-    """The same as a file of raw little-endian numbers. ``n`` rows of it count; opened for writing, it can grow."""
+    """The same as a file of raw little-endian numbers. ``n`` rows of it count; opened for writing, it can grow.
+
+    A reader maps the file at once, so that it keeps its rows when a writer moves on and removes the file.
+    """
 
     def __init__(self, path: Path, dtype: Any, width: int | None, n: int, writes: bool) -> None:
         self._path, self._dtype, self._width, self.n = path, np.dtype(dtype).newbyteorder("<"), width, n
         self._row = self._dtype.itemsize * (1 if width is None else width)
-        size = path.stat().st_size if path.exists() else 0
-        if n < 0 or size < n * self._row:
-            raise ValueError(f"{path} has {size:,} bytes, and {n * self._row:,} belong there; the folder is damaged")
+        n_bytes = n * self._row
+        size = path.stat().st_size if n_bytes > 0 else 0
+        if n < 0 or size < n_bytes:
+            raise ValueError(f"{path} has {size:,} bytes, and {n_bytes:,} belong there; the folder is damaged")
         self._seen: NDArray[Any] | None = None
         self._changed = False
         self._descriptor = -1
@@ -72,6 +76,8 @@ class FileColumn:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
             self._descriptor = os.open(path, flags, 0o666)
             weakref.finalize(self, os.close, self._descriptor)
+        else:
+            self.view()
 
     def append(self, rows: NDArray[Any]) -> None:
         if self._row == 0 or len(rows) == 0:
