@@ -48,7 +48,7 @@ print(f"{len(pairs)} near-duplicates among {len(D)} crystals")
 print("all copies found:", {(int(original), 400 + t) for t, original in enumerate(copied)} <= pairs)
 
 # %%
-# Copies are a hundred times closer than crystals that only resemble each other.
+# Copies are some twenty times closer than crystals that only resemble each other.
 
 nearest = asot.kneighbors(D, 1, metric="chebyshev").distances[:, 0]
 is_copy = np.isin(np.arange(len(D)), np.concatenate([copied, np.arange(400, 440)]))

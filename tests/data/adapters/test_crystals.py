@@ -50,7 +50,7 @@ def test_the_choice_of_a_cell_changes_nothing():
     doubled = np.concatenate([positions, positions + lattice[1]]), lattice * [[1], [2], [1]]
     same = [
         (lattice, positions),
-        (lattice, positions[::-1] + [0.3, -2.0, 11.0]),
+        (lattice, positions[::-1] + np.array([0.3, -2.0, 11.0])),
         (lattice @ turned, positions @ turned),
         (skewed @ lattice, positions),
         doubled[::-1],
@@ -61,7 +61,7 @@ def test_the_choice_of_a_cell_changes_nothing():
 def test_moving_an_atom_a_little_changes_a_little():
     rng = np.random.default_rng(2)
     lattice, positions = crystal(rng)
-    moved = positions + [[0.01, 0, 0], [0, 0, 0], [0, 0, 0]]
+    moved = positions + np.diag([0.01, 0.0, 0.0])
     assert 0 < apart((lattice, positions), (lattice, moved)).item() <= 0.02
 
 

@@ -1,9 +1,8 @@
 """Crystals: each atom of a cell becomes the distances to its k nearest atoms in the whole, endless crystal.
 
 These rows do not depend on how the cell was chosen, turned or numbered, and atoms that see the same surroundings have
-equal rows, so a crystal is a small distribution (the pointwise distance distribution of Widdowson and Kurlin, 2021). Two
-crystals are close under the Chebyshev distance between rows if one can be deformed into the other by moving each atom a
-little.
+equal rows, so a crystal is a small distribution (the pointwise distance distribution of Widdowson and Kurlin, 2021).
+Crystals are close, under the Chebyshev distance between rows, if moving each atom a little makes one of the other.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ def _within(lattice: Float, inverse: Float, places: Float, k: int, radius: float
 
 
 def _shortened(lattice: Float) -> Float:
-    """Cell vectors of the same crystal that are short and nearly perpendicular: few copies of the cell are then near."""
+    """Cell vectors of the same crystal that are short and nearly perpendicular, so that few copies of it are near."""
     lattice = lattice.copy()
     for _ in range(1000):
         before = lattice.copy()
