@@ -85,7 +85,7 @@ def _checked(given: Any, what: str, shape: tuple[int | None, int]) -> Float:
 def nearest_distances(lattice: Float, positions: Float, k: int) -> Float:
     """(n, k): for every atom the distances to the k nearest others in the crystal, ascending."""
     lattice = _shortened(lattice)
-    inverse = np.linalg.inv(lattice)
+    inverse = np.asarray(np.linalg.inv(lattice), dtype=np.float64)
     places = positions @ inverse
     places -= np.floor(places)
     n = len(places)
