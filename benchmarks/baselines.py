@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from asot_paper import baselines
 from asot_paper.baselines.fresh_kernel import directions_of_pair
+from asot_paper.datasets import load_mnist
 from numpy.typing import NDArray
 
 import asot
-from asot.datasets import load_mnist
 from benchmarks.common import (
     DisagreementError,
     Options,

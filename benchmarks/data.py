@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from asot_paper.datasets import load_tu, load_zinc
+from asot_paper.datasets.mnist import read_mnist
+from asot_paper.datasets.smiles import ELEMENTS
+from asot_paper.datasets.zinc import read_zinc
 from numpy.typing import NDArray
 from scipy.cluster.vq import kmeans2
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.datasets import graph_features, load_tu, load_zinc
-from asot.datasets.mnist import read_mnist
-from asot.datasets.smiles import ELEMENTS
-from asot.datasets.zinc import read_zinc
+from asot.datasets import graph_features
 
 Float = NDArray[np.float64]
 

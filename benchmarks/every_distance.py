@@ -14,11 +14,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from asot_paper.datasets import load_tu_graphs
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.datasets import load_tu_graphs
 from benchmarks.common import Options, Race, Report, Table, largest_difference, microseconds, race, ratio
 from benchmarks.data import trial_histograms
 from benchmarks.peers import pot

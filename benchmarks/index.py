@@ -43,7 +43,7 @@ def run(options: Options) -> Report:
 
 def _collection(data: Path | None, n: int, m: int) -> tuple[str, asot.Distributions, asot.Distributions]:
     if data is not None and (data / "zinc").is_dir():
-        from asot.datasets import load_zinc
+        from asot_paper.datasets import load_zinc
 
         drawn = np.random.default_rng(0).permutation(249_456)[: n + m]
         D = load_zinc("all", atoms="elements", graphs=drawn, folder=data, download=False)[0]

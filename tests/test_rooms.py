@@ -13,7 +13,7 @@ import pytest
 import asot
 
 ROOMS = (
-    ("validation", "printable"),
+    ("validation", "printable", "lazy"),
     ("native", "gpu"),
     ("ground",),
     ("data",),

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
-from asot.datasets import catalogue
-from asot.datasets.archives import unpack
 from asot.datasets.dataset import Dataset
-from asot.datasets.fetch import obtain
-from asot.datasets.folder import PathLike
 from asot.validation import as_choice
+from asot_paper.datasets import catalogue
+from asot_paper.datasets.archives import unpack
+from asot_paper.datasets.fetch import obtain
+from asot_paper.datasets.folder import PathLike
 
 _IMAGES, _LABELS = 2051, 2049  # the numbers that idx files begin with
 _LARGEST = 2**26  # bytes of unpacked images; MNIST's have 47 million

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from asot_paper.datasets import catalogue, load_tu
+from asot_paper.datasets.tu import graphs_digest, read_tu
+from asot_paper.datasets.tu_text import read_floats, read_integers
 
-from asot.datasets import catalogue, graph_features, load_tu
-from asot.datasets.tu import graphs_digest, read_tu
-from asot.datasets.tu_text import read_floats, read_integers
-from tests.datasets.made import TABLES, known, tu_zip, write
-from tests.datasets.serving import serving
+from asot.datasets import graph_features
+from reproduction.tests.datasets.made import TABLES, known, tu_zip, write
+from reproduction.tests.datasets.serving import serving
 
 START = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]], float)  # labels 5, 7, 9
 EDGES = [[0, 1], [1, 2], [3, 4]]

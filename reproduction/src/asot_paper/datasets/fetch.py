@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from asot.datasets.catalogue import KnownFile
-from asot.datasets.folder import VARIABLE, PathLike, data_folder
+from asot_paper.datasets.catalogue import KnownFile
+from asot_paper.datasets.folder import VARIABLE, PathLike, data_folder
 
 Check = Callable[[Path], object]
 
@@ -144,7 +144,7 @@ def _tool(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as missing:
-        raise ImportError(f"downloads need {name}: pip install asot[datasets], or put the files there") from missing
+        raise ImportError(f"downloads need {name}: pip install {name}, or put the files there") from missing
 
 
 def _say(text: str) -> None:

@@ -4,11 +4,11 @@ import sys
 import threading
 
 import pytest
+from asot_paper.datasets import fetch
+from asot_paper.datasets.catalogue import KnownFile
 
-from asot.datasets import fetch
-from asot.datasets.catalogue import KnownFile
-from tests.datasets.made import known, write
-from tests.datasets.serving import serving
+from reproduction.tests.datasets.made import known, write
+from reproduction.tests.datasets.serving import serving
 
 CONTENT = bytes(range(256)) * 1000
 
@@ -146,5 +146,5 @@ def test_a_lock_left_by_a_dead_process_stops_nobody(tmp_path):
 
 def test_without_pooch_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"pip install asot\[datasets\]"):
+    with pytest.raises(ImportError, match="pip install pooch, or put the files there"):
         fetch.obtain(known("shelf/some.bin", CONTENT, "http://127.0.0.1:9/some.bin"), tmp_path)

@@ -6,8 +6,7 @@ import zipfile
 from zlib import crc32
 
 import pytest
-
-from asot.datasets.archives import open_zip, unpack
+from asot_paper.datasets.archives import open_zip, unpack
 
 
 def zipped(folder, *members, **options):

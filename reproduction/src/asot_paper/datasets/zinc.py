@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from asot.data.adapters.graphs import describe_rounds, graph_features
 from asot.data.distributions import Distributions
 from asot.data.npz import read_arrays
-from asot.datasets import catalogue
-from asot.datasets.archives import unpack
 from asot.datasets.dataset import Dataset
-from asot.datasets.fetch import Found, obtain
-from asot.datasets.folder import PathLike, data_folder
-from asot.datasets.smiles import ATOM_TYPES, ELEMENTS, Molecules, parse_smiles, rdkit_is_here
 from asot.validation import as_choice, to_array
+from asot_paper.datasets import catalogue
+from asot_paper.datasets.archives import unpack
+from asot_paper.datasets.fetch import Found, obtain
+from asot_paper.datasets.folder import PathLike, data_folder
+from asot_paper.datasets.smiles import ATOM_TYPES, ELEMENTS, Molecules, parse_smiles, rdkit_is_here
 
 SPLITS = {"train": 220_011, "val": 24_445, "test": 5_000}
 """Number of molecules, in the order of "all"."""
@@ -47,9 +47,10 @@ def load_zinc(
     rounds, eps : int, float
         How features are computed from what atoms start with, see `graph_features`.
     atoms : "types", "elements" or "auto"
-        Atoms start with their one-hot type (element, written hydrogens and charge: 28 types; needs RDKit, which ``pip
-        install 'asot[chem]'`` brings) or with their one-hot element (9). "auto" uses types if it can, and elements if
-        RDKit is missing or only the derived file ``zinc_graphs.npz`` is in the folder; ``about["atoms"]`` says which.
+        Atoms start with their one-hot type (element, written hydrogens and charge: 28 types; needs RDKit:
+        ``pip install 'asot-paper[chem]'``) or with their one-hot element (9). "auto" uses types if it can, and
+        elements if RDKit is missing or only the derived file ``zinc_graphs.npz`` is in the folder;
+        ``about["atoms"]`` says which.
     graphs : (n,) int, optional
         Which molecules of the split, in which order. Only these become graphs; by default all.
     folder : path, optional
@@ -112,7 +113,7 @@ def _takes_smiles(split: str, atoms: str, base: Path) -> bool:
     if not rdkit:
         raise ImportError(
             f"ZINC's {'atom types' if atoms == 'types' else 'molecules'} are read from SMILES with RDKit: "
-            "pip install 'asot[chem]'. Without RDKit, elements of atoms (atoms='elements') can be read from the "
+            "pip install 'asot-paper[chem]'. Without RDKit, elements of atoms (atoms='elements') can be read from the "
             f"derived file {arrays.name}, if it is at {arrays}"
         )
     return True

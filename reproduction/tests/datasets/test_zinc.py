@@ -5,11 +5,12 @@ import lzma
 
 import numpy as np
 import pytest
+from asot_paper.datasets import catalogue, load_zinc, smiles, zinc
+from asot_paper.datasets.smiles import ATOM_TYPES, ELEMENTS
 
-from asot.datasets import catalogue, graph_features, load_zinc, smiles, zinc
-from asot.datasets.smiles import ATOM_TYPES, ELEMENTS
-from tests.datasets.made import known, write
-from tests.datasets.serving import serving
+from asot.datasets import graph_features
+from reproduction.tests.datasets.made import known, write
+from reproduction.tests.datasets.serving import serving
 
 LINES = {"train": ["CO", "N"], "val": ["C=O"], "test": ["CCl", "c1cc[nH]c1", "C[NH3+]"]}
 
@@ -97,7 +98,7 @@ def test_molecules_that_are_not_there_cannot_be_chosen(folder, graphs):
 def test_without_rdkit_and_arrays_the_error_names_both_ways_out(folder, without_rdkit):
     put_smiles(folder, "test")
     for atoms in ("auto", "types", "elements"):
-        with pytest.raises(ImportError, match=r"pip install 'asot\[chem\]'.*zinc/zinc_graphs\.npz"):
+        with pytest.raises(ImportError, match=r"pip install 'asot-paper\[chem\]'.*zinc/zinc_graphs\.npz"):
             load_zinc("test", atoms=atoms, folder=folder)
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-
-from asot.datasets.folder import data_folder
+from asot_paper.datasets.folder import data_folder
 
 
 def test_the_argument_comes_first_then_the_variable_then_the_cache(monkeypatch, tmp_path):

@@ -7,8 +7,7 @@ import struct
 import zipfile
 
 import numpy as np
-
-from asot.datasets.catalogue import KnownFile
+from asot_paper.datasets.catalogue import KnownFile
 
 TABLES = {  # a path of three nodes, a single edge, and a lonely node; labels begin at 5
     "A": "1, 2\n2, 1\n2, 3\n3, 2\n4, 5\n5, 4\n",

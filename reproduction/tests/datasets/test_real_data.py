@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from asot.datasets import load_mnist, load_tu, load_zinc
-from asot.datasets.tu import read_tu
+from asot_paper.datasets import load_mnist, load_tu, load_zinc
+from asot_paper.datasets.tu import read_tu
 
 FOLDER = os.environ.get("ASOT_DATA")
 pytestmark = pytest.mark.skipif(not FOLDER, reason="the environment variable ASOT_DATA names no data folder")
@@ -77,7 +76,7 @@ def test_zinc_has_its_molecules():
 
 def test_zinc_with_rdkit_has_types_that_refine_the_elements():
     pytest.importorskip("rdkit")
-    from asot.datasets.smiles import ATOM_TYPES
+    from asot_paper.datasets.smiles import ATOM_TYPES
 
     types, _, about = load(load_zinc, "test", atoms="types", rounds=0)
     elements = load(load_zinc, "test", atoms="elements", rounds=0).distributions

@@ -16,8 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.baselines.arguments import as_reg_of_points, read, run
-from asot.baselines.merged import MergedCollection, MergedPoints, merged_points
+from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
 from asot.entropic.options import INITS, LOOK_EVERY, SinkhornOptions
 from asot.native import Double, Doubles, Int, Record, Tile, entry
@@ -25,6 +24,8 @@ from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
 from asot.run.solver import TILE_SECONDS, Solution
 from asot.validation import as_choice, as_n_jobs, as_positive_int, as_tol
+from asot_paper.baselines.checks import as_reg_of_points, refuse_large_pairs
+from asot_paper.baselines.merged import MergedCollection, MergedPoints, merged_points
 
 
 class EntropicRuns(Record):
@@ -62,7 +63,7 @@ def entropic(
     Parameters
     ----------
     D, E, pairs, n_jobs, memory, progress
-        As in `ot_emd`. Pairs (i, i) have a value that is not 0: the entropic plan is spread out.
+        As in `asot.pairwise_exact`. Pairs (i, i) have a value that is not 0: the entropic plan is spread out.
     reg : float
         ε > 0, in the units of the distance.
     max_iter : int
@@ -93,7 +94,7 @@ def entropic(
         )
     asked = read(D, E, pairs)
     points = merged_points(asked.both)
-    asked.refuse_large_pairs(points.sizes, BYTES_PER_ENTRY * as_n_jobs(n_jobs))
+    refuse_large_pairs(asked, points.sizes, BYTES_PER_ENTRY * as_n_jobs(n_jobs))
     options = SinkhornOptions(
         as_reg_of_points(reg, points.largest),
         as_positive_int(max_iter, "max_iter"),

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.adapters.graphs import check_edges_stay_inside, describe_rounds, graph_features, group_nodes, one_hot
-from asot.datasets import catalogue
-from asot.datasets.archives import ZipMembers, open_zip
 from asot.datasets.dataset import Dataset
-from asot.datasets.fetch import Found, obtain
-from asot.datasets.folder import PathLike
-from asot.datasets.tu_text import read_floats, read_integers
+from asot_paper.datasets import catalogue
+from asot_paper.datasets.archives import ZipMembers, open_zip
+from asot_paper.datasets.fetch import Found, obtain
+from asot_paper.datasets.folder import PathLike
+from asot_paper.datasets.tu_text import read_floats, read_integers
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _LIST_OF_NAMES = "https://chrsmrrs.github.io/datasets/docs/datasets/"

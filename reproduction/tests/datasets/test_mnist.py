@@ -5,10 +5,10 @@ import struct
 
 import numpy as np
 import pytest
+from asot_paper.datasets import catalogue, load_mnist
 
-from asot.datasets import catalogue, load_mnist
-from tests.datasets.made import idx_images, idx_labels, known, write
-from tests.datasets.serving import serving
+from reproduction.tests.datasets.made import idx_images, idx_labels, known, write
+from reproduction.tests.datasets.serving import serving
 
 IMAGES = np.zeros((2, 28, 28), np.uint8)
 IMAGES[0, 3, 4], IMAGES[0, 27, 0] = 255, 1

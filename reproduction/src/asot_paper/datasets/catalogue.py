@@ -63,7 +63,7 @@ _TU_FILES = {  # sha256 and size of the archive, sha256 of the graphs
 }  # fmt: skip
 
 TU_GRAPHS = {name: graphs for name, (_, _, graphs) in _TU_FILES.items()}
-"""sha256 of the graphs of a known TU set, as `asot.datasets.tu.graphs_digest` computes it."""
+"""sha256 of the graphs of a known TU set, as `asot_paper.datasets.tu.graphs_digest` computes it."""
 
 
 def tu_archive(name: str) -> KnownFile:

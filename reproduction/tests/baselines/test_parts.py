@@ -7,16 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from asot_paper.baselines import own_kernel
+from asot_paper.baselines.merged import MergedCollection, merged_points
+from asot_paper.baselines.own_kernel import LANES, ROWS, padded
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.baselines.merged import MergedCollection, merged_points
-from asot.baselines.sliced_shared import SlicedPoints, sort_uniform
-from asot.entropic import log_newton, own_kernel
-from asot.entropic.own_kernel import LANES, ROWS, padded
+from asot.baselines.sliced_wasserstein import SlicedPoints, sort_uniform
+from asot.entropic import log_newton
 from asot.native import Doubles, Int, Ints, entry
-from tests.baselines.problems import clouds, lattice
+from reproduction.tests.baselines.problems import clouds, lattice
 
 exponentials = entry("exponentials", Doubles, Int)
 order_in_lanes = entry("order_in_lanes", Doubles, Int, Ints)

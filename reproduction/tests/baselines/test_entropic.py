@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from asot_paper.baselines import entropic, ot_emd, pot_sinkhorn
+from asot_paper.baselines.eot import Entropic
+from asot_paper.baselines.merged import merged_points
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.baselines.eot import Entropic
-from asot.baselines.merged import merged_points
 from asot.entropic.options import SinkhornOptions
-from tests.baselines.problems import clouds, lattice, swept, with_diagonal
+from reproduction.tests.baselines.problems import clouds, lattice, swept, with_diagonal
 from tests.oracles import entropic_values, highs_values
 from tests.strategies import extent, ragged_lists
 
