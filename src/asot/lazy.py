@@ -53,4 +53,6 @@ def _imported(home: str, wanted: str) -> Any:
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "asot_paper":
             raise
-        raise ImportError(f"{wanted} is part of the package asot-paper: pip install asot-paper") from missing
+        raise ImportError(
+            f"{wanted} is part of the package asot-paper: pip install asot-paper (in asot's source: ./reproduction)"
+        ) from missing
