@@ -18,6 +18,7 @@ ROOMS = (
     ("ground",),
     ("data",),
     ("run",),
+    ("results",),
     ("sinks",),
     ("exact", "entropic"),
     ("histograms", "batch", "spaces"),
