@@ -1,6 +1,6 @@
-import warnings
-
 """Whether groups differ: against a PERMANOVA by the definition, and against scikit-learn."""
+
+import warnings
 
 import numpy as np
 import pytest

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.reading import label_of, read_masses
+from asot.data.reading import label_of, place_of, read_masses
 from asot.validation import FloatArray, first_false
 
 _BLOCK = 2**18
@@ -31,8 +31,8 @@ def check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> No
 
 def _owner(point: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
     """Name of the distribution that owns a point, and the point's index in it."""
-    i = int(np.searchsorted(offsets, point, side="right")) - 1
-    return label_of(i, ids), point - int(offsets[i])
+    i, place = place_of(point, offsets)
+    return label_of(i, ids), place
 
 
 def normalized(
