@@ -14,6 +14,7 @@ FILES = {
     "graphs": ("tu", "tu/COX2.zip, tu/NCI1.zip, …"),
     "molecules": ("zinc", "zinc/zinc_graphs.npz"),
     "images": ("mnist", "mnist/t10k-images-idx3-ubyte.gz, …"),
+    "crystals": ("more/crystals_perov_5_val.npz", "more/crystals_perov_5_val.npz, more/crystals_carbon_24_val.npz"),
     "tweets": ("more/wmd_twitter.npz", "more/wmd_twitter.npz"),
 }
 """What a word asks of the data folder: what has to be there, and how a message names it."""
