@@ -113,7 +113,7 @@ def run(options: Options) -> Report:
     asked = ["family", "estimated", "intervals that hold", "RMSE above", "below", "true / upper end", "ratio of ends"]
     columns = ["collections", "number", "intervals that hold", "RMSE above", "below", "z < 2", "median z", "worst"]
     notes = [
-        f"Seeds are {seeds[0]} to {seeds[-1]}. Asked for is the first of {', '.join(AIMS)} that an estimate is made for.",
+        f"Seeds are {seeds[0]} to {seeds[-1]}. Asked for is the first of {', '.join(AIMS)} with an estimate.",
         "True / upper end: the largest true error beside the upper end of its interval. Ratio of ends: upper by lower "
         "end of an interval, the median.",
         _verdict(families),
