@@ -34,7 +34,6 @@ from asot.exact.wanted import as_order
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
 from asot.run import devices, engine
-from asot.run.fingerprint import cost_hash
 from asot.run.frames import neighbors_frame
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
@@ -42,6 +41,7 @@ from asot.run.result import Neighbors, named, neighbor_graph
 from asot.run.sinks import Sink
 from asot.run.solver import Solver
 from asot.run.store import Store
+from asot.run.store_identity import cost_hash
 from asot.run.store_strips import Question, search_into
 from asot.run.stored import Stored
 from asot.validation import as_bytes, as_n_jobs, as_positive_int, as_seed
@@ -392,7 +392,11 @@ def _into_store(
         make_pairs(shape.n_rows, None if shape.within else shape.n_columns),
         K,
         settings,
-        {"collection": problem.histograms, "unmatched": problem.unmatched, "table": problem.cost.table},
+        {
+            "collection": problem.histograms.identity(),
+            "unmatched": None if problem.unmatched is None else problem.unmatched.identity(),
+            "table": problem.cost.table,
+        },
         functools.partial(_strips, problem, K, *lookers),
         share * shape.n_columns,
         computed,

@@ -16,10 +16,10 @@ import asot
 from asot.run import engine
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.sinks import Callback, Dense
-from asot.run.solver import Solution
+from asot.run.solver import Solution, Solver
 
 
-class Sums:
+class Sums(Solver):
     """A solver whose answer to (i, j) is 100·i + j, so that a misplaced value shows. Tiles are ``per_tile`` pairs."""
 
     def __init__(self, per_tile=3):
@@ -208,7 +208,7 @@ def test_ctrl_c_stops_a_long_job_and_leaves_no_thread():
     assert job.returncode == 0
 
 
-class _Named:
+class _Named(Solver):
     """A solver that tells in which thread it was called."""
 
     def __init__(self, seconds):

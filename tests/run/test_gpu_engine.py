@@ -11,7 +11,7 @@ from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.run.result import Status
 from asot.run.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
-from asot.run.solver import DeviceSolution, Solution
+from asot.run.solver import DeviceSolution, Solution, Solver
 from tests.simt import host, numpy_as_cupy
 
 pytestmark = host.needs_compiler
@@ -48,7 +48,7 @@ class Lookup:
         )
 
 
-class OnCpu(Lookup):
+class OnCpu(Lookup, Solver):
     def solve(self, rows, columns, stop):
         n = len(rows)
         return Solution(TABLE[rows, columns], np.zeros(n, np.int8), np.zeros(n, np.int32), np.zeros(n))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
+import json
 
 import numpy as np
 import pytest
 
 import asot
-from asot.run.fingerprint import array_hash, fingerprint
+from asot.run import dispatch
+from asot.run.pairs import AllPairs
+from asot.run.solver import Solution, Solver
+from asot.run.store_identity import array_hash, fingerprint
+from asot.run.work import Work
 from asot.sinks import Store
 
 pytest.importorskip("zarr")
@@ -91,6 +96,84 @@ def test_every_entry_of_an_array_of_objects_counts():
     other = long.copy()
     other[2500] = "b"
     assert array_hash(long) != array_hash(other)
+
+
+# ------------------------------------------------------------------------------------------------- identity
+
+SPACES = asot.KMeansAnchors(8, random_state=0).fit(D).space_
+HISTOGRAMS = RNG.dirichlet(np.ones(4), size=6)
+SOLVERS = {
+    "points": lambda sink: asot.pairwise_exact(D, sink=sink),
+    "any cost": lambda sink: asot.pairwise_exact(D, p=2, unmatched=30.0, sink=sink),
+    "line": lambda sink: asot.pairwise_exact(LINE, sink=sink),
+    "nested labels": lambda sink: asot.pairwise_exact(LABELS, metric="hamming", sink=sink),
+    "shared cost": lambda sink: asot.emd_many(HISTOGRAMS, cost=1.0 - np.eye(4), sink=sink),
+    "entropic": lambda sink: asot.sinkhorn_many(HISTOGRAMS, cost=1.0 - np.eye(4), reg=0.1, sink=sink),
+    "debiased": lambda sink: asot.sinkhorn_many(
+        HISTOGRAMS, cost=1.0 - np.eye(4), reg=0.1, value="divergence", sink=sink
+    ),
+    "bounded anchors": lambda sink: asot.pairwise(D, space=SPACES, estimate="anchor", bounds=True, sink=sink),
+    "estimates": lambda sink: asot.pairwise(D, space=SPACES, estimate="calibrated", sink=sink),
+    "guaranteed": lambda sink: asot.pairwise(D, space=SPACES, estimate="anchor", max_error=0.1, sink=sink),
+    "gromov": lambda sink: asot.gromov(D, sink=sink),
+}
+LINE = asot.Distributions.from_list([RNG.normal(size=(4, 1)) for _ in range(8)])
+LABELS = asot.Distributions.from_list([RNG.integers(0, 2, size=(4, 1)) * [1, 1] + [0, 2] for _ in range(8)])
+
+
+def manifest(path):
+    return json.loads((path / "zarr.json").read_text())["attributes"]["asot"]
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solvers_declare_plain_values_under_names_of_their_own(tmp_path, name):
+    store = tmp_path / "s.zarr"
+    assert SOLVERS[name](Store(store)).is_complete
+    inputs = manifest(store)["inputs"]
+    assert inputs["inputs.solver"].startswith(name)
+    assert inputs["inputs.solver"].rsplit(", ")[-1].isdecimal()
+    assert not any(part.startswith("_") for key in inputs for part in key.split("."))
+    assert SOLVERS[name](Store(store)).is_complete
+
+
+def forget_identity(store):
+    """As a store was before solvers declared what answers depend on."""
+    content = json.loads((store / "zarr.json").read_text())
+    told = content["attributes"]["asot"]
+    del told["identity"]
+    told["inputs"] = {"inputs.solver": "Ready", "inputs._private": 1, "listed": None}
+    (store / "zarr.json").write_text(json.dumps(content))
+
+
+def test_a_store_that_nobody_can_recognize_is_refused_but_opens(tmp_path):
+    call = SOLVERS["estimates"]
+    values = call(Store(tmp_path / "s.zarr")).values()
+    forget_identity(tmp_path / "s.zarr")
+    with pytest.raises(ValueError, match=r"earlier version of asot.*open_store reads what it holds: use another path"):
+        call(Store(tmp_path / "s.zarr"))
+    np.testing.assert_array_equal(asot.open_store(tmp_path / "s.zarr").values(), values)
+
+
+def test_another_wording_of_what_a_solver_is_leaves_the_store_alone(tmp_path):
+    assert SOLVERS["points"](Store(tmp_path / "s.zarr")).is_complete
+    content = json.loads((tmp_path / "s.zarr" / "zarr.json").read_text())
+    content["attributes"]["asot"]["settings"]["solver"] = "simplex, as it was called"
+    (tmp_path / "s.zarr" / "zarr.json").write_text(json.dumps(content))
+    assert SOLVERS["points"](Store(tmp_path / "s.zarr")).is_complete
+
+
+def test_a_solver_without_identity_goes_into_no_store(tmp_path):
+    class Silent(Solver):
+        info = {"solver": "silent"}  # noqa: RUF012
+
+        def pairs_per_tile(self, memory):
+            return 10
+
+        def solve(self, rows, columns, stop):
+            return Solution(rows + 0.0, np.zeros(len(rows), np.int8), np.zeros(len(rows), np.int32))
+
+    with pytest.raises(ValueError, match="Silent does not say what its answers depend on"):
+        dispatch.solve(Work(AllPairs(4), Silent), Store(tmp_path / "s.zarr"))
 
 
 # ----------------------------------------------------------------------------------------- estimates repeat themselves

@@ -212,7 +212,7 @@ def test_what_is_not_done_is_not_a_number(path):
     ("change", "says"),
     [
         ({"A": A + 1.0}, "inputs.A has changed"),
-        ({"cost": 2 * COST}, "inputs.cost has changed"),
+        ({"cost": 2 * COST}, "inputs.cost.exponent was 1 and is now 2"),
         ({"A": A[:99]}, "pairs.n_rows was 150 and is now 99"),
         ({"sink": TopK(3)}, "n_neighbors was None and is now 3"),
         ({"dtype": "float32"}, "fields"),

@@ -161,6 +161,15 @@ class Calibration:
         exact = self.exact[place]
         return np.where(known, exact, values), np.where(known, EXACT_ERROR * exact, error), known
 
+    def identity(self) -> dict[str, Any]:
+        """All that estimates depend on, beside the features."""
+        return {
+            "coefficients": self.coefficients,
+            "error_weights": self.error_weights,
+            "solved": self.solved,
+            "exact": self.exact,
+        }
+
     def sampled_bounds(self) -> tuple[Float, Float]:
         """Bounds (S,) of the pairs that were solved exactly, where bounds are features."""
         names = self._features.names

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.pair_features import Measured
+from asot.bounds.pair_features import Features, Measured
 from asot.data.distinct import SparseHistograms
 from asot.data.distributions import Distributions
 from asot.exact.integers import cost_bits_for, index_bits_for
@@ -27,7 +27,7 @@ from asot.exact.solvers import cpu_solver
 from asot.exact.wanted import Wanted
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.run.result import Status
-from asot.run.solver import Solution
+from asot.run.solver import Identity, Solution, Solver
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -61,7 +61,7 @@ class Cells:
     places: Float | None = None
 
 
-class Coarse:
+class Coarse(Features):
     """A solver for coarse distances, with features and bounds of every pair (`asot.bounds.pair_features.Features`).
 
     Parameters
@@ -147,13 +147,27 @@ class Coarse:
         bits = cost_bits_for(index_bits_for(most, most))
         return 4.0 * float(self._totals.max()) * 2.0 ** (1 - bits), reach or 1.0
 
+    def identity(self) -> Identity:
+        shapes = self._shapes
+        return {
+            "solver": "coarse, 1",
+            "coarse": self._solver.identity(),
+            "radii": self.radii,
+            "totals": self._totals,
+            "price": self._price,
+            "quadratic": self._quadratic,
+            "exponent": self.exponent,
+            "column_start": self.column_start,
+            "means": None if shapes is None else shapes.means,
+            "roots": self._roots,
+        }
+
     def pairs_per_tile(self, memory: int) -> int:
         return int(np.clip(min(self._solver.pairs_per_tile(memory), memory // 1024), 1, MOST_PAIRS))
 
     def expected_seconds(self, n_pairs: int) -> float:
         """Roughly how long one thread takes for this many pairs."""
-        expected: float = self._solver.expected_seconds(n_pairs)  # type: ignore[attr-defined]
-        return expected + n_pairs * (1e-6 if self._roots is None else 8e-6)
+        return self._solver.expected_seconds(n_pairs) + n_pairs * (1e-6 if self._roots is None else 8e-6)
 
     def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured:
         later = columns + self.column_start
@@ -215,12 +229,15 @@ class Coarse:
         return np.stack([unit, features[:, 1] ** 2, added**2, self.width(features) ** 2]).T
 
 
-class CoarseValues:
+class CoarseValues(Solver):
     """The coarse distances as they are, with bounds if asked for."""
 
     def __init__(self, coarse: Coarse, *, give_bounds: bool) -> None:
         self._coarse, self._give_bounds = coarse, give_bounds
         self.info: dict[str, Any] = coarse.info | ({"bounds": coarse.level} if give_bounds else {})
+
+    def identity(self) -> Identity:
+        return {**self._coarse.identity(), "solver": "coarse values, 1", "bounds": self._give_bounds}
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._coarse.pairs_per_tile(memory)

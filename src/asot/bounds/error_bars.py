@@ -110,6 +110,11 @@ class Bounds:
         self._small: SmallPairs | None = None
         self._prepare(space, D)
 
+    def identity(self) -> dict[str, Any]:
+        """All that bounds depend on, beside the plans on the anchors."""
+        own = {"points": self._D.points, "offsets": self._D.offsets, "masses": self._D.masses}
+        return {"level": self.level, "collection": own, "radii": self.radii, "column_start": self._column_start}
+
     def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
         self._short: Coordinates = short_coordinates(D.points, D.masses, n_jobs=self._n_jobs)
         self._means = means(self._short.points, D.masses, D.offsets)

@@ -20,7 +20,7 @@ from asot.exact.points import ExactPoints
 from asot.ground.metrics import prepare_metric
 from asot.run.executors import Stop
 from asot.run.result import Status
-from asot.run.solver import Solution, Solver
+from asot.run.solver import Identity, Solution, Solver
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -61,7 +61,7 @@ def as_max_error(value: Any) -> MaxError:
     return MaxError(amount, relative=match is not None)
 
 
-class Guaranteed:
+class Guaranteed(Solver):
     """A solver with bounds that also solves, on the original points, those of its pairs that are bounded too loosely.
 
     The other values are moved to where their error is proven.
@@ -83,6 +83,14 @@ class Guaranteed:
             exact = ExactPoints(histograms, ground, column_start=0 if E is None else len(D))
         self._exact = exact
         self.info: dict[str, Any] = {**bounded.info, "max_error": str(accepted)}
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "guaranteed, 1",
+            "bounded": self._bounded.identity(),
+            "accepted": str(self._accepted),
+            "exact": self._exact.identity(),
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return min(self._bounded.pairs_per_tile(memory), MOST_EXACT_TILES * self._exact.pairs_per_tile(memory))

@@ -9,8 +9,9 @@ With several spaces, their numbers are averaged, and the tightest bounds are use
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinat
 from asot.data.distributions import Distributions
 from asot.exact.shared_cost import ExactSharedCost, Trees
 from asot.run.result import Status
-from asot.run.solver import Solution
+from asot.run.solver import Identity, Solution, Solver
 from asot.validation import as_n_jobs
 
 Float = NDArray[np.float64]
@@ -90,7 +91,7 @@ def split(histograms: Float, column_start: int | None) -> tuple[Float, Float | N
     return (histograms, None) if column_start is None else (histograms[:column_start], histograms[column_start:])
 
 
-class Features(Protocol):
+class Features(Solver):
     """What a fit needs to know about pairs: a solver that answers with features, and what these prove."""
 
     names: tuple[str, ...]  # "lower" and "upper" among them where bounds are known
@@ -99,28 +100,26 @@ class Features(Protocol):
     radii: Float  # (N,) how much each distribution may lose
     exponent: int  # features are in units of 2^exponent
     column_start: int
-    info: dict[str, Any]
 
     @property
+    @abstractmethod
     def level(self) -> str | None:
         """Which bounds it has."""
-        ...
 
-    def pairs_per_tile(self, memory: int) -> int: ...
-
+    @abstractmethod
     def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured: ...
 
+    @abstractmethod
     def limits(self, features: Float) -> tuple[Float, Float]:
         """What is proven about the distances: lowest, highest (P,)."""
-        ...
 
+    @abstractmethod
     def width(self, features: Float) -> Float:
         """How much is left open about a distance (P,)."""
-        ...
 
+    @abstractmethod
     def squares(self, features: Float) -> Float:
         """(P, U) squares that an error may grow with."""
-        ...
 
 
 class OnAnchors:
@@ -159,6 +158,16 @@ class View:
         self.cells = space.cells(both, short.points, own.nearest, n_jobs=n_jobs)
         self.means = local_means(self.cells, space.n_anchors, as_n_jobs(n_jobs))
 
+    def identity(self) -> Identity:
+        """All that its features depend on."""
+        return {
+            "anchor": self.anchor.identity(),
+            "histograms": self._histograms,
+            "radii": self.radii,
+            "cells": self.cells._asdict(),
+            "bounds": None if self.bounds is None else self.bounds.identity(),
+        }
+
     def solve_trees(self, rows: Indices, columns: Indices, later: Indices, stop: Any) -> Trees:
         """Plans and potentials without ties, and values without what breaks them; ``later`` is as in `fill`."""
         trees = self.anchor.solve_trees(rows, columns, stop)
@@ -172,7 +181,7 @@ class View:
         reprice(self.means, trees, rows, columns, exponent, out[:, 2:7], stop)
 
 
-class PairFeatures:
+class PairFeatures(Features):
     """A solver whose answers are anchor distances with features, and with bounds where its views have them.
 
     ``learned`` solves the same pairs in a space with soft codes; its distances are then one more feature.
@@ -209,6 +218,16 @@ class PairFeatures:
         """For one thread: a pair's features cost several times as much as its plan, and so do bounds."""
         plans = sum(view.anchor.expected_seconds(n_pairs) for view in self.views)
         return plans * (4.0 if self.views[0].bounds is None else 10.0)
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "features on anchors, 1",
+            "views": [view.identity() for view in self.views],
+            "names": list(self.names),
+            "exponent": self.exponent,
+            "column_start": self.column_start,
+            "learned": None if self.learned is None else self.learned.identity(),
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         anchor = self.views[0].anchor

@@ -18,13 +18,13 @@ from asot.bounds.pair_features import Features
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.exact.shared_cost import ExactSharedCost
 from asot.run.result import Status
-from asot.run.solver import Solution
+from asot.run.solver import Identity, Solution, Solver
 
 MOST_PAIRS = 2**14
 """Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
 
 
-class BoundedAnchors:
+class BoundedAnchors(Solver):
     """Exact anchor distances with bounds on W_1, moved into them.
 
     Where the space has soft codes, ``learned`` gives its distances, and ``anchor`` is that of its nearest anchors.
@@ -33,6 +33,14 @@ class BoundedAnchors:
     def __init__(self, anchor: ExactSharedCost, bounds: Bounds, learned: ExactSharedCost | None = None) -> None:
         self._anchor, self._bounds, self._learned = anchor, bounds, learned
         self.info: dict[str, Any] = {**anchor.info, "bounds": bounds.level}
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "bounded anchors, 1",
+            "anchor": self._anchor.identity(),
+            "bounds": self._bounds.identity(),
+            "learned": None if self._learned is None else self._learned.identity(),
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         fitting = memory // (self._anchor.bytes_per_tree() + 256)
@@ -46,7 +54,7 @@ class BoundedAnchors:
         return Solution(clip(values, lower, upper), status, trees.pivots, lower=lower, upper=upper)
 
 
-class Estimates:
+class Estimates(Solver):
     """Calibrated distances with their expected errors, and with bounds if they are wanted."""
 
     def __init__(self, features: Features, calibration: Calibration, *, give_bounds: bool) -> None:
@@ -55,6 +63,14 @@ class Estimates:
         self.info: dict[str, Any] = {**features.info, "calibration": calibration.report}
         if features.level is not None and give_bounds:
             self.info["bounds"] = features.level
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "estimates, 1",
+            "features": self._features.identity(),
+            "calibration": self._calibration.identity(),
+            "bounds": self._give_bounds,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._features.pairs_per_tile(memory)
@@ -72,12 +88,19 @@ class Estimates:
         return Solution(values, status, measured.n_iter, lower=lower, upper=upper, error=error)
 
 
-class BoundedSinkhorn:
+class BoundedSinkhorn(Solver):
     """Entropic anchor distances with bounds on W_1: what the scalings prove about the anchors, and both radii."""
 
     def __init__(self, anchor: SinkhornSharedCost, bounds: Bounds) -> None:
         self._anchor, self._bounds = anchor, bounds
         self.info: dict[str, Any] = {**anchor.info, "value": "transport", "bounds": bounds.level}
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "bounded entropic anchors, 1",
+            "anchor": self._anchor.identity(),
+            "bounds": self._bounds.identity(),
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._anchor.pairs_per_tile(memory // 2)

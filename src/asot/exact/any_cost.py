@@ -30,7 +30,7 @@ from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
 from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
 
 FINE = 2.0**-8
 """If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones
@@ -59,7 +59,7 @@ class AnyCostOut(Record):
 _solve_tile = entry("any_cost_tile", PackedPoints, AnyCost, PointsSizes, Tile, AnyCostOut)
 
 
-class ExactAnyCost:
+class ExactAnyCost(Solver):
     """Prepared once from sparse histograms and a ground cost; then solves tiles of pairs. See `ExactPoints`."""
 
     def __init__(
@@ -71,7 +71,7 @@ class ExactAnyCost:
         column_start: int = 0,
     ) -> None:
         self._cost, self._p, self._unmatched, self._column_start = cost, p, unmatched, column_start
-        self._sizes = np.diff(histograms.offsets)
+        self._histograms, self._sizes = histograms, np.diff(histograms.offsets)
         self._dim = cost.ground.points.shape[1]
         n = 2.0 * float(self._sizes.mean())
         self._seconds = 1e-6 + 1e-8 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * self._dim
@@ -103,6 +103,16 @@ class ExactAnyCost:
     @property
     def cost(self) -> GroundCost:
         return self._cost
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "any cost, 1",
+            "histograms": self._histograms.identity(),
+            "cost": self._cost.identity(),
+            "p": self._p,
+            "unmatched": None if self._unmatched is None else self._unmatched.identity(),
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))

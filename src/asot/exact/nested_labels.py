@@ -22,7 +22,7 @@ from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.native import Int, Ints, Record, entry
 from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
 from asot.validation import FloatArray
 
 
@@ -54,7 +54,7 @@ def nested_codes(points: FloatArray) -> list[NDArray[np.int64]] | None:
     return codes
 
 
-class NestedLabels:
+class NestedLabels(Solver):
     """Prepared once from histograms over points whose columns nest; then solves tiles of pairs. See `ExactPoints`."""
 
     def __init__(
@@ -91,6 +91,16 @@ class NestedLabels:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "nested labels, 1",
+            "offsets": self._offsets,
+            "labels": self._labels,
+            "masses": self._masses,
+            "depth": self._depth,
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))

@@ -21,7 +21,7 @@ from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
 
 
 class PackedPoints(Record):
@@ -57,7 +57,7 @@ _solve_tile = entry("points_tile", PackedPoints, PointsCost, PointsSizes, Tile)
 _solve_potentials = entry("points_potentials", PackedPoints, PointsCost, PointsSizes, Tile, SinksOut)
 
 
-class ExactPoints:
+class ExactPoints(Solver):
     """Prepared once from sparse histograms and a ground metric; then solves tiles of pairs.
 
     ``column_start`` is added to column indices: the second collection of a rectangle follows the first one. ``table``
@@ -72,6 +72,7 @@ class ExactPoints:
         table: NDArray[np.float64] | None = None,
     ) -> None:
         masses = quantize_sparse(histograms.offsets, histograms.masses)
+        self._histograms, self._ground = histograms, ground
         self._equal = bool(histograms.masses.min() == histograms.masses.max())
         self._exponent = ground.exponent
         self._column_start = column_start
@@ -91,6 +92,14 @@ class ExactPoints:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "points with a table, 1" if self._has_table else "points, 1",
+            "histograms": self._histograms.identity(),
+            "ground": self._ground.identity(),
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))

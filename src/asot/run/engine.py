@@ -114,10 +114,9 @@ class SolveTile:
     room: Callable[..., Solution] | None = None
 
     def __call__(self, own: tuple[int, int], stop: Stop) -> Tile:
-        solve_runs = getattr(self.solver, "solve_runs", None)
-        if solve_runs is not None and isinstance(self.pairs, (AllPairs, CrossPairs)):
+        if self.solver.takes_runs and isinstance(self.pairs, (AllPairs, CrossPairs)):
             room = empty_solution(own[1] - own[0]) if self.room is None else self.room(*own, ())
-            solve_runs(*self.pairs.runs(*own), room, stop)
+            self.solver.solve_runs(*self.pairs.runs(*own), room, stop)
             return Tile(own[0], room, self.pairs, is_placed=self.room is not None)
         rows, columns = self.pairs.indices(*own)
         return Tile(own[0], self.solver.solve(rows, columns, stop), self.pairs, (rows, columns))
@@ -141,11 +140,9 @@ def solved_tiles(
 
 def _least_pairs(solver: Solver, n_pairs: int) -> int:
     """How many pairs take a thread long enough that it is worth its start."""
-    expected = getattr(solver, "expected_seconds", None)
-    return 1 if expected is None else int(n_pairs * SHORTEST_TILE / max(expected(n_pairs), 1e-9))
+    return int(n_pairs * SHORTEST_TILE / max(solver.expected_seconds(n_pairs), 1e-9))
 
 
 def _is_short(solver: Solver, n_pairs: int, jobs: int) -> bool:
     """Whether threads would cost more than they save. Solvers that cannot estimate their time always get threads."""
-    expected = getattr(solver, "expected_seconds", None)
-    return expected is not None and expected(n_pairs) * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS
+    return solver.expected_seconds(n_pairs) * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS

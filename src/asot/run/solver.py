@@ -7,6 +7,8 @@ progress.
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -85,22 +87,55 @@ class DeviceSolution:
     trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
 
 
-class Solver(Protocol):
-    """A solver may also have ``expected_seconds(n_pairs)``, about how long one thread takes for this many pairs; the
-    engine then starts no threads for very short work. One whose pairs take nanoseconds may have
-    ``solve_runs(rows, columns, ends, room, stop)``: rows[r] with the columns columns[r]..ends[r]-1, into the arrays of
-    ``room``. Then nobody lists every pair, and nothing is copied."""
+Identity = dict[str, Any]
+"""What results depend on: plain values and arrays, by name; records of such values may nest."""
+
+
+class Solver(ABC):
+    """The base of every solver: `pairs_per_tile` and `solve` must be written, all else has a default."""
 
     info: dict[str, Any]
-    """What this solver is, for `Distances.info`."""
+    """What this solver is, for `Distances.info`. Nothing reads it back."""
 
+    takes_runs = False
+    """Whether `solve_runs` may be called: worth it where pairs take nanoseconds."""
+
+    @abstractmethod
     def pairs_per_tile(self, memory: int) -> int:
         """How many pairs make a good tile if one thread may use ``memory`` bytes of scratch."""
-        ...
 
+    @abstractmethod
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         """Solve the pairs (rows[t], columns[t]). If ``stop[0]`` becomes non-zero, return early with any result."""
-        ...
+
+    def solve_runs(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        room: Solution,
+        stop: NDArray[np.int64],
+    ) -> None:
+        """Solve rows[r] with the columns columns[r]..ends[r]-1, one run r after the other, into the arrays of ``room``.
+
+        Then nobody lists every pair, and nothing is copied.
+        """
+        raise NotImplementedError(f"{type(self).__name__} takes lists of pairs")
+
+    def expected_seconds(self, n_pairs: int) -> float:
+        """About how long one thread takes for this many pairs: very short work gets no other threads."""
+        return math.inf
+
+    def identity(self) -> Identity:
+        """What the answers depend on, so that a store can tell whether a call is the same again.
+
+        Names are part of users' stores: keep them when code is renamed. Where answers change, change ``"solver"``,
+        which names the solver and ends with the version of its answers.
+        """
+        raise ValueError(
+            f"a store must be able to tell whether a call is the same again, and {type(self).__qualname__} does not "
+            "say what its answers depend on; write its identity(), or leave out the store"
+        )
 
 
 class OnDevice(Protocol):

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.run.executors import Executor, Stop, local_executor
-from asot.run.fingerprint import cost_hash, fingerprint
 from asot.run.grid import BlockPairs, make_grid
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.progress import Progress, ProgressLike, stage_of
 from asot.run.sinks import Tile, TopK
 from asot.run.solver import TILE_SECONDS, Solution, Solver
 from asot.run.store_files import FORMAT, StoreFiles, begin, pairs_record
+from asot.run.store_identity import DECLARED, fingerprint
 from asot.run.stored import Stored
 from asot.run.work import SolveRange, Work
 
@@ -133,17 +133,17 @@ class Store:
         seconds = TILE_SECONDS / max(1, solver.pairs_per_tile(2**40))
         sides = BLOCK_SECONDS, LARGEST_SIDE if self.keep is None else LARGEST_SIDE_OF_NEIGHBORS
         settings = fingerprint({**solver.info, **work.info})
-        computed = cost_hash(getattr(solver, "cost", None))
-        inputs = fingerprint({"inputs": work.cpu, "listed": getattr(work.pairs, "pairs", None)}, computed)
+        listed = work.pairs.pairs if isinstance(work.pairs, ListedPairs) else None
         return {
             "format": FORMAT,
             "asot": __version__,
+            "identity": DECLARED,
             "pairs": pairs_record(work.pairs),
             "side": make_grid(work.pairs, seconds, *sides).side,
             "n_neighbors": None if self.keep is None else self.keep.n_neighbors,
             "fields": self._types(work.pairs, solver),
             "settings": {key: value for key, value in settings.items() if key.split(".")[0] not in VOLATILE},
-            "inputs": {key: value for key, value in inputs.items() if ".info." not in f".{key}."},
+            "inputs": fingerprint({"inputs": solver.identity(), "listed": listed}),
         }
 
     def _types(self, pairs: PairSet, solver: Solver) -> dict[str, str]:

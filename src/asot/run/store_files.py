@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.printable import printable
-from asot.run.fingerprint import differences
 from asot.run.grid import Grid
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
+from asot.run.store_identity import WORDING, differences
 from asot.run.store_metadata import CHECKSUM_BYTES, FILLS, FORMAT, check_array, check_pairs, read_manifest
 
 __all__ = ["FORMAT", "StoreFiles", "begin", "import_zarr", "open_files", "pairs_record"]
@@ -246,7 +246,11 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
             raise ValueError(f"{folder} is a folder with other things in it; a store needs its own folder")
         _make(folder, manifest, pairs)
     there = read_manifest(folder)
-    wrong = differences(_plan(there), _plan(manifest)) or differences(_told(there), _told(manifest))
+    wrong = differences(_plan(there), _plan(manifest))
+    if not wrong and "identity" in there:
+        wrong = differences(_told(there), _told(manifest))
+    elif not wrong:
+        wrong = _differences_to_before(folder, there, manifest)
     if wrong:
         more = f" (and {len(wrong) - 4} more)" if len(wrong) > 4 else ""
         said = printable("; ".join(wrong[:4]))
@@ -266,7 +270,24 @@ def _told(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that must agree. The first call chooses the size of blocks."""
     own = {"asot": manifest["asot"], "fields": str(sorted(manifest["fields"].items()))}
     own |= {f"pairs.{key}": value for key, value in manifest["pairs"].items()}
-    return own | {"n_neighbors": manifest["n_neighbors"]} | manifest["settings"] | manifest["inputs"]
+    own |= {key: value for key, value in manifest["settings"].items() if key not in WORDING}
+    return own | {"n_neighbors": manifest["n_neighbors"]} | manifest["inputs"]
+
+
+def _differences_to_before(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """What differs from a store in which solvers did not declare their identity yet: it is continued if it knows
+    everything that counts today by the same name."""
+    before, now = there["inputs"], {key: value for key, value in here["inputs"].items() if key != "inputs.solver"}
+    common = before.keys() & now.keys()
+    wrong = differences(_told({**there, "inputs": {}}), _told({**here, "inputs": {}}))
+    wrong = wrong or differences({key: before[key] for key in common}, {key: now[key] for key in common})
+    if not wrong and len(common) < len(now):
+        raise ValueError(
+            f"the store {folder} was begun by an earlier version of asot, which described such calls in another way, "
+            "so that nobody can tell whether this call is the same; asot.open_store reads what it holds: use another "
+            "path for this call"
+        )
+    return wrong
 
 
 def _make(folder: Path, manifest: dict[str, Any], pairs: PairSet) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from asot.data.expansion import check_expansion
+from asot.run.store_identity import DECLARED
 
 FORMAT = 1
 CHECKSUM_BYTES = 4
@@ -81,6 +82,8 @@ def _what_is_wrong(manifest: Mapping[str, Any]) -> str | None:
         return "fields"
     if not isinstance(manifest.get("asot"), str):
         return "asot"
+    if not (manifest.get("identity", 1) in (1, DECLARED) and _is_count(manifest.get("identity", 1))):
+        return "identity"
     return next((name for name in ("settings", "inputs") if not _is_record(manifest.get(name))), None)
 
 

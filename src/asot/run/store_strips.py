@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from asot.run.cluster import active_cluster
 from asot.run.executors import Executor, Stop, local_executor
-from asot.run.fingerprint import fingerprint
 from asot.run.grid import make_strips
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
+from asot.run.solver import Identity
 from asot.run.store import BLOCK_SECONDS, Store
 from asot.run.store_files import FORMAT, StoreFiles, begin, pairs_record
+from asot.run.store_identity import DECLARED, fingerprint
 from asot.run.stored import Stored
 
 
@@ -42,12 +43,13 @@ class Question:
     n_neighbors: int
     settings: dict[str, Any]
     """What the answer depends on, besides the inputs."""
-    inputs: Any
+    inputs: Identity
+    """The data that it depends on."""
     prepare: Callable[[int], RowSearch]
     """Makes the search, for a number of threads; must be picklable."""
     seconds_per_row: float
     computed: str | None = None
-    """A hash of what a function computes that is among the settings (`asot.run.fingerprint`)."""
+    """A hash of what a function computes that is among the settings (`asot.run.store_identity`)."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def _manifest(store: Store, question: Question) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "asot": __version__,
+        "identity": DECLARED,
         "plan": "strips",
         "pairs": pairs_record(question.pairs),
         "side": make_strips(question.pairs, question.seconds_per_row, BLOCK_SECONDS).side,

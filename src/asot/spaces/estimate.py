@@ -16,7 +16,7 @@ from asot.data.spaces.reading import Spaces
 from asot.run import engine
 from asot.run.pairs import PairSet, at_places
 from asot.run.result import Status
-from asot.run.solver import Solution
+from asot.run.solver import Identity, Solution, Solver
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 Float = NDArray[np.float64]
@@ -78,7 +78,7 @@ def _predicted(features: Float, weights: Float) -> Float:
     return np.clip(features @ weights, features[:, :3].max(axis=1), features[:, 3])
 
 
-class GromovEstimate:
+class GromovEstimate(Solver):
     """Values by a `Fit`, between the bounds of each pair."""
 
     def __init__(
@@ -94,6 +94,15 @@ class GromovEstimate:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return self._bounds.expected_seconds(n_pairs)
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "gromov estimates, 1",
+            "of": self._bounds.identity(),
+            "weights": self._weights,
+            "rmse": self._rmse,
+            "bounds": self._has_bounds,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._bounds.pairs_per_tile(memory)

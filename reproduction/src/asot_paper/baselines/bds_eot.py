@@ -21,7 +21,7 @@ from asot.run import engine
 from asot.run.devices import torch_device, torch_threads
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
-from asot.run.solver import Solution
+from asot.run.solver import Solution, Solver
 from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _default_memory(device: str) -> int:
     return int(torch.cuda.mem_get_info(torch.device(device))[0] // 4)
 
 
-class BlockDiagonal:
+class BlockDiagonal(Solver):
     """Prepared once from merged points, on a device of torch; then solves tiles of pairs, cut into stacks.
 
     ``memory`` bounds the bytes of a stack; ``n_pairs`` is how many pairs there will be in all; ``column_start`` is

@@ -20,7 +20,7 @@ from asot.data.distributions import Distributions
 from asot.native import Tile
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.solver import TILE_SECONDS, Solution, Solver
 from asot.validation import as_positive_int
 from asot_paper.baselines.fresh_kernel import solve_fresh
 
@@ -63,7 +63,7 @@ def sliced(
     return run(asked, FreshDirections(merged_points(asked.both), count, seed, asked.column_start), "SW", **common)
 
 
-class FreshDirections:
+class FreshDirections(Solver):
     """Prepared once from merged points; then solves tiles of pairs, each along its own directions."""
 
     def __init__(self, points: MergedPoints, n_projections: int, seed: int, column_start: int = 0) -> None:

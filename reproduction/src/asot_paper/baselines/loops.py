@@ -17,7 +17,7 @@ from asot.baselines.arguments import Asked, run
 from asot.data.distributions import Distributions
 from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
-from asot.run.solver import Solution
+from asot.run.solver import Solution, Solver
 
 PAIRS_PER_TILE = 16
 """Calls take a tenth of a millisecond and more."""
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     marginal_error: float | None = None
 
 
-class Loop:
+class Loop(Solver):
     """A function of a pair as a solver."""
 
     def __init__(

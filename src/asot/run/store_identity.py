@@ -1,20 +1,24 @@
-"""The inputs of a run as names and hashes, so that a store can tell whether it is the same call again.
+"""What a run depends on, as names and hashes, so that a store can tell whether it is the same call again.
 
-Arrays are hashed, small values are kept as they are, and records and objects are traversed. Nothing here depends on the
+Solvers declare what their answers depend on (`asot.run.solver.Solver.identity`): plain values and arrays under names
+that stay when code is renamed. Arrays are hashed here, small values are kept as they are. Nothing depends on the
 machine, on the process or on the order of a dictionary. The name of a user's function says nothing about what it
 computes, so it is known by its values, or refused.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import hashlib
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+
+DECLARED = 2
+"""Version of what manifests say about identity. Stores without one named the private attributes of solvers."""
+
+WORDING = frozenset({"solver", "strategy.why", "calibration.note", "convention", "why"})
+"""Settings that are texts for people: they may be worded anew."""
 
 
 def fingerprint(value: Any, computed: str | None = None) -> dict[str, Any]:
@@ -52,55 +56,30 @@ def _parts(name: str, value: Any, computed: str | None) -> Iterator[tuple[str, A
         yield name, value.item()
     elif isinstance(value, np.ndarray):
         yield name, array_hash(value)
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=str):
+            yield from _parts(f"{name}.{key}".strip("."), value[key], computed)
+    elif isinstance(value, (tuple, list)):
+        for i, part in enumerate(value):
+            yield from _parts(f"{name}.{i}".strip("."), part, computed)
     else:
-        members = _members(value)
-        if members is None:
-            yield name, _known(name, value, computed)
-        else:
-            for key, part in members:
-                yield from _parts(f"{name}.{key}".strip("."), part, computed)
-
-
-def _members(value: Any) -> list[tuple[str, Any]] | None:
-    """The parts of a value, or None if it has none."""
-    if isinstance(value, functools.partial) and _is_own(value.func):
-        bound = inspect.signature(value.func).bind_partial(*value.args, **value.keywords)
-        return [("solver", value.func.__qualname__), *bound.arguments.items()]
-    if isinstance(value, Mapping):
-        return [(str(key), value[key]) for key in sorted(value, key=str)]
-    if hasattr(value, "_asdict"):
-        return list(value._asdict().items())
-    if isinstance(value, (tuple, list)):
-        return [(str(i), part) for i, part in enumerate(value)]
-    if callable(value) and not _is_own(type(value)):
-        return None
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
-    if hasattr(value, "__dict__") and not callable(value):
-        own = [(key.strip("_"), part) for key, part in sorted(vars(value).items())]
-        return [("kind", type(value).__qualname__), *own]
-    return None
+        yield name, _known(name, value, computed)
 
 
 def _known(name: str, value: Any, computed: str | None) -> str:
     """What stands for a value without parts."""
-    if _is_own(value):
-        return str(value.__qualname__)
     if callable(value) and computed is not None:
         return computed
     if isinstance(value, (bytes, complex, np.dtype)):
         return repr(value)
     if isinstance(value, (set, frozenset)):
         return repr(sorted(map(repr, value)))
+    if hasattr(value, "__array__"):
+        return array_hash(np.asarray(value))
     raise ValueError(
         f"a store must be able to tell whether a call is the same again, and cannot for {name.split('.')[-1]!r}, which "
         f"is of type {type(value).__qualname__}; pass numbers, text or arrays, or leave out the store"
     )
-
-
-def _is_own(value: Any) -> bool:
-    """Whether it is a function or a class of this package, which its version and a name describe."""
-    return str(getattr(value, "__module__", "")).split(".")[0] == "asot" and hasattr(value, "__qualname__")
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
