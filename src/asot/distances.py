@@ -14,25 +14,27 @@ from numpy.typing import ArrayLike
 
 from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
-from asot.bounds.calibration import Running
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
-from asot.bounds.guarantee import MaxError, as_max_error
+from asot.choose.aim import calibrated, solve_to_aim
+from asot.choose.on_anchors import solve_on_anchors
+from asot.choose.other_distances import solve_other_distance
+from asot.choose.strategy import as_strategy
 from asot.data.distributions import Distributions, read_both
-from asot.exact.few_pairs import METRICS, Asked, joblib_is_idle, solve_few
+from asot.exact.auto import solve_wanted
+from asot.exact.few_pairs import METRICS, Asked, solve_few
 from asot.exact.unmatched import as_share
-from asot.exact.wanted import Wanted, as_order
 from asot.ground.costs import Metric
+from asot.request.accuracy import MaxError, as_aim, as_max_error
+from asot.request.distance import Distance, as_order
+from asot.request.request import Request
+from asot.results.distances import named
+from asot.results.sinks import Callback, Counts, Dense, Kept, Radius
 from asot.run import devices
-from asot.run.call import Call
-from asot.run.exactly import solve_wanted
-from asot.run.on_anchors import solve_on_anchors
-from asot.run.other_distances import solve_other_distance
+from asot.run.cluster import joblib_is_idle
 from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import named
-from asot.run.sinks import Callback, Counts, Dense, Kept, Radius, Sink
-from asot.run.strategy import as_aim, as_strategy
-from asot.run.to_aim import calibrated, solve_to_aim
+from asot.run.protocols import Sink
+from asot.run.work import Resources
 from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int, as_seed
 
 
@@ -137,7 +139,7 @@ def pairwise(
     D, E = read_both(D, E)
     as_choice(estimate, "estimate", ("auto", "anchor", "calibrated"))
     aim, seed = as_aim(error), as_seed(random_state)
-    wanted = Wanted(as_order(p), metric, metric_params, unmatched)
+    wanted = Distance(as_order(p), metric, metric_params, unmatched)
     accepted = None if max_error is None else as_max_error(max_error)
     level = _bounds_level(bounds, accepted)
     if reg is not None and error not in ("2%", None):
@@ -151,8 +153,8 @@ def pairwise(
         device, bounded=level is not None and (estimate == "anchor" or reg is not None or max_error is not None)
     )
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    running = Running(n_jobs, memory, progress)
-    call = Call(D, E, pair_set, pairs, sink, device, running, level, accepted, started, wanted)
+    running = Resources(n_jobs, memory, progress)
+    call = Request(D, E, pair_set, pairs, sink, device, running, level, accepted, started, wanted)
     if n_anchors is not None:
         n_anchors = _check_number(n_anchors, space)
     given = space is not None
@@ -184,7 +186,7 @@ def pairwise(
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
 
 
-def _default_learner(n_anchors: int | None, device: str, running: Running) -> Any:
+def _default_learner(n_anchors: int | None, device: str, running: Resources) -> Any:
     from asot.anchors.kmeans import KMeansAnchors
 
     jobs, progress = running.n_jobs, running.progress
@@ -298,7 +300,7 @@ def pairwise_exact(
             return few
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    wanted = Wanted(as_order(p), metric, metric_params, as_share(share, unmatched))
+    wanted = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
     result = solve_wanted(
         pair_set, pooled, column_start, wanted, device, sink, info={"estimate": "exact"}, n_jobs=n_jobs, memory=memory,
         progress=progress,

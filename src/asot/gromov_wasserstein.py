@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.plans import TransportPlan
-from asot.run import devices, dispatch
+from asot.request.accuracy import Aim, as_aim
+from asot.results.distances import named
+from asot.results.sinks import Condensed, Kept, TopK
+from asot.run import devices
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import named
-from asot.run.sinks import Condensed, Kept, Sink, Tile, TopK
-from asot.run.strategy import Aim, as_aim
-from asot.run.work import Work
+from asot.run.protocols import Sink, Tile
+from asot.run.work import Work, solve_work
 from asot.spaces.estimate import GromovEstimate, fit_sample
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
@@ -104,7 +105,7 @@ def gromov(
         result = _nearest(request, work, sink, limits)
     else:
         kept = sink if sink is not None else Condensed(extras=("lower", "upper", "error") if bounds else ("error",))
-        result = dispatch.solve(work, kept, **limits)
+        result = solve_work(work, kept, **limits)
     found: Kept = named(result, row_ids, column_ids)
     return found
 
@@ -239,7 +240,7 @@ def _nearest(request: _Request, work: Work, sink: TopK, limits: dict[str, Any]) 
     """The nearest of each row. A pair is solved only if its lower bound is at most the price of the k-th plan of one of
     its rows: k others are at least as near as that."""
     pairs = request.pairs
-    seen = dispatch.solve(Work(pairs, request.descents(0, True)), Condensed(extras=("lower", "upper")), **limits)
+    seen = solve_work(Work(pairs, request.descents(0, True)), Condensed(extras=("lower", "upper")), **limits)
     assert seen.lower is not None
     assert seen.upper is not None
     rows, columns = pairs.indices(0, len(pairs))
@@ -249,7 +250,7 @@ def _nearest(request: _Request, work: Work, sink: TopK, limits: dict[str, Any]) 
         needed |= seen.lower <= limit[columns]
     chosen = np.stack([rows[needed], columns[needed]], axis=1)
     listed = ListedPairs(chosen, pairs.n_rows, pairs.n_columns, pairs.symmetric)
-    return dispatch.solve(replace(work, pairs=listed), _Into(sink, len(pairs)), **limits)
+    return solve_work(replace(work, pairs=listed), _Into(sink, len(pairs)), **limits)
 
 
 def _kth_price(rows: Any, columns: Any, prices: Any, pairs: PairSet, k: int) -> Any:

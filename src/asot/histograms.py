@@ -25,15 +25,15 @@ from asot.exact.one_problem import solve_small
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
-from asot.run import devices, dispatch
+from asot.results.distances import Distances
+from asot.results.plans import Transport
+from asot.results.sinks import Kept, default_sink
+from asot.run import devices
+from asot.run.executors import one_thread_per_product
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
-from asot.run.plans import Transport
-from asot.run.products import one_thread_per_product
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances
-from asot.run.sinks import Kept, Sink
-from asot.run.solver import DeviceSolver, Solver
-from asot.run.work import Work
+from asot.run.protocols import DeviceSolver, Sink, Solver
+from asot.run.work import Work, solve_work
 from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, cost_matrix, to_array
 
 
@@ -131,7 +131,9 @@ def run_emd(
         by_itself = functools.partial(
             CancelAndCheck, first, second, checked_cost, cancel=looks_like_metric(checked_cost)
         )
-        return dispatch.solve(Work(pair_set, by_itself, info={**info, "device_reason": choice.reason}), sink, **limits)
+        return solve_work(
+            Work(pair_set, by_itself, info={**info, "device_reason": choice.reason}), default_sink(sink), **limits
+        )
     cancel = graph is not None or is_metric(checked_cost, n_jobs=jobs, progress=progress)
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
@@ -345,7 +347,7 @@ def _run(
 ) -> Kept:
     info = info if choice.gpus else info | {"device_reason": choice.reason}
     stays = isinstance(sink, KeepPlans)
-    return dispatch.solve(Work(pairs, cpu_solver, gpu_solver, choice, info, stays), sink, **limits)
+    return solve_work(Work(pairs, cpu_solver, gpu_solver, choice, info, stays), default_sink(sink), **limits)
 
 
 def _choose_for_sinkhorn(

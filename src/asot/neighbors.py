@@ -1,11 +1,11 @@
 """Exact nearest neighbors under W_1, without solving the pairs that a bound rules out (docs/method.md §9).
 
 A pair whose lower bound exceeds the K-th best distance of a query cannot be among its K nearest. So the search looks at
-all pairs through bounds that cost a fraction of a solve (`asot.bounds.search`), solves those that look nearest to get a
+all pairs through bounds that cost a fraction of a solve (`asot.search`), solves those that look nearest to get a
 first K-th best distance for every query, and then solves every pair that no bound rules out. The answer equals brute
 force over `pairwise_exact`, ties included; only the number of solves depends on how good the bounds are. A test on a
 few rows decides which bounds to use; if none pays off, brute force is used, or a search for a stated share of the
-neighbors (`asot.bounds.search.stated_recall`) if the caller asks for one.
+neighbors (`asot.search.stated_recall`) if the caller asks for one.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search import stated_recall
-from asot.bounds.search.cascade import Look, Shape
-from asot.bounds.search.choose import Offer, offer_bounds
-from asot.bounds.search.energy import energy_vectors
-from asot.bounds.search.rehearse import choose_look, rehearse
-from asot.bounds.search.strips import StripSearch
-from asot.bounds.search.sweep import Best, Edges, Search
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.points import ExactPoints
 from asot.exact.solvers import cpu_solver, read_prices
 from asot.exact.unmatched import Unmatched
-from asot.exact.wanted import as_order
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
+from asot.request.distance import as_order
+from asot.results.distances import Neighbors, named, neighbor_graph
+from asot.results.frames import neighbors_frame
 from asot.run import devices, engine
-from asot.run.frames import neighbors_frame
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Neighbors, named, neighbor_graph
-from asot.run.sinks import Sink
-from asot.run.solver import Solver
-from asot.run.store import Store
-from asot.run.store_identity import cost_hash
-from asot.run.store_strips import Question, search_into
-from asot.run.stored import Stored
+from asot.run.protocols import Sink, Solver
+from asot.search import stated_recall
+from asot.search.cascade import Look, Shape
+from asot.search.choose import Offer, offer_bounds
+from asot.search.energy import energy_vectors
+from asot.search.rehearse import choose_look, rehearse
+from asot.search.strips import StripSearch
+from asot.search.sweep import Best, Edges, Search
+from asot.store.identity import cost_hash
+from asot.store.sink import Store
+from asot.store.stored import Stored
+from asot.store.strips import Question, search_into
 from asot.validation import as_bytes, as_n_jobs, as_positive_int, as_seed
 
 if TYPE_CHECKING:
@@ -332,7 +331,7 @@ def _choose(
 def _search_on_gpus(
     problem: _Problem, sink: Best | Edges, choice: devices.Choice, shown: Progress, started: float
 ) -> dict[str, Any]:
-    from asot.bounds.search.on_gpus import search_on_gpus
+    from asot.search.on_gpus import search_on_gpus
 
     shape, jobs, memory = problem.shape, problem.jobs, problem.memory
     found = search_on_gpus(problem.histograms, problem.cost.ground, shape, sink, choice, jobs, memory, shown)

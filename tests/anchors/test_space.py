@@ -21,7 +21,7 @@ import asot
 from asot import AnchorSpace, Distributions
 from asot.anchors import cell_means
 from asot.anchors import space as space_module
-from asot.bounds.local_means import local_means
+from asot.estimate.local_means import local_means
 from tests.strategies import extent, ragged_lists
 
 

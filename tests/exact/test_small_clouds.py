@@ -11,7 +11,7 @@ from asot.exact.points import ExactPoints
 from asot.exact.points_on_devices import with_table
 from asot.exact.small_clouds import SmallClouds, are_small_clouds
 from asot.ground.metrics import prepare_metric
-from asot.run import engine
+from asot.results.sinks import distances_of
 from asot.run.pairs import make_pairs
 from tests.oracles import pot_values
 
@@ -31,7 +31,7 @@ def _assert_as_usual(histograms, ground):
     small = SmallClouds(histograms, ground)
     found = small.solve(rows, columns, STOP)
     np.testing.assert_allclose(found.values, expected, rtol=3e-15, atol=1e-15 * expected.max())
-    np.testing.assert_array_equal(engine.run(make_pairs(n, None), small).values, found.values)
+    np.testing.assert_array_equal(distances_of(make_pairs(n, None), small).values, found.values)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "minkowski"])

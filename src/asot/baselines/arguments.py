@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.data.distributions import Distributions, read_both
-from asot.run import engine
+from asot.results.distances import Distances
+from asot.results.sinks import distances_of
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances
-from asot.run.solver import Solver
+from asot.run.protocols import Solver
 from asot.validation import refuse_what_cannot_fit
 
 
@@ -79,7 +79,7 @@ def run(
 ) -> Distances:
     """Let the engine solve the pairs, and say in ``info`` what this is."""
     info = {"method": method, "metric": "euclidean", "p": 1}
-    result: Distances = engine.run(asked.pair_set, solver, n_jobs=n_jobs, memory=memory, progress=progress, info=info)
+    result: Distances = distances_of(asked.pair_set, solver, n_jobs=n_jobs, memory=memory, progress=progress, info=info)
     return result
 
 

@@ -21,9 +21,9 @@ from asot.baselines.merged import MergedCollection, MergedPoints, merged_points
 from asot.data.distributions import Distributions
 from asot.entropic.options import INITS, LOOK_EVERY, SinkhornOptions
 from asot.native import Double, Doubles, Int, Record, Tile, entry
+from asot.results.distances import Distances
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import TILE_SECONDS, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_choice, as_n_jobs, as_positive_int, as_tol
 
 

@@ -22,11 +22,11 @@ from asot.baselines.sliced_shared import (
 )
 from asot.data.distributions import Distributions
 from asot.native import Tile
+from asot.results.distances import Distances
 from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import TILE_SECONDS, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 
 Float = NDArray[np.float64]

@@ -1,13 +1,12 @@
 """`max_error`: the user says which error they can live with, and every pair stays below it.
 
 Most pairs have bounds that are close enough. The others are solved exactly on the original points. How many anchors
-make the whole cheapest is a question of strategy (`asot.run.strategy`).
+make the whole cheapest is a question of strategy (`asot.choose.strategy`).
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,47 +17,15 @@ from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.points import ExactPoints
 from asot.ground.metrics import prepare_metric
+from asot.request.accuracy import MaxError
 from asot.run.executors import Stop
-from asot.run.result import Status
-from asot.run.solver import Identity, Solution, Solver
+from asot.run.protocols import Identity, Solution, Solver, Status
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MOST_EXACT_TILES = 32
 """A tile all of whose pairs need an exact solve takes at most this many times as long as another."""
-
-
-@dataclass(frozen=True)
-class MaxError:
-    """The largest error that is accepted: an absolute one, or a share of the distance itself."""
-
-    amount: float
-    relative: bool
-
-    def allowed(self, lower: Float) -> Float:
-        """The half-width (P,) that is accepted for distances of at least ``lower``."""
-        return self.amount * lower if self.relative else np.full(len(lower), self.amount)
-
-    def too_wide(self, lower: Float, upper: Float) -> NDArray[np.bool_]:
-        """Pairs whose half-width exceeds what is accepted. A share is taken of the lower end, so that it holds."""
-        return 0.5 * (upper - lower) > self.allowed(lower)
-
-    def __str__(self) -> str:
-        return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
-
-
-def as_max_error(value: Any) -> MaxError:
-    """A number in the units of the distance, or a share of it as in ``"2%"``."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    amount = float(match[1]) / 100 if match else float(value) if number else np.nan
-    if not 0 < amount < (1.0 if match else np.inf):
-        raise ValueError(
-            "max_error must be a number > 0 in the units of the distance, or a share of it such as '2%', less than "
-            f"100%; found {value!r}"
-        )
-    return MaxError(amount, relative=match is not None)
 
 
 class Guaranteed(Solver):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.result import Distances
-from asot.run.solver import Identity, Solution, Solver
+from asot.results.distances import Distances
+from asot.run.protocols import Identity, Solution, Solver
 
 
 class Debiased(Solver):

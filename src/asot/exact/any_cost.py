@@ -29,8 +29,7 @@ from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 FINE = 2.0**-8
 """If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones

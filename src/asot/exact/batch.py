@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]

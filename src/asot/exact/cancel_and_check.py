@@ -25,8 +25,7 @@ from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 SLACK = 1e-12
 """Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by

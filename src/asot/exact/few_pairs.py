@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import operator
-import sys
 import threading
 import time
 from typing import Any, NamedTuple
@@ -29,9 +28,9 @@ from asot.exact.solvers import on_cpu
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Double, Int, Record, Tile, entry
+from asot.results.distances import Distances
 from asot.run.pairs import AllPairs, CrossPairs
-from asot.run.result import Distances
-from asot.run.solver import empty_solution
+from asot.run.protocols import empty_solution
 
 MOST_POINTS = 600
 """Points of a small collection."""
@@ -184,15 +183,3 @@ def _is_small(n_pairs: int, n: int, count: int, dim: int, *, by_table: bool) -> 
     if n > MOST_POINTS or (by_table and n_pairs > 1 and dim >= LONG):
         return False
     return n_pairs * ExactPoints.seconds_for(2.0 * n / count, dim) < MOST_SECONDS
-
-
-def joblib_is_idle() -> bool:
-    """Whether no ``joblib.parallel_config`` is in force. Asking joblib takes as long as a small pair."""
-    joblib: Any = sys.modules.get("joblib.parallel")
-    if joblib is None:
-        return True
-    try:
-        usual = joblib.default_parallel_config
-        return getattr(joblib._backend, "config", usual) is usual
-    except AttributeError:  # a version that keeps this elsewhere
-        return False

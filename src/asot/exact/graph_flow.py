@@ -17,8 +17,7 @@ from asot.exact.integers import quantize_masses
 from asot.exact.shared_cost import Histograms
 from asot.exact.workspace import MASS_BITS
 from asot.native import Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 
 class GraphArcs(Record):

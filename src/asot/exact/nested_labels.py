@@ -21,8 +21,7 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.native import Int, Ints, Record, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 from asot.validation import FloatArray
 
 

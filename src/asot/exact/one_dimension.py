@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.native import Double, Doubles, Int, Ints, Record, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver, empty_solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status, empty_solution
 from asot.validation import FloatArray
 
 Float = NDArray[np.float64]

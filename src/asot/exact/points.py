@@ -20,8 +20,7 @@ from asot.exact.packing import pack_points, quantize_sparse, used_coordinates
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 
 class PackedPoints(Record):

@@ -14,11 +14,12 @@ from asot.exact.distance_table import distance_table, table_pays
 from asot.exact.points import ExactPoints
 from asot.exact.small_clouds import SmallClouds, are_small_clouds
 from asot.ground.metrics import ON_GPUS, Ground
-from asot.run import devices, dispatch, engine, gpu_engine
+from asot.results.sinks import Kept, default_sink
+from asot.run import devices, engine, gpu_engine
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
-from asot.run.sinks import Kept, Sink
-from asot.run.work import Work
+from asot.run.protocols import Sink
+from asot.run.work import Work, solve_work
 from asot.validation import as_bytes, as_n_jobs
 
 THREADS_SECONDS = 0.01
@@ -58,14 +59,14 @@ def solve_points(
     if not choice.gpus:
         more = {**(info or {}), "device_reason": choice.reason}
         many = functools.partial(with_table, histograms, ground, column_start, len(pairs))
-        return dispatch.solve(Work(pairs, many, None, choice, more), sink, **limits)
+        return solve_work(Work(pairs, many, None, choice, more), default_sink(sink), **limits)
     budget = as_bytes(memory, engine.DEFAULT_MEMORY)
     on_gpu = functools.partial(
         ExactPointsCuda, histograms, ground, column_start, n_pairs=len(pairs),
         memory=budget // (2 * gpu_engine.IN_FLIGHT),
         table_bytes=None if memory is None else budget // 2, n_jobs=as_n_jobs(n_jobs),
     )  # fmt: skip
-    return dispatch.solve(Work(pairs, on_cpu, on_gpu, choice, info or {}), sink, **limits)
+    return solve_work(Work(pairs, on_cpu, on_gpu, choice, info or {}), default_sink(sink), **limits)
 
 
 def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | None:

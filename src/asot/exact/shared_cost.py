@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from asot.exact.integers import QuantizedCost, cost_bits_for, quantize_cost, quantize_masses
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.plans import Transport
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
+from asot.results.plans import Transport
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 
 class SharedCost(Record):

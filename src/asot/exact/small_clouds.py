@@ -19,8 +19,7 @@ from asot.exact.points import describe
 from asot.exact.workspace import LANES, MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Double, Doubles, Int, Record, entry
-from asot.run.result import Status
-from asot.run.solver import Identity, Solution, Solver, empty_solution
+from asot.run.protocols import Identity, Solution, Solver, Status, empty_solution
 
 MOST_POINTS = 5
 """Points of a cloud. Six have 720 matchings."""

@@ -14,11 +14,11 @@ from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points_on_devices import with_table
 from asot.exact.unmatched import Unmatched, read_unmatched
-from asot.exact.wanted import as_order
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import KERNELS, NORMS, prepare_metric
+from asot.request.distance import as_order
 from asot.run import devices
-from asot.run.solver import Solver
+from asot.run.protocols import Solver
 
 
 def is_plain(pooled: Distributions, p: Any, metric: Any, unmatched: Any, device: str) -> bool:

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search.cascade import Shape
-from asot.bounds.search.choose import HIGHEST_ORDER
-from asot.bounds.search.relaxed import Relaxed, relax
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.solvers import cpu_solver, read_prices
-from asot.exact.wanted import as_order
 from asot.ground.costs import Metric, prepare_cost
 from asot.ground.metrics import KERNELS, NORMS
-from asot.run.solver import Solver
+from asot.request.distance import as_order
+from asot.run.protocols import Solver
+from asot.search.cascade import Shape
+from asot.search.choose import HIGHEST_ORDER
+from asot.search.relaxed import Relaxed, relax
 from asot.validation import as_seed
 
 _SPREAD_OF = {"seuclidean": "V", "mahalanobis": "VI"}

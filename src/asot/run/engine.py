@@ -10,22 +10,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from asot.run.executors import Stop, local_executor
 from asot.run.pairs import AllPairs, CrossPairs, PairSet, tiles
 from asot.run.progress import Progress, ProgressLike, stage_of
-from asot.run.result import Status
-from asot.run.sinks import Condensed, Kept, Sink, Tile, open_sink
-from asot.run.solver import Solution, Solver, empty_solution
+from asot.run.protocols import Sink, SinkBase, Solution, Solver, Status, Tile, as_sink, empty_solution
 from asot.validation import as_bytes, as_n_jobs
 
 DEFAULT_MEMORY = 2**30
 """Scratch memory of a call, for all threads together, unless ``memory`` says otherwise."""
 
 Info = dict[str, Any]
+
+Kept = TypeVar("Kept")
 
 _FIRST_COUNTED = min(int(Status.MAX_ITER), int(Status.EXACT))
 
@@ -41,17 +41,17 @@ SHORTEST_TILE = 0.001
 def run(
     pairs: PairSet,
     solver: Solver,
-    sink: Sink[Kept] | None = None,
+    sink: Sink[Kept],
     *,
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
     info: Info | None = None,
 ) -> Kept:
-    """Solve every pair and return what the sink makes of it (`Distances` for the default sink)."""
+    """Solve every pair and return what the sink makes of it."""
     jobs = as_n_jobs(n_jobs)
-    run = Run(pairs, Condensed() if sink is None else sink, {**solver.info, **(info or {}), "n_jobs": jobs})
-    room = run.sink.room if type(run.sink) is Condensed else None
+    run = Run(pairs, as_sink(sink), {**solver.info, **(info or {}), "n_jobs": jobs})
+    room = run.sink.room if run.sink.has_room else None
     with run.shown(progress):
         for tile in solved_tiles(pairs, solver, jobs, as_bytes(memory, DEFAULT_MEMORY), room=room):
             run.accept(tile)
@@ -65,14 +65,11 @@ class Run:
     ``info["started"]``, if given, is when the call began, so that its seconds count the whole call.
     """
 
-    def __init__(self, pairs: PairSet, sink: Sink[Any], info: Info) -> None:
+    def __init__(self, pairs: PairSet, sink: SinkBase[Any], info: Info) -> None:
         self._begun = time.perf_counter()
         self._started = info.pop("started", self._begun)
         self.pairs, self.sink, self.info = pairs, sink, {**info, "n_pairs": len(pairs)}
-        if type(sink) is Condensed:  # no need to look at its signature, which takes longer than a small pair
-            sink.open(pairs, self.info)
-        else:
-            open_sink(sink, pairs, self.info)
+        sink.open(pairs, self.info)
         self._unfinished = self._exact = 0
 
     def shown(self, progress: ProgressLike, where: str | None = None) -> Progress:
@@ -111,19 +108,25 @@ class SolveTile:
 
     pairs: PairSet
     solver: Solver
-    room: Callable[..., Solution] | None = None
+    room: Callable[..., Solution | None] | None = None
 
     def __call__(self, own: tuple[int, int], stop: Stop) -> Tile:
         if self.solver.takes_runs and isinstance(self.pairs, (AllPairs, CrossPairs)):
-            room = empty_solution(own[1] - own[0]) if self.room is None else self.room(*own, ())
+            given = None if self.room is None else self.room(*own, ())
+            room = empty_solution(own[1] - own[0]) if given is None else given
             self.solver.solve_runs(*self.pairs.runs(*own), room, stop)
-            return Tile(own[0], room, self.pairs, is_placed=self.room is not None)
+            return Tile(own[0], room, self.pairs, is_placed=given is not None)
         rows, columns = self.pairs.indices(*own)
         return Tile(own[0], self.solver.solve(rows, columns, stop), self.pairs, (rows, columns))
 
 
 def solved_tiles(
-    pairs: PairSet, solver: Solver, jobs: int, memory: int, first: int = 0, room: Callable[..., Solution] | None = None
+    pairs: PairSet,
+    solver: Solver,
+    jobs: int,
+    memory: int,
+    first: int = 0,
+    room: Callable[..., Solution | None] | None = None,
 ) -> Iterator[Tile]:
     """Yield the tiles from pair ``first`` on, in order, while ``jobs`` threads solve a few of them ahead.
 

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.spaces.reading import Spaces
-from asot.run import engine
+from asot.results.sinks import distances_of
 from asot.run.pairs import PairSet, at_places
-from asot.run.result import Status
-from asot.run.solver import Identity, Solution, Solver
+from asot.run.protocols import Identity, Solution, Solver, Status
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 Float = NDArray[np.float64]
@@ -51,7 +50,7 @@ def fit_sample(
         return None
     rng = np.random.default_rng(0 if random_state is None else random_state)
     chosen = at_places(pairs, np.sort(rng.choice(len(pairs), SAMPLE, replace=False)))
-    solved = engine.run(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **limits)
+    solved = distances_of(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **limits)
     features = Gromov(spaces, p, alpha, 0, column_start).features(*chosen.indices(0, SAMPLE), np.zeros(1, np.int64))
     fold = rng.permutation(SAMPLE) % FOLDS
     errors = np.empty(SAMPLE)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from asot.data.spaces.quantiles import default_bins, eccentricities, lifted, rounding, row_quantiles, space_quantiles
 from asot.data.spaces.reading import Spaces
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Identity, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from asot.baselines.arguments import as_reg_of_points, read, run
 from asot.baselines.merged import MergedPoints, merged_points
 from asot.data.distributions import Distributions
+from asot.results.distances import Distances
 from asot.run import engine
 from asot.run.devices import torch_device, torch_threads
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import Solution, Solver
+from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int
 
 if TYPE_CHECKING:

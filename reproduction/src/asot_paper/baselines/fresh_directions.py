@@ -18,9 +18,9 @@ from asot.baselines.merged import MergedPoints, merged_points
 from asot.baselines.sliced_wasserstein import as_random_state, as_solution, sliced_info
 from asot.data.distributions import Distributions
 from asot.native import Tile
+from asot.results.distances import Distances
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances
-from asot.run.solver import TILE_SECONDS, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Solution, Solver
 from asot.validation import as_positive_int
 from asot_paper.baselines.fresh_kernel import solve_fresh
 
