@@ -14,7 +14,7 @@ import pytest
 import asot
 
 ROOMS = (
-    ("validation", "printable"),
+    ("_typing", "validation", "printable"),
     ("native", "gpu"),
     ("ground",),
     ("data",),

@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
-from asot.exact.points import ExactPoints
-from asot.exact.solvers import cpu_solver, read_prices
+from asot.exact.auto import exact_solver, read_prices
+from asot.exact.price import mean_seconds
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
-from asot.request.distance import as_order
+from asot.request.distance import Distance, as_order
 from asot.results.distances import Neighbors, named, neighbor_graph
 from asot.results.frames import neighbors_frame
-from asot.run import devices, engine
+from asot.run import devices
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import Sink, Solver
+from asot.run.work import Resources
 from asot.search import stated_recall
 from asot.search.cascade import Look, Shape
 from asot.search.choose import Offer, offer_bounds
@@ -43,7 +44,7 @@ from asot.store.identity import cost_hash
 from asot.store.sink import Store
 from asot.store.stored import Stored
 from asot.store.strips import Question, search_into
-from asot.validation import as_bytes, as_n_jobs, as_positive_int, as_seed
+from asot.validation import as_positive_int, as_seed
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -301,19 +302,20 @@ def _read(
         )
     pooled = first if second is None else first + second
     histograms = sparse_histograms(pooled)
-    budget, order = as_bytes(memory, engine.DEFAULT_MEMORY), as_order(p)
+    resources, distance = Resources(n_jobs, memory), Distance(as_order(p), metric, parameters, unmatched)
+    budget = resources.budget
     cost = prepare_cost(histograms.points, metric, parameters, budget)
     start = 0 if second is None else len(first)
     shape = Shape(len(first), len(first) if second is None else len(second), start, second is None)
-    solver = cpu_solver(pooled, order, metric, parameters, unmatched, start, budget, histograms, shape.n_pairs)
+    solver = exact_solver(pooled, distance, start, budget, histograms=histograms, n_pairs=shape.n_pairs)
     prices = None if unmatched is None else read_prices(unmatched, pooled, cost)
-    return _Problem(pooled, histograms, cost, order, prices, shape, solver, as_n_jobs(n_jobs), budget)
+    return _Problem(pooled, histograms, cost, distance.p, prices, shape, solver, resources.jobs, budget)
 
 
 def _choose(
     device: str, problem: _Problem, prune: Any, space: Any, sink: Any = None, recall: float | None = None
 ) -> devices.Choice:
-    work = ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
+    work = mean_seconds(problem.histograms, problem.cost.ground.points.shape[1])
     seconds = SHARE_SOLVED * problem.shape.n_pairs * work
     unfit = None
     known = problem.cost.is_plain and problem.cost.ground.code in ON_GPUS
@@ -386,7 +388,7 @@ def _into_store(
     name = metric if isinstance(metric, str) else getattr(metric, "__qualname__", "function")
     settings = {"estimate": "exact", "p": problem.p, "metric": name, "metric_params": parameters}
     settings |= {} if computed is None else {"metric_computes": computed}
-    share = 2 * SHARE_SOLVED * ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
+    share = 2 * SHARE_SOLVED * mean_seconds(problem.histograms, problem.cost.ground.points.shape[1])
     question = Question(
         make_pairs(shape.n_rows, None if shape.within else shape.n_columns),
         K,

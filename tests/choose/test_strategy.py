@@ -10,9 +10,9 @@ import pytest
 
 import asot
 from asot import Distributions, KMeansAnchors, Status
-from asot.choose.prices import Load, count_load
+from asot.choose.prices import AnchorPrices, Load, count_load
 from asot.choose.strategy import Planner, Strategy
-from asot.request.accuracy import as_aim
+from asot.request.accuracy import as_error
 from asot.run.pairs import AllPairs
 
 
@@ -69,7 +69,7 @@ def test_small_problems_are_solved_exactly():
 @pytest.mark.parametrize("error", ["1%", "5%", 0.05])
 def test_other_aims_are_met(D, exact, error):
     r = asot.pairwise(D, error=error)
-    aim = as_aim(error)
+    aim = as_error(error)
     assert np.sqrt(np.mean((r.values - exact) ** 2)) <= 1.1 * aim.allowed(exact.mean())
 
 
@@ -177,11 +177,11 @@ def test_the_cheapest_way_that_meets_the_aim_is_found_and_failures_are_learned_f
         tried.append(strategy)
         return Trial(strategy)
 
-    choice = Planner(load, as_aim("0.5%"), attempt, seed=0).choose()
+    choice = Planner(AnchorPrices(load), as_error("0.5%"), attempt, seed=0).choose()
     assert choice.strategy.kind == "calibrated"
     assert Trial(choice.strategy).rmse <= 0.005
     assert len(tried) == len(choice.tried) <= 4
-    hopeless = Planner(load, as_aim("0.00001%"), attempt, seed=0).choose()
+    hopeless = Planner(AnchorPrices(load), as_error("0.00001%"), attempt, seed=0).choose()
     assert hopeless.strategy == Strategy("exact")
     assert hopeless.why.startswith("exact solves")
 
@@ -206,7 +206,7 @@ def test_an_error_close_to_the_aim_is_measured_on_more_pairs_until_the_interval_
         drawn.append((strategy.n_anchors, strategy.n_draws))
         return Measured(strategy)
 
-    choice = Planner(load, as_aim("2%"), attempt, seed=0).choose()
+    choice = Planner(AnchorPrices(load), as_error("2%"), attempt, seed=0).choose()
     assert [n_draws for _, n_draws in drawn] == [1, 2]  # at most an eighth of all pairs is solved
     assert len({n_anchors for n_anchors, _ in drawn}) == 1
     assert choice.strategy.kind == "calibrated"
@@ -223,13 +223,13 @@ def test_errors_far_from_the_aim_are_measured_once():
             drawn.append(strategy.n_draws)
             return Measured(strategy, rmse)
 
-        Planner(load, as_aim("2%"), attempt, seed=0).choose()
+        Planner(AnchorPrices(load), as_error("2%"), attempt, seed=0).choose()
         assert set(drawn) == {1}
 
 
 def test_the_number_that_was_compared_is_told():
     load = count_load(clouds(0, 60, 300), None, AllPairs(60))
-    choice = Planner(load, as_aim("2%"), lambda strategy: Measured(strategy, 0.0195), seed=0).choose()
+    choice = Planner(AnchorPrices(load), as_error("2%"), lambda strategy: Measured(strategy, 0.0195), seed=0).choose()
     assert choice.strategy.kind == "exact"
     assert "measured to be 1.95 percent off, 2.1 percent with a margin for the sample" in choice.why
     assert "compared with 2%" in choice.why

@@ -12,7 +12,7 @@ import asot
 from asot.bounds.error_bars import make_bounds
 from asot.choose.attempts import learn_space
 from asot.estimate import cuda as on_gpu
-from asot.estimate.calibration import Calibration, draw_exact
+from asot.estimate.calibration import Calibration, draw_exact, exact_distances
 from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, ViewOnDevice, why_not_on_gpus
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of, untie
 from asot.estimate.solver import Estimates
@@ -46,11 +46,12 @@ def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=
     both, column_start = (D, None) if E is None else (D + E, len(D))
     short = coordinates_of(both)
     spaces = [learn_space(both, k, seed, Resources()) for seed in range(n_spaces)] if space is None else [space]
-    bounds = [None if level is None else make_bounds(space, D, E, level) for space in spaces]
+    bounds = [None if level is None else make_bounds(space, both, column_start or 0, level) for space in spaces]
     views = [View(space, both, short, column_start, own) for space, own in zip(spaces, bounds, strict=True)]
     features = PairFeatures(views, short, column_start or 0, with_bounds=level is not None)
     pairs = make_pairs(len(D), None if E is None else len(E))
-    sample = draw_exact(features, both, pairs, 20, 0, Resources())
+    solve = functools.partial(exact_distances, both, resources=Resources())
+    sample = draw_exact(features, pairs, 20, 0, Resources(), solve)
     calibration = Calibration(features, sample, Resources())
     cpu = Estimates(features, calibration, give_bounds=give_bounds).solve(*pairs.indices(0, len(pairs)), STOP)
     assert why_not_on_gpus(features) is None
@@ -81,7 +82,8 @@ def test_what_was_begun_is_taken_and_not_measured_again(gpu, monkeypatch):
     D = clouds(14, (5, 20))
     short, space, pairs = coordinates_of(D), learn_space(D, 6, 0, Resources()), make_pairs(len(D), None)
     features = PairFeatures([View(space, D, short, None)], short, 0, with_bounds=False)
-    calibration = Calibration(features, draw_exact(features, D, pairs, 20, 0, Resources()), Resources())
+    solve = functools.partial(exact_distances, D, resources=Resources())
+    calibration = Calibration(features, draw_exact(features, pairs, 20, 0, Resources(), solve), Resources())
     late = EstimatesCuda(features, calibration, give_bounds=False, memory=2**28)
     measuring = FeaturesCuda(features, memory=2**28)
     early = EstimatesCuda(features, calibration, give_bounds=False, memory=2**28, measuring=measuring)

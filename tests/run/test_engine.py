@@ -16,7 +16,7 @@ import asot
 from asot.results.sinks import Callback, Dense, distances_of
 from asot.run import engine
 from asot.run.pairs import AllPairs, CrossPairs
-from asot.run.protocols import Solution, Solver
+from asot.run.protocols import Notes, Solution, Solver
 
 
 class Sums(Solver):
@@ -83,7 +83,7 @@ def test_threads_share_the_memory_budget():
 
 
 def test_the_result_records_the_run():
-    info = distances_of(AllPairs(5), Sums(), n_jobs=2, info={"metric": "euclidean"}).info
+    info = distances_of(AllPairs(5), Sums(), n_jobs=2, notes=Notes({"metric": "euclidean"})).info
     assert info.pop("seconds") >= info.pop("seconds_on_pairs") >= 0
     assert info == {"solver": "sums", "metric": "euclidean", "n_pairs": 10, "n_not_converged": 0, "n_jobs": 2}
 
@@ -229,7 +229,7 @@ class _Named(Solver):
 @pytest.mark.parametrize("n", [2, 3, 9])
 def test_short_work_starts_no_thread_and_gives_the_same_result(n, n_jobs):
     short, long = _Named(1e-6), _Named(1.0)
-    results = [distances_of(AllPairs(n), solver, n_jobs=n_jobs, info={"p": 1}) for solver in (short, long)]
+    results = [distances_of(AllPairs(n), solver, n_jobs=n_jobs, notes=Notes({"p": 1})) for solver in (short, long)]
     assert set(short.threads) == {threading.current_thread()}
     assert threading.current_thread() not in long.threads
     assert np.array_equal(results[0].values, results[1].values)

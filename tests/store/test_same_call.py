@@ -11,7 +11,7 @@ import pytest
 import asot
 from asot.run.pairs import AllPairs
 from asot.run.protocols import Solution, Solver
-from asot.run.work import Work, solve_work
+from asot.run.work import Resources, Work, solve_work
 from asot.sinks import Store
 from asot.store.identity import array_hash, fingerprint
 
@@ -172,7 +172,7 @@ def test_a_solver_without_identity_goes_into_no_store(tmp_path):
             return Solution(rows + 0.0, np.zeros(len(rows), np.int8), np.zeros(len(rows), np.int32))
 
     with pytest.raises(ValueError, match="Silent does not say what its answers depend on"):
-        solve_work(Work(AllPairs(4), Silent), Store(tmp_path / "s.zarr"))
+        solve_work(Work(AllPairs(4), Silent), Store(tmp_path / "s.zarr"), Resources())
 
 
 # ----------------------------------------------------------------------------------------- estimates repeat themselves

@@ -12,7 +12,7 @@ from asot.results.distances import Distances
 from asot.results.sinks import distances_of
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.protocols import Solver
+from asot.run.protocols import Notes, Solver
 from asot.validation import refuse_what_cannot_fit
 
 
@@ -79,7 +79,9 @@ def run(
 ) -> Distances:
     """Let the engine solve the pairs, and say in ``info`` what this is."""
     info = {"method": method, "metric": "euclidean", "p": 1}
-    result: Distances = distances_of(asked.pair_set, solver, n_jobs=n_jobs, memory=memory, progress=progress, info=info)
+    result: Distances = distances_of(
+        asked.pair_set, solver, n_jobs=n_jobs, memory=memory, progress=progress, notes=Notes(info)
+    )
     return result
 
 

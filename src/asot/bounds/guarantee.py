@@ -13,11 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.error_bars import clip
-from asot.data.distinct import sparse_histograms
-from asot.data.distributions import Distributions
-from asot.exact.points import ExactPoints
-from asot.ground.metrics import prepare_metric
-from asot.request.accuracy import MaxError
+from asot.request.accuracy import Accuracy
 from asot.run.executors import Stop
 from asot.run.protocols import Identity, Solution, Solver, Status
 
@@ -34,21 +30,17 @@ class Guaranteed(Solver):
     The other values are moved to where their error is proven.
     """
 
+    counts_exact = True
+
     def __init__(
         self,
         bounded: Solver,
-        D: Distributions,
-        E: Distributions | None,
-        accepted: MaxError,
-        exact: Solver | None = None,
+        exact: Solver,
+        accepted: Accuracy,
     ) -> None:
-        """``exact`` solves the original problems; without it, they are those of the Euclidean W_1."""
-        self._bounded, self._accepted = bounded, accepted
-        if exact is None:
-            histograms = sparse_histograms(D if E is None else D + E)
-            ground = prepare_metric(histograms.points, "euclidean")
-            exact = ExactPoints(histograms, ground, column_start=0 if E is None else len(D))
-        self._exact = exact
+        """``exact`` solves the original problems."""
+        self._bounded, self._accepted, self._exact = bounded, accepted, exact
+        self.stage = bounded.stage
         self.info: dict[str, Any] = {**bounded.info, "max_error": str(accepted)}
 
     def identity(self) -> Identity:
@@ -67,7 +59,7 @@ class Guaranteed(Solver):
         lower, upper = found.lower, found.upper
         assert lower is not None
         assert upper is not None
-        allowed = self._accepted.allowed(lower)
+        allowed = self._accepted.half_widths(lower)
         values = clip(found.values, upper - allowed, lower + allowed)
         error = None if found.error is None else np.minimum(found.error, allowed)
         found = replace(found, values=values, error=error)

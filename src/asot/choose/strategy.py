@@ -17,25 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from asot.choose.prices import (
-    GPU_BOUNDS_FACTOR,
-    GPU_CALL_SECONDS,
-    GPU_ESTIMATE_FACTOR,
-    Load,
-    anchor_pair,
-    bounds_pair,
-    space_seconds,
-)
-from asot.request.accuracy import Aim
+from asot.choose.prices import Prices
+from asot.request.accuracy import Accuracy
 
-NUMBERS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-"""Numbers of anchors that are considered."""
-
-SPACES = (1, 2, 4)
+Tried = TypeVar("Tried", bound="Trial")
 
 GUESS, AT = 0.0175, 32
 """Before any trial: the relative error of a fit with cheap features, at this many anchors."""
@@ -49,9 +38,6 @@ GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.65, (Tr
 
 SAFETY = 0.92
 """A strategy is tried if its error is predicted to be below this share of the aim."""
-
-TRIAL_SECONDS = 0.01
-"""What a trial costs in addition to counted work."""
 
 WORTH_IT = 0.9
 """Anchors are only tried if they are estimated to cost less than this share of exact solves."""
@@ -118,7 +104,7 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
     return found
 
 
-def undecided(aim: Aim | None, trial: Any) -> bool:
+def undecided(aim: Accuracy | None, trial: Trial) -> bool:
     """Whether the measured error of a trial is close to the aim, and its interval holds the aim."""
     if aim is None:
         return False
@@ -137,15 +123,15 @@ def more_draws(strategy: Strategy, n_pairs: int, seconds_left: float, exact_pair
 
 
 @dataclass
-class Choice:
+class Choice(Generic[Tried]):
     """What was chosen, and why."""
 
     strategy: Strategy
     why: str
-    aim: Aim | None
+    aim: Accuracy | None
     predicted_seconds: float
     tried: list[dict[str, Any]] = field(default_factory=list)
-    trial: Any = None
+    trial: Tried | None = None
     """What the accepted trial has computed, to continue with."""
 
     def record(self) -> dict[str, Any]:
@@ -159,48 +145,64 @@ class Choice:
         }
 
 
-class Planner:
-    """Finds the cheapest strategy that meets an aim.
+class Trial(Protocol):
+    """A strategy that was set up and measured."""
 
-    ``attempt(strategy)`` carries out the set-up of a strategy and returns it; its ``strategy``, ``rmse``, ``interval``,
-    ``cautious``, ``mean`` and ``exact_share`` are looked at here. ``cautious`` is an error that allows for the sample
-    it was measured on; ``exact_share`` is the share of pairs that must still be solved exactly. ``on_gpu`` says that a
-    GPU would solve exactly, ``gpu_estimates`` that it would also estimate.
-    """
+    @property
+    def strategy(self) -> Strategy: ...
+    @property
+    def rmse(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 percent interval of the error."""
+        ...
+
+    @property
+    def cautious(self) -> float:
+        """An error that allows for the sample it was measured on."""
+        ...
+
+    @property
+    def mean(self) -> float:
+        """The mean distance."""
+        ...
+
+    @property
+    def exact_share(self) -> float:
+        """The share of pairs that must still be solved exactly."""
+        ...
+
+
+class Planner(Generic[Tried]):
+    """Finds the cheapest strategy that meets an aim. ``attempt(strategy)`` sets a strategy up and measures it."""
 
     def __init__(
         self,
-        load: Load,
-        aim: Aim | None,
-        attempt: Callable[[Strategy], Any],
+        prices: Prices,
+        aim: Accuracy | None,
+        attempt: Callable[[Strategy], Tried],
         *,
         seed: int,
-        level: str | None = None,
         n_anchors: int | None = None,
         given_space: bool = False,
-        on_gpu: bool = False,
-        gpu_estimates: bool = False,
-        most_anchors: int = NUMBERS[-1],
     ) -> None:
-        self._load, self._aim, self._attempt = load, aim, attempt
-        self._exact = load.exact_on_gpu if on_gpu else load.exact
-        self._gpu_estimates = gpu_estimates
-        self._level = level
-        self._n_exact = int(np.clip(load.n_pairs // 250, 64, 256))
+        self._prices, self._aim, self._attempt = prices, aim, attempt
+        self._n_exact = int(np.clip(prices.n_pairs // 250, 64, 256))
         self._base = Strategy("calibrated", n_exact=self._n_exact, seed=seed, given_space=given_space)
-        self._numbers = (n_anchors,) if n_anchors is not None else tuple(k for k in NUMBERS if k <= most_anchors)
-        self._spaces = (1,) if given_space else SPACES
+        self._numbers = (n_anchors,) if n_anchors is not None else prices.numbers
+        self._first = prices.first_of(self._numbers)
+        self._spaces = (1,) if given_space else prices.spaces
         self._error = GUESS  # of cheap features at `AT` anchors, corrected by every trial
         self._mean: float | None = None
         self._spaces_made: dict[int, int] = {}
 
-    def choose(self) -> Choice:
+    def choose(self) -> Choice[Tried]:
         tried: list[dict[str, Any]] = []
-        spent = 0.0
+        spent, exact = 0.0, self._prices.exact
         seen: set[tuple[Any, ...]] = set()
         while len(tried) < TRIALS:
             ways = [(self.price(s), s) for s in self._candidates() if tuple(_brief(s).values()) not in seen]
-            limit = WORTH_IT * self._exact - spent
+            limit = WORTH_IT * exact - spent
             cheap = [(price, s) for price, s in ways if price < limit and self._hoped(s)]
             if not cheap:
                 break
@@ -213,21 +215,21 @@ class Planner:
             trial, more = self._decided(trial, limit - price)
             spent += more
             met = self._aim is None or self._aim.met(trial.cautious, trial.mean)
-            real = price + more + trial.exact_share * self._exact
+            real = price + more + trial.exact_share * exact
             tried.append({**_brief(strategy), **judged(trial), "met": bool(met), "price": real})
             if met and real < limit:
                 return Choice(trial.strategy, self._praise(strategy, real), self._aim, real, tried, trial)
             self._learn_from(strategy, max(judged(trial)["relative_error"], 1e-9), enough=met)
-        return Choice(Strategy("exact"), self._blame(tried), self._aim, self._exact, tried)
+        return Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried)
 
-    def _decided(self, trial: Any, seconds_left: float) -> tuple[Any, float]:
+    def _decided(self, trial: Tried, seconds_left: float) -> tuple[Tried, float]:
         """The trial with as many exact pairs as it takes to decide, or as may be solved, and what these cost."""
-        spent = 0.0
+        spent, exact_pair = 0.0, self._prices.exact_pair
         while undecided(self._aim, trial):
-            more = more_draws(trial.strategy, self._load.n_pairs, seconds_left - spent, self._load.exact_pair)
+            more = more_draws(trial.strategy, self._prices.n_pairs, seconds_left - spent, exact_pair)
             if more is None:
                 break
-            spent += (more.n_draws - trial.strategy.n_draws) * more.n_exact * self._load.exact_pair
+            spent += (more.n_draws - trial.strategy.n_draws) * more.n_exact * exact_pair
             trial = self._attempt(more)
         self._base = replace(self._base, n_draws=trial.strategy.n_draws)
         return trial, spent
@@ -235,10 +237,10 @@ class Planner:
     # ------------------------------------------------------------------------------------------------ candidates
 
     def _candidates(self) -> list[Strategy]:
-        looks = (False, True) if self._level is None else (True,)
+        numbers = self._numbers if self._first is None or self._mean is not None else (self._first,)
         return [
             replace(self._base, n_anchors=k, n_spaces=s, bounds=b)
-            for k in self._numbers for s in self._spaces for b in looks
+            for k in numbers for s in self._spaces for b in self._prices.looks
         ]  # fmt: skip
 
     def _factor(self, s: Strategy) -> float:
@@ -247,7 +249,7 @@ class Planner:
 
     def _hoped(self, s: Strategy) -> bool:
         """Whether a strategy is predicted to meet the aim."""
-        if self._aim is None:
+        if self._aim is None or (self._first is not None and self._mean is None):
             return True
         hoped = self._error * self._factor(s)
         if self._aim.relative:
@@ -264,28 +266,19 @@ class Planner:
 
     def price(self, s: Strategy) -> float:
         """Seconds of a strategy: what of its set-up is not made yet, and all pairs."""
-        k, all_pairs = s.n_anchors or AT, s.n_spaces * self._load.n_pairs
-        features = all_pairs * anchor_pair(k, self._load)
-        bounds = all_pairs * bounds_pair(k, self._level or "points", self._load) if s.bounds else 0.0
-        if self._gpu_estimates:
-            features, bounds = features / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS, bounds / GPU_BOUNDS_FACTOR
-        return self._setup(s) + features + bounds
+        return self._setup(s) + self._prices.estimates(s.n_anchors or AT, s.n_spaces, s.bounds)
 
     def _setup(self, s: Strategy) -> float:
         k = s.n_anchors or AT
         missing = 0 if s.given_space else max(s.n_spaces - self._spaces_made.get(k, 0), 0)
-        seconds = TRIAL_SECONDS + missing * space_seconds(k, self._load)
-        if self._mean is None:  # exact pairs are yet to be drawn and solved
-            looked_at = min(self._load.n_pairs, 2048) * anchor_pair(k, self._load)
-            seconds += looked_at + s.n_exact * self._load.exact_pair
-        return seconds
+        return self._prices.trial(k, missing, s.n_exact if self._mean is None else 0)
 
     def _made(self, s: Strategy) -> None:
         k = s.n_anchors or AT
         self._spaces_made[k] = max(self._spaces_made.get(k, 0), s.n_spaces)
 
     def _praise(self, s: Strategy, price: float) -> str:
-        share = price / self._exact if self._exact > 0 else 1.0
+        share = price / self._prices.exact if self._prices.exact > 0 else 1.0
         aim = "no error was requested" if self._aim is None else f"the measured error meets {self._aim}"
         return f"{s}: {aim}, at about {share:.2g} of the price of exact solves"
 
@@ -295,13 +288,13 @@ class Planner:
         return f"exact solves: {failures(tried, self._aim)}, and anything better would cost as much as exact solves"
 
 
-def judged(trial: Any) -> dict[str, float]:
+def judged(trial: Trial) -> dict[str, float]:
     """The measured error of a trial, and the one that was compared with the aim, both relative to the mean distance."""
     mean = trial.mean if trial.mean > 0 else np.inf
     return {"relative_error": trial.rmse / mean, "compared_error": trial.cautious / mean}
 
 
-def failures(tried: list[dict[str, Any]], aim: Aim | None) -> str:
+def failures(tried: list[dict[str, Any]], aim: Accuracy | None) -> str:
     """What was tried in vain: the number that was compared with the aim, and how it came about."""
     best = min(tried, key=lambda entry: entry["compared_error"])
     measured, compared = (f"{100 * best[name]:.3g} percent" for name in ("relative_error", "compared_error"))

@@ -43,6 +43,8 @@ class SinkhornSharedCost(Solver):
     options : SinkhornOptions
     """
 
+    stage = "entropic distances"
+
     def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions) -> None:
         self._A, self._B, self._options = A, A if B is None else B, options
         self._M = M = cost / options.reg  # (k, l)

@@ -42,6 +42,8 @@ def choose_precision(precision: str, tol: float | None) -> str:
 class SinkhornCuda(DeviceSolver):
     """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`, and the precision."""
 
+    stage = "entropic distances"
+
     def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions, *, precision: str) -> None:
         self._log = LogSinkhornCuda(A, B, cost, options)
         safe = kernel_is_safe(cost, options.reg, precision)
@@ -75,6 +77,8 @@ class _OnDevice(OnDevice):
 
 class DebiasedCuda(DeviceSolver):
     """A GPU solver of regularized values whose answers lose the mean of their two self terms (see `debiased`)."""
+
+    stage = "entropic distances"
 
     def __init__(self, solver: SinkhornCuda, row_terms: Any, column_terms: Any) -> None:
         self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms

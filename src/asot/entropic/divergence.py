@@ -16,6 +16,8 @@ from asot.run.protocols import Identity, Solution, Solver
 class Debiased(Solver):
     """A solver of regularized values whose answers lose the mean of their two self terms, which are given."""
 
+    stage = "entropic distances"
+
     def __init__(self, solver: Solver, row_terms: Distances, column_terms: Distances) -> None:
         self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms
         self.info = solver.info

@@ -12,20 +12,18 @@ error; pairs that keep their exact values count as exact. It is an estimate, not
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.bounds.short_vectors import scaled
-from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.estimate.exact_sample import draw_candidates, draw_sample, kinds, pool
 from asot.estimate.fit import FOLDS, Fit, combined, end_after_choice, error_model, least_squares, rms_interval
 from asot.estimate.pair_features import Features, Measured
-from asot.exact.points import ExactPoints
-from asot.ground.metrics import prepare_metric
+from asot.exact.auto import euclidean_simplex
 from asot.results.sinks import distances_of
 from asot.run import engine
 from asot.run.pairs import ListedPairs, PairSet, at_places
@@ -91,17 +89,18 @@ def pair_keys(rows: Indices, columns: Indices) -> Indices:
 
 def draw_exact(
     features: Features,
-    both: Distributions,
     pairs: PairSet,
     n_exact: int,
     seed: int,
     resources: Resources,
-    solve: Callable[[Indices, Indices], Float] | None = None,
+    solve: Callable[[Indices, Indices], Float],
     *,
     n_draws: int = 1,
     known: ExactSample | None = None,
 ) -> ExactSample:
-    """Choose pairs by how uncertain ``features`` leave them, and solve them: by W_1, or by ``solve``.
+    """Choose pairs by how uncertain ``features`` leave them, and solve them by ``solve(rows, columns)``.
+
+    Its columns count from the beginning of the first collection.
 
     They are chosen in ``n_draws`` draws of ``n_exact`` pairs each; a larger number begins with the same draws. Those
     that are ``known`` from fewer draws are not solved again.
@@ -124,8 +123,47 @@ def draw_exact(
         exact, fresh = known.look_up(rows, columns)
     if fresh.any():
         new = rows[fresh], later[fresh]
-        exact[fresh] = exact_distances(both, *new, resources) if solve is None else solve(*new)
+        exact[fresh] = solve(*new)
     return ExactSample(chosen, exact, sample.weights * (len(pairs) / sample.weights.sum()))
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Root-mean-square residuals, with their 95 percent interval, and relative to the mean distance."""
+
+    rmse: float
+    interval: tuple[float, float]
+    relative: float
+
+    def as_dict(self, name: str) -> dict[str, Any]:
+        own = {"rmse": self.rmse, "rmse_interval": list(self.interval), "relative": self.relative}
+        return {f"{name}_{key}": value for key, value in own.items()}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was fitted, and how well it did; `as_dict` becomes ``info["calibration"]``."""
+
+    used: bool
+    n_exact: int
+    coefficients: dict[str, float]
+    mean_distance: float
+    held_out: Residuals
+    """Of pairs that the fit did not see."""
+    anchor: Residuals
+    """Of plain distances on the anchors."""
+    note: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "used": self.used,
+            "n_exact": self.n_exact,
+            "coefficients": self.coefficients,
+            "mean_distance": self.mean_distance,
+            **self.held_out.as_dict("held_out"),
+            **self.anchor.as_dict("anchor"),
+            "note": self.note,
+        }
 
 
 class Calibration:
@@ -133,6 +171,8 @@ class Calibration:
 
     ``report`` says what was fitted and how well it did on held-out pairs; it becomes ``info["calibration"]``.
     """
+
+    report: Report
 
     def __init__(self, features: Features, sample: ExactSample, resources: Resources) -> None:
         self._features = features
@@ -170,9 +210,9 @@ class Calibration:
 
     def allow_for_choice(self, allowed: float) -> None:
         """Report that this fit was chosen because its error was measured to be no larger than what is ``allowed``."""
-        low, high = self.report["held_out_rmse_interval"]
-        end = end_after_choice(self.report["held_out_rmse"], high, allowed)
-        self.report["held_out_rmse_interval"] = [low, end]
+        measured = self.report.held_out
+        end = end_after_choice(measured.rmse, measured.interval[1], allowed)
+        self.report = replace(self.report, held_out=replace(measured, interval=(measured.interval[0], end)))
 
     def _predict(self, features: Float, coefficients: Float) -> Float:
         lowest, highest = self._features.limits(features)
@@ -192,18 +232,18 @@ class Calibration:
         self.coefficients, self.error_weights = fit.coefficients, fit.error_weights
         exponent = own.exponent
         mean = float((weights * exact).sum() / weights.sum())
-        self.report: dict[str, Any] = {
-            "used": fit.used,
-            "n_exact": len(exact),
-            "coefficients": dict(zip(own.names, fit.coefficients.tolist(), strict=True)),
-            "mean_distance": float(np.ldexp(mean, exponent)),
-            **_summary(
-                "held_out", fit.residual * np.sqrt(sample.left_open), weights, mean, exponent,
+        self.report = Report(
+            used=fit.used,
+            n_exact=len(exact),
+            coefficients=dict(zip(own.names, fit.coefficients.tolist(), strict=True)),
+            mean_distance=float(np.ldexp(mean, exponent)),
+            held_out=_summary(
+                fit.residual * np.sqrt(sample.left_open), weights, mean, exponent,
                 n_fitted=len(fit.coefficients) if fit.used else 0, n_left=float(weights.sum()) - len(weights),
             ),
-            **_summary("anchor", features @ own.plain - exact, weights, mean, exponent),
-            "note": _note(fit.used, exact),
-        }  # fmt: skip
+            anchor=_summary(features @ own.plain - exact, weights, mean, exponent),
+            note=_note(fit.used, exact),
+        )  # fmt: skip
 
     def _judge(self, features: Float, exact: Float, weights: Float) -> Fit:
         own = self._features
@@ -230,28 +270,17 @@ def _note(helps: bool, exact: Float) -> str:
 
 
 def _summary(
-    name: str,
-    residual: Float,
-    weights: Float,
-    mean: float,
-    exponent: int,
-    *,
-    n_fitted: int = 0,
-    n_left: float = np.inf,
-) -> dict[str, Any]:
+    residual: Float, weights: Float, mean: float, exponent: int, *, n_fitted: int = 0, n_left: float = np.inf
+) -> Residuals:
     """Root mean squared residual, absolute and relative to the mean distance, with its 95 percent interval."""
     rmse, low, high = rms_interval(residual, weights, n_fitted, n_left)
-    return {
-        f"{name}_rmse": float(np.ldexp(rmse, exponent)),
-        f"{name}_rmse_interval": [float(np.ldexp(low, exponent)), float(np.ldexp(high, exponent))],
-        f"{name}_relative": rmse / mean if mean > 0 else 0.0,
-    }
+    size, least, most = (float(np.ldexp(x, exponent)) for x in (rmse, low, high))
+    return Residuals(size, (least, most), rmse / mean if mean > 0 else 0.0)
 
 
 def exact_distances(D: Distributions, rows: Indices, columns: Indices, resources: Resources) -> Float:
     """W_1 (P,) of a few pairs, looking only at the distributions they name."""
     named, index = np.unique(np.stack([rows, columns]), return_inverse=True)
-    histograms = sparse_histograms(D[named])
-    solver = ExactPoints(histograms, prepare_metric(histograms.points, "euclidean"))
+    solver = euclidean_simplex(D[named])
     few = ListedPairs(index.reshape(2, -1).T, len(named), len(named), symmetric=True)
     return solve_exactly(few, solver, resources)

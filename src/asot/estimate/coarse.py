@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.data.distributions import trusted
 from asot.estimate.pair_features import Features, Measured
+from asot.exact.auto import exact_solver
 from asot.exact.integers import cost_bits_for, index_bits_for
-from asot.exact.solvers import cpu_solver
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.request.distance import Distance
 from asot.run.protocols import Identity, Solution, Solver, Status
@@ -100,9 +100,8 @@ class Coarse(Features):
         self._coarsen(histograms, ground, cells)
         unmatched = wanted.unmatched if self._price is None else self._price
         options = {"p": ground.order} if ground.code == MINKOWSKI else None
-        self._solver = cpu_solver(
-            self.collection, wanted.p, NORM_NAMES[ground.code], options, unmatched, column_start, memory
-        )
+        own = Distance(wanted.p, NORM_NAMES[ground.code], options, unmatched)
+        self._solver = exact_solver(self.collection, own, column_start, memory)
         self._shapes = _shapes(histograms, ground) if self._matched else None
         if ground.code != EUCLIDEAN or wanted.p < 2:
             self._roots = None
@@ -119,11 +118,11 @@ class Coarse(Features):
         n = len(histograms.offsets) - 1
         owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
         keys, place = np.unique(owner * cells.n_cells + cells.cell[histograms.index], return_inverse=True)
-        mass = np.bincount(place, weights=histograms.masses)
+        mass = np.bincount(place, weights=histograms.masses).astype(np.float64, copy=False)
         points = ground.points[histograms.index]
         if cells.places is None:
             share = histograms.masses / mass[place]
-            where = np.stack([np.bincount(place, weights=share * column) for column in points.T], axis=1)
+            where: Float = np.stack([np.bincount(place, weights=share * column) for column in points.T], axis=1)
         else:
             where = cells.places[keys % cells.n_cells]
         offsets = np.searchsorted(keys, np.arange(n + 1) * cells.n_cells)

@@ -137,6 +137,8 @@ def _on_this_stream(start: int, stop: int) -> tuple[int, int, int]:
 class EstimatesCuda(DeviceSolver):
     """Prepared from features and their fit; copies itself to GPUs. ``measuring`` may have begun without the fit."""
 
+    stage = "estimates"
+
     def __init__(
         self,
         features: PairFeatures,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.space import AnchorSpace
+from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.error_bars import Bounds, combine
 from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates, scaled
 from asot.data.distributions import Distributions
@@ -124,9 +124,9 @@ class Features(Solver):
 class OnAnchors:
     """What the anchor problems of all pairs share; nearest anchors are enough to know it."""
 
-    def __init__(self, space: AnchorSpace, both: Distributions, column_start: int | None, n_jobs: int | None) -> None:
-        self.nearest, distance = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
-        self.radii = np.add.reduceat(both.masses * distance, both.offsets[:-1])
+    def __init__(self, space: AnchorSpace, both: Distributions, column_start: int | None, assigned: Assigned) -> None:
+        self.nearest = assigned.nearest
+        self.radii = radii_of(both, assigned)
         self.histograms = space.histograms_of(both, self.nearest)
         self.cost, self.untied = untie_costs(space.cost), split(untie(self.histograms), column_start)
         self.anchor = ExactSharedCost(*self.untied, self.cost, cancel=True)
@@ -148,7 +148,9 @@ class View:
         n_jobs: int | None = None,
         on_anchors: OnAnchors | None = None,
     ) -> None:
-        own = OnAnchors(space, both, column_start, n_jobs) if on_anchors is None else on_anchors
+        own = on_anchors
+        if own is None:
+            own = OnAnchors(space, both, column_start, space.nearest_of(both, device="cpu", n_jobs=n_jobs))
         self.radii, self._histograms = own.radii, own.histograms
         self.cost, self.untied, self.anchor = own.cost, own.untied, own.anchor
         self.loose = (2.0 * TIE_BREAK + COST_TIE_BREAK) * float(space.cost.max())

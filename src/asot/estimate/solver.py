@@ -29,6 +29,8 @@ class BoundedAnchors(Solver):
     Where the space has soft codes, ``learned`` gives its distances, and ``anchor`` is that of its nearest anchors.
     """
 
+    stage = "distances on anchors"
+
     def __init__(self, anchor: ExactSharedCost, bounds: Bounds, learned: ExactSharedCost | None = None) -> None:
         self._anchor, self._bounds, self._learned = anchor, bounds, learned
         self.info: dict[str, Any] = {**anchor.info, "bounds": bounds.level}
@@ -56,10 +58,12 @@ class BoundedAnchors(Solver):
 class Estimates(Solver):
     """Calibrated distances with their expected errors, and with bounds if they are wanted."""
 
+    stage = "estimates"
+
     def __init__(self, features: Features, calibration: Calibration, *, give_bounds: bool) -> None:
         self._features, self._calibration = features, calibration
         self._give_bounds = give_bounds
-        self.info: dict[str, Any] = {**features.info, "calibration": calibration.report}
+        self.info: dict[str, Any] = {**features.info, "calibration": calibration.report.as_dict()}
         if features.level is not None and give_bounds:
             self.info["bounds"] = features.level
 
@@ -89,6 +93,8 @@ class Estimates(Solver):
 
 class BoundedSinkhorn(Solver):
     """Entropic anchor distances with bounds on W_1: what the scalings prove about the anchors, and both radii."""
+
+    stage = "entropic distances"
 
     def __init__(self, anchor: SinkhornSharedCost, bounds: Bounds) -> None:
         self._anchor, self._bounds = anchor, bounds

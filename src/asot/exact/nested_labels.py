@@ -56,6 +56,8 @@ def nested_codes(points: FloatArray) -> list[NDArray[np.int64]] | None:
 class NestedLabels(Solver):
     """Prepared once from histograms over points whose columns nest; then solves tiles of pairs. See `ExactPoints`."""
 
+    stage = "exact distances"
+
     def __init__(
         self, histograms: SparseHistograms, codes: list[NDArray[np.int64]], column_start: int = 0, name: str = "hamming"
     ) -> None:

@@ -113,6 +113,8 @@ class OneDimension(Solver):
     metric : name of the norm, for ``info``: on a line all of them are |x - y|
     """
 
+    stage = "exact distances"
+
     takes_runs = True
 
     def __init__(

@@ -56,6 +56,8 @@ def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
 class SmallClouds(Solver):
     """Like `ExactPoints`, for collections of which `are_small_clouds` is true."""
 
+    stage = "exact distances"
+
     takes_runs = True
 
     def __init__(self, histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> None:

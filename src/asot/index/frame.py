@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
-from asot.exact.points import ExactPoints
+from asot.exact.price import pair_seconds
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
 from asot.index.settings import Settings
 from asot.search.projections import COARSE, SHARES, WIDTH, Axes, choose_axes, project_on
@@ -202,7 +202,8 @@ def _landmarks(
     """Members that are far from each other, as many as their solves allow."""
     chosen = np.sort(rng.permutation(len(members))[:SAMPLE])
     sample = members[chosen]
-    seconds = ExactPoints.seconds_for(2.0 * float(sample.sizes.mean()), members.dim)
+    size = float(sample.sizes.mean())
+    seconds = float(pair_seconds(size, size, members.dim))
     count = int(min(LANDMARKS, SOLVES / seconds, len(sample)))
     if count == 0 and settings.has_norm:
         return None

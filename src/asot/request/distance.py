@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from asot.ground.costs import Metric
+from asot.ground.metrics import KERNELS, NORMS
 
 
 def as_order(p: Any) -> float:
@@ -30,6 +31,15 @@ class Distance:
     def is_plain(self) -> bool:
         """Whether it is the Euclidean W_1 of total masses 1, which every part of the package supports."""
         return self.p == 1 and self.unmatched is None and not callable(self.metric) and self.metric == "euclidean"
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether it is W_1 with total mass 1 under a metric with its own kernel, which GPUs may solve, too."""
+        return self.p == 1 and self.unmatched is None and not callable(self.metric) and self.metric in KERNELS
+
+    def is_sorted(self, dim: int) -> bool:
+        """Whether sorting is enough: on a line, all norms are |x - y|."""
+        return dim == 1 and self.metric in NORMS and self.unmatched is None
 
     @property
     def constant(self) -> float | None:

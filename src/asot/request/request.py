@@ -1,41 +1,42 @@
-"""What a call of `asot.pairwise` asks for, once it is read: the part that every method needs."""
+"""What a call asks for, once it is read: the part that every method needs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from asot.data.distributions import Distributions
-from asot.request.accuracy import MaxError
+from asot.request.accuracy import Accuracy
 from asot.request.distance import Distance
 from asot.results.sinks import Condensed, default_sink
-from asot.run.pairs import PairSet
+from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Sink
 from asot.run.work import Resources
 
-PLAIN = Distance()
-"""The Euclidean W_1 of total masses 1."""
 
-
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Request:
-    """Collections, pairs, and where answers go."""
+    """Collections, pairs, which distance, and where answers go. Nobody changes it."""
 
     D: Distributions
     E: Distributions | None
-    pairs: PairSet
-    listed: Any
-    """The pairs as the user gave them, or None."""
-    sink: Sink[Any] | None
-    device: str
-    running: Resources
-    level: str | None
+    distance: Distance = field(default_factory=Distance)
+    listed: Any = None
+    """The pairs as the user gave them, or None for all of them."""
+    sink: Sink[Any] | None = None
+    device: str = "auto"
+    resources: Resources = field(default_factory=Resources)
+    level: str | None = None
     """Which bounds are wanted: "auto" or a level of `asot.bounds.error_bars.make_bounds`, or None."""
-    accepted: MaxError | None
-    started: float
+    max_error: Accuracy | None = None
+    """What no value may be off by."""
+    started: float = 0.0
     """When the call began."""
-    wanted: Distance = PLAIN
+
+    @cached_property
+    def pairs(self) -> PairSet:
+        return make_pairs(len(self.D), None if self.E is None else len(self.E), self.listed)
 
     @cached_property
     def both(self) -> Distributions:
@@ -46,10 +47,6 @@ class Request:
     def column_start(self) -> int:
         """Where the columns begin in ``both``."""
         return 0 if self.E is None else len(self.D)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"n_jobs": self.running.n_jobs, "memory": self.running.memory, "progress": self.running.progress}
 
     @property
     def bounded_sink(self) -> Sink[Any]:

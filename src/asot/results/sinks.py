@@ -18,7 +18,7 @@ from asot.results.distances import Distances, Neighbors
 from asot.run import engine
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, tiles
 from asot.run.progress import ProgressLike
-from asot.run.protocols import EXTRAS, Sink, SinkBase, Solution, Solver, Tile
+from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Tile
 from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
 
 if TYPE_CHECKING:
@@ -286,10 +286,10 @@ def distances_of(
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
-    info: dict[str, Any] | None = None,
+    notes: Notes = engine.NOTHING,
 ) -> Distances:
     """Every pair, solved on this machine."""
-    return engine.run(pairs, solver, Condensed(), n_jobs=n_jobs, memory=memory, progress=progress, info=info)
+    return engine.run(pairs, solver, Condensed(), n_jobs=n_jobs, memory=memory, progress=progress, notes=notes)
 
 
 def _refuse_large_result(n_bytes: int) -> None:

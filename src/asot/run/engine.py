@@ -16,8 +16,19 @@ import numpy as np
 
 from asot.run.executors import Stop, local_executor
 from asot.run.pairs import AllPairs, CrossPairs, PairSet, tiles
-from asot.run.progress import Progress, ProgressLike, stage_of
-from asot.run.protocols import Sink, SinkBase, Solution, Solver, Status, Tile, as_sink, empty_solution
+from asot.run.progress import Progress, ProgressLike
+from asot.run.protocols import (
+    DeviceSolver,
+    Notes,
+    Sink,
+    SinkBase,
+    Solution,
+    Solver,
+    Status,
+    Tile,
+    as_sink,
+    empty_solution,
+)
 from asot.validation import as_bytes, as_n_jobs
 
 DEFAULT_MEMORY = 2**30
@@ -26,6 +37,8 @@ DEFAULT_MEMORY = 2**30
 Info = dict[str, Any]
 
 Kept = TypeVar("Kept")
+
+NOTHING = Notes()
 
 _FIRST_COUNTED = min(int(Status.MAX_ITER), int(Status.EXACT))
 
@@ -46,11 +59,11 @@ def run(
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
-    info: Info | None = None,
+    notes: Notes = NOTHING,
 ) -> Kept:
     """Solve every pair and return what the sink makes of it."""
     jobs = as_n_jobs(n_jobs)
-    run = Run(pairs, as_sink(sink), {**solver.info, **(info or {}), "n_jobs": jobs})
+    run = Run(pairs, as_sink(sink), solver, notes, {"n_jobs": jobs})
     room = run.sink.room if run.sink.has_room else None
     with run.shown(progress):
         for tile in solved_tiles(pairs, solver, jobs, as_bytes(memory, DEFAULT_MEMORY), room=room):
@@ -62,20 +75,25 @@ def run(
 class Run:
     """What a run has in common on every kind of device: the open sink, the progress, and the record for ``info``.
 
-    ``info["started"]``, if given, is when the call began, so that its seconds count the whole call.
+    ``more`` is what this kind of run adds to the record.
     """
 
-    def __init__(self, pairs: PairSet, sink: SinkBase[Any], info: Info) -> None:
+    def __init__(
+        self, pairs: PairSet, sink: SinkBase[Any], solver: Solver | DeviceSolver, notes: Notes, more: Info
+    ) -> None:
         self._begun = time.perf_counter()
-        self._started = info.pop("started", self._begun)
-        self.pairs, self.sink, self.info = pairs, sink, {**info, "n_pairs": len(pairs)}
+        self._started = self._begun if notes.started is None else notes.started
+        self._stage = solver.stage if notes.stage is None else notes.stage
+        self._counts_exact = isinstance(solver, Solver) and solver.counts_exact
+        self.pairs, self.sink = pairs, sink
+        self.info: Info = {**solver.info, **notes.info, **more, "n_pairs": len(pairs)}
         sink.open(pairs, self.info)
         self._unfinished = self._exact = 0
 
     def shown(self, progress: ProgressLike, where: str | None = None) -> Progress:
         """A bar that is named after what is solved, and where that is not obvious."""
-        stage = stage_of(self.info)
-        self._progress = Progress(progress, len(self.pairs), stage if where is None else f"{stage} ({where})")
+        stage = self._stage if where is None else f"{self._stage} ({where})"
+        self._progress = Progress(progress, len(self.pairs), stage)
         return self._progress
 
     def accept(self, tile: Tile) -> None:
@@ -97,7 +115,7 @@ class Run:
         now = time.perf_counter()
         seconds = {"seconds": now - self._started, "seconds_on_pairs": now - self._begun}
         record = {"n_not_converged": self._unfinished, **seconds}
-        if "max_error" in self.info:
+        if self._counts_exact:
             record["n_exact"] = self._exact
         return self.sink.close({**self.info, **record})
 

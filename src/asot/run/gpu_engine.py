@@ -20,7 +20,7 @@ from asot.run.devices import Choice
 from asot.run.gpu_transfer import Fetch, fetch_for, pinned_empty
 from asot.run.pairs import PairSet, tiles
 from asot.run.progress import ProgressLike
-from asot.run.protocols import DeviceSolver, OnDevice, Sink, SinkBase, Solver, as_sink
+from asot.run.protocols import DeviceSolver, Notes, OnDevice, Sink, SinkBase, Solver, as_sink
 from asot.validation import as_bytes, as_n_jobs
 
 Kept = TypeVar("Kept")
@@ -51,7 +51,7 @@ def run(
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
-    info: dict[str, Any] | None = None,
+    notes: Notes = engine.NOTHING,
 ) -> Kept:
     """Solve every pair on the chosen GPUs and return what the sink makes of it.
 
@@ -59,10 +59,9 @@ def run(
     """
     jobs = as_n_jobs(n_jobs)
     device: dict[str, Any] = {"device": choice.name, "device_reason": choice.reason}
-    own = {**solver.info, **(info or {}), **device}
     kept_in = as_sink(sink)
     kept_in.allocate_with(pinned_empty)
-    run = engine.Run(pairs, kept_in, own)
+    run = engine.Run(pairs, kept_in, solver, notes, device)
     work = _OnGpus(run, solver, choice, as_bytes(memory, engine.DEFAULT_MEMORY))
     with run.shown(progress, choice.name):
         work.solve()

@@ -14,7 +14,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -131,11 +131,32 @@ Identity = dict[str, Any]
 """What results depend on: plain values and arrays, by name; records of such values may nest."""
 
 
+@dataclass(frozen=True)
+class Notes:
+    """What a call knows about its run. ``info`` is for the result alone: nothing reads it back."""
+
+    info: dict[str, Any] = field(default_factory=dict)
+    stage: str | None = None
+    """What a bar calls it; None: what the solver says."""
+    started: float | None = None
+    """When the call began, if its seconds should count from there."""
+
+    def with_info(self, **more: Any) -> Notes:
+        """The same with more for the result."""
+        return replace(self, info={**self.info, **more})
+
+
 class Solver(ABC):
     """The base of every solver: `pairs_per_tile` and `solve` must be written, all else has a default."""
 
     info: dict[str, Any]
     """What this solver is, for `Distances.info`. Nothing reads it back."""
+
+    stage = "distances"
+    """What a bar calls a run of it."""
+
+    counts_exact = False
+    """Whether ``info`` should tell how many pairs have the status EXACT."""
 
     takes_runs = False
     """Whether `solve_runs` may be called: worth it where pairs take nanoseconds."""
@@ -165,6 +186,10 @@ class Solver(ABC):
     def expected_seconds(self, n_pairs: int) -> float:
         """About how long one thread takes for this many pairs: very short work gets no other threads."""
         return math.inf
+
+    def seconds_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+        """The same for one of these pairs, on average, where it can be counted; columns count from the first row."""
+        return self.expected_seconds(1)
 
     def identity(self) -> Identity:
         """What the answers depend on, so that a store can tell whether a call is the same again.
@@ -204,6 +229,7 @@ class DeviceSolver(ABC):
     """A solver for GPUs: made on the host, without a device until `on` copies what all pairs share to one."""
 
     info: dict[str, Any]
+    stage = "distances"
 
     @abstractmethod
     def pairs_per_tile(self, memory: int) -> int:

@@ -23,6 +23,7 @@ from asot.run.progress import ProgressLike
 from asot.run.protocols import (
     TILE_SECONDS,
     DeviceSolver,
+    Notes,
     Sink,
     SinkBase,
     Solution,
@@ -69,7 +70,7 @@ class Work:
     cpu: Callable[[], Solver]
     gpu: Callable[[], DeviceSolver] | None = None
     choice: Choice = field(default_factory=lambda: Choice((), "asked for", required=False))
-    info: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = engine.NOTHING
     """What the call knows about the run."""
     stays: bool = False
     """Answers that are too large to send, such as plans: solved in this process."""
@@ -115,34 +116,30 @@ class SolveRange:
 def solve_work(
     work: Work,
     sink: Sink[Kept],
-    *,
-    n_jobs: int | None = None,
-    memory: int | str | None = None,
-    progress: ProgressLike = None,
+    resources: Resources,
 ) -> Kept:
     """Solve every pair of the work and return what the sink makes of it."""
     cluster, own = active_cluster(), as_sink(sink)
     kept: Any
     if own.takes_work:
-        return own.take(work, Resources(n_jobs, memory, progress), cluster)
+        return own.take(work, resources, cluster)
     if cluster is not None and len(work.pairs) > 1 and not (work.choice.gpus or work.stays):
-        kept = _on_cluster(work, cluster, own, as_bytes(memory, engine.DEFAULT_MEMORY), progress)
+        kept = _on_cluster(work, cluster, own, resources.budget, resources.progress)
         return kept
-    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    limits: dict[str, Any] = vars(resources)
     if work.choice.gpus and work.gpu is not None:
-        return gpu_engine.run(work.pairs, work.gpu(), work.cpu, work.choice, own, info=work.info, **limits)
-    return engine.run(work.pairs, work.cpu(), own, info=work.info, **limits)
+        return gpu_engine.run(work.pairs, work.gpu(), work.cpu, work.choice, own, notes=work.notes, **limits)
+    return engine.run(work.pairs, work.cpu(), own, notes=work.notes, **limits)
 
 
 def _on_cluster(work: Work, cluster: Cluster, sink: SinkBase[Any], memory: int, progress: ProgressLike) -> Any:
     solver = work.cpu()
-    info = {**solver.info, **work.info, "n_jobs": cluster.jobs, "executor": cluster.name}
-    run = engine.Run(work.pairs, sink, info)
+    run = engine.Run(work.pairs, sink, solver, work.notes, {"n_jobs": cluster.jobs, "executor": cluster.name})
     per_tile = solver.pairs_per_tile(memory // cluster.jobs)
     rate = per_tile / TILE_SECONDS
     fair = -(-len(work.pairs) // (8 * cluster.jobs))
     size = int(np.clip(rate * TASK_SECONDS, 1, min(MOST_PAIRS_OF_A_TASK, fair)))
-    task = SolveRange(replace(work, info={}), memory // cluster.jobs)
+    task = SolveRange(replace(work, notes=engine.NOTHING), memory // cluster.jobs)
     starts = list(tiles(len(work.pairs), size))
     with run.shown(progress, cluster.name):
         for (start, _), solution in zip(starts, cluster.map(task, starts), strict=True):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
-from asot.exact.points import ExactPoints
+from asot.exact.auto import simplex_of_points
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import Ground
@@ -96,7 +96,7 @@ def offer_bounds(
         if use_potentials and anchors is not None:
             pool = _pool_on_anchors(pooled, histograms, ground, anchors, seed, n_jobs, memory)
         elif use_potentials:
-            source = ExactPoints(histograms, ground)
+            source = simplex_of_points(histograms, ground)
             pool, made["n_exact"] = dual_pool(histograms, ground, source, ground.points, seed, n_jobs, memory)
         made["n_rotations"], made["n_potentials"] = _n_rotations(projections), pool.values.shape[1]
         return Cascade(ground, projections, pool, *shape)
@@ -184,6 +184,6 @@ def _pool_on_anchors(
         Distributions.from_weights(anchors.histograms(pooled, device="cpu"), anchors.anchors)
     )
     support: NDArray[np.float64] = np.ldexp(np.asarray(on_anchors.points, dtype=np.float64), -ground.exponent)
-    source = ExactPoints(on_anchors, Ground(support, ground.code, ground.order, ground.exponent, ground.name))
+    source = simplex_of_points(on_anchors, Ground(support, ground.code, ground.order, ground.exponent, ground.name))
     pool, _ = dual_pool(histograms, ground, source, support, seed, n_jobs, memory)
     return pool

@@ -1,47 +1,22 @@
-"""What a search costs, in counted work: points that a solve ships between, numbers that a bound has to touch.
+"""What the bounds of a search cost, in counted work: numbers that a bound has to touch.
 
-Prices are seconds of one reference core. The constants were measured once (``python -m benchmarks documents`` shows
-prices beside the clock). A plan chosen by them is the same on every run, no matter how busy the machine is or what had
-to be compiled first. One chosen by a stopwatch would not be.
+Prices are seconds of one reference core, as those of solves are (`asot.exact.price`). The constants were measured once
+(``python -m benchmarks documents`` shows prices beside the clock). A plan chosen by them is the same on every run, no
+matter how busy the machine is or what had to be compiled first. One chosen by a stopwatch would not be.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.ground.metrics import CITYBLOCK
-from asot.run.protocols import Solver
 from asot.search.relaxed_costs import Cost, Histograms
 
 NANO = 1.5e-9
 """A nanosecond of a bound, as measured with AVX-512: other cores take about 1.5 times as long."""
 
-_BY_PRODUCTS = ("euclidean", "sqeuclidean", "seuclidean", "mahalanobis", "cosine", "angular")
-"""Metrics whose distances take a multiplication for each coordinate."""
-
 SAMPLED_BLOCKS = 8
 """Blocks of rows, and of columns, whose distinct points are counted."""
-
-
-def solve_price(
-    solver: Solver, histograms: SparseHistograms, rows: NDArray[np.int64], columns: NDArray[np.int64]
-) -> float:
-    """Seconds of a solve, the mean of some pairs (rows[t], columns[t]), both named as in the collection."""
-    if "network simplex" not in solver.info["solver"]:
-        return float(getattr(solver, "expected_seconds")(1))  # noqa: B009
-    p, q, width = left_to_ship(histograms, rows, columns).T.astype(float)
-    if not solver.info["common_mass_canceled"]:
-        p, q = (np.diff(histograms.offsets)[which].astype(float) for which in (rows, columns))
-    simplex = 0.5 + 0.016 * p * q * (1 + (p + q) / 900)
-    n_points, dim = histograms.points.shape
-    if getattr(solver, "has_table", False):  # a row of a large table is a page of memory by itself
-        distances = 0.2 * p * min(1.0, n_points / 2000)
-    else:
-        each = 1e-4 if solver.info["metric"] in _BY_PRODUCTS else 6e-4 if solver.info["metric"] == "cityblock" else 1e-3
-        distances = width * (each * p * q + np.where(width < dim, 0.004, 0.0015) * (p + q))
-    return 1e-6 * float((simplex + distances).mean())
 
 
 def tables_price(has_projections: bool, n_groups: int, n_tail: int, n_pool: int) -> tuple[float, float]:

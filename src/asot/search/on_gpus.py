@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
-from asot.exact.cuda.points import ExactPointsCuda, Limits
-from asot.exact.points import ExactPoints
+from asot.exact.auto import gpu_solver, simplex_of_points
+from asot.exact.cuda.points import Limits
 from asot.ground.metrics import Ground
 from asot.run import engine, gpu_engine
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.progress import Progress
 from asot.run.protocols import SinkBase, Tile
+from asot.run.work import Resources
 from asot.search.cascade import Shape
 from asot.search.projections import COARSE, WIDTH, has_norm, project
 from asot.search.sweep import Best, Edges
@@ -89,12 +90,11 @@ def search_on_gpus(
             rows = np.ascontiguousarray(sink.limits()[0])
             return rows, rows if within else np.full(pairs.n_columns, -np.inf)
 
-        solver = ExactPointsCuda(
-            histograms, ground, column_start + start, n_pairs=n_rows * n_columns,
-            memory=memory // (2 * gpu_engine.IN_FLIGHT), table_bytes=table_bytes, n_jobs=n_jobs,
-            limits=Limits(limits, *profiles),
+        solver = gpu_solver(
+            histograms, ground, column_start + start, Resources(n_jobs, memory), n_rows * n_columns,
+            table_bytes=table_bytes, limits=Limits(limits, *profiles),
         )  # fmt: skip
-        on_cpu = functools.partial(ExactPoints, histograms, ground, column_start + start)
+        on_cpu = functools.partial(simplex_of_points, histograms, ground, column_start + start)
         info = gpu_engine.run(
             pairs, solver, on_cpu, choice, _Shifted(sink, start), n_jobs=n_jobs, memory=memory, progress=_Steps(shown)
         )

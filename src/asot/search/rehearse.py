@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.search.cascade import Look
 from asot.search.choose import Offer
-from asot.search.counted import solve_price
 from asot.search.relaxed import Chain
 from asot.search.sweep import Best, Edges, Search
 
@@ -70,7 +69,7 @@ def rehearse(search: Search, histograms: SparseHistograms, offer: Offer, sink: B
 
 def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Rehearsed:
     shape = search.shape
-    solve = _price_of_a_solve(search, histograms)
+    solve = _price_of_a_solve(search)
     record: dict[str, Any] = {"solve_microseconds": 1e6 * solve, "plans": []}
     search.made["rehearsal"] = record
     brute = solve * shape.n_pairs
@@ -134,14 +133,14 @@ def _groups(n_rows: int) -> list[tuple[int, int]]:
     return [(int(start), int(start) + each) for start in starts]
 
 
-def _price_of_a_solve(search: Search, histograms: SparseHistograms) -> float:
+def _price_of_a_solve(search: Search) -> float:
     shape = search.shape
     rng = np.random.default_rng(0)
     rows = rng.integers(0, shape.n_rows, size=_COUNTED)
     columns = rng.integers(0, shape.n_columns, size=_COUNTED)
     if shape.within:
         columns = np.where(columns == rows, (columns + 1) % shape.n_columns, columns)
-    return solve_price(search.solver, histograms, rows, columns + shape.column_start)
+    return search.solver.seconds_of(rows, columns + shape.column_start)
 
 
 def _find_promising(search: Search, plan: _Plan, groups: list[tuple[int, int]], best: Best) -> None:

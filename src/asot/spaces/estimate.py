@@ -16,6 +16,7 @@ from asot.data.spaces.reading import Spaces
 from asot.results.sinks import distances_of
 from asot.run.pairs import PairSet, at_places
 from asot.run.protocols import Identity, Solution, Solver, Status
+from asot.run.work import Resources
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 Float = NDArray[np.float64]
@@ -43,14 +44,14 @@ class Fit:
 
 
 def fit_sample(
-    pairs: PairSet, spaces: Spaces, p: float, alpha: float, column_start: int, random_state: Any, limits: dict[str, Any]
+    pairs: PairSet, spaces: Spaces, p: float, alpha: float, column_start: int, random_state: Any, resources: Resources
 ) -> Fit | None:
     """Solve a sample of the pairs, fit their values, and measure the fit on held-out ones; None for few pairs."""
     if len(pairs) < 3 * SAMPLE:
         return None
     rng = np.random.default_rng(0 if random_state is None else random_state)
     chosen = at_places(pairs, np.sort(rng.choice(len(pairs), SAMPLE, replace=False)))
-    solved = distances_of(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **limits)
+    solved = distances_of(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **vars(resources))
     features = Gromov(spaces, p, alpha, 0, column_start).features(*chosen.indices(0, SAMPLE), np.zeros(1, np.int64))
     fold = rng.permutation(SAMPLE) % FOLDS
     errors = np.empty(SAMPLE)
@@ -79,6 +80,8 @@ def _predicted(features: Float, weights: Float) -> Float:
 
 class GromovEstimate(Solver):
     """Values by a `Fit`, between the bounds of each pair."""
+
+    stage = "estimates"
 
     def __init__(
         self, spaces: Spaces, p: float, alpha: float, fit: Fit, column_start: int = 0, bounds: bool = True

@@ -20,7 +20,7 @@ from asot.results.sinks import Condensed, TopK
 from asot.run.cluster import Cluster
 from asot.run.executors import Executor, Stop, local_executor
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.progress import Progress, ProgressLike, stage_of
+from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import TILE_SECONDS, SinkBase, Solution, Solver, Tile
 from asot.run.work import Resources, SolveRange, Work
 from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
@@ -103,7 +103,7 @@ class Store(SinkBase[Stored]):
         files = begin(Path(self.path).absolute(), self._manifest(work), work.pairs)
         executor: Executor = local_executor(1 if work.choice.gpus else resources.jobs) if cluster is None else cluster
         solve = SolveBlock(work, resources.budget // max(1, executor.jobs), files)
-        self.fill(files, solve, executor, resources.progress, stage_of(files.manifest["settings"]))
+        self.fill(files, solve, executor, resources.progress, work.notes.stage or solve.solver.stage)
         return Stored(files)
 
     def fill(
@@ -135,7 +135,7 @@ class Store(SinkBase[Stored]):
         solver = work.cpu()
         seconds = TILE_SECONDS / max(1, solver.pairs_per_tile(2**40))
         sides = BLOCK_SECONDS, LARGEST_SIDE if self.keep is None else LARGEST_SIDE_OF_NEIGHBORS
-        settings = fingerprint({**solver.info, **work.info})
+        settings = fingerprint({**solver.info, **work.notes.info})
         listed = work.pairs.pairs if isinstance(work.pairs, ListedPairs) else None
         return {
             "format": FORMAT,

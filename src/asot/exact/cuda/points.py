@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
 from asot.exact.packing import quantize_sparse
-from asot.exact.points import ExactPoints
 from asot.gpu.cuda import load, load_all
 from asot.ground.metrics import Ground
 from asot.results.distances import Distances
@@ -92,6 +91,8 @@ class ExactPointsCuda(DeviceSolver):
     limits : Limits, optional
     """
 
+    stage = "exact distances"
+
     def __init__(
         self,
         histograms: SparseHistograms,
@@ -145,7 +146,9 @@ class ExactPointsCuda(DeviceSolver):
 
     def solve_on_cpu(self, pairs: ListedPairs) -> Distances:
         """Pairs with too many points left for any kernel."""
-        solver = ExactPoints(self.histograms, self.ground, self.column_start)
+        from asot.exact.auto import simplex_of_points
+
+        solver = simplex_of_points(self.histograms, self.ground, self.column_start)
         solved: Distances = distances_of(pairs, solver, n_jobs=self._n_jobs, progress=False)
         return solved
 
