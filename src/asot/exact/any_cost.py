@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.packing import quantize_sparse
 from asot.exact.points import PackedPoints, PointsSizes, pack, widths
-from asot.exact.price import GATHERED, IN_PLACE, any_cost_seconds, pair_seconds, per_coordinate, table_seconds
+from asot.exact.price import GATHERED, IN_PLACE, OTHER, any_cost_seconds, pair_seconds, per_coordinate
 from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import GroundCost
@@ -105,9 +105,7 @@ class ExactAnyCost(Solver):
         p, q, width = left_to_ship(self._histograms, rows, columns).T.astype(float)
         if not self._cancels:
             p, q = (self._sizes[which].astype(float) for which in (rows, columns))
-        if self._cost.has_table:
-            return float(table_seconds(p, q, len(self._cost.table)).mean())
-        each = per_coordinate(self._cost.ground.code)
+        each = OTHER if self._cost.has_table else per_coordinate(self._cost.ground.code)
         reading = np.where(width < self._dim, GATHERED, IN_PLACE)
         return float(pair_seconds(p, q, width, each=each, reading=reading).mean())
 
