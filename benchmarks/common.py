@@ -22,6 +22,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
+RESULTS = Path(__file__).parent / "results"
+"""Where tables go."""
+
 
 class DisagreementError(AssertionError):
     """Two methods gave different answers, so their times mean nothing."""

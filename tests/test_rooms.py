@@ -14,7 +14,7 @@ import pytest
 import asot
 
 ROOMS = (
-    ("_typing", "validation", "printable"),
+    ("_typing", "validation", "printable", "lazy"),
     ("native", "gpu"),
     ("ground",),
     ("data",),
