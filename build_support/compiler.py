@@ -2,7 +2,7 @@
 
 ``CXX`` names another compiler, and ``ASOT_BUILD_FOR`` (a zig target such as aarch64-macos.11.0) another system. Run
 this file to build in place: ``python build_support/compiler.py``, with the names of instruction sets to build only some
-of them, and ``--sanitize`` for libraries that check themselves, in ``build/sanitized``; with ``--sanitize=exact,bounds``
+of them, and ``--sanitize`` for libraries that check themselves, in ``build/sanitized``; ``--sanitize=exact,bounds``:
 only the kernels of these rooms do.
 """
 
