@@ -106,7 +106,7 @@ def solve_few(D: Distributions, E: Distributions | None, asked: Asked) -> Distan
     if dim == 1:
         return _on_line(pooled, pairs, column_start, asked, names, started)
     offsets = pooled.offsets.tolist()
-    most = max(map(operator.sub, offsets[1:], offsets))
+    most = max(offsets[1], n - offsets[1]) if count == 2 else max(map(operator.sub, offsets[1:], offsets))
     few = _desk.few
     few.n, few.dim, few.count, few.most = n, dim, count, most
     few.index_bits, few.cost_scale = widths(most if asked.p == 1 else most + 1)
@@ -126,22 +126,17 @@ def solve_few(D: Distributions, E: Distributions | None, asked: Asked) -> Distan
         return None
     if asked.p == 1:
         values = values * 2.0 ** (few.exponent - MASS_BITS)
-        own = {**describe(asked.metric, n, bool(few.equal)), "p": 1, "estimate": "exact"}
-        own["device_reason"] = "asked for" if asked.device == "cpu" else "too little work for a GPU"
+        info = describe(asked.metric, n, bool(few.equal))
+        info["p"], info["estimate"] = 1, "exact"
+        info["device_reason"] = "asked for" if asked.device == "cpu" else "too little work for a GPU"
     else:
         moved = np.ldexp(values, -MASS_BITS)
         values = 2.0**few.exponent * units * moved ** (1.0 / asked.p)
-        own = {**describe_any(asked.metric, n), "estimate": "exact"}
-        own |= on_cpu(asked.p, dim, asked.metric, None, asked.device)
+        info = {**describe_any(asked.metric, n), "estimate": "exact"}
+        info |= on_cpu(asked.p, dim, asked.metric, None, asked.device)
     pivots, seconds = pivots.copy(), time.perf_counter() - started
-    info = {
-        **own,
-        "n_jobs": asked.n_jobs,
-        "n_pairs": n_pairs,
-        "n_not_converged": 0,
-        "seconds": seconds,
-        "seconds_on_pairs": seconds,
-    }
+    info["n_jobs"], info["n_pairs"], info["n_not_converged"] = asked.n_jobs, n_pairs, 0
+    info["seconds"] = info["seconds_on_pairs"] = seconds
     return Distances.quickly(values, np.zeros(n_pairs, np.int8), pivots, pairs, info, names)
 
 
