@@ -13,11 +13,12 @@ import pytest
 import asot
 
 ROOMS = (
-    ("validation", "printable"),
+    ("validation", "printable", "lazy"),
     ("native", "gpu"),
     ("ground",),
     ("data",),
     ("run",),
+    ("results",),
     ("sinks",),
     ("exact", "entropic"),
     ("histograms", "batch", "spaces"),

@@ -41,17 +41,11 @@ from asot.learn.outliers import outliers as outliers
 from asot.learn.perturbations import PerturbationTest as PerturbationTest
 from asot.learn.perturbations import perturbation_test as perturbation_test
 from asot.learn.size_matched import size_matched as size_matched
-from asot.neighbors import (
-    RadiusNeighbors as RadiusNeighbors,
-)
-from asot.neighbors import (
-    kneighbors as kneighbors,
-)
-from asot.neighbors import (
-    radius_neighbors as radius_neighbors,
-)
+from asot.neighbors import kneighbors as kneighbors
+from asot.neighbors import radius_neighbors as radius_neighbors
 from asot.plans import TransportPlan as TransportPlan
 from asot.plans import plan as plan
+from asot.results.radius_neighbors import RadiusNeighbors as RadiusNeighbors
 from asot.run.distance_files import load_distances as load_distances
 from asot.run.plans import Plans as Plans
 from asot.run.result import Distances as Distances

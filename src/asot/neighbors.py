@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -33,12 +32,12 @@ from asot.exact.unmatched import Unmatched
 from asot.exact.wanted import as_order
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
+from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices, engine
 from asot.run.fingerprint import cost_hash
-from asot.run.frames import neighbors_frame
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Neighbors, named, neighbor_graph
+from asot.run.result import Neighbors, named
 from asot.run.sinks import Sink
 from asot.run.solver import Solver
 from asot.run.store import Store
@@ -167,46 +166,6 @@ def kneighbors(
         shown.close()
     info = search.info(started) | {"device_reason": choice.reason}
     return cast("Found", Neighbors(best.indices, best.distances, info, search.n_exact, _names(Q, D)))
-
-
-@dataclass(frozen=True, eq=False)
-class RadiusNeighbors:
-    """All columns within a distance of every row.
-
-    Row i has the columns ``indices[indptr[i]:indptr[i + 1]]`` at ``distances[indptr[i]:indptr[i + 1]]``, nearest first,
-    ties in order of index.
-    """
-
-    indptr: NDArray[np.int64]  # (N + 1,)
-    indices: NDArray[np.int64]  # (edges,)
-    distances: NDArray[np.float64]  # (edges,)
-    n_exact: int  # pairs that were solved
-    info: dict[str, Any] = field(default_factory=dict, repr=False)
-    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        """Names of the rows (N,)."""
-        return np.arange(len(self)) if self.names[0] is None else self.names[0]
-
-    @property
-    def neighbor_ids(self) -> NDArray[Any]:
-        """Names of the neighbors (edges,), in the order of `indices`."""
-        return self.indices if self.names[1] is None else self.names[1][self.indices]
-
-    def __len__(self) -> int:
-        return len(self.indptr) - 1
-
-    def __repr__(self) -> str:
-        return f"RadiusNeighbors: {len(self.indices):,} neighbors of {len(self):,}; {self.n_exact:,} pairs solved"
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
-        return neighbors_frame(self)
-
-    def graph(self) -> Any:
-        """The distances as scipy.sparse.csr_matrix (N, M), zeros stored, as scikit-learn's "precomputed" reads it."""
-        return neighbor_graph(self.indptr, self.indices, self.distances, self.info["n_columns"])
 
 
 def radius_neighbors(

@@ -26,13 +26,6 @@ from tests.strategies import extent, ragged_lists
 
 
 @pytest.fixture
-def collection():
-    rng = np.random.default_rng(0)
-    sizes = (1, 7, 300, 20)
-    return Distributions.from_list([rng.normal(size=(n, 3)) for n in sizes], [rng.random(n) for n in sizes])
-
-
-@pytest.fixture
 def space():
     return AnchorSpace(np.random.default_rng(1).normal(size=(13, 3)))
 

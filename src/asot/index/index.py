@@ -18,7 +18,8 @@ from asot.index.naming import allowed_slots
 from asot.index.recall import Rehearsal, as_recall, rehearse
 from asot.index.search import Answer, Nearest, Queries
 from asot.index.settings import Settings, read_settings
-from asot.neighbors import RadiusNeighbors, kneighbors, radius_neighbors
+from asot.neighbors import kneighbors, radius_neighbors
+from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices, engine
 from asot.run.executors import Stop, local_executor
 from asot.run.progress import Progress, ProgressLike

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.baselines.arguments import as_reg_of_points, read, run
-from asot.baselines.merged import MergedPoints, merged_points
+from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
 from asot.run import engine
 from asot.run.devices import torch_device, torch_threads
@@ -23,6 +22,8 @@ from asot.run.progress import ProgressLike
 from asot.run.result import Distances, Status
 from asot.run.solver import Solution
 from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int
+from asot_paper.baselines.checks import as_reg_of_points, refuse_large_pairs
+from asot_paper.baselines.merged import MergedPoints, merged_points
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +86,7 @@ def block_diagonal(
     jobs, budget = as_n_jobs(n_jobs) if where == "cpu" else 1, as_bytes(memory, _default_memory(where))
     points = merged_points(asked.both)
     if where == "cpu":
-        asked.refuse_large_pairs(points.sizes, BYTES_PER_ENTRY * jobs)
+        refuse_large_pairs(asked, points.sizes, BYTES_PER_ENTRY * jobs)
     solver = BlockDiagonal(
         points,
         reg=as_reg_of_points(reg, points.largest),

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot import baselines
-from asot.baselines.arguments import as_truth, read, run
-from asot.baselines.merged import MergedPoints, merged_points
+from asot.baselines.arguments import read, run
 from asot.baselines.sliced_wasserstein import as_random_state, as_solution, sliced_info
 from asot.data.distributions import Distributions
 from asot.native import Tile
@@ -22,7 +21,9 @@ from asot.run.progress import ProgressLike
 from asot.run.result import Distances
 from asot.run.solver import TILE_SECONDS, Solution
 from asot.validation import as_positive_int
+from asot_paper.baselines.checks import as_truth
 from asot_paper.baselines.fresh_kernel import solve_fresh
+from asot_paper.baselines.merged import MergedPoints, merged_points
 
 
 def sliced(
