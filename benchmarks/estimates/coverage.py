@@ -186,7 +186,7 @@ def _verdict(families: list[Held]) -> str:
     counts = np.array([(len(family.true), family.above + family.below, family.missed_aim) for family in families])
     n, missed, dearer = counts.sum(axis=0)
     worst = max((missed / n, family.name) for (n, missed, _), family in zip(counts, families, strict=True) if n > 0)
-    kept = missed <= MOST_MISSES * n and worst[0] <= 1 - LEAST_HELD
+    kept = missed <= MOST_MISSES * n and worst[0] <= 1 - LEAST_HELD + 1e-9
     return (
         f"All families: {missed} of {n} intervals miss ({100 * missed / n:.1f} %; allowed: {100 * MOST_MISSES:g} %), "
         f"in the worst family, {worst[1]}, {100 * worst[0]:.0f} % (allowed: {100 * (1 - LEAST_HELD):.0f} %): "
