@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot._typing import Float
 from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
 from asot.native import Doubles, Int, Ints, Record, Tile, entry
@@ -27,8 +28,6 @@ from asot.run.pairs import tiles
 from asot.run.progress import ProgressLike
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
-
-Float = NDArray[np.float64]
 
 SORTED_AT_A_TIME = 2**20
 """Numbers that a thread sorts before it looks up."""

@@ -10,15 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.bounds.error_bars import clip
 from asot.request.accuracy import Accuracy
 from asot.run.executors import Stop
 from asot.run.protocols import Identity, Solution, Solver, Status
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 MOST_EXACT_TILES = 32
 """A tile all of whose pairs need an exact solve takes at most this many times as long as another."""

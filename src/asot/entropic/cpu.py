@@ -11,8 +11,8 @@ import functools
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.entropic import eight_pairs, log_newton
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.entropic.scalings import Scalings
@@ -27,9 +27,6 @@ CACHE_BYTES = 2**20
 
 FEWEST_PAIRS = 128
 """... unless these are too few for fast products with a kernel that does not fit there itself."""
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 class SinkhornSharedCost(Solver):

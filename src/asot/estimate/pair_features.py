@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.error_bars import Bounds, combine
 from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates, scaled
@@ -24,9 +25,6 @@ from asot.estimate.local_means import local_means, reprice
 from asot.exact.shared_cost import ExactSharedCost, Trees
 from asot.run.protocols import Identity, Solution, Solver, Status
 from asot.validation import as_n_jobs
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 CHEAP = ("anchor", "radii", "stays", "moves", "dual", "means", "spread")
 PRIOR = {"stays": 0.5, "moves": 0.5, "dual": 0.5}

@@ -13,11 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Kept = TypeVar("Kept")
 
 

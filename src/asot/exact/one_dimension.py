@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.native import Double, Doubles, Int, Ints, Record, entry
 from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status, empty_solution
 from asot.validation import FloatArray
-
-Float = NDArray[np.float64]
 
 SHORT_VECTOR = 16
 """Vectors up to this length lie across."""

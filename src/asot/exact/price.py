@@ -63,3 +63,31 @@ def per_coordinate(code: int) -> float:
     if code == EUCLIDEAN:
         return PRODUCT
     return DIFFERENCE if code == CITYBLOCK else OTHER
+
+
+# ------------------------------------------------------------------------------------------------ of histograms
+
+
+def shared_cost_seconds(nodes: int) -> float:
+    """Seconds of a pair of histograms under a shared cost, with so many sources and sinks at most."""
+    return 4e-7 + 1e-9 * nodes**2 + 5e-12 * nodes**3
+
+
+def sparse_rows_seconds(sources: float, sinks: float) -> float:
+    """The same for rows with so many anchors, each solved by itself (`asot.exact.cancel_and_check`)."""
+    both = sources * sinks
+    return 6e-7 + 1.2e-8 * both + 2e-11 * both * min(sources, sinks)
+
+
+def graph_seconds(k: int) -> float:
+    """The same on the graph of a cost between k points (`asot.exact.graph_flow`)."""
+    return 3e-8 * k**1.6
+
+
+FINDING_A_GRAPH = 4e-9
+"""Seconds for each of the k² costs that it takes to find a graph."""
+
+
+def graph_pays(k: int, seconds: float, n_pairs: int) -> bool:
+    """Whether pairs that take so many seconds with all arcs are worth a graph of k points, all of which count."""
+    return n_pairs * (seconds - graph_seconds(k)) > FINDING_A_GRAPH * k**2

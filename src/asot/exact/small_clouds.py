@@ -27,7 +27,7 @@ MOST_POINTS = 5
 MOST_DIMENSIONS = 64
 """Up to here, distances are not computed faster by a product of matrices."""
 
-_CODES = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV)
+CODES = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV)
 
 
 class SmallCloudsRecord(Record):
@@ -42,19 +42,8 @@ class SmallCloudsRecord(Record):
 _solve = entry("small_clouds", SmallCloudsRecord, Runs)
 
 
-def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
-    """Whether `SmallClouds` solves the pairs of a collection."""
-    n = len(histograms.offsets) - 1
-    size = len(histograms.index) // n
-    if size > MOST_POINTS or ground.code not in _CODES or ground.points.shape[1] >= MOST_DIMENSIONS:
-        return False
-    if abs(ground.exponent) > 800 or not np.array_equal(histograms.offsets, size * np.arange(n + 1)):
-        return False
-    return size == 2 or bool(histograms.masses.min() == histograms.masses.max())
-
-
 class SmallClouds(Solver):
-    """Like `ExactPoints`, for collections of which `are_small_clouds` is true."""
+    """Like `ExactPoints`, for collections of which `asot.exact.auto.are_small_clouds` is true."""
 
     stage = "exact distances"
 

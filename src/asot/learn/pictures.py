@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from asot._typing import Float
 
 MOST_LEVELS = 12
 """Numbers of more different values than this are measurements, and not groups."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.pairs import Indices, ListedPairs, PairSet
+from asot.run.pairs import ListedPairs, PairSet, RowsColumns
 
 if TYPE_CHECKING:
     from asot.run.cluster import Cluster
@@ -252,12 +252,12 @@ class Tile:
     start: int
     solution: Solution
     pairs: PairSet
-    chosen: Indices | None = None
+    chosen: RowsColumns | None = None
     """Rows and columns, if they are already known or if the tile holds only some of its pairs."""
     is_placed: bool = False
     """Whether the answers are where the sink wants them: `SinkBase.room`."""
 
-    def indices(self) -> Indices:
+    def indices(self) -> RowsColumns:
         """Rows and columns of the pairs; only computed for sinks that use them."""
         if self.chosen is not None:
             return self.chosen
