@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from asot._typing import Float
+from asot._typing import Float, Info
 from asot.entropic.cuda_log import LogSinkhornCuda
 from asot.entropic.options import SinkhornOptions
 from asot.entropic.triton_fused import SinkhornTriton, kernel_is_safe
@@ -29,7 +29,7 @@ class SinkhornCuda(DeviceSolver):
         self._log = LogSinkhornCuda(A, B, cost, options)
         safe = kernel_is_safe(cost, options.reg, precision)
         self._fused = SinkhornTriton(A, B, cost, options, precision=precision) if safe else None
-        self.info: dict[str, Any] = (self._fused or self._log).info
+        self.info: Info = (self._fused or self._log).info
 
     def pairs_per_tile(self, memory: int) -> int:
         return (self._fused or self._log).pairs_per_tile(memory)

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.validation import as_choice, as_positive_int, as_reg, as_tol
 
 FIRST_LOOK, LOOK_EVERY = 5, 10
@@ -119,7 +120,7 @@ class SinkhornOptions:
             return None
         return "reg_m is only solved on the CPU; asot.gradients also solves it on a GPU"
 
-    def info(self, solver: str, device: str, precision: str) -> dict[str, Any]:
+    def info(self, solver: str, device: str, precision: str) -> Info:
         """For `Distances.info`."""
         return {
             "solver": solver,

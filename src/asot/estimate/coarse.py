@@ -14,12 +14,11 @@ must stay unmatched: W_p^p ≥ R^p |difference of totals|.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Indices
+from asot._typing import Float, Identity, Indices, Info
 from asot.data.distinct import SparseHistograms
 from asot.data.distributions import trusted
 from asot.estimate.pair_features import Features, Measured
@@ -27,7 +26,7 @@ from asot.exact.auto import exact_solver
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.request.distance import Distance
-from asot.run.protocols import Identity, Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status
 
 NORM_NAMES = {EUCLIDEAN: "euclidean", CITYBLOCK: "cityblock", CHEBYSHEV: "chebyshev", MINKOWSKI: "minkowski"}
 """Kernels of norms: means of points make sense in them."""
@@ -109,7 +108,7 @@ class Coarse(Features):
         self.prior = np.array([0.5, 0.0, 0.5, 0.0, 0.0, 0.0])
         self.plain = np.eye(len(NAMES))[0]
         self.radii: Float = np.ldexp(self._radii, self.exponent)
-        self.info: dict[str, Any] = {**self._solver.info, "metric": ground.name, "unmatched": wanted.unmatched}
+        self.info: Info = {**self._solver.info, "metric": ground.name, "unmatched": wanted.unmatched}
 
     def _coarsen(self, histograms: SparseHistograms, ground: Ground, cells: Cells) -> None:
         """Set ``collection``, every distribution on the places of its cells, and the radii, in units of 2^exponent."""
@@ -228,7 +227,7 @@ class CoarseValues(Solver):
 
     def __init__(self, coarse: Coarse, *, give_bounds: bool) -> None:
         self._coarse, self._give_bounds = coarse, give_bounds
-        self.info: dict[str, Any] = coarse.info | ({"bounds": coarse.level} if give_bounds else {})
+        self.info: Info = coarse.info | ({"bounds": coarse.level} if give_bounds else {})
 
     def identity(self) -> Identity:
         return {**self._coarse.identity(), "solver": "coarse values, 1", "bounds": self._give_bounds}

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact import distance_table as distance_tables
@@ -266,7 +267,7 @@ def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | N
     return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
 
 
-def on_cpu(distance: Distance, dim: int, device: str) -> dict[str, Any]:
+def on_cpu(distance: Distance, dim: int, device: str) -> Info:
     """For ``info``: what the numbers are, and why no GPU was used. Refuses if the user named a GPU."""
     if devices.parse(device)[0] == "cuda":
         raise ValueError(

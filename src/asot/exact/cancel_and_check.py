@@ -16,17 +16,16 @@ a vocabulary of thousands and ten words in a row, everything that looks at the v
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.packing import quantize_sparse
 from asot.exact.price import sparse_rows_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 SLACK = 1e-12
 """Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by
@@ -101,7 +100,7 @@ class CancelAndCheck(Solver):
             most_sinks=most_sinks, index_bits=index_bits, cost_scale=2.0 ** cost_bits_for(index_bits),
         )  # fmt: skip
         self._seconds = sparse_rows_seconds(mean_sources, mean_sinks)
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "network simplex",
             "common_mass_canceled": "where a pair proves that it may be" if cancel else False,
             "device": "cpu",

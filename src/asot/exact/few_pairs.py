@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
 from asot.exact.one_dimension import OneDimension
@@ -84,7 +85,7 @@ class Asked(NamedTuple):
     p: float  # order of the distance
     metric: str  # one of `METRICS`
     n_jobs: int
-    info: dict[str, Any]  # what the numbers are, and why no GPU was used
+    info: Info  # what the numbers are, and why no GPU was used
     preparing: float = 0.0  # seconds, if they were spent before
 
 
@@ -135,7 +136,7 @@ def on_line(solver: OneDimension, D: Distributions, E: Distributions | None, ask
     return Distances.quickly(found.values, found.status, found.n_iter, pairs, info, _names(D, E), D.offsets)
 
 
-def _info(own: dict[str, Any], asked: Asked, n_pairs: int, seconds: float, on_pairs: float) -> dict[str, Any]:
+def _info(own: dict[str, Any], asked: Asked, n_pairs: int, seconds: float, on_pairs: float) -> Info:
     return {
         **own,
         **asked.info,

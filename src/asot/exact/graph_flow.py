@@ -7,18 +7,17 @@ simplex is that of large problems (`sparse_tree`), on integers, without any tole
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.exact.graph_metric import Graph
 from asot.exact.integers import quantize_masses
 from asot.exact.price import graph_seconds
 from asot.exact.shared_cost import Histograms
 from asot.exact.workspace import MASS_BITS
 from asot.native import Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 
 class GraphArcs(Record):
@@ -57,7 +56,7 @@ class ExactOnGraph(Solver):
             lengths=lengths,
         )  # fmt: skip
         self._seconds = graph_seconds(k)
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "network simplex on the graph of the cost",
             "graph_arcs": len(graph.heads),
             "common_mass_canceled": True,

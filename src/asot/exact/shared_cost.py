@@ -7,17 +7,18 @@ all masses are shipped by the same simplex.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.exact.integers import QuantizedCost, cost_bits_for, quantize_cost, quantize_masses
 from asot.exact.price import shared_cost_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.results.plans import Transport
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 
 class SharedCost(Record):
@@ -92,7 +93,7 @@ class ExactSharedCost(Solver):
         self._record = cost_record(self._cost)
         self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "network simplex",
             "common_mass_canceled": cancel,
             "device": "cpu",

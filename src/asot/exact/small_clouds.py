@@ -8,18 +8,17 @@ among the matchings.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.one_dimension import Runs
 from asot.exact.points import describe
 from asot.exact.workspace import LANES, MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Double, Doubles, Int, Record, entry
-from asot.run.protocols import Identity, Solution, Solver, Status, empty_solution
+from asot.run.protocols import Solution, Solver, Status, empty_solution
 
 MOST_POINTS = 5
 """Points of a cloud. Six have 720 matchings."""
@@ -70,7 +69,7 @@ class SmallClouds(Solver):
         )  # fmt: skip
         self._column_start = column_start
         self._seconds = 1e-9 * (1 + 0.1 * size**2 * (dim + 10) + 0.5 * 2**size)
-        self.info: dict[str, Any] = {**describe(ground.name, len(ground.points), equal), "solver": "every matching"}
+        self.info: Info = {**describe(ground.name, len(ground.points), equal), "solver": "every matching"}
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity
 from asot.data.distributions import Distributions
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
@@ -28,7 +29,7 @@ class Unmatched:
     share: float = 0.0
     """What must be moved, as a share of the smaller total."""
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that answers depend on, by the names that stores know it by."""
         return {
             "name": self.name,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from asot._typing import Info
 from asot.ground.costs import Metric
 from asot.ground.metrics import KERNELS, NORMS
 
@@ -66,6 +67,6 @@ class Distance:
         return float(self.unmatched) if number else None
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         """For ``info`` of a result: what its numbers are."""
         return {"p": int(self.p) if float(self.p).is_integer() else self.p, "rooted": self.p != 1}
