@@ -10,22 +10,24 @@ another.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 import asot
-from benchmarks.common import Options, Report, Table
+from benchmarks.common import Options, Report, Table, in_processes
 from benchmarks.estimates.families import FAMILIES
 
 NEEDS: set[str] = set()
 
 Float = NDArray[np.float64]
 COLLECTIONS = 40
+FIRST_SEED = 1000
+"""Constants of the interval were chosen on seeds below 60."""
+
 AIMS = ("2%", "4%", "8%", "16%")
 """The first of them with which a collection is estimated counts."""
 
@@ -103,14 +105,15 @@ CASES: dict[str, Callable[[np.random.Generator], Case]] = {
 def run(options: Options) -> Report:
     """Attack every kind of collection and count."""
     number = 4 if options.quick else COLLECTIONS
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        families = [_family(name, number) for name in FAMILIES]
-        rows = [_row(name, make, number) for name, make in CASES.items()]
+    seeds = range(FIRST_SEED, FIRST_SEED + number)
+    found = in_processes(_estimated, [(name, seed) for name in FAMILIES for seed in seeds])
+    families = [_family(name, found[number * i : number * (i + 1)]) for i, name in enumerate(FAMILIES)]
+    held = in_processes(_anchored, [(name, seed) for name in CASES for seed in seeds])
+    rows = [_row(name, held[number * i : number * (i + 1)]) for i, name in enumerate(CASES)]
     asked = ["family", "estimated", "intervals that hold", "RMSE above", "below", "true / upper end", "ratio of ends"]
     columns = ["collections", "number", "intervals that hold", "RMSE above", "below", "z < 2", "median z", "worst"]
     notes = [
-        f"Seeds are 0 to {number - 1}. Asked for is the first of {', '.join(AIMS)} with which an estimate is made.",
+        f"Seeds are {seeds[0]} to {seeds[-1]}. Asked for is the first of {', '.join(AIMS)} with an estimate.",
         "True / upper end: the largest true error beside the upper end of its interval. Ratio of ends: upper by lower "
         "end of an interval, the median.",
         _verdict(families),
@@ -152,28 +155,38 @@ class Held:
         ]  # fmt: skip
 
 
-def _family(name: str, number: int) -> Held:
-    true, ends, missed = [], [], 0
-    for seed in range(number):
-        D = FAMILIES[name](np.random.default_rng(seed))
-        for aim in AIMS:
-            r = asot.pairwise(D, error=aim, random_state=seed, n_jobs=1, progress=False)
-            if r.info["strategy"]["kind"] == "calibrated":
-                exact = asot.pairwise_exact(D, n_jobs=1, progress=False).values
-                true.append(float(np.sqrt(np.mean((r.values - exact) ** 2))))
-                ends.append(r.info["calibration"]["held_out_rmse_interval"])
-                missed += true[-1] > float(aim[:-1]) / 100 * exact.mean()
-                break
-    held = Held(name, number, np.array(true), np.array(ends).reshape(-1, 2), missed)
-    print(" | ".join(held.row()), flush=True)
-    return held
+class Estimate(NamedTuple):
+    """The true error of a collection, the ends of its interval, and whether it is above what was asked."""
+
+    true: float
+    ends: tuple[float, float]
+    missed_aim: bool
+
+
+def _estimated(name: str, seed: int) -> Estimate | None:
+    """None if exact solves were cheaper, whatever error was asked for."""
+    D = FAMILIES[name](np.random.default_rng(seed))
+    for aim in AIMS:
+        r = asot.pairwise(D, error=aim, random_state=seed, n_jobs=1, progress=False)
+        if r.info["strategy"]["kind"] == "calibrated":
+            exact = asot.pairwise_exact(D, n_jobs=1, progress=False).values
+            true = float(np.sqrt(np.mean((r.values - exact) ** 2)))
+            ends = r.info["calibration"]["held_out_rmse_interval"]
+            return Estimate(true, tuple(ends), bool(true > float(aim[:-1]) / 100 * exact.mean()))
+    return None
+
+
+def _family(name: str, found: list[Estimate | None]) -> Held:
+    made = [one for one in found if one is not None]
+    ends = np.array([one.ends for one in made]).reshape(-1, 2)
+    return Held(name, len(found), np.array([one.true for one in made]), ends, sum(one.missed_aim for one in made))
 
 
 def _verdict(families: list[Held]) -> str:
     counts = np.array([(len(family.true), family.above + family.below, family.missed_aim) for family in families])
     n, missed, dearer = counts.sum(axis=0)
     worst = max((missed / n, family.name) for (n, missed, _), family in zip(counts, families, strict=True) if n > 0)
-    kept = missed <= MOST_MISSES * n and worst[0] <= 1 - LEAST_HELD
+    kept = missed <= MOST_MISSES * n and worst[0] <= 1 - LEAST_HELD + 1e-9
     return (
         f"All families: {missed} of {n} intervals miss ({100 * missed / n:.1f} %; allowed: {100 * MOST_MISSES:g} %), "
         f"in the worst family, {worst[1]}, {100 * worst[0]:.0f} % (allowed: {100 * (1 - LEAST_HELD):.0f} %): "
@@ -181,26 +194,32 @@ def _verdict(families: list[Held]) -> str:
     )
 
 
-def _row(name: str, make: Callable[[np.random.Generator], Case], number: int) -> list[str]:
-    above, below, worst = 0, 0, 0.0
-    all_z: list[Float] = []
-    for seed in range(number):
-        case = make(np.random.default_rng(seed))
-        k = NUMBERS[seed % len(NUMBERS)]
-        r = asot.pairwise(
-            case.D, case.E, estimate="calibrated", n_anchors=k, random_state=seed, n_jobs=1, progress=False
-        )
-        exact = asot.pairwise_exact(case.D, case.E, n_jobs=1, progress=False).values
-        low, high = r.info["calibration"]["held_out_rmse_interval"]
-        true = float(np.sqrt(np.mean((r.values - exact) ** 2)))
-        above, below = above + (true > high * (1 + 1e-9)), below + (true < low * (1 - 1e-9))
-        kind = _kinds(case, r.pairs)
-        assert r.error is not None
-        estimated = (r.status != asot.Status.EXACT) & (exact > 0)
-        z = np.abs(r.values - exact)[estimated] / np.maximum(r.error[estimated], 1e-12 * exact[estimated])
-        worst = max(worst, *(float(np.median(z[kind[estimated] == g])) for g in np.unique(kind[estimated])))
-        all_z.append(z)
-    z = np.concatenate(all_z)
+class Bars(NamedTuple):
+    """Whether the true error is above or below its interval, and z of all pairs that were estimated, by kind."""
+
+    above: bool
+    below: bool
+    z: list[Float]
+
+
+def _anchored(name: str, seed: int) -> Bars:
+    case = CASES[name](np.random.default_rng(seed))
+    k = NUMBERS[seed % len(NUMBERS)]
+    r = asot.pairwise(case.D, case.E, estimate="calibrated", n_anchors=k, random_state=seed, n_jobs=1, progress=False)
+    exact = asot.pairwise_exact(case.D, case.E, n_jobs=1, progress=False).values
+    low, high = r.info["calibration"]["held_out_rmse_interval"]
+    true = float(np.sqrt(np.mean((r.values - exact) ** 2)))
+    assert r.error is not None
+    estimated = (r.status != asot.Status.EXACT) & (exact > 0)
+    z = np.abs(r.values - exact)[estimated] / np.maximum(r.error[estimated], 1e-12 * exact[estimated])
+    kind = _kinds(case, r.pairs)[estimated]
+    return Bars(true > high * (1 + 1e-9), true < low * (1 - 1e-9), [z[kind == g] for g in np.unique(kind)])
+
+
+def _row(name: str, bars: list[Bars]) -> list[str]:
+    number, above, below = len(bars), sum(one.above for one in bars), sum(one.below for one in bars)
+    worst = max(float(np.median(own)) for one in bars for own in one.z)
+    z = np.concatenate([own for one in bars for own in one.z])
     return [
         name, str(number), f"{100 * (number - above - below) / number:.0f} %", str(above), str(below),
         f"{100 * np.mean(z < 2):.1f} %", f"{np.median(z):.2f}", f"{worst:.2f}",

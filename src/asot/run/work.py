@@ -137,6 +137,8 @@ def solve_work(
 
 def active_cluster() -> Cluster | None:
     """The executor that the caller has named by ``joblib.parallel_config``; None for threads of this process."""
+    if "joblib" not in sys.modules:
+        return None
     from joblib.parallel import get_active_backend
 
     backend, n_jobs = get_active_backend(prefer="threads")
