@@ -67,7 +67,7 @@ class Coarse(Features):
     totals : (N,) masses before they were scaled
     ground : Ground
         A norm, prepared for the distinct points.
-    wanted : Distance
+    distance : Distance
     cells : Cells
     column_start : int
         Where the second collection begins; 0 for pairs within one.
@@ -83,24 +83,24 @@ class Coarse(Features):
         histograms: SparseHistograms,
         totals: Float,
         ground: Ground,
-        wanted: Distance,
+        distance: Distance,
         cells: Cells,
         column_start: int,
         memory: int,
     ) -> None:
-        self._p, self.exponent, self.column_start = wanted.p, ground.exponent, column_start
+        self._p, self.exponent, self.column_start = distance.p, ground.exponent, column_start
         self._norm = ground.code, ground.order
-        self._totals = np.ones(len(totals)) if wanted.unmatched is None else totals
-        self._price = None if wanted.constant is None else float(np.ldexp(wanted.constant, -ground.exponent))
-        self._matched = wanted.unmatched is None
-        self._quadratic = wanted.p == 2 and ground.code == EUCLIDEAN and cells.places is None
+        self._totals = np.ones(len(totals)) if distance.unmatched is None else totals
+        self._price = None if distance.constant is None else float(np.ldexp(distance.constant, -ground.exponent))
+        self._matched = distance.unmatched is None
+        self._quadratic = distance.p == 2 and ground.code == EUCLIDEAN and cells.places is None
         self._coarsen(histograms, ground, cells)
-        unmatched = wanted.unmatched if self._price is None else self._price
+        unmatched = distance.unmatched if self._price is None else self._price
         options = {"p": ground.order} if ground.code == MINKOWSKI else None
-        own = Distance(wanted.p, NORM_NAMES[ground.code], options, unmatched)
+        own = Distance(distance.p, NORM_NAMES[ground.code], options, unmatched)
         self._solver = exact_solver(self.collection, own, column_start, memory)
         self._shapes = _shapes(histograms, ground) if self._matched else None
-        if ground.code != EUCLIDEAN or wanted.p < 2:
+        if ground.code != EUCLIDEAN or distance.p < 2:
             self._roots = None
         else:
             self._roots = None if self._shapes is None else self._shapes.roots
@@ -108,7 +108,7 @@ class Coarse(Features):
         self.prior = np.array([0.5, 0.0, 0.5, 0.0, 0.0, 0.0])
         self.plain = np.eye(len(NAMES))[0]
         self.radii: Float = np.ldexp(self._radii, self.exponent)
-        self.info: Info = {**self._solver.info, "metric": ground.name, "unmatched": wanted.unmatched}
+        self.info: Info = {**self._solver.info, "metric": ground.name, "unmatched": distance.unmatched}
 
     def _coarsen(self, histograms: SparseHistograms, ground: Ground, cells: Cells) -> None:
         """Set ``collection``, every distribution on the places of its cells, and the radii, in units of 2^exponent."""

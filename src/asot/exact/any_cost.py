@@ -109,9 +109,8 @@ class ExactAnyCost(Solver):
         p, q, width = left_to_ship(self._histograms, rows, columns).T.astype(float)
         if not self._cancels:
             p, q = (self._sizes[which].astype(float) for which in (rows, columns))
-        if self._cost.has_table:  # a row of a table is a page of memory by itself
-            return float(pair_seconds(p, q, width, each=OTHER, reading=GATHERED).mean())
-        each, reading = per_coordinate(self._cost.ground.code), np.where(width < self._dim, GATHERED, IN_PLACE)
+        each = OTHER if self._cost.has_table else per_coordinate(self._cost.ground.code)
+        reading = np.where(width < self._dim, GATHERED, IN_PLACE)
         return float(pair_seconds(p, q, width, each=each, reading=reading).mean())
 
     def identity(self) -> Identity:

@@ -39,7 +39,7 @@ from asot.exact.distance_table import distance_table
 from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points import ExactPoints
-from asot.exact.price import mean_seconds, pair_seconds
+from asot.exact.price import LAY_OUT, MICRO, mean_seconds, pair_seconds
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost
@@ -325,4 +325,4 @@ def are_few(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
         return OneDimension.most_seconds(n_pairs, n, n / count) < few_pairs.MOST_SECONDS
     if n > few_pairs.MOST_POINTS or (by_table and n_pairs > 1 and dim >= distance_tables.LONG):
         return False
-    return n_pairs * float(pair_seconds(n / count, n / count, dim)) < few_pairs.MOST_SECONDS
+    return n_pairs * (float(pair_seconds(n / count, n / count, dim)) + MICRO * LAY_OUT) < few_pairs.MOST_SECONDS

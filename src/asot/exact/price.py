@@ -18,8 +18,11 @@ from asot.ground.metrics import CITYBLOCK, EUCLIDEAN
 
 MICRO = 1e-6
 
-SOLVE = 1.0
+SOLVE = 0.5
 """Microseconds of a pair with nothing to ship."""
+
+LAY_OUT = 0.5
+"""Microseconds to find out what a pair ships, where that is not known before."""
 
 PRODUCT, DIFFERENCE, OTHER = 1e-4, 6e-4, 1e-3
 """Microseconds for one coordinate of one distance: a multiplication, a difference, anything else."""
@@ -55,7 +58,7 @@ def mean_seconds(histograms: SparseHistograms, dim: int, column_start: int = 0) 
     offsets, n = histograms.offsets, len(histograms.offsets) - 1
     rows = float(offsets[column_start]) / column_start if column_start else float(offsets[n]) / n
     columns = float(offsets[n] - offsets[column_start]) / (n - column_start)
-    return float(pair_seconds(rows, columns, dim))
+    return float(pair_seconds(rows, columns, dim)) + MICRO * LAY_OUT
 
 
 def per_coordinate(code: int) -> float:
