@@ -18,3 +18,6 @@ Info = dict[str, Any]
 
 Identity = dict[str, Any]
 """What answers depend on: plain values and arrays, by name; records of such values may nest."""
+
+Parameters = dict[str, Any]
+"""Parameters of a metric, by name: ``metric_params=``."""

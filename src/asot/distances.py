@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asot._typing import Parameters
 from asot.anchors.resolve import fitted_space, is_fitted
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.choose.aim import Goal, calibrated, solve_to_aim
@@ -43,7 +44,7 @@ def pairwise(
     max_error: float | str | None = None,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     space: Any = None,
     n_anchors: int | None = None,
@@ -234,7 +235,7 @@ def pairwise_exact(
     *,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     share: float | None = None,
     pairs: ArrayLike | None = None,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info, Parameters
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.auto import exact_solver, read_prices
@@ -67,7 +68,7 @@ def kneighbors(
     *,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     space: Any = None,
     prune: str = "auto",
@@ -182,7 +183,7 @@ def radius_neighbors(
     *,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     space: Any = None,
     prune: str = "auto",
@@ -298,7 +299,7 @@ def _choose(
 
 def _search_on_gpus(
     problem: _Problem, sink: Best | Edges, choice: devices.Choice, shown: Progress, started: float
-) -> dict[str, Any]:
+) -> Info:
     from asot.search.on_gpus import search_on_gpus
 
     shape, jobs, memory = problem.shape, problem.jobs, problem.memory

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from asot._typing import Float
+from asot._typing import Float, Parameters
 from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
 from asot.bounds.point_bracket import lift
@@ -128,7 +128,7 @@ def plan(
     *,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     share: float | None = None,
     space: Any = None,
@@ -200,7 +200,7 @@ def _plan(
     return result
 
 
-def _ground_costs(pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None) -> Float:
+def _ground_costs(pair: Distributions, p: float, metric: Metric, parameters: Parameters | None) -> Float:
     """Distances (n_0, n_1) between the points of a collection of two."""
     if p == 1 and metric == "euclidean":
         (x, _), (y, _) = pair
@@ -260,7 +260,7 @@ def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:
 
 
 def _with_unmatched(
-    pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None, unmatched: Any
+    pair: Distributions, p: float, metric: Metric, parameters: Parameters | None, unmatched: Any
 ) -> TransportPlan:
     """The optimal plan where mass may stay without a partner: each side has a reservoir as large as the other side."""
     points, index = distinct_rows(pair.points)

@@ -166,7 +166,7 @@ def _scratch(request: Request) -> int:
     return request.resources.budget // (2 * gpu_engine.IN_FLIGHT)
 
 
-def _measured(trial: Attempt | None) -> dict[str, Any]:
+def _measured(trial: Attempt | None) -> Info:
     """Error and interval of what was chosen, relative to the mean distance and in its units."""
     if trial is None:
         return {"relative_error": 0.0, "error": 0.0, "error_interval": [0.0, 0.0]}
@@ -177,7 +177,7 @@ def _measured(trial: Attempt | None) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ carrying out
 
 
-def _timed(result: Any, record: dict[str, Any], planning: float) -> Any:
+def _timed(result: Any, record: Info, planning: float) -> Any:
     """A result whose ``info["strategy"]`` also says what the choice and all the rest took."""
     if isinstance(result, (Distances, Neighbors)):
         took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
@@ -202,7 +202,7 @@ def _solve_all(request: Request, info: Info) -> Any:
     return replace(result, status=status, **_certain(result.values, request))
 
 
-def _certain(values: Float, request: Request) -> dict[str, Any]:
+def _certain(values: Float, request: Request) -> Info:
     """Error and bounds of exact values."""
     certain = {"error": EXACT_ERROR * values}
     if request.level is not None:

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Identity, Indices
+from asot._typing import Float, Identity, Indices, Info
 from asot.bounds.short_vectors import scaled
 from asot.data.distributions import Distributions
 from asot.estimate.exact_sample import draw_candidates, draw_sample, kinds, pool
@@ -133,7 +132,7 @@ class Residuals:
     interval: tuple[float, float]
     relative: float
 
-    def as_dict(self, name: str) -> dict[str, Any]:
+    def as_dict(self, name: str) -> Info:
         own = {"rmse": self.rmse, "rmse_interval": list(self.interval), "relative": self.relative}
         return {f"{name}_{key}": value for key, value in own.items()}
 
@@ -152,7 +151,7 @@ class Report:
     """Of plain distances on the anchors."""
     note: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Info:
         return {
             "used": self.used,
             "n_exact": self.n_exact,

@@ -299,7 +299,7 @@ def few_distances(request: Request) -> Distances | None:
     if request.D.dim > 1:
         if distance.p == 1:
             reason = "asked for" if request.device == "cpu" else "too little work for a GPU"
-            own: dict[str, Any] = {"p": 1, "estimate": "exact", "device_reason": reason}
+            own: Info = {"p": 1, "estimate": "exact", "device_reason": reason}
         else:
             own = {"estimate": "exact", **on_cpu(distance, request.D.dim, request.device)}
         return few_pairs.solve(request.D, request.E, few_pairs.Asked(distance.p, str(metric), n_jobs, own))

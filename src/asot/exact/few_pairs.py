@@ -136,7 +136,7 @@ def on_line(solver: OneDimension, D: Distributions, E: Distributions | None, ask
     return Distances.quickly(found.values, found.status, found.n_iter, pairs, info, _names(D, E), D.offsets)
 
 
-def _info(own: dict[str, Any], asked: Asked, n_pairs: int, seconds: float, on_pairs: float) -> Info:
+def _info(own: Info, asked: Asked, n_pairs: int, seconds: float, on_pairs: float) -> Info:
     return {
         **own,
         **asked.info,

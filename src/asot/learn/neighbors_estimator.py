@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from asot._typing import Parameters
 from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
 from asot.learn.recent import key_of, recalled, remember
@@ -65,7 +66,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         space: Any = None,
         p: float = 1,
         metric: str = "euclidean",
-        metric_params: dict[str, Any] | None = None,
+        metric_params: Parameters | None = None,
         unmatched: Any = None,
         prune: str = "auto",
         device: str = "auto",

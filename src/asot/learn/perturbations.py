@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Indices
+from asot._typing import Float, Indices, Parameters
 from asot.anchors.kmeans import KMeansAnchors
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized, read_points
@@ -90,7 +90,7 @@ def perturbation_test(
     strata: Any = None,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     n_anchors: int | None = None,
     device: str = "auto",
     n_jobs: int | None = None,
@@ -168,7 +168,7 @@ class Distance:
 
     p: float
     metric: Metric
-    metric_params: dict[str, Any] | None
+    metric_params: Parameters | None
     n_anchors: int | None
     device: str
     n_jobs: int | None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from asot._typing import Info
+from asot._typing import Info, Parameters
 from asot.ground.costs import Metric
 from asot.ground.metrics import KERNELS, NORMS
 
@@ -43,7 +43,7 @@ class Distance:
 
     p: float = 1.0
     metric: Metric = "euclidean"
-    metric_params: dict[str, Any] | None = None
+    metric_params: Parameters | None = None
     unmatched: Any = None
 
     @property

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ FIRST_COLUMNS, GROWTH = 256, 16
 """Columns of a first look at two collections, and how many times more each further look has."""
 
 
-class _Shifted(SinkBase["dict[str, Any]"]):
+class _Shifted(SinkBase["Info"]):
     """The sink of a search, for columns from ``start`` on."""
 
     def __init__(self, sink: Best | Edges, start: int) -> None:
@@ -54,7 +53,7 @@ class _Shifted(SinkBase["dict[str, Any]"]):
         rows, columns = tile.indices()
         self._sink.accept(Tile(tile.start, tile.solution, tile.pairs, (rows, columns + self._start)))
 
-    def close(self, info: Info) -> dict[str, Any]:
+    def close(self, info: Info) -> Info:
         return info
 
 
@@ -78,7 +77,7 @@ def search_on_gpus(
     n_jobs: int,
     memory: int,
     shown: Progress,
-) -> dict[str, Any]:
+) -> Info:
     """Look at all pairs of ``shape``, and return what to say about the search. ``sink`` keeps what was found."""
     n_rows, n_columns, column_start, within = shape
     info: Info = {}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Indices
+from asot._typing import Indices, Info
 from asot.results.sinks import distances_of, keep_nearest
 from asot.run.executors import Stop
 from asot.run.pairs import ListedPairs, tiles
@@ -52,7 +52,7 @@ class Strip(NamedTuple):
     indices: Indices  # (rows, K)
     distances: NDArray[np.float64]  # (rows, K)
     n_exact: int  # pairs that were solved for it, those of its preparation included where it is the first of a process
-    made: dict[str, Any]
+    made: Info
     """What was used, for ``info``."""
 
 

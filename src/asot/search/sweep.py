@@ -36,7 +36,7 @@ class Search:
     solver: Solver
     jobs: int
     memory: int
-    made: dict[str, Any]
+    made: Info
     """What was prepared and found, for the report."""
     shown: Progress
     """Counts every pair once: when it is solved, or when it is excluded."""
@@ -145,7 +145,7 @@ class Search:
 
     def info(self, started: float) -> Info:
         order = int(self.p) if float(self.p).is_integer() else self.p
-        own: dict[str, Any] = {"estimate": "exact", "p": order, "rooted": order != 1}
+        own: Info = {"estimate": "exact", "p": order, "rooted": order != 1}
         own |= {"n_pairs": self.shape.n_pairs, "n_exact": self.n_exact, "n_jobs": self.jobs}
         own |= {"n_columns": self.shape.n_columns, "seconds": time.perf_counter() - started}
         return {**self.solver.info, **self.made, **own}
