@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from sphinx.util.logging import getLogger
 
 import asot
 
+sys.path.insert(0, str(Path(__file__).parent))
 matplotlib.use("Agg")
 
 project = "asot"
@@ -26,8 +28,11 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
+    "parts.front",
+    "parts.figures",
+    "parts.bars",
 ]
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
 
@@ -37,18 +42,24 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 nitpicky = False
 
-exclude_patterns = ["results", "examples", "gallery"]
+exclude_patterns = ["results", "examples", "gallery", "parts", "static"]
 html_extra_path = ["results"]  # the paper's report is a page of its own
 default_role = "code"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "asot"
-html_static_path: list[str] = []
+html_static_path = ["static", "figures"]
+html_css_files = ["site.css"]
+html_js_files = ["filter.js"]
+html_sidebars = {"index": [], "benchmarks": []}
 html_show_sourcelink = False
 html_theme_options: dict[str, Any] = {
     "show_prev_next": False,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 7,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
