@@ -66,6 +66,14 @@ html_theme_options: dict[str, Any] = {
 }
 copyright = "The asot developers, BSD-3-Clause"
 
+
+def _house_style(conf: Any, name: str) -> None:
+    """Every example of the gallery begins with the style of `asot.plots`."""
+    matplotlib.rcdefaults()
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({**asot.plots.STYLE, "figure.figsize": (6.0, 4.2), "lines.markersize": 5})
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
@@ -77,6 +85,10 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1,
     "remove_config_comments": True,
+    "reset_modules": (_house_style, "seaborn"),
+    "backreferences_dir": "auto_gallery/uses",
+    "doc_module": ("asot",),
+    "thumbnail_size": (500, 350),
     "matplotlib_animations": False,
     "abort_on_example_error": True,
 }
@@ -84,7 +96,7 @@ sphinx_gallery_conf = {
 
 def _links_out_of_the_pages(app: Any, name: str, source: list[str]) -> None:
     """Links to files that are not pages of the site: the report and tables lie beside it, others are named."""
-    docs = Path(app.srcdir).resolve()
+    docs, up = Path(app.srcdir).resolve(), "../" * name.count("/")
 
     def named(link: re.Match[str]) -> str:
         target = ((docs / name).parent / link[2]).resolve()
@@ -93,6 +105,9 @@ def _links_out_of_the_pages(app: Any, name: str, source: list[str]) -> None:
     text = re.sub(r"\[([^\]]+)\]\(results/paper\.md(#\w+)?\)", r'<a href="paper.html">\1</a>', source[0])
     text = re.sub(r"\[([^\]]+)\]\(results/(elsewhere-[\w-]+\.md)\)", r'<a href="\2">\1</a>', text)
     text = re.sub(r"\[([^\]]+)\]\(examples/\)", r"\1", text)
+    text = re.sub(r"\]\((?:\.\./)+benchmarks/results/([\w-]+\.md)\)", rf"]({up}tables/\1)", text)
+    text = re.sub(r"\]\((?:\.\./)+benchmarks/results/\)", rf"]({up}benchmarks.md)", text)
+    text = re.sub(r"\n\n```$", "\n```", text, flags=re.M)  # doctest needs the empty line, readers do not
     source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)]+)\)", named, text)
 
 

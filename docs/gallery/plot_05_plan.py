@@ -14,4 +14,5 @@ print(f"W1 = {plan.cost:.4f} in {plan.nnz} parts")
 # %%
 # From a one to a seven: lines are what moves, and their width is how much.
 
-asot.plots.plan(digits, 1, 7)
+ax = asot.plots.plan(digits, 1, 7)
+ax.set_axis_off()

@@ -8,6 +8,7 @@ whose shades of paper, ink and lines are exchanged for the dark page.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import io
 import re
@@ -55,8 +56,9 @@ def _with_figures(text: str, stem: str, folder: Path, up: str) -> str:
 
 def _run(text: str, namespace: dict[str, Any], where: str) -> None:
     """Execute the examples of a stretch of text, as doctest reads them."""
-    for example in doctest.DocTestParser().get_examples(text, where):
-        exec(compile(example.source, f"<{where}, line {example.lineno}>", "single"), namespace)
+    with contextlib.redirect_stdout(io.StringIO()):
+        for example in doctest.DocTestParser().get_examples(text, where):
+            exec(compile(example.source, f"<{where}, line {example.lineno}>", "single"), namespace)
 
 
 def _shown(path: str, caption: str) -> str:

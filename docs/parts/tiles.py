@@ -93,13 +93,14 @@ def _images(ax: Any, rng: np.random.Generator) -> None:
     import asot
 
     digits, labels, _ = asot.datasets.load_digits(60)
-    one, other = (int(np.flatnonzero(labels == digit)[1]) for digit in (1, 7))
+    one, other = (int(np.flatnonzero(labels == digit)[1]) for digit in (0, 4))
     (x, a), (y, b) = digits[one], digits[other]
     x, y = x[:, ::-1] * [1, -1], y[:, ::-1] * [1, -1]  # columns to the right, rows down
     y[:, 0] += 1.6 * np.ptp(x, axis=0).max()
-    _moves(ax, x, y, a, b, width=16)
+    _moves(ax, x, y, a, b, width=6)
     for points, masses, color in ((x, a, 0), (y, b, 5)):
-        ax.scatter(*points.T, s=1300 * masses, color=_colors()[color], marker="s", linewidths=0, zorder=2)
+        shade = np.clip(masses / masses.max(), 0.15, 1.0)
+        ax.scatter(*points.T, s=62, color=_colors()[color], alpha=shade, marker="s", linewidths=0, zorder=2)
     ax.set_aspect("equal", adjustable="datalim")
 
 

@@ -37,6 +37,7 @@ STYLE: dict[str, Any] = {
     "axes.facecolor": PAPER,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.8,
+    "axes.prop_cycle": f"cycler('color', {list(COLORS)})",
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlecolor": INK,
@@ -55,7 +56,7 @@ STYLE: dict[str, Any] = {
     "ytick.color": FAINT,
     "ytick.labelcolor": INK,
 }
-"""What new axes look like, as matplotlib's rcParams. The cycle of colors is added where matplotlib is there."""
+"""What new axes look like, as matplotlib's rcParams."""
 
 MOST_NAMES = 60
 """Names are only written next to a matrix or on a map up to this many."""
@@ -337,9 +338,7 @@ def _axes(ax: Any) -> Any:
         from matplotlib import pyplot
     except ImportError as missing:
         raise ImportError("pictures need matplotlib: pip install asot[plots]") from missing
-    from cycler import cycler
-
-    with pyplot.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLORS)}):
+    with pyplot.rc_context(STYLE):
         return pyplot.subplots(layout="constrained")[1]
 
 
