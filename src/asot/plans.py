@@ -22,7 +22,7 @@ from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histogram
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.notebook import page_of
 from asot.data.reading import factorized
-from asot.exact.any_cost import CLIPPED, FINE
+from asot.exact.any_cost import CLIPPED, FINE, WIDER, WIDEST
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.unmatched import Share, as_share, read_unmatched
@@ -218,22 +218,33 @@ def _solve_power(a: Float, b: Float, distances: Float, p: float) -> tuple[float,
         value, optimal, _ = solve_one(a, b, distances)
         return value, optimal
     least = (len(a) + len(b)) * np.finfo(float).eps
-    unit, top = float(distances.max()), 1.0
-    found: tuple[float, Any] = 0.0, None
-    while True:
-        with np.errstate(over="ignore"):
-            costs = np.minimum((distances / (unit or 1.0)) ** p, CLIPPED)
-        optimal = solve_one(a, b, costs).plan.tocoo()
-        counted = optimal.data >= least
-        steps = optimal.row[counted], optimal.col[counted]
-        used = float(costs[steps].max(initial=0.0))
-        if top == CLIPPED and used >= top:  # what was clipped is needed: the last plan stands
-            return found
-        found = unit * float(optimal.data[counted] @ costs[steps]) ** (1.0 / p), optimal.tocsr()
-        unit, enough = float(distances[steps].max(initial=0.0)), used >= FINE * top
-        if enough or unit == 0.0:
-            return found
-        top = CLIPPED
+    plan, steps, used = _clipped_plan(a, b, distances, float(distances.max()), p, 1.0, least)
+    enough = FINE
+    while used < enough and distances[steps].max(initial=0.0) > 0:
+        unit, top, enough = float(distances[steps].max()), CLIPPED, FINE * CLIPPED
+        found = _clipped_plan(a, b, distances, unit, p, top, least)
+        while found[2] >= top and top < WIDEST:
+            top *= WIDER
+            found = _clipped_plan(a, b, distances, unit, p, top, least)
+        if found[2] >= top:  # what was clipped is needed: the last plan stands
+            break
+        plan, steps, used = found
+    longest = float(distances[steps].max(initial=0.0))
+    counted = plan.data[plan.data >= least]
+    value = longest * float(counted @ (distances[steps] / (longest or 1.0)) ** p) ** (1.0 / p)
+    return value, plan.tocsr()
+
+
+def _clipped_plan(
+    a: Float, b: Float, distances: Float, unit: float, p: float, top: float, least: float
+) -> tuple[Any, tuple[Any, Any], float]:
+    """The optimal plan for costs (d / unit)^p up to ``top``, the steps of it that count, and their largest cost."""
+    with np.errstate(over="ignore"):
+        costs = np.minimum((distances / (unit or 1.0)) ** p, top)
+    plan = solve_one(a, b, costs).plan.tocoo()
+    counted = plan.data >= least
+    steps = plan.row[counted], plan.col[counted]
+    return plan, steps, float(costs[steps].max(initial=0.0))
 
 
 def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:

@@ -111,6 +111,8 @@ def distances(x, y, metric, parameters=None):
         case "periodic":
             gap = np.abs(x[:, None] - y) % parameters["box"]
             return np.sqrt((np.minimum(gap, parameters["box"] - gap) ** 2).sum(axis=2))
+        case "jensenshannon":
+            return _jensen_shannon(*(z / z.sum(axis=1, keepdims=True) for z in (x, y)))
     return np.nan_to_num(cdist(x, y, metric, **(parameters or {})))  # 0/0 between two points without any truth
 
 
@@ -118,6 +120,16 @@ def _on_globe(z):
     latitude, longitude = z.astype(np.longdouble).T
     level = np.cos(latitude)
     return np.stack([level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)], axis=1)
+
+
+def _jensen_shannon(u, v):
+    """Where SciPy's subtracts what is nearly equal, this takes logarithms of 1 plus something small."""
+    u, v = u.astype(np.longdouble)[:, None], v.astype(np.longdouble)
+    mean = np.where(u + v > 0, (u + v) / 2, 1)
+    t = (u - v) / (2 * mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.nan_to_num((1 + t) * np.log1p(t)) + np.nan_to_num((1 - t) * np.log1p(-t))
+    return np.float64(np.sqrt(np.maximum((mean * parts).sum(axis=2) / 2, 0)))
 
 
 def _angles(u, v):

@@ -38,7 +38,11 @@ clipped, since integers that reach that far are coarse for the costs that matter
 1."""
 
 CLIPPED = 4.0
-"""Costs are then clipped at this multiple of the largest one in use."""
+"""Costs are then clipped at this multiple of the largest one in use. One clipped cost may be worth several others, so a
+plan that uses one is not trusted: costs are clipped ``WIDER`` times as high, at most at ``WIDEST``."""
+
+WIDER = 2.0**8
+WIDEST = 2.0**26
 
 
 class AnyCost(Record):
@@ -46,7 +50,7 @@ class AnyCost(Record):
 
     _fields_ = [  # noqa: RUF012
         ("code", Int), ("order", Double), ("transform", Int), ("power", Double), ("n", Int), ("table", Doubles),
-        ("prices", Doubles), ("totals", Ints), ("share", Double), ("cancels", Int),
+        ("prices", Doubles), ("exponents", Ints), ("share", Double), ("cancels", Int),
     ]  # fmt: skip
 
 
@@ -75,18 +79,19 @@ class ExactAnyCost:
         self._dim = cost.ground.points.shape[1]
         n = 2.0 * float(self._sizes.mean())
         self._seconds = 1e-6 + 1e-8 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * self._dim
-        self._total = 1.0
+        self._exponents: NDArray[np.int64] | None = None
         if unmatched is None:
             masses = quantize_sparse(histograms.offsets, histograms.masses)
         else:
-            masses, self._total = quantize_totals(histograms, unmatched.totals)
+            self._exponents = mass_exponents(unmatched.totals)
+            masses = quantize_totals(histograms, unmatched.totals, self._exponents)
         self._points = pack(cost.ground.points, histograms, masses)
         self._cancels = p == 1 and cost.is_metric and (unmatched is None or unmatched.lets_cancel(cost))
         self._kernel = AnyCost(
             code=cost.ground.code, order=cost.ground.order, transform=cost.transform, power=float(p),
             n=len(cost.ground.points), table=cost.table if cost.has_table else None,
             prices=None if unmatched is None else unmatched.prices / cost.scale,
-            totals=np.add.reduceat(masses, histograms.offsets[:-1]),
+            exponents=self._exponents,
             share=0.0 if unmatched is None else unmatched.share, cancels=self._cancels,
         )  # fmt: skip
         self.info: dict[str, Any] = {
@@ -120,7 +125,8 @@ class ExactAnyCost:
         _solve_tile(self._points, self._kernel, sizes, tile, AnyCostOut(units=units, reach=reach))
         if self._unmatched is not None and stop[0] == 0:
             self._unmatched.check_reach(reach * self._cost.scale, rows, columns)
-        moved = np.ldexp(values, -MASS_BITS) * self._total
+        unit = 0 if self._exponents is None else np.maximum(self._exponents[rows], self._exponents[second])
+        moved = np.ldexp(values, unit - MASS_BITS)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(self._cost.scale * units * moved ** (1.0 / self._p), status, pivots)
 
@@ -141,11 +147,14 @@ def describe_any(metric: str, n_distinct: int) -> dict[str, Any]:
     }
 
 
-def quantize_totals(histograms: SparseHistograms, totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """Masses that are not scaled to a common total as int64, and what 2^60 of them weigh.
+def mass_exponents(totals: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For every distribution the e with which two of its total fit into 2^e. (N,)"""
+    return np.frexp(totals)[1].astype(np.int64) + 1
 
-    The two totals of any pair fit into 2^60 together.
-    """
-    unit = 2.0 * float(totals.max())
-    masses = histograms.masses * np.repeat(totals / unit, np.diff(histograms.offsets))
-    return np.rint(masses * 2.0**MASS_BITS).astype(np.int64), unit
+
+def quantize_totals(
+    histograms: SparseHistograms, totals: NDArray[np.float64], exponents: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Masses that are not scaled to a common total as int64, in units of 2^(exponent - 60) of their distribution."""
+    shares = np.ldexp(totals, -exponents)
+    return np.rint(histograms.masses * np.repeat(shares, np.diff(histograms.offsets)) * 2.0**MASS_BITS).astype(np.int64)

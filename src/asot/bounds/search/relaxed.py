@@ -24,7 +24,7 @@ from asot.bounds.search.kernels import NearestLists, SearchLimits
 from asot.bounds.search.relaxed_costs import Cost, Histograms
 from asot.bounds.search.relaxed_kernels import keep_possible, keep_smallest, relaxed_bounds, still_possible
 from asot.data.distinct import SparseHistograms
-from asot.exact.any_cost import quantize_totals
+from asot.exact.any_cost import mass_exponents, quantize_totals
 from asot.exact.packing import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
@@ -204,7 +204,8 @@ def relax(
         masses, mass = quantize_sparse(histograms.offsets, histograms.masses), 1.0
         prices = np.full(len(ground.points), np.inf, dtype=np.float32)
     else:
-        masses, mass = quantize_totals(histograms, unmatched.totals)
+        common = np.full_like(unmatched.totals, mass_exponents(unmatched.totals).max(), dtype=np.int64)
+        masses, mass = quantize_totals(histograms, unmatched.totals, common), 2.0 ** float(common[0])
         prices = ((unmatched.prices / cost.scale) ** p).astype(np.float32)
     data = Histograms(
         histograms.offsets, histograms.index, masses, ground.points, short, squares, cost.table, prices

@@ -15,6 +15,17 @@ struct Gap {
 
 DEVICE double share_of(double x, double mean) { return x > 0.0 ? x * log(x / mean) : 0.0; }
 
+// As in native/common/metrics.hpp, where it is explained.
+DEVICE double shared_entropy(double a, double b) {
+    const double mean = 0.5 * (a + b);
+    if (!(mean > 0.0)) return 0.0;
+    const double t = 0.5 * (a - b) / mean, square = t * t;
+    if (square >= 0.015625) return share_of(a, mean) + share_of(b, mean);
+    double sum = 0.0;
+    for (int k = 9; k > 0; k--) sum = sum * square + 1.0 / double(k * (2 * k - 1));
+    return mean * square * sum;
+}
+
 DEVICE void widen(Gap& gap, double x, double y, double order) {
     const double apart = fabs(x - y);
     if (METRIC == EUCLIDEAN) {
@@ -34,8 +45,7 @@ DEVICE void widen(Gap& gap, double x, double y, double order) {
         const double size = fabs(x) + fabs(y);
         gap.sum += size > 0.0 ? apart / size : 0.0;
     } else if (METRIC == JENSENSHANNON) {
-        const double mean = 0.5 * (x + y);
-        gap.sum += share_of(x, mean) + share_of(y, mean);
+        gap.sum += shared_entropy(x, y);
     } else {
         gap.sum += x != y;
         gap.more += x != 0.0 && y != 0.0;
@@ -48,7 +58,7 @@ DEVICE double length(const Gap& gap, double order) {
     if (METRIC == EUCLIDEAN) return sqrt(gap.sum);
     if (METRIC == MINKOWSKI) return gap.more > 0.0 ? gap.more * pow(gap.sum, 1.0 / order) : 0.0;
     if (METRIC == HAMMING) return differ / order;
-    if (METRIC == JENSENSHANNON) return sqrt(larger(0.0, 0.5 * gap.sum));
+    if (METRIC == JENSENSHANNON) return sqrt(0.5 * gap.sum);
     if (METRIC == JACCARD) return differ > 0.0 ? differ / (both + differ) : 0.0;
     if (METRIC == ROGERSTANIMOTO) return 2.0 * differ / (order + differ);
     if (METRIC == SOKALSNEATH) return differ > 0.0 ? 2.0 * differ / (both + 2.0 * differ) : 0.0;

@@ -104,15 +104,25 @@ INLINE void fill_canberra(const double* x, const double* y, int64_t stride, int6
     }
 }
 
+// a log(a / m) + b log(b / m) with the mean m of a and b, which are not negative. The two cancel where a and b are close;
+// there it is m times the sum over k ≥ 1 of t^2k / (k (2k - 1)), t = (a - b) / (a + b).
+INLINE double shared_entropy(double a, double b) {
+    const double mean = 0.5 * (a + b);
+    if (!(mean > 0.0)) return 0.0;
+    const double t = 0.5 * (a - b) / mean, square = t * t;
+    if (square < 0x1p-6) {
+        double sum = 0.0;
+        for (int k = 9; k > 0; k--) sum = sum * square + 1.0 / double(k * (2 * k - 1));
+        return mean * square * sum;
+    }
+    return (a > 0.0 ? a * std::log(a / mean) : 0.0) + (b > 0.0 ? b * std::log(b / mean) : 0.0);
+}
+
 INLINE void fill_jensenshannon(const double* x, const double* y, int64_t stride, int64_t width, double* out) {
     for (int64_t j = 0; j < stride; j++) {
         double sum = 0.0;
-        for (int64_t c = 0; c < width; c++) {
-            const double first = x[c], second = y[c * stride + j], mean = 0.5 * (first + second);
-            if (first > 0.0) sum += first * std::log(first / mean);
-            if (second > 0.0) sum += second * std::log(second / mean);
-        }
-        out[j] = std::sqrt(0.5 * sum > 0.0 ? 0.5 * sum : 0.0);
+        for (int64_t c = 0; c < width; c++) sum += shared_entropy(x[c], y[c * stride + j]);
+        out[j] = std::sqrt(0.5 * sum);
     }
 }
 

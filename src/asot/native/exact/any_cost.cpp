@@ -4,7 +4,7 @@
 enum Transform : int64_t { PLAIN, SQUARE, HALF_SQUARE, ARC };  // as in asot.ground.costs
 
 constexpr double FINE = 0x1p-8;   // see asot.exact.any_cost
-constexpr double CLIPPED = 4.0;
+constexpr double CLIPPED = 4.0, WIDER = 0x1p8, WIDEST = 0x1p26;
 constexpr int ROUNDED_BITS = MASS_BITS - 53;  // a mass of float64 may be off by this many bits of its integer
 
 // The angle between two unit vectors, from their distance. Far ones are nearly opposite, where a sine is flat: there the
@@ -35,33 +35,32 @@ struct AnyCostSolver {
     INLINE int64_t source_point(int64_t a, int64_t i) const { return h.index[h.offsets[a] + ws.source[i]]; }
     INLINE int64_t sink_point(int64_t b, int64_t j) const { return h.index[h.offsets[b] + ws.sink[j]]; }
 
-    INLINE void place_whole(int64_t a, int64_t b) {
+    INLINE void place_whole(int64_t a, int64_t b, int64_t shift_a, int64_t shift_b) {
         p = q = 0;
         for (int64_t t = h.offsets[a]; t < h.offsets[a + 1]; t++) {
-            if (h.masses[t] <= 0) continue;
-            ws.supply[p] = h.masses[t];
-            ws.source[p++] = int32_t(t - h.offsets[a]);
+            ws.supply[p] = in_units(h.masses[t], shift_a);
+            if (ws.supply[p] > 0) ws.source[p++] = int32_t(t - h.offsets[a]);
         }
         for (int64_t t = h.offsets[b]; t < h.offsets[b + 1]; t++) {
-            if (h.masses[t] <= 0) continue;
-            ws.demand[q] = h.masses[t];
-            ws.sink[q++] = int32_t(t - h.offsets[b]);
+            ws.demand[q] = in_units(h.masses[t], shift_b);
+            if (ws.demand[q] > 0) ws.sink[q++] = int32_t(t - h.offsets[b]);
         }
     }
 
-    // Sources and sinks of a pair, the reservoirs last.
+    // Sources and sinks of a pair, in the larger of the two units of mass; the reservoirs last.
     void place_pair(int64_t a, int64_t b) {
-        int64_t supply = extra ? cost.totals[a] : 0, demand = extra ? cost.totals[b] : 0;
+        const int64_t apart = cost.exponents != nullptr ? cost.exponents[a] - cost.exponents[b] : 0;
+        const int64_t shift_a = apart < 0 ? -apart : 0, shift_b = apart > 0 ? apart : 0;
         if (cost.cancels) {
-            place_difference(ws, h, a, b, p, q);
+            place_difference(ws, h, a, b, p, q, shift_a, shift_b);
             if (p == 0 && q == 0) return;
-            supply = demand = 0;
-            for (int64_t i = 0; i < p; i++) supply += ws.supply[i];
-            for (int64_t j = 0; j < q; j++) demand += ws.demand[j];
         } else {
-            place_whole(a, b);
+            place_whole(a, b, shift_a, shift_b);
         }
         if (extra) {
+            int64_t supply = 0, demand = 0;
+            for (int64_t i = 0; i < p; i++) supply += ws.supply[i];
+            for (int64_t j = 0; j < q; j++) demand += ws.demand[j];
             const int64_t moved = int64_t(std::rint(cost.share * double(supply < demand ? supply : demand)));
             ws.supply[p++] = demand - moved;
             ws.demand[q++] = supply - moved;
@@ -119,8 +118,8 @@ struct AnyCostSolver {
         return price > reach ? price : reach;
     }
 
-    // Distances become (d / unit)^power, at most CLIPPED, and 0 beyond the last column.
-    void raise(double unit, Stop stop) const {
+    // Distances become (d / unit)^power, at most `top`, and 0 beyond the last column.
+    void raise(double unit, double top, Stop stop) const {
         for (int64_t i = 0; i < p && *stop == 0; i++) {
             double* row = scratch.distance + i * stride;
             for (int64_t j = 0; j < q; j++) row[j] /= unit;
@@ -128,7 +127,7 @@ struct AnyCostSolver {
                 for (int64_t j = 0; j < q; j++) row[j] *= row[j];
             else if (cost.power != 1.0)
                 for (int64_t j = 0; j < q; j++) row[j] = std::pow(row[j], cost.power);
-            for (int64_t j = 0; j < q; j++) row[j] = row[j] > CLIPPED ? CLIPPED : row[j];
+            for (int64_t j = 0; j < q; j++) row[j] = row[j] > top ? top : row[j];
             for (int64_t j = q; j < stride; j++) row[j] = 0.0;
         }
     }
@@ -148,29 +147,43 @@ struct AnyCostSolver {
         return total;
     }
 
+    // One solve of a pair whose distances were measured, with costs (d / unit)^power up to `top`; what its plan costs, and
+    // the largest cost in use. False if *stop was raised in the meantime.
+    bool solve_clipped(double unit, double top, int64_t least, double& found, double& used, int32_t& pivots, Stop stop) {
+        raise(unit, top, stop);
+        place_distances(ws, scratch, p, q, sizes.index_bits, sizes.cost_scale, stop);
+        if (*stop != 0) return false;
+        const int64_t made = solve_block(ws, p, q, sizes.index_bits, stop);
+        if (made < 0 || *stop != 0) return false;
+        pivots += int32_t(made);
+        found = value_of_flows(least, used);
+        return true;
+    }
+
     // The value, the unit and the number of pivots of a pair whose distances were measured; false if *stop was raised in
     // the meantime. For powers above 1, flows below the rounding of float64 masses do not count: nine masses of 1/9 are
     // not exactly 1, and the power of a long distance would make what is left over visible.
     bool solve(int64_t a, int64_t b, double most, double& value, double& unit, int32_t& pivots, Stop stop) {
         const int64_t least = cost.power == 1.0 ? 1 : (p + q) << ROUNDED_BITS;
-        double top = 1.0, reach, used;
-        while (most > 0.0) {
-            raise(most, stop);
-            place_distances(ws, scratch, p, q, sizes.index_bits, sizes.cost_scale, stop);
-            if (*stop != 0) return false;
-            const int64_t made = solve_block(ws, p, q, sizes.index_bits, stop);
-            if (made < 0 || *stop != 0) return false;
-            pivots += int32_t(made);
-            const double found = value_of_flows(least, used);
-            if (top == CLIPPED && used >= top) return true;  // what was clipped is needed: the last plan stands
-            value = found;
-            unit = most;
-            if (used >= FINE * top) return true;
+        double top, reach, found, used;
+        if (!(most > 0.0)) return true;
+        if (!solve_clipped(most, 1.0, least, found, used, pivots, stop)) return false;
+        value = found, unit = most;
+        for (double enough = FINE; used < enough; enough = FINE * CLIPPED) {
             measure(a, b, reach, stop);
             if (*stop != 0) return false;
             value_of_flows(least, most);
-            top = CLIPPED;
-            place_pair(a, b);
+            if (!(most > 0.0)) return value = 0.0, true;
+            raise(most, HUGE_VAL, stop);
+            value = value_of_flows(least, used), unit = most;  // of the plan at hand, whatever the next one is
+            for (top = CLIPPED;; top *= WIDER) {
+                measure(a, b, reach, stop);
+                place_pair(a, b);
+                if (*stop != 0 || !solve_clipped(most, top, least, found, used, pivots, stop)) return false;
+                if (used < top) break;
+                if (top >= WIDEST) return true;
+            }
+            value = found;
         }
         return true;
     }

@@ -3,16 +3,16 @@
 #include "points.hpp"
 
 struct AnyCost {
-    int64_t code;           // of the metric
-    double order;           // its parameter
-    int64_t transform;      // what is taken of its distances
-    double power;           // to which costs are raised
-    int64_t n;              // distinct points
-    const double* table;    // (n, n) of costs, or null
-    const double* prices;   // (n,) of mass that stays unmatched, in the unit of the kernel, or null
-    const int64_t* totals;  // (N,) masses of the distributions
-    double share;           // of the smaller total that must be moved
-    int64_t cancels;        // whether common mass may be left out
+    int64_t code;              // of the metric
+    double order;              // its parameter
+    int64_t transform;         // what is taken of its distances
+    double power;              // to which costs are raised
+    int64_t n;                 // distinct points
+    const double* table;       // (n, n) of costs, or null
+    const double* prices;      // (n,) of mass that stays unmatched, in the unit of the kernel, or null
+    const int64_t* exponents;  // (N,) masses of a distribution are in units of 2^exponent; null if of all alike
+    double share;              // of the smaller total that must be moved
+    int64_t cancels;           // whether common mass may be left out
 };
 
 struct AnyCostOut {

@@ -12,16 +12,24 @@ struct PackedPoints {
     int64_t dim;                              // coordinates
 };
 
+// A mass in units that are 2^shift times as large.
+INLINE int64_t in_units(int64_t mass, int64_t shift) {
+    if (shift == 0) return mass;
+    return shift > MASS_BITS ? 0 : (mass + (int64_t(1) << (shift - 1))) >> shift;
+}
+
 // Merge two ascending sparse histograms into sources and sinks; equal masses on a point cancel. A source or sink is named
 // by its place in its distribution.
-INLINE void place_difference(const Workspace& ws, const PackedPoints& h, int64_t a, int64_t b, int64_t& p, int64_t& q) {
+INLINE void place_difference(const Workspace& ws, const PackedPoints& h, int64_t a, int64_t b, int64_t& p, int64_t& q,
+                             int64_t shift_a = 0, int64_t shift_b = 0) {
     int64_t s = h.offsets[a], t = h.offsets[b];
     const int64_t s_end = h.offsets[a + 1], t_end = h.offsets[b + 1];
     p = q = 0;
     while (s < s_end || t < t_end) {
         const bool from_a = t == t_end || (s < s_end && h.index[s] <= h.index[t]);
         const bool from_b = s == s_end || (t < t_end && h.index[t] <= h.index[s]);
-        const int64_t surplus = (from_a ? h.masses[s] : 0) - (from_b ? h.masses[t] : 0);
+        const int64_t surplus = (from_a ? in_units(h.masses[s], shift_a) : 0) -
+                                (from_b ? in_units(h.masses[t], shift_b) : 0);
         if (surplus > 0) {
             ws.supply[p] = surplus;
             ws.source[p++] = int32_t(s - h.offsets[a]);

@@ -1,0 +1,41 @@
+"""W_p of a high order, masses that may stay unmatched, and distances between vectors that are nearly equal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import asot
+from asot import Distributions
+
+CLOUD = [[-2.0, -0.5], [1.375, 0.5], [0.25, -0.25], [-0.75, -0.5], [0.875, -0.125], [0.375, 2.5]]
+SHIFTED = [[2.375, 1.5], [-1.0, 0.5], [1.875, 0.875], [1.375, 3.5], [1.25, 0.75], [0.25, 0.5]]  # by (1, 1)
+
+
+@pytest.mark.parametrize("p", [1000, 1e4, 1e6, 1e8])
+def test_a_shift_is_as_long_as_it_is_whatever_the_order(p):
+    """One step that is too long may be worth five that are free, so costs must not be clipped too low."""
+    D = Distributions.from_list([CLOUD, SHIFTED])
+    np.testing.assert_allclose(asot.pairwise_exact(D, p=p).values, [np.sqrt(2)], rtol=1e-15)
+    np.testing.assert_allclose(asot.plan(D, 0, 1, exact=True, p=p).cost, np.sqrt(2), rtol=1e-15)
+
+
+@pytest.mark.parametrize("p", [1, 2, 8])
+@pytest.mark.parametrize("heavy", [3.0, 1e3, 1e30])
+def test_unmatched_mass_does_not_depend_on_how_heavy_others_are(p, heavy):
+    rng = np.random.default_rng(0)
+    D = Distributions.from_list(list(rng.normal(size=(4, 5, 2))), list(rng.random((4, 5)) * [[1], [2], [0.3], [1e-3]]))
+    beside = D + Distributions.from_list([rng.normal(size=(3, 2))], [np.full(3, heavy)])
+    alone = asot.pairwise_exact(D, p=p, unmatched=np.full(20, 0.7)).values
+    pairs = np.transpose(np.triu_indices(4, 1))
+    together = asot.pairwise_exact(beside, p=p, unmatched=np.full(23, 0.7), pairs=pairs).values
+    np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("apart", [1e-2, 1e-6, 1e-12])
+def test_vectors_that_are_nearly_equal_have_a_jensen_shannon_distance_with_all_digits(apart):
+    """|t| / 2 √2 to first order, for (½ + t/4, ½ - t/4) and (½, ½)."""
+    x, y = [0.5 + apart / 4, 0.5 - apart / 4], [0.5, 0.5]
+    found = asot.pairwise_exact([[x], [y]], metric="jensenshannon").values
+    t = (x[0] - x[1]) / 2
+    np.testing.assert_allclose(found, [t / np.sqrt(2)], rtol=t**2 + 4e-16 / apart)
