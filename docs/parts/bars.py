@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from parts.charts import AREAS, CHARTS, FIELDS, Bar, Chart, Group, groups, is_there, said
-from parts.tables import read
+from parts.tables import Table, read
 
 
 def draw_bar(bar: Bar, most: float, ours: bool, link: str) -> str:
@@ -95,6 +95,28 @@ def _chosen(chart: Chart) -> Group:
     return Group("", (*ours, *sorted(rivals, key=lambda bar: bar.value)))
 
 
+class MeasuredTables(Directive):
+    """The tables of a report as they were written, or the one below a caption."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {"caption": str}
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        report, caption = read(name), self.options.get("caption")
+        drawn = "".join(draw_table(table) for table in ([report.table(caption)] if caption else report.tables))
+        source = f'<p class="source">{escape(said(report, ()))}. <a href="tables/{name}.html">The whole table</a></p>'
+        return [nodes.raw("", f'<div class="pst-scrollable-table-container">{drawn}</div>{source}', format="html")]
+
+
+def draw_table(table: Table) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+    rows = ("".join(f"<td>{escape(row[name])}</td>" for name in table.columns) for row in table.rows)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
 def setup(app: Any) -> None:
+    app.add_directive("measured-tables", MeasuredTables)
     app.add_directive("benchmark-charts", BenchmarkCharts)
     app.add_directive("first-strip", FirstStrip)
