@@ -31,6 +31,8 @@ extensions = [
     "parts.front",
     "parts.figures",
     "parts.bars",
+    "parts.questions",
+    "parts.uses",
 ]
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
