@@ -19,9 +19,9 @@ MARK = re.compile(r"^<!-- figure: (.+?) -->$", flags=re.M | re.S)
 
 DARK = {
     "#ffffff": "#14181e", "#1f2933": "#e4e7eb", "#8a94a3": "#7b8794", "#d5dae1": "#323f4b",
-    "#0072b2": "#3d9be0", "#009e73": "#1fbd92", "#d55e00": "#f5843a",
+    "#0072b2": "#3d9be0", "#009e73": "#1fbd92", "#d55e00": "#f5843a", "#145158": "#2f8f99",
 }  # fmt: skip
-"""What paper, ink, faint ink, lines, and three dark colors become on a dark page."""
+"""What paper, ink, faint ink, lines, and four dark colors become on a dark page."""
 
 
 def insert_figures(app: Any, name: str, source: list[str]) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 from sphinx.util.logging import getLogger
 
 ROW = re.compile(
-    r"^\| (?P<question>[^|]+?) \| \[[^\]]+\]\((?P<page>[\w/-]+)\.md(?:#(?P<section>[\w-]+))?\) \| `(?P<word>[^`]+)` \|$",
+    r"^\| (?P<question>[^|]+?) \| \[[^\]]+\]\((?P<page>[\w/-]+)\.md(?:#(?P<section>[\w-]+))?\)"
+    r" \| `(?P<word>[^`]+)` \|$",
     re.M,
 )
 PER_FIELD, COLUMNS = 5, 80

@@ -78,7 +78,7 @@ def parse(name: str, text: str) -> Report:
     tables, caption, lines = [], "", text.splitlines()
     for place, line in enumerate(lines):
         if re.fullmatch(r"\|[\s|:-]+\|", line) and place > 0:
-            columns = _cells(lines[place - 1])
+            columns = _unique(_cells(lines[place - 1]))
             rows = []
             for row in lines[place + 1 :]:
                 if not row.startswith("|"):
@@ -95,6 +95,11 @@ def parse(name: str, text: str) -> Report:
 
 def _cells(line: str) -> tuple[str, ...]:
     return tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|")))
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of columns, the second of the same name with a 2."""
+    return tuple(f"{name} {names[:k].count(name) + 1}" if name in names[:k] else name for k, name in enumerate(names))
 
 
 def number(text: str) -> float:

@@ -1,7 +1,7 @@
 """Below every entry of the reference: the pages that use it, and the examples of the gallery.
 
-Code on pages is searched for a name, then text; for the class of a result, the call that returns it. So whoever looks up
-a name sees at once where it is used.
+Code on pages is searched for a name, then text; for the class of a result, the call that returns it. So whoever looks
+up a name sees at once where it is used.
 """
 
 from __future__ import annotations

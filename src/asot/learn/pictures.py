@@ -1,8 +1,8 @@
 """Parts of pictures: one style for all, bars of groups, trees, names that do not collide, and bundles of moves.
 
 All of them draw on matplotlib axes that they are given; matplotlib itself is only imported where a color is chosen.
-Colors are those of Okabe and Ito, which people who see red and green alike can tell apart, with a darker yellow and
-gray for black, so that they show on white and on black paper.
+Colors are six of Okabe and Ito's, which people who see red and green alike can tell apart, and two more that were
+searched for the same reason, in place of their black and yellow, which need a paper of one shade.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
 
-COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b3a125", "#7a7a7a")
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#a00aee", "#145158")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 """Groups differ by color and by shape."""
 
