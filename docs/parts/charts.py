@@ -150,6 +150,16 @@ CHARTS = (
 )  # fmt: skip
 
 
+RIVALS = {
+    "linear, 64": "linear transport, 64 points",
+    "sliced, 50": "sliced, 50 lines",
+    "sliced, 500": "sliced, 500 lines",
+    "tree-sliced, 10": "tree-sliced, 10 trees",
+    "sliced and lifted, 20": "sliced and lifted, 20 lines",
+}
+"""Columns of the table of estimates, in words."""
+
+
 def groups(chart: Chart) -> Iterator[Group]:
     """The bars of a chart, in groups that are compared with each other; each begins with asot's own."""
     table = read(chart.source).table(chart.table)
@@ -189,7 +199,7 @@ def _errors(table: Table, row: dict[str, str]) -> Group:
     bars = []
     for column in table.columns[2:]:
         error, cost = (number(part) for part in row[column].split("/"))
-        who = f"asot, {column}" if column.startswith("error=") else column
+        who = f"asot, {column}" if column.startswith("error=") else RIVALS.get(column, column)
         bars.append(Bar(who, error, f"{error:.2f} %, in {words(cost)}"))
     return Group(row[table.columns[0]], tuple(bars))
 

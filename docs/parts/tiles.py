@@ -90,18 +90,21 @@ def _graphs(ax: Any, rng: np.random.Generator) -> None:
 
 
 def _images(ax: Any, rng: np.random.Generator) -> None:
+    """Two digits as images, and the plan between their pixels."""
+    from matplotlib.colors import to_rgb
+
     import asot
 
-    digits, labels, _ = asot.datasets.load_digits(60)
-    one, other = (int(np.flatnonzero(labels == digit)[1]) for digit in (0, 4))
-    (x, a), (y, b) = digits[one], digits[other]
-    x, y = x[:, ::-1] * [1, -1], y[:, ::-1] * [1, -1]  # columns to the right, rows down
-    y[:, 0] += 1.6 * np.ptp(x, axis=0).max()
-    _moves(ax, x, y, a, b, width=6)
-    for points, masses, color in ((x, a, 0), (y, b, 5)):
-        shade = np.clip(masses / masses.max(), 0.15, 1.0)
-        ax.scatter(*points.T, s=62, color=_colors()[color], alpha=shade, marker="s", linewidths=0, zorder=2)
-    ax.set_aspect("equal", adjustable="datalim")
+    _, labels, about = asot.datasets.load_digits(60)
+    found = [about["images"][np.flatnonzero(labels == digit)[0]] for digit in (5, 2)]
+    for left, image, color in zip((0, 13), found, (_colors()[4], _colors()[1]), strict=True):
+        drawn = np.dstack([*(np.full((8, 8), part) for part in to_rgb(color)), image / 16])
+        ax.imshow(drawn, extent=(left, left + 8, -8, 0), zorder=2, interpolation="nearest")
+    ink = asot.Distributions.from_images(np.stack(found))
+    (x, a), (y, b) = ink[0], ink[1]
+    x, y = x[:, ::-1] * [1, -1] + [0.5, -0.5], y[:, ::-1] * [1, -1] + [13.5, -0.5]
+    _moves(ax, x, y, a, b, width=25)
+    ax.set(xlim=(-0.5, 21.5), ylim=(-8.5, 0.5), aspect="equal")
 
 
 def _jets(ax: Any, rng: np.random.Generator) -> None:

@@ -167,13 +167,14 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
     method : {"auto", "mds", "tsne", "umap"}
         As in `asot.learn.maps.embed`.
 
-    The number in the corner is the stress: how much the distances on the map differ from the true ones, 0 for none.
+    Names are written beside up to 60 points, if there are any, or if there are no groups. The number in the corner is
+    the stress: how much the distances on the map differ from the true ones, 0 for none.
 
     Examples
     --------
     >>> import asot
     >>> D, labels, _ = asot.datasets.load_digits(12)
-    >>> ax = asot.plots.map(asot.pairwise_exact(D), labels=labels)
+    >>> ax = asot.plots.map(asot.pairwise_exact(D))
     >>> len(ax.texts)
     12
     """
@@ -194,12 +195,18 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
             ax.scatter(x[own], y[own], s=28, label=str(group), **look)
         ax.legend(fontsize=8, frameon=False)
     ax.set_aspect("equal", adjustable="datalim")
-    if len(square) <= MOST_NAMES:
+    if len(square) <= MOST_NAMES and (groups is None or not _are_numbers(names)):
         write_names(ax, names, places)
     ax.set_title(f"stress {stress(square, places):.2f}", loc="right", fontsize=8, color=FAINT, fontweight="normal")
     ax.set_xticks([])
     ax.set_yticks([])
+    ax.spines[:].set_visible(False)
     return ax
+
+
+def _are_numbers(names: list[str]) -> bool:
+    """Whether names are only the places of distributions, which groups say more about."""
+    return names == [str(place) for place in range(len(names))]
 
 
 def plan(D: Any, i: Any, j: Any, ax: Any = None, *, groups: Any = None, **how: Any) -> Any:
