@@ -36,6 +36,8 @@ FIELDS = {
 }
 ALL = tuple(FIELDS)
 
+RIVALS_WITH_VERSIONS = ("POT", "scipy", "lapjv", "lapx", "ortools", "faiss-cpu", "gudhi", "gensim", "wwl", "cajal")
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -50,7 +52,7 @@ class Chart:
     unit: str = ""  # of a column whose cells have none; "%" for errors
     rows: tuple[str, ...] = ()  # beginnings of first cells; all rows if empty
     label: str = "{0}"
-    packages: tuple[str, ...] = ("POT", "scipy")  # whose versions matter
+    packages: tuple[str, ...] = RIVALS_WITH_VERSIONS  # told where the report names their version
     raced: bool = False  # rivals and their times are listed within cells: "core / SciPy"
 
 
@@ -77,7 +79,7 @@ CHARTS = (
     ),
     Chart(
         "exact", "Coming from another library: its call on its own data", "coming_from", ALL, "Times of all pairs",
-        {"asot": "asot", "their call": "theirs"}, label="{0}: {their call}", packages=("POT", "scipy"),
+        {"asot": "asot", "their call": "theirs"}, label="{0}: {their call}",
     ),
     Chart("exact", "Documents: words in 100 dimensions", "edges", ("documents",), "Documents", raced=True),
     Chart("exact", "300 dimensions", "edges", ("documents", "cells", "training"), "300 dimensions", raced=True),
@@ -145,7 +147,6 @@ CHARTS = (
     ),
     Chart(
         "gromov", "One pair of spaces with n points", "gromov", ("images", "graphs"), "", {"": "*"}, "µs",
-        packages=("POT",),
     ),
 )  # fmt: skip
 
@@ -215,10 +216,12 @@ def is_there(chart: Chart) -> bool:
     return chart.source in names()
 
 
+SPELLED = {"scipy": "SciPy", "torch": "PyTorch", "faiss-cpu": "faiss", "cajal": "CAJAL", "gudhi": "GUDHI"}
+
+
 def said(report: Report, packages: tuple[str, ...]) -> str:
     """The machine, the versions of those who were raced, and the date, in one line."""
-    raced = [f"{'SciPy' if name == 'scipy' else 'PyTorch' if name == 'torch' else name} {version}"
-             for name in packages if (version := report.version(name))]  # fmt: skip
+    raced = [f"{SPELLED.get(name, name)} {version}" for name in packages if (version := report.version(name))]
     processor = report.machine.get("processor", "").split(";")[0]
     date = report.machine.get("date", "").split(" ")[0]
     return ", ".join([*raced, processor, date])
