@@ -144,8 +144,7 @@ def _crystals(ax: Any, rng: np.random.Generator) -> None:
             ax.scatter(*(corner + np.array([0.64, 0.46])), s=45, color=_colors()[5], linewidths=0, zorder=2)
     cell = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]) @ tilt + np.array([2, 1]) @ tilt
     ax.plot(*cell.T, color=_faint(), linewidth=2.5, zorder=1)
-    ax.set_aspect("equal", adjustable="datalim")
-    ax.set(xlim=(0.2, 5.4), ylim=(-0.2, 2.7))
+    ax.set(xlim=(0.3, 5.3), ylim=(-0.35, 2.75), aspect="equal")
 
 
 def _training(ax: Any, rng: np.random.Generator) -> None:

@@ -345,7 +345,8 @@ def _axes(ax: Any) -> Any:
         from matplotlib import pyplot
     except ImportError as missing:
         raise ImportError("pictures need matplotlib: pip install asot[plots]") from missing
-    with pyplot.rc_context(STYLE):
+    style: Any = STYLE  # matplotlib's stubs list every name
+    with pyplot.rc_context(style):
         return pyplot.subplots(layout="constrained")[1]
 
 
