@@ -10,85 +10,22 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.common import Options, machine
+from benchmarks.common import RESULTS, Options, machine
+from benchmarks.needs import FILES, benchmarks, missing
 
-NAMES = (
-    "exact_shared",
-    "exact_points",
-    "entropic",
-    "memory",
-    "startup",
-    "store",
-    "cluster",
-    "faults",
-    "edges",
-    "edges_shared",
-    "edges_search",
-    "layer",
-    "edges_more",
-    "hunt",
-    "coming_from",
-    "neighbors",
-    "recall",
-    "adapters",
-    "index",
-    "documents",
-    "every_distance",
-    "errorbars",
-    "anchors",
-    "strategy",
-    "strategy_rivals",
-    "strategy_large",
-    "features",
-    "coverage",
-    "null_tests",
-    "baselines",
-    "published",
-    "gromov",
-    "gpu",
-    "gpu_points",
-    "gpu_estimates",
-    "gpu_neighbors",
-    "gpu_million",
-    "gpu_agreement",
-    "anchors_zinc",
-)
-READ_GRAPHS = {
-    "strategy",
-    "strategy_rivals",
-    "features",
-    "exact_points",
-    "gpu_points",
-    "gpu_estimates",
-    "gpu_agreement",
-    "neighbors",
-    "errorbars",
-    "anchors",
-    "baselines",
-    "published",
-}
-READ_MOLECULES = {"gpu_points", "gpu_estimates", "gpu_neighbors", "gpu_agreement", "anchors_zinc"}
-READ_MORE = {"documents", "recall", "gpu_agreement"}
-NEEDS_A_GPU = ("gpu", "gpu_points", "gpu_estimates", "gpu_neighbors", "gpu_million", "gpu_agreement", "anchors_zinc")
-RESULTS = Path(__file__).parent / "results"
+BENCHMARKS = benchmarks()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmarks asked for; the exit code is 1 when one of them failed."""
     parser = _parser()
     asked = parser.parse_args(arguments)
-    names = asked.names or tuple(name for name in NAMES if name not in NEEDS_A_GPU)
-    for name in set(names) - set(NAMES):
-        parser.error(f"there is no benchmark {name!r}; choose from {', '.join(NAMES)}")
-    for name in sorted(READ_GRAPHS & set(names)):
-        if not (asked.data and (asked.data / "tu").is_dir()):
-            parser.error(f"{name} reads graphs: give --data DIR (or set ASOT_DATA) with tu/COX2.zip, tu/NCI1.zip, …")
-    for name in sorted(READ_MOLECULES & set(names)):
-        if not (asked.data and (asked.data / "zinc").is_dir()):
-            parser.error(f"{name} reads molecules: give --data DIR (or set ASOT_DATA) with zinc/zinc_graphs.npz")
-    for name in sorted(READ_MORE & set(names)):
-        if not (asked.data and (asked.data / "more" / "wmd_twitter.npz").is_file()):
-            parser.error(f"{name} reads tweets: give --data DIR (or set ASOT_DATA) with more/wmd_twitter.npz")
+    names = asked.names or tuple(name for name, (_, needs) in BENCHMARKS.items() if "gpu" not in needs)
+    for name in names:
+        if name not in BENCHMARKS:
+            parser.error(f"there is no benchmark {name!r}; choose from {', '.join(BENCHMARKS)}")
+        if reason := missing(BENCHMARKS[name][1], asked.data):
+            parser.error(f"{name} {reason}")
     options = Options(quick=asked.quick, data=asked.data, peers=asked.peers)
     folder = asked.results or (None if asked.quick else RESULTS)
     failed = [name for name in names if not _run(name, options, folder, _command(asked, names))]
@@ -102,7 +39,7 @@ def _run(name: str, options: Options, folder: Path | None, command: str) -> bool
     print(f"--- {name}", flush=True)
     description = machine()  # before the work, so that the load it tells is not our own
     try:
-        report = importlib.import_module(f"benchmarks.{name}").run(options)
+        report = importlib.import_module(BENCHMARKS[name][0]).run(options)
     except Exception:
         traceback.print_exc()
         return False
@@ -116,7 +53,10 @@ def _run(name: str, options: Options, folder: Path | None, command: str) -> bool
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"which to run: {', '.join(NAMES)} (default: those that need no GPU)"
+        "names",
+        nargs="*",
+        metavar="name",
+        help=f"which to run: {', '.join(BENCHMARKS)} (default: those that need no GPU)",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it works")
     parser.add_argument(
@@ -131,7 +71,7 @@ def _command(asked: argparse.Namespace, names: Sequence[str]) -> str:
     """The command that made a table, without the folders of this machine."""
     parts = ["python -m benchmarks", *asked.names]
     parts += ["--quick"] if asked.quick else []
-    parts += ["--data DIR"] if (READ_GRAPHS | READ_MOLECULES) & set(names) else []
+    parts += ["--data DIR"] if any(BENCHMARKS[name][1] & set(FILES) for name in names) else []
     return " ".join(parts)
 
 

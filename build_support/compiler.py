@@ -2,7 +2,8 @@
 
 ``CXX`` names another compiler, and ``ASOT_BUILD_FOR`` (a zig target such as aarch64-macos.11.0) another system. Run
 this file to build in place: ``python build_support/compiler.py``, with the names of instruction sets to build only some
-of them, and ``--sanitize`` for libraries that check themselves, in ``build/sanitized``.
+of them, and ``--sanitize`` for libraries that check themselves, in ``build/sanitized``; ``--sanitize=exact,bounds``:
+only the kernels of these rooms do.
 """
 
 from __future__ import annotations
@@ -138,31 +139,40 @@ def _for_level(level: str, *, is_zig: bool) -> list[str]:
     return options
 
 
-def build(level: str, library: Path, objects: Path, *, sanitize: bool = False) -> None:
-    """Compile what has changed for one instruction set, and link it without the C++ runtime, which it does not use."""
+def build(level: str, library: Path, objects: Path, *, sanitize: str | None = None) -> None:
+    """Compile what has changed for one instruction set, and link it without the C++ runtime, which it does not use.
+
+    ``sanitize``: rooms whose kernels check themselves, with commas between them; "" for all, None for none.
+    """
     own = own_compiler()
     compiler = own or [sys.executable, "-m", "ziglang", "c++"]
     is_zig = _is_zig(tuple(compiler))
     for_system = ["-target", wished] if (wished := target()) else []
-    options = [*for_system, *FLAGS, *(SANITIZED if sanitize else []), *_for_level(level, is_zig=is_zig)]
-    folder = objects / (target() or "own") / (level + ("-sanitized" if sanitize else ""))
-    sources = sorted(SOURCES.rglob("*.cpp"))
-    made = [folder / ("_".join(source.relative_to(SOURCES).with_suffix(".o").parts)) for source in sources]
+    folder = objects / (target() or "own")
     library.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
+
+    def compiled(source: Path) -> Path:
+        place = source.relative_to(SOURCES).with_suffix(".o").parts
+        checked = sanitize is not None and (not sanitize or place[0] in sanitize.split(","))
+        options = [*for_system, *FLAGS, *(SANITIZED if checked else []), *_for_level(level, is_zig=is_zig)]
+        made = folder / (level + ("-sanitized" if checked else "")) / "_".join(place)
+        _compile([*compiler, *options], source, made)
+        return made
+
     with ThreadPoolExecutor(os.cpu_count()) as workers:
-        list(workers.map(lambda pair: _compile([*compiler, *options], *pair), zip(sources, made, strict=True)))
-    link = [*_linker(compiler, is_zig, sanitize), *for_system, "-shared"]
+        made = list(workers.map(compiled, sorted(SOURCES.rglob("*.cpp"))))
+    link = [*_linker(compiler, is_zig, sanitize is not None), *for_system, "-shared"]
     if suffix() != ".dll":
         link.append("-fPIC")
-    if suffix() == ".so" and not sanitize:
+    if suffix() == ".so" and sanitize is None:
         link.append("-Wl,-z,defs")  # elsewhere, linkers refuse symbols that nobody has anyway
-    link += SANITIZED if sanitize else ([] if suffix() == ".dylib" else ["-s"])
+    link += SANITIZED if sanitize is not None else ([] if suffix() == ".dylib" else ["-s"])
     temporary = library.with_suffix(f".{os.getpid()}.tmp")
     _run([*link, *map(str, made), *([] if suffix() == ".dll" else ["-lm"]), "-o", str(temporary)])
     os.replace(temporary, library)  # a process that has the old one open keeps it
-    for stale in library.parent.glob(f"{library.stem}.*.pdb"):
-        stale.unlink()
+    for kind in ("pdb", "lib") if suffix() == ".dll" else ():  # which linkers leave beside it
+        for unused in library.parent.glob(f"*.{kind}"):
+            unused.unlink()
 
 
 def _compile(command: list[str], source: Path, made: Path) -> None:
@@ -173,7 +183,11 @@ def _compile(command: list[str], source: Path, made: Path) -> None:
         parts = listed.read_text().replace("\\\n", " ").split(": ", 1)[1].split()
         if all(Path(part).exists() and Path(part).stat().st_mtime <= made.stat().st_mtime for part in parts):
             return
-    _run(command)
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=made.parent) as folder:  # another process may be building the same
+        _run([*command[:-1], str(Path(folder, made.name)), "-MF", str(Path(folder, listed.name))])
+        os.replace(Path(folder, listed.name), listed)
+        os.replace(Path(folder, made.name), made)
     recorded.write_text(shlex.join(command))
 
 
@@ -209,9 +223,9 @@ def _way_out(command: str, said: str) -> str:
 
 
 def main() -> None:
-    sanitize = "--sanitize" in sys.argv
+    sanitize = next((word.partition("=")[2] for word in sys.argv[1:] if word.startswith("--sanitize")), None)
     wished = [word for word in sys.argv[1:] if not word.startswith("-")] or levels()
-    folder = HERE / "build" / "sanitized" if sanitize else SOURCES / "lib"
+    folder = HERE / "build" / "sanitized" if sanitize is not None else SOURCES / "lib"
     for level in wished:
         try:
             build(level, folder / (level + suffix()), HERE / "build" / "objects", sanitize=sanitize)

@@ -49,7 +49,9 @@ default_role = "code"
 html_theme = "pydata_sphinx_theme"
 html_title = "asot"
 html_static_path = ["static", "figures"]
-(Path(__file__).parent / "figures").mkdir(exist_ok=True)  # parts.front fills it
+(Path(__file__).parent / "figures").mkdir(
+    exist_ok=True
+)  # parts.front fills it
 html_css_files = ["site.css"]
 html_js_files = ["filter.js"]
 html_sidebars = {"index": [], "benchmarks": []}

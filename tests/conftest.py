@@ -17,3 +17,14 @@ def _no_lines_of_progress(monkeypatch):
     import asot.run.progress
 
     monkeypatch.setattr(asot.run.progress, "SECONDS", 3600.0)
+
+
+@pytest.fixture
+def one_thread_of_torch():
+    """For problems so small that threads would only wait for each other."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

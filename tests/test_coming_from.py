@@ -9,15 +9,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "coming-from"
 
-coming_from = pytest.importorskip("benchmarks.coming_from")
+coming_from = pytest.importorskip("benchmarks.peers.coming_from")
 
 
-@pytest.mark.skipif(not coming_from.RESULTS.exists(), reason="benchmarks/results/coming_from.md was not measured yet")
+@pytest.mark.skipif(not coming_from.TABLE.exists(), reason="benchmarks/results/coming_from.md was not measured yet")
 def test_every_page_shows_the_measured_times() -> None:
     shown = dict(coming_from.pages(PAGES))
     assert {path.stem for path in PAGES.glob("*.md")} - {"index"} == {path.stem for path in shown}
     for path, text in shown.items():
-        assert path.read_text("utf-8") == text, f"run python -m benchmarks.coming_from {PAGES.relative_to(ROOT)}"
+        assert path.read_text("utf-8") == text, f"python -m benchmarks.peers.coming_from {PAGES.relative_to(ROOT)}"
 
 
 def test_rows_are_read_from_the_table_by_page() -> None:

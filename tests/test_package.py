@@ -41,6 +41,31 @@ def test_a_star_import_brings_the_public_names():
     assert set(asot.__all__) <= set(names)
 
 
+@pytest.mark.parametrize("name", ["datasets.load_tu", "datasets.load_zinc", "baselines.entropic", "baselines.pot_emd"])
+def test_a_name_of_asot_paper_says_how_to_get_it_where_it_is_missing(name):
+    module, name = name.split(".")
+    block = "import sys; sys.modules['asot_paper'] = None"
+    take = f"import asot.{module}\ntry: from asot.{module} import {name}\nexcept ImportError as error: print(error)"
+    rest = f"from asot.{module} import *; print({name!r} in asot.{module}.__all__)"
+    code = f"import sys; sys.path[:] = {sys.path!r}\n{block}\n{take}\n{rest}"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    sentence = "is part of the package asot-paper: pip install asot-paper (in asot's source: ./reproduction)"
+    assert found == f"asot.{module}.{name} {sentence}\nFalse\n"
+
+
+@pytest.mark.parametrize("module", ["datasets", "baselines"])
+def test_names_of_asot_paper_are_handed_on_as_they_are(module):
+    paper = pytest.importorskip(f"asot_paper.{module}")
+    ours = getattr(asot, module)
+    assert {name for name in paper.__all__ if name != "sliced"} <= set(ours.__all__)
+    assert all(getattr(ours, name) is getattr(paper, name) for name in paper.__all__ if name != "sliced")
+
+
+def test_asot_reaches_asot_paper_in_one_place():
+    code = sorted(Path(asot.__file__).parent.rglob("*.py"))
+    assert [file.name for file in code if re.search(r"asot_paper", file.read_text(encoding="utf-8"))] == ["lazy.py"]
+
+
 def test_computing_on_the_cpu_needs_neither_torch_nor_pictures():
     job = "import sys, asot; asot.pairwise([[[0.0], [1.0]], [[2.0], [4.0]]], random_state=0)"
     look = "print(sorted({'matplotlib', 'torch'} & set(sys.modules)))"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Sequence
 from numbers import Number
 from typing import Any
@@ -75,6 +76,8 @@ def can_be_walked(values: Any) -> bool:
 
 
 def _refuse_masked(values: Any, name: str) -> None:
+    if "numpy.ma" not in sys.modules:  # nothing is masked then, and importing it takes a while
+        return
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         count = int(np.ma.getmaskarray(values).sum())
         raise ValueError(
@@ -277,6 +280,8 @@ def as_n_jobs(n_jobs: int | None) -> int:
         raise ValueError(f"n_jobs must be None, a positive number of threads, or -1 for all cores; found {n_jobs!r}")
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
+    if n_jobs is None and "joblib" not in sys.modules:  # whose import takes as long as all of asot's
+        return 1
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(n_jobs))

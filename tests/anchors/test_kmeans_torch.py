@@ -18,15 +18,7 @@ from asot.anchors.kmeans_torch import kmeans
 from asot.run import devices
 
 torch = pytest.importorskip("torch")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Problems are small here, and threads would only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread_of_torch")
 
 
 CENTERS = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])

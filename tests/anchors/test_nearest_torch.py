@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 import asot
-from asot import AnchorSpace, Distributions, FixedAnchors
+from asot import AnchorSpace, FixedAnchors
 from asot.anchors import nearest_torch as on_device
 from asot.anchors import space as space_module
 from asot.run import devices
@@ -96,13 +96,6 @@ def test_the_size_of_chunks_changes_no_bit(monkeypatch, dtype):
 
 
 # ------------------------------------------------------------------------------------------- histograms and radii
-
-
-@pytest.fixture
-def collection():
-    rng = np.random.default_rng(0)
-    sizes = (1, 7, 300, 20)
-    return Distributions.from_list([rng.normal(size=(n, 3)) for n in sizes], [rng.random(n) for n in sizes])
 
 
 def test_histograms_and_radii_are_those_of_the_cpu(collection, torch_on_cpu):

@@ -8,11 +8,12 @@ from scipy.spatial.distance import cdist
 
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
-from asot.run.result import Status
+from asot.run.protocols import Status
 from tests.oracles import entropic_values, sinkhorn_sweeps
 from tests.strategies import METRICS, histograms_of_every_kind, metric_cost
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_thread_of_torch")
 
 from asot.entropic.torch_solver import KERNEL_RANGE, SinkhornTorch, solve_laplacians  # noqa: E402
 
@@ -21,15 +22,6 @@ RANGES = (1e-2, 1.0, 30.0, 100.0, 300.0, 1e3, 1e4)
 
 every_range = pytest.mark.parametrize("largest", RANGES)
 both_values = pytest.mark.parametrize("regularized", [False, True])
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Problems here are too small for more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def drawn(k=13, l=None, pairs=40, seed=0, metric="plane"):

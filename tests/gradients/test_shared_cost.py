@@ -13,20 +13,12 @@ import asot
 from asot import gradients
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_thread_of_torch")
 
 VALUES = ("transport", "regularized", "divergence")
 every_value = pytest.mark.parametrize("value", VALUES)
 every_reg = pytest.mark.parametrize("reg", [1.0, 0.03, 1e-3])
 """ε; costs are about 3, so these are the kernel, the kernel with slow pairs, and the log domain."""
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Problems here are too small for more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def normal(*shape, seed=0, dtype=torch.float64, grad=True):

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
 from asot.run import gpu_engine as device_engine
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
-from asot.run.result import Status
-from asot.run.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
-from asot.run.solver import DeviceSolution, Solution
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, Solution, Solver, Status
 from tests.simt import host, numpy_as_cupy
 
 pytestmark = host.needs_compiler
@@ -21,7 +20,7 @@ TABLE = np.random.default_rng(0).integers(0, 50, size=(N, N)) / 10.0  # full of 
 TABLE = np.triu(TABLE, 1) + np.triu(TABLE, 1).T
 
 
-class Lookup:
+class Lookup(DeviceSolver, OnDevice):
     """A GPU solver whose answers stand in `TABLE`. Every seventh column does not converge."""
 
     def __init__(self, per_tile=100):
@@ -48,7 +47,7 @@ class Lookup:
         )
 
 
-class OnCpu(Lookup):
+class OnCpu(Lookup, Solver):
     def solve(self, rows, columns, stop):
         n = len(rows)
         return Solution(TABLE[rows, columns], np.zeros(n, np.int8), np.zeros(n, np.int32), np.zeros(n))
@@ -64,7 +63,7 @@ def small_tiles(monkeypatch):
 def solve(pairs, sink=None, *, solver=None, gpus=(0,), required=False, **options):
     solver = Lookup() if solver is None else solver
     choice = Choice(gpus, "a test", required)
-    return device_engine.run(pairs, solver, lambda: OnCpu(), choice, sink, **options)
+    return device_engine.run(pairs, solver, lambda: OnCpu(), choice, Condensed() if sink is None else sink, **options)
 
 
 LISTED = ListedPairs(np.array([[3, 1], [0, 5], [7, 7], [0, 5]]), N, N, symmetric=True)

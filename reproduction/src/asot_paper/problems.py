@@ -126,8 +126,8 @@ def load_graphs(
     name: str, condition: str, folder: str | None, download: bool
 ) -> tuple[Distributions, NDArray[np.int64]]:
     """A TU set with the features of a condition, and the class of every graph."""
-    from asot.datasets import load_tu
     from asot_paper.as_published import ONE_HOT_COLUMNS, five_copies
+    from asot_paper.datasets import load_tu
 
     if name not in TU_SETS:
         raise ValueError(f"{name!r} is not one of the graph sets {', '.join(TU_SETS)}")
@@ -142,8 +142,8 @@ def load_molecules(
     split: str, condition: str, folder: str | None, download: bool, graphs: NDArray[np.int64] | None = None
 ) -> Distributions:
     """Molecules of a split of ZINC, all or those of the given numbers, with the features of a condition."""
-    from asot.datasets import load_zinc
     from asot_paper.as_published import five_copies
+    from asot_paper.datasets import load_zinc
 
     published = condition == PUBLISHED
     how: dict[str, Any] = {"rounds": 0 if published else ROUNDS, "atoms": zinc_atoms(), "graphs": graphs}
@@ -162,7 +162,7 @@ def load_zinc_sample(
 
 def load_digits(folder: str | None, download: bool) -> Distributions:
     """The images that subsets are drawn from."""
-    from asot.datasets import load_mnist
+    from asot_paper.datasets import load_mnist
 
     return load_mnist(MNIST_SPLIT, folder=folder, download=download).distributions
 

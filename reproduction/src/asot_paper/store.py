@@ -21,7 +21,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from asot.data.npz import PathLike, atomic_write
-from asot.datasets.archives import unpack
+from asot_paper.datasets.archives import unpack
 
 FORMAT = "asot-paper"
 VERSION = 1

@@ -12,7 +12,7 @@ from asot_paper import baselines
 from numpy.testing import assert_allclose, assert_array_equal
 
 import asot
-from tests.baselines.problems import clouds, lattice
+from reproduction.tests.baselines.problems import clouds, lattice
 
 LOOPS = {
     "pot_emd": {},

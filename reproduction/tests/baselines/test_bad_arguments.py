@@ -10,7 +10,7 @@ import pytest
 from asot_paper import baselines
 
 import asot
-from tests.baselines.problems import clouds
+from reproduction.tests.baselines.problems import clouds
 
 D = clouds()
 REGULARIZED = (baselines.entropic, baselines.block_diagonal, baselines.pot_sinkhorn)
@@ -51,7 +51,7 @@ def test_reg(baseline, reg):
 
 @pytest.mark.parametrize("baseline", REGULARIZED[:2])
 def test_a_reg_that_float64_cannot_resolve(baseline):
-    with raises_saying("use ot_emd for the exact limit"):
+    with raises_saying("use asot.pairwise_exact for the exact limit"):
         baseline(D, reg=1e-9)
 
 

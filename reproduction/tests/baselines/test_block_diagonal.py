@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from asot_paper.baselines import block_diagonal, entropic
+from asot_paper.baselines.merged import merged_points
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 import asot
-from asot.baselines.merged import merged_points
-from tests.baselines.problems import clouds, lattice, with_diagonal
+from reproduction.tests.baselines.problems import clouds, lattice, with_diagonal
 from tests.strategies import extent
 
 torch = pytest.importorskip("torch")

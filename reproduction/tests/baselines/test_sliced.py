@@ -8,14 +8,14 @@ import pytest
 from asot_paper.baselines import pot_sliced, sliced
 from asot_paper.baselines.fresh_directions import FreshDirections
 from asot_paper.baselines.fresh_kernel import directions_of_pair
+from asot_paper.baselines.merged import merged_points
 from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special, stats
 
 import asot
-from asot.baselines.merged import merged_points
 from asot.baselines.sliced_wasserstein import SharedDirections, random_directions
-from tests.baselines.problems import clouds, lattice, with_diagonal
+from reproduction.tests.baselines.problems import clouds, lattice, with_diagonal
 from tests.strategies import extent, ragged_lists
 
 

@@ -1,4 +1,4 @@
-"""Other distances between collections: sliced Wasserstein, and entropic transport on the points themselves.
+"""Other distances between collections: sliced Wasserstein, and those of asot-paper where it is installed.
 
 >>> import numpy as np, asot
 >>> from asot import baselines
@@ -8,7 +8,6 @@
 (4, 4)
 """
 
-from asot.baselines.eot import entropic
-from asot.baselines.sliced_wasserstein import sliced
+from asot.lazy import attach
 
-__all__ = ["entropic", "sliced"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

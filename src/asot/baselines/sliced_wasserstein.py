@@ -2,6 +2,13 @@
 
 All pairs share the directions: every distribution is projected and sorted once, and a pair only walks through sorted
 lists.
+
+On a line the best plan keeps the order: W_1 = ∫ |F⁻¹(q) - G⁻¹(q)| dq. With sorted points this is a walk through both
+lists, of at most n + m steps.
+
+Where all points of a distribution have the same mass, the walk is the same along every direction: only n and m decide
+which ranks meet, and for how much mass. So it is done once for all directions, and a step compares two rows of sorted
+points, one entry for each direction, in vector instructions.
 """
 
 from __future__ import annotations
@@ -12,27 +19,38 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.baselines.arguments import read, run
-from asot.baselines.sliced_shared import (
-    LANES,
-    SlicedPoints,
-    solve_uniform,
-    solve_weighted,
-    sort_uniform,
-    sort_weighted,
-)
 from asot.data.distributions import Distributions
-from asot.native import Tile
+from asot.native import Doubles, Int, Ints, Record, Tile, entry
+from asot.results.distances import Distances
 from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 
 Float = NDArray[np.float64]
 
 SORTED_AT_A_TIME = 2**20
 """Numbers that a thread sorts before it looks up."""
+
+
+LANES = 8
+"""Directions that are sorted side by side; their number is padded to a multiple of this."""
+
+
+class SlicedPoints(Record):
+    """Projections of a collection, and what becomes of them (``native/baselines/sliced_shared.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("offsets", Ints), ("n_points", Int), ("count", Int), ("width", Int), ("projected", Doubles),
+        ("masses", Doubles), ("z", Doubles), ("cumulative", Doubles),
+    ]  # fmt: skip
+
+
+sort_uniform = entry("sort_uniform", SlicedPoints, Int, Int)
+sort_weighted = entry("sort_weighted", SlicedPoints, Int, Int)
+solve_uniform = entry("sliced_uniform", SlicedPoints, Tile)
+solve_weighted = entry("sliced_weighted", SlicedPoints, Tile)
 
 
 def sliced(
@@ -51,7 +69,7 @@ def sliced(
     Parameters
     ----------
     D, E, pairs, n_jobs, memory, progress
-        As in `ot_emd`.
+        As in `asot.pairwise_exact`.
     n_projections : int, optional
         Number of directions. Default: the dimension of the points.
     random_state : int, RandomState or None
@@ -89,7 +107,7 @@ def random_directions(dim: int, count: int, rng: np.random.RandomState) -> Float
     return np.asarray(normal / np.linalg.norm(normal, axis=0), dtype=np.float64)
 
 
-class SharedDirections:
+class SharedDirections(Solver):
     """Prepared once: every distribution projected on all directions (d, L) and sorted; then solves tiles of pairs.
 
     ``column_start`` is added to column indices; ``n_jobs`` threads sort.

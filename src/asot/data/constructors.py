@@ -340,3 +340,37 @@ class Constructors:
         from asot.data.spaces.clouds import flatten_spaces
 
         return cls._taken(*flatten_spaces(X, p, masses, bins))
+
+    @classmethod
+    def from_structures(
+        cls,
+        structures: Sequence[Any],
+        *,
+        k: int = 100,
+        fractional: bool = False,
+        ids: Sequence[Any] | None = None,
+    ) -> Distributions:
+        """From crystals: every atom of a cell becomes the distances to its k nearest atoms in the endless crystal.
+
+        Parameters
+        ----------
+        structures : list of pymatgen structures, ASE atoms, or pairs (lattice (3, 3), positions (n_i, 3))
+            Cell vectors are the rows of a lattice.
+        k : int
+        fractional : bool
+            Whether positions of pairs are shares of the cell vectors instead of Cartesian coordinates.
+        ids : sequence of length N, optional
+
+        Atoms with the same surroundings are one point (k,) with the mass of all of them. Compare with
+        ``metric="chebyshev"``; crystals that are equal but for the choice of their cell have the distance 0:
+
+        >>> import numpy as np, asot
+        >>> body_centered = (np.eye(3), [[0, 0, 0], [0.5, 0.5, 0.5]])
+        >>> primitive = (0.5 * np.array([[-1, 1, 1], [1, -1, 1], [1, 1, -1]]), [[0, 0, 0]])
+        >>> D = asot.Distributions.from_structures([body_centered, primitive, (np.eye(3), [[0, 0, 0]])], k=20)
+        >>> asot.pairwise_exact(D, metric="chebyshev").values.round(3)
+        array([0.   , 0.548, 0.548])
+        """
+        from asot.data.adapters.crystals import read_structures
+
+        return cls.from_list(*read_structures(structures, k, fractional, ids), ids)

@@ -17,12 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from asot.data.belonging import as_selection
 from asot.data.constructors import Constructors
 from asot.data.foreign_objects import constructor_for
+from asot.data.normalized import check_finite, normalized
 from asot.data.notebook import MOST_ROWS, page_of
-from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_masses, read_offsets, read_points
-from asot.validation import FloatArray, as_index, first_false
-
-_BLOCK = 2**18
-"""Points whose masses are scaled at a time."""
+from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_offsets, read_points
+from asot.validation import FloatArray, as_index
 
 
 class UnknownId(KeyError, ValueError):
@@ -83,8 +81,8 @@ class Distributions(Constructors):
         """From points that only this collection can change, and the rest as given."""
         checked = read_offsets(offsets, len(points), ids)
         names = read_ids(ids, len(checked) - 1)
-        _check_finite(points, checked, names)
-        scaled, totals = _normalized(masses, checked, names)
+        check_finite(points, checked, names)
+        scaled, totals = normalized(masses, checked, names)
         self._set(points=points, offsets=checked, masses=scaled, totals=totals, _ids=names)
 
     # ------------------------------------------------------------------------------------------------ what it holds
@@ -275,8 +273,8 @@ class Distributions(Constructors):
         names = read_ids(ids, len(checked) - 1)
         bad = ~np.asarray(np.isfinite(support).all(axis=1))
         if bad.any() and bad[index].any():
-            _check_finite(support[index], checked, names)
-        scaled, totals = _normalized(masses, checked, names, is_own)
+            check_finite(support[index], checked, names)
+        scaled, totals = normalized(masses, checked, names, is_own)
         return cls._from_clean(
             _support=support, _index=index, offsets=checked, masses=scaled, totals=totals, _ids=names
         )
@@ -302,79 +300,6 @@ class Distributions(Constructors):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._set(**state)  # what comes out of a pickle is writeable
-
-
-def _check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> None:
-    if not (np.isfinite(points.min()) and np.isfinite(points.max())):  # both are NaN if any point is
-        row, column = first_false(np.isfinite(points))
-        name, place = _owner(row, offsets, ids)
-        raise ValueError(
-            f"{name} has the coordinate {points[row, column]} at point {place}, column {column}; "
-            "points must be finite: drop or impute it"
-        )
-
-
-def _owner(point: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
-    """Name of the distribution that owns a point, and the point's index in it."""
-    i = int(np.searchsorted(offsets, point, side="right")) - 1
-    return label_of(i, ids), point - int(offsets[i])
-
-
-def _normalized(
-    masses: Any, offsets: NDArray[np.int64], ids: Any, is_own: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Masses scaled to total 1 in every distribution, and the totals they had."""
-    sizes, starts = np.diff(offsets), offsets[:-1]
-    if masses is None:
-        return np.repeat(1.0 / sizes, sizes), np.ones(len(sizes))
-    given = read_masses(masses, int(offsets[-1]))
-    if not (np.isfinite(given.min()) and np.isfinite(given.max())):
-        (row,) = first_false(np.isfinite(given))
-        name, place = _owner(row, offsets, ids)
-        raise ValueError(f"{name} has the mass {given[row]} at point {place}; masses must be finite")
-    if given.min() < 0:
-        (row,) = first_false(given >= 0)
-        name, place = _owner(row, offsets, ids)
-        raise ValueError(f"{name} has a negative mass ({given[row]:g} at point {place}); masses must be ≥ 0")
-    peaks = np.maximum.reduceat(given, starts)
-    if not peaks.all():
-        raise ValueError(f"{label_of(int(np.argmin(peaks)), ids)} has zero total mass; drop it or give it mass")
-    scaled = given if is_own and given.flags.writeable else given.copy()
-    exponents = np.frexp(peaks)[1]
-    totals = _divided(scaled, exponents, offsets)
-    if isinstance(scaled.base, np.ndarray):  # else a view could be unfrozen through its base
-        scaled.base.flags.writeable = scaled.flags.writeable = False
-    with np.errstate(over="ignore"):  # a total beyond float64 becomes inf
-        return scaled, np.ldexp(totals, exponents)
-
-
-def _divided(
-    masses: NDArray[np.float64], exponents: NDArray[np.int32], offsets: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Divide the masses of every distribution by their total, and return the totals in units of 2^exponents.
-
-    Powers of two come first: they cost no digit, and totals neither overflow nor underflow. In blocks, so that no
-    second column is in memory.
-    """
-    sizes, totals = np.diff(offsets), np.empty(len(offsets) - 1)
-    step = max(1, int(_BLOCK // sizes.mean()))
-    for first in range(0, len(sizes), step):
-        some = slice(first, first + step)
-        begin, end = int(offsets[first]), int(offsets[min(first + step, len(sizes))])
-        own = np.ldexp(masses[begin:end], -np.repeat(exponents[some], sizes[some]))
-        totals[some] = _sums(own, offsets[:-1][some] - begin, int(sizes[some].max()))
-        np.divide(own, np.repeat(totals[some], sizes[some]), out=masses[begin:end])
-    return totals
-
-
-def _sums(masses: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> NDArray[np.float64]:
-    """Sums of masses of at most 1, which do not depend on their order: high orders of W_p would see it.
-
-    Leading digits are summed without rounding; what is left is so small that rounding it does not matter.
-    """
-    unit = 2.0 ** (52 - most.bit_length())
-    leading = np.rint(masses * unit) / unit
-    return np.asarray(np.add.reduceat(leading, starts) + np.add.reduceat(masses - leading, starts))
 
 
 def as_distributions(values: Any) -> Distributions:
@@ -404,3 +329,13 @@ def read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
             f"the two collections are in {first.dim} and {second.dim} dimensions; they must share one space"
         )
     return first, second
+
+
+def trusted(
+    points: FloatArray, offsets: NDArray[np.int64], masses: NDArray[np.float64], totals: NDArray[np.float64]
+) -> Distributions:
+    """A collection from arrays that were validated and normalized before, bit for bit, without ids.
+
+    Points (n, d), offsets (N + 1,), masses (n,) of total 1 each, and the totals (N,) that they had.
+    """
+    return Distributions._from_clean(points=points, offsets=offsets, masses=masses, totals=totals, _ids=None)

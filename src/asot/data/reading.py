@@ -86,6 +86,12 @@ def label_of(i: int, ids: Any) -> str:
     return f"distribution {i} ({str(name)!r})"
 
 
+def place_of(row: int, offsets: NDArray[np.int64]) -> tuple[int, int]:
+    """Which distribution (or graph, or event) owns a row, and which of its rows it is."""
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    return i, row - int(offsets[i])
+
+
 def text_array(texts: Sequence[str]) -> NDArray[Any]:
     """Strings as an array, of objects if one long string would blow up the others."""
     lengths = [len(text) for text in texts]

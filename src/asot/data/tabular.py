@@ -70,7 +70,7 @@ def guarded(cell: Any) -> Any:
     >>> guarded("=1+1"), guarded("-5"), guarded("p01"), guarded(-5.0)
     ("'=1+1", '-5', 'p01', -5.0)
     """
-    if isinstance(cell, str) and _FORMULA.match(cell) and not _is_number(cell):
+    if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell):
         return f"'{cell}"
     return cell
 
@@ -169,7 +169,7 @@ def _csv_columns(names: list[str], path: PathLike) -> tuple[int, int | None]:
     """Which column holds the ids, and which the masses."""
     if not any(names):
         raise ValueError(f"{path} is empty: its first line must name the columns, such as id,x,y,mass")
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names):
         raise ValueError(f"{path}, line 1: found numbers; the first line must name the columns, such as id,x,y,mass")
     if len(names) == 1:
         raise ValueError(f"{path}, line 1: found a single column, {names[0]!r}; cells must be separated by commas")
@@ -189,7 +189,8 @@ def _pick_columns(names: Sequence[str], path: PathLike) -> tuple[int, int | None
     return id_column, mass_column
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text can be read as a number."""
     try:
         float(text)
     except ValueError:

@@ -1,20 +1,8 @@
-"""Collections to try things on. A loader never downloads anything without saying so."""
+"""Collections to try things on. A loader never downloads anything without saying so.
 
-from asot.data.adapters.graphs import from_networkx, from_pyg, graph_features
-from asot.datasets.dataset import Dataset
-from asot.datasets.digits import load_digits
-from asot.datasets.mnist import load_mnist
-from asot.datasets.tu import load_tu, load_tu_graphs
-from asot.datasets.zinc import load_zinc
+Digits are here. Graphs, molecules and MNIST come from asot-paper, where it is installed.
+"""
 
-__all__ = [
-    "Dataset",
-    "from_networkx",
-    "from_pyg",
-    "graph_features",
-    "load_digits",
-    "load_mnist",
-    "load_tu",
-    "load_tu_graphs",
-    "load_zinc",
-]
+from asot.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from asot.batch import check_masses, solve_batch
+from asot.data.reading import place_of
 from asot.exact.batch import Clouds, Side, ranges
 from asot.gradients.tensors import balance_of, wide
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
@@ -71,9 +72,8 @@ def _sides(x: Any, a: Any, offsets: Any, chosen: Any, name: str) -> tuple[NDArra
     sizes = np.diff(bounds)
     largest = np.abs(points).max(axis=1, initial=0.0)
     if not np.isfinite(largest).all():
-        place = int((~np.isfinite(largest)).argmax())
-        cloud = int(np.searchsorted(bounds, place, side="right") - 1)
-        raise ValueError(f"problem {cloud}: point {place - bounds[cloud]} of its cloud in {name} is not finite")
+        cloud, place = place_of(int((~np.isfinite(largest)).argmax()), bounds)
+        raise ValueError(f"problem {cloud}: point {place} of its cloud in {name} is not finite")
     most = np.zeros(len(sizes))
     filled = sizes > 0
     if filled.any():

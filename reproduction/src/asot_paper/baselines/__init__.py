@@ -8,9 +8,9 @@
 True
 """
 
-from asot.baselines import entropic
 from asot_paper.baselines.bds_eot import block_diagonal
 from asot_paper.baselines.emd import ot_emd
+from asot_paper.baselines.eot import entropic
 from asot_paper.baselines.fresh_directions import sliced
 from asot_paper.baselines.ott import ott_low_rank
 from asot_paper.baselines.pot import low_rank, pot_emd, pot_sinkhorn, pot_sliced

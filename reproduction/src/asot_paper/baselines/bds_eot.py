@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.baselines.arguments import as_reg_of_points, read, run
-from asot.baselines.merged import MergedPoints, merged_points
+from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
+from asot.results.distances import Distances
 from asot.run import engine
 from asot.run.devices import torch_device, torch_threads
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import Solution
+from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int
+from asot_paper.baselines.checks import as_reg_of_points, refuse_large_pairs
+from asot_paper.baselines.merged import MergedPoints, merged_points
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +86,7 @@ def block_diagonal(
     jobs, budget = as_n_jobs(n_jobs) if where == "cpu" else 1, as_bytes(memory, _default_memory(where))
     points = merged_points(asked.both)
     if where == "cpu":
-        asked.refuse_large_pairs(points.sizes, BYTES_PER_ENTRY * jobs)
+        refuse_large_pairs(asked, points.sizes, BYTES_PER_ENTRY * jobs)
     solver = BlockDiagonal(
         points,
         reg=as_reg_of_points(reg, points.largest),
@@ -116,7 +117,7 @@ def _default_memory(device: str) -> int:
     return int(torch.cuda.mem_get_info(torch.device(device))[0] // 4)
 
 
-class BlockDiagonal:
+class BlockDiagonal(Solver):
     """Prepared once from merged points, on a device of torch; then solves tiles of pairs, cut into stacks.
 
     ``memory`` bounds the bytes of a stack; ``n_pairs`` is how many pairs there will be in all; ``column_start`` is

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.baselines.merged import MergedCollection, MergedPoints
 from asot.native import Doubles, Int, Ints, Tile, entry
+from asot_paper.baselines.merged import MergedCollection, MergedPoints
 
 _solve = entry("sliced_fresh", MergedCollection, Tile, Int, Int, Int)
 _directions = entry("directions_of_pair", Ints, Int, Int, Int, Doubles)

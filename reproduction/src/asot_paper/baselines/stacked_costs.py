@@ -1,8 +1,8 @@
 """Distances of the points of a stack of pairs, where the stack is: on the host, or on a GPU.
 
-On the host they come from the compiled loop of `asot.baselines.merged`. On a GPU, distances between all distinct points
-of the collection are computed once and looked up, if they fit and are fewer than those of all pairs; otherwise each is
-summed coordinate by coordinate. None of them takes the shortcut x² + y² - 2xy, which loses the digits of small
+On the host they come from the compiled loop of `asot_paper.baselines.merged`. On a GPU, distances between all distinct
+points of the collection are computed once and looked up, if they fit and are fewer than those of all pairs; otherwise
+each is summed coordinate by coordinate. None of them takes the shortcut x² + y² - 2xy, which loses the digits of small
 distances.
 """
 
@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from asot.baselines.eot import EntropicRuns
-from asot.baselines.merged import MergedCollection, MergedPoints
 from asot.native import Double, Doubles, Tile, entry
+from asot_paper.baselines.eot import EntropicRuns
+from asot_paper.baselines.merged import MergedCollection, MergedPoints
 from asot_paper.baselines.stacked import Stack
 
 Indices = NDArray[np.int64]

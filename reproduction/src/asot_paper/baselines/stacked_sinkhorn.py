@@ -1,6 +1,6 @@
 """Sinkhorn's iteration for a stack of pairs: in the kernel where float32 or float64 can hold it, else in logarithms.
 
-It is the iteration of `asot.entropic.own_kernel`, with all pairs in step. Sums outside of a range that is safe
+It is the iteration of `asot_paper.baselines.own_kernel`, with all pairs in step. Sums outside of a range that is safe
 for their type are noted, and the pairs they belong to are solved again in a finer one, in the end with logarithms.
 """
 
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from asot.entropic.own_kernel import KERNEL_RANGE, LARGEST, SMALLEST
+from asot_paper.baselines.own_kernel import KERNEL_RANGE, LARGEST, SMALLEST
 from asot_paper.baselines.stacked import Stack
 
 Float = NDArray[np.float64]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import asot
 from asot.data.adapters.graphs import group_nodes
-from asot.datasets.tu import TUGraphs, read_tu
+from asot_paper.datasets.tu import TUGraphs, read_tu
 from asot_paper.elsewhere.kernel_svm import accuracies
 from asot_paper.elsewhere.table import arguments, cpu_timed, finish
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from asot.data.adapters.graphs import as_eps, as_rounds, one_hot_of_any
 from asot.data.adapters.surroundings import FlatGraphs, aggregated, labels_of_neighborhoods
+from asot.data.reading import place_of
 from asot.validation import FloatArray, as_choice, can_be_walked, first_false, to_array, to_float_array
 
 
@@ -274,8 +275,7 @@ def _check_finite(flat: FlatGraphs, name: str) -> None:
     if np.isfinite(flat.start.min()) and np.isfinite(flat.start.max()):
         return
     node, column = first_false(np.isfinite(flat.start))
-    number = int(np.searchsorted(flat.offsets, node, side="right")) - 1
-    place = node - int(flat.offsets[number])
+    number, place = place_of(node, flat.offsets)
     raise ValueError(f"graph {number}: {name!r} is {flat.start[node, column]} at node {place}; features must be finite")
 
 

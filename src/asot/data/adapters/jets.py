@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import label_of
+from asot.data.reading import label_of, place_of
 from asot.validation import FloatArray, as_choice, first_false, to_array, to_float_array
 
 _COLUMNS = {"hadronic": ("pt", "y", "phi"), "cartesian": ("E", "px", "py", "pz")}
@@ -124,8 +124,8 @@ def _check_finite(rows: FloatArray, offsets: NDArray[np.int64], ids: Any) -> Non
 
 
 def _owner(row: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
-    i = int(np.searchsorted(offsets, row, side="right")) - 1
-    return _event(i, ids), row - int(offsets[i])
+    i, place = place_of(row, offsets)
+    return _event(i, ids), place
 
 
 def _event(i: int, ids: Any) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.tabular import is_number
+
 
 def read_cajal(path: str | os.PathLike[str]) -> dict[str, NDArray[np.float64]]:
     """Matrices (n_i, n_i) by the names of the cells."""
@@ -18,7 +20,7 @@ def read_cajal(path: str | os.PathLike[str]) -> dict[str, NDArray[np.float64]]:
     found: dict[str, NDArray[np.float64]] = {}
     with Path(path).open(newline="", encoding="utf-8") as lines:
         for number, line in enumerate(csv.reader(lines), start=1):
-            if not line or (number == 1 and not _is_number(line[-1])):
+            if not line or (number == 1 and not is_number(line[-1])):
                 continue  # the header, which begins with cell_id
             name, entries = line[0], line[1:]
             try:
@@ -36,11 +38,3 @@ def read_cajal(path: str | os.PathLike[str]) -> dict[str, NDArray[np.float64]]:
     if not found:
         raise ValueError(f"{path} has no cells; each line must be a name and the distances of its points")
     return found
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

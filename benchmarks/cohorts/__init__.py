@@ -1,0 +1,1 @@
+"""Collections of samples: how they are read, and tests between groups of them."""

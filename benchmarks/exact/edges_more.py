@@ -1,0 +1,128 @@
+"""Shapes at the edges: sparse rows, tiny clouds, one against many, and one pair with options, beside whoever does only
+that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import ot
+from ot.lp.emd_wrap import emd_c
+from scipy.spatial.distance import cdist, pdist
+
+import asot
+from benchmarks.common import Options, Report
+from benchmarks.exact.edges import INTRODUCTION, Case, Float, race_all, upper
+
+NEEDS = {"pot"}
+
+MOST_STEPS = 1_000_000
+
+
+def run(options: Options) -> Report:
+    """Race every case and make the report."""
+    tables = race_all((_words, _tiny, _one_against_many, _one_pair, _one_cost), options.quick)
+    return Report("edges_more", "The edges of the field: shapes", INTRODUCTION, tables, NOTES)
+
+
+NOTES = (
+    "support + core: the columns with mass of each row are found once, and each pair is solved on its own block of the "
+    "cost by `ot.lp.emd_wrap.emd_c`, POT's compiled solver without any of its checks.",
+    "Single pairs are repeated a hundred times in each round.",
+)
+
+
+def sparse_rows(rng: Any, n: int, k: int, words: int) -> Float:
+    """Histograms (n, k) with this many words each."""
+    A = np.zeros((n, k))
+    for row in A:
+        row[rng.choice(k, words, replace=False)] = rng.random(words)
+    return np.asarray(A / A.sum(axis=1, keepdims=True))
+
+
+def on_support(A: Float, cost: Float) -> Float:
+    """All pairs of rows by POT's core, each on the columns that it uses."""
+    held = [np.flatnonzero(row) for row in A]
+    masses = [row[own] for row, own in zip(A, held, strict=True)]
+    values = [
+        emd_c(masses[i], masses[j], np.ascontiguousarray(cost[np.ix_(held[i], held[j])]), MOST_STEPS, 1)[1]
+        for i, j in upper(len(A))
+    ]
+    return np.array(values)
+
+
+def _words(rng: Any, quick: bool) -> Iterator[Case]:
+    large = ((1000, 5, 150), (2000, 2, 200), (2000, 20, 150), (3000, 30, 60), (5000, 10, 120))
+    for k, words, n in ((600, 5, 40),) if quick else large:
+        points = rng.normal(size=(k, 3))
+        cost, A = cdist(points, points), sparse_rows(rng, n, k, words)
+        rivals = {"support + core": lambda A=A, cost=cost: on_support(A, cost)}
+        label = f"k = {k:,}, {words} words, N = {n}"
+        ours = lambda A=A, cost=cost: asot.emd_many(A, cost=cost, n_jobs=1, device="cpu").values  # noqa: E731
+        yield Case("Rows of few words", label, ours, rivals, n * (n - 1) // 2, 3.0, 2)
+
+
+def _tiny(rng: Any, quick: bool) -> Iterator[Case]:
+    n = 100 if quick else 600
+    for size in (1, 2, 3, 4, 5):
+        D = asot.Distributions.from_list([rng.normal(size=(size, 3)) for _ in range(n)])
+        clouds, u = D.points.reshape(n, size, 3), np.full(size, 1.0 / size)
+
+        def core(clouds: Float = clouds, u: Float = u) -> Float:
+            return np.array([emd_c(u, u, cdist(clouds[i], clouds[j]), MOST_STEPS, 1)[1] for i, j in upper(len(clouds))])
+
+        def pairs(clouds: Float = clouds) -> Float:
+            return np.asarray(pdist(clouds[:, 0]))
+
+        def swaps(clouds: Float = clouds) -> Float:
+            i, j = np.triu_indices(len(clouds), 1)
+            d = [np.linalg.norm(clouds[i, a] - clouds[j, b], axis=1) for a in (0, 1) for b in (0, 1)]
+            return np.asarray(np.minimum(d[0] + d[3], d[1] + d[2]) / 2.0)
+
+        rivals = {"pdist": pairs} if size == 1 else {"closed form": swaps} if size == 2 else {"core": core}
+        ours = lambda D=D: asot.pairwise_exact(D, n_jobs=1, device="cpu").values  # noqa: E731
+        yield Case("Tiny clouds, 3-D", f"{size} points", ours, rivals, n * (n - 1) // 2, 0.5 if size == 1 else 1.0, 3)
+
+
+def _one_against_many(rng: Any, quick: bool) -> Iterator[Case]:
+    for size in (50,) if quick else (50, 300, 2000):
+        one = asot.Distributions.from_list([rng.normal(size=(1, 3)) for _ in range(20)])
+        many = asot.Distributions.from_list([rng.normal(size=(size, 3)) for _ in range(20)])
+
+        def means(one: Any = one, many: Any = many, size: int = size) -> Float:
+            return np.asarray(cdist(one.points, many.points).reshape(20, 20, size).mean(axis=2).reshape(-1))
+
+        ours = lambda one=one, many=many: asot.pairwise_exact(one, many, n_jobs=1, device="cpu").values  # noqa: E731
+        yield Case("One point against many", f"{size:,} points", ours, {"cdist.mean": means}, 400, 0.7, 3)
+
+
+def _one_pair(rng: Any, quick: bool) -> Iterator[Case]:
+    options: tuple[tuple[str, dict[str, Any], str, int], ...] = (
+        ("no options", {}, "euclidean", 1),
+        ("n_jobs=1", {"n_jobs": 1}, "euclidean", 1),
+        ("p=2", {"p": 2}, "euclidean", 2),
+        ("cityblock", {"metric": "cityblock"}, "cityblock", 1),
+    )
+    for n in (5, 20):
+        D = asot.Distributions.from_list([rng.normal(size=(n, 3)) for _ in range(2)])
+        x, y, u = D.points[:n], D.points[n:], np.full(n, 1.0 / n)
+        for label, given, metric, power in options:
+
+            def core(x: Float = x, y: Float = y, u: Float = u, metric: str = metric, power: int = power) -> Float:
+                costs = (cdist(x, y, metric) for _ in range(100))
+                found = [emd_c(u, u, c**power if power > 1 else c, MOST_STEPS, 1)[1] ** (1.0 / power) for c in costs]
+                return np.array(found[-1:])
+
+            def ours(D: Any = D, given: dict[str, Any] = given) -> Float:
+                return [asot.pairwise_exact(D, **given) for _ in range(100)][-1].values
+
+            yield Case("One pair", f"n = {n}, {label}", ours, {"cdist + core": core}, 100, 1.0, 3)
+
+
+def _one_cost(rng: Any, quick: bool) -> Iterator[Case]:
+    for k in (5, 30):
+        a, b, cost = rng.dirichlet(np.ones(k)), rng.dirichlet(np.ones(k)), rng.random((k, k))
+        ours = lambda a=a, b=b, cost=cost: np.array([[asot.emd(a, b, cost) for _ in range(100)][-1].value])  # noqa: E731
+        emd2 = lambda a=a, b=b, cost=cost: np.array([[ot.emd2(a, b, cost) for _ in range(100)][-1]])  # noqa: E731
+        yield Case("One cost, `asot.emd`", f"k = {k}", ours, {"emd2": emd2}, 100, 3.0, 3)

@@ -1,0 +1,1 @@
+"""Spaces without common coordinates."""

@@ -1,0 +1,1 @@
+"""Other libraries: how they are called, and what people who come from them see."""

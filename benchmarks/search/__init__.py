@@ -1,0 +1,1 @@
+"""Neighbors, certain and at a stated recall."""

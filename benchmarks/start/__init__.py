@@ -1,0 +1,1 @@
+"""From `import asot` to the first answer, and this source beside an earlier one."""

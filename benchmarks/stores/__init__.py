@@ -1,0 +1,1 @@
+"""Runs that outlive their process: stores, clusters, faults, memory."""
