@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from asot._typing import Float
 
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#a00aee", "#145158")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
