@@ -61,7 +61,7 @@ def make_figure(demo: Demo) -> Any:
 
 
 def claims(demo: Demo) -> str:
-    """What the picture says that does not depend on the machine; kept in the file, so that an old one can be found."""
+    """What the picture says, kept in its file, so that one that is out of date can be found."""
     return (
         f"{len(demo.distances):,} distances between {len(demo.digits):,} digits; error {demo.error:.1%} "
         f"({demo.aim} was asked for) on {demo.n_checked:,} random pairs; {demo.how}"
@@ -69,10 +69,9 @@ def claims(demo: Demo) -> str:
 
 
 def _write_captions(figure: Any, demo: Demo) -> None:
-    threads = f"{demo.n_jobs} thread{'s' * (demo.n_jobs != 1)}"
     title = f"Every Wasserstein distance between {len(demo.digits):,} handwritten digits"
     caption = (
-        f"{len(demo.distances):,} transport problems in {demo.seconds:.1f} s on {threads}  ·  "
+        f"{len(demo.distances):,} transport problems  ·  "
         f"error {demo.error:.1%} ({demo.aim} was asked for), against exact W₁ on {demo.n_checked:,} random pairs  ·  "
         f"{demo.how}"
     )
