@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 GPU_TESTS = (HERE / "tests" / "gpu", HERE / "reproduction" / "tests" / "gpu")
 
 
-NEEDS_ZARR = {"store.py", "stored.py"} if importlib.util.find_spec("zarr") is None else set()
+NEEDS_ZARR = {"sink.py", "stored.py"} if importlib.util.find_spec("zarr") is None else set()
 """Modules whose examples write a store; there is no zarr for Python 3.10."""
 
 
@@ -55,5 +55,5 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if config.getoption("markexpr") != "gpu" or collection_path.is_dir():
-        return (collection_path.parent.name == "run" and collection_path.name in NEEDS_ZARR) or None
+        return (collection_path.parent.name == "store" and collection_path.name in NEEDS_ZARR) or None
     return not any(folder in collection_path.parents for folder in GPU_TESTS) or None

@@ -10,7 +10,7 @@ import pytest
 import asot
 from asot import Distributions
 from asot.data.distributions import as_distributions
-from asot.run.sinks import Callback, Dense, Radius, TopK
+from asot.results.sinks import Callback, Dense, Radius, TopK
 
 COST = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 THREE = np.eye(3)

@@ -5,10 +5,10 @@ import pytest
 from click.testing import CliRunner
 
 import asot
-from asot.bounds.search.cascade import Shape
-from asot.bounds.search.rehearse import Rehearsed
-from asot.bounds.search.stated_recall import Candidates, _measured, _smallest, _tuned, choose_held_out, may_pay
 from asot.cli import cli
+from asot.search.cascade import Shape
+from asot.search.rehearse import Rehearsed
+from asot.search.stated_recall import Candidates, _measured, _smallest, _tuned, choose_held_out, may_pay
 
 
 def mixtures(n, dim, seed=0):
@@ -157,12 +157,13 @@ def test_candidates_that_tell_nothing_end_in_brute_force():
     rng = np.random.default_rng(0)
     shape = Shape(90, 90, 0, True)
     D = mixtures(90, 10)
-    from asot.bounds.search import stated_recall
-    from asot.bounds.search.sweep import Best, Search
-    from asot.exact.solvers import cpu_solver
+    from asot.exact.auto import exact_solver
+    from asot.request.distance import Distance
     from asot.run.progress import Progress
+    from asot.search import stated_recall
+    from asot.search.sweep import Best, Search
 
-    solver = cpu_solver(D, 1, "euclidean", None, None, 0, 2**28)
+    solver = exact_solver(D, Distance(), 0, 2**28)
     best = Best(90, 4, True)
     search = Search(shape, solver, 1, 2**28, {}, Progress(False, 0, ""))
     nonsense = Candidates(np.rint(1000 * rng.normal(size=(90, 5))), shape, 1)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import asot
+from asot.choose.prices import count_load
 from asot.run.pairs import AllPairs
-from asot.run.prices import count_load
 from benchmarks.common import Options, Report, Table
 from benchmarks.data import mnist_collection, tu_collection
 from benchmarks.estimates.large_collections import cells, silhouettes, voxels

@@ -76,7 +76,7 @@ def _both(folder: Path, alone: Sequence[Timed]) -> tuple[Timed, Timed]:
     h = trial_histograms(K, 3_000)
     asot.emd_many(h.masses, cost=h.cost, sink=Store(folder / "warm.zarr"))  # every worker loads its compiled code
     usual = _into_store(folder / "usual.zarr", alone[0])
-    with mock.patch("asot.run.store.BLOCK_SECONDS", 0.02):
+    with mock.patch("asot.store.sink.BLOCK_SECONDS", 0.02):
         return usual, _into_store(folder / "small.zarr", alone[1])
 
 

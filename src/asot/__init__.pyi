@@ -45,13 +45,13 @@ from asot.neighbors import kneighbors as kneighbors
 from asot.neighbors import radius_neighbors as radius_neighbors
 from asot.plans import TransportPlan as TransportPlan
 from asot.plans import plan as plan
+from asot.results.distances import Distances as Distances
+from asot.results.distances import Neighbors as Neighbors
+from asot.results.files import load_distances as load_distances
+from asot.results.plans import Plans as Plans
 from asot.results.radius_neighbors import RadiusNeighbors as RadiusNeighbors
-from asot.run.distance_files import load_distances as load_distances
-from asot.run.plans import Plans as Plans
-from asot.run.result import Distances as Distances
-from asot.run.result import Neighbors as Neighbors
-from asot.run.result import Status as Status
-from asot.run.stored import Stored as Stored
-from asot.run.stored import open_store as open_store
+from asot.run.protocols import Status as Status
+from asot.store.stored import Stored as Stored
+from asot.store.stored import open_store as open_store
 
 __version__: str

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.exact.batch import Clouds, Costs, ExactBatch, Side, ranges, starts_of
-from asot.run import engine
+from asot.results.sinks import distances_of
 from asot.run.pairs import ListedPairs
 from asot.run.progress import ProgressLike
 from asot.validation import to_float_array
@@ -116,7 +116,7 @@ def solve_batch(
     pairs = ListedPairs(np.stack([each, each], axis=1), B, B, symmetric=False)
     if B == 0:
         return Batch(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32), dict(solver.info), solver)
-    r = engine.run(pairs, solver, n_jobs=n_jobs, progress=progress)
+    r = distances_of(pairs, solver, n_jobs=n_jobs, progress=progress)
     return Batch(r.values, np.asarray(r.status, dtype=np.int8), r.n_iter, r.info, solver)
 
 

@@ -7,40 +7,40 @@ solves the original problems. Both are thin: they read the input and hand it ove
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asot.anchors.resolve import fitted_space
-from asot.anchors.space import AnchorSpace
-from asot.bounds.calibration import Running
+from asot.anchors.resolve import fitted_space, is_fitted
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
-from asot.bounds.guarantee import MaxError, as_max_error
+from asot.choose.aim import Goal, calibrated, solve_to_aim
+from asot.choose.on_anchors import solve_on_anchors
+from asot.choose.strategy import as_strategy
 from asot.data.distributions import Distributions, read_both
-from asot.exact.few_pairs import METRICS, Asked, joblib_is_idle, solve_few
+from asot.exact.auto import exact_work, few_distances
 from asot.exact.unmatched import as_share
-from asot.exact.wanted import Wanted, as_order
 from asot.ground.costs import Metric
+from asot.request.accuracy import Accuracy, as_error, as_max_error
+from asot.request.distance import Distance, as_order
+from asot.request.request import Request
+from asot.results.distances import named
+from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink
 from asot.run import devices
-from asot.run.call import Call
-from asot.run.exactly import solve_wanted
-from asot.run.on_anchors import solve_on_anchors
-from asot.run.other_distances import solve_other_distance
-from asot.run.pairs import make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import named
-from asot.run.sinks import Callback, Counts, Dense, Kept, Radius, Sink
-from asot.run.strategy import as_aim, as_strategy
-from asot.run.to_aim import calibrated, solve_to_aim
-from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int, as_seed
+from asot.run.protocols import Notes, Sink
+from asot.run.work import Resources, solve_work
+from asot.validation import as_choice, as_positive_int, as_seed
+
+DEFAULT_ERROR = "2%"
 
 
 def pairwise(
     D: Distributions,
     E: Distributions | None = None,
     *,
-    error: float | str | None = "2%",
+    error: float | str | None = DEFAULT_ERROR,
     max_error: float | str | None = None,
     p: float = 1,
     metric: Metric = "euclidean",
@@ -136,58 +136,40 @@ def pairwise(
     started = time.perf_counter()
     D, E = read_both(D, E)
     as_choice(estimate, "estimate", ("auto", "anchor", "calibrated"))
-    aim, seed = as_aim(error), as_seed(random_state)
-    wanted = Wanted(as_order(p), metric, metric_params, unmatched)
-    accepted = None if max_error is None else as_max_error(max_error)
-    level = _bounds_level(bounds, accepted)
-    if reg is not None and error not in ("2%", None):
-        raise ValueError(
-            "error= applies to W_1, but entropic distances (reg=) are a different quantity; leave out error"
-        )
-    if strategy is not None and (estimate != "auto" or reg is not None):
-        raise ValueError("strategy= already says how values are computed; leave out estimate and reg")
-    _check_together(D, E, estimate, reg, bounds, sink)
-    _check_device(
-        device, bounded=level is not None and (estimate == "anchor" or reg is not None or max_error is not None)
-    )
-    pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    running = Running(n_jobs, memory, progress)
-    call = Call(D, E, pair_set, pairs, sink, device, running, level, accepted, started, wanted)
+    goal = Goal(as_error(error), as_seed(random_state))
+    distance = Distance(as_order(p), metric, metric_params, unmatched)
+    proven = as_max_error(max_error)
+    level = _bounds_level(bounds, proven)
+    resources = Resources(n_jobs, memory, progress)
+    request = Request(D, E, distance, pairs, sink, device, resources, level, proven, started)
+    _check_together(request, estimate, reg, strategy, error=error, bounds=bounds)
+    way = None if strategy is None else as_strategy(strategy, space is not None)
     if n_anchors is not None:
         n_anchors = _check_number(n_anchors, space)
-    given = space is not None
     aimed = estimate == "auto" and reg is None
     anchors = None
-    if given or not aimed:
-        learner = space if given else _default_learner(n_anchors, device, running)
-        anchors = fitted_space(learner, call.both, seed, device)
+    if space is not None or not aimed:
+        learner = _default_learner(n_anchors, device, resources) if space is None else space
+        anchors = fitted_space(learner, request.both, goal.seed, device)
         if anchors.dim != D.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
-    if not wanted.is_plain:
-        way = None if strategy is None else as_strategy(strategy, given)
-        other: Any = solve_other_distance(
-            call, aim, estimate, reg, seed, space=anchors, n_anchors=n_anchors, strategy=way
-        )
-        return named(other, D.ids, D.ids if E is None else E.ids, D.offsets)
-    if aimed and (anchors is None or anchors.why_no_bounds is None):
-        way = None if strategy is None else as_strategy(strategy, given)
-        result: Any = solve_to_aim(
-            call, aim, seed, space=anchors, n_anchors=n_anchors, strategy=way
-        )  # fmt: skip
+    result: Any
+    if aimed and (anchors is None or anchors.why_no_bounds is None or not distance.is_plain):
+        goal = replace(goal, space=anchors, n_anchors=n_anchors, strategy=way)
+        result = solve_to_aim(request, goal)
     elif estimate == "calibrated":
         assert anchors is not None
-        result = calibrated(call, anchors, seed)
+        result = calibrated(request, anchors, goal.seed)
     else:
         assert anchors is not None
-        made_before = isinstance(space, AnchorSpace) or hasattr(space, "space_")
-        result = solve_on_anchors(call, anchors, reg, given=made_before)
+        result = solve_on_anchors(request, anchors, reg, given=is_fitted(space))
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
 
 
-def _default_learner(n_anchors: int | None, device: str, running: Running) -> Any:
+def _default_learner(n_anchors: int | None, device: str, resources: Resources) -> Any:
     from asot.anchors.kmeans import KMeansAnchors
 
-    jobs, progress = running.n_jobs, running.progress
+    jobs, progress = resources.n_jobs, resources.progress
     return KMeansAnchors(n_anchors, device=device, n_jobs=jobs, progress=progress)
 
 
@@ -197,18 +179,24 @@ def _check_number(n_anchors: Any, space: Any) -> int | None:
     return None if n_anchors == "auto" else as_positive_int(n_anchors, "n_anchors")
 
 
-def _bounds_level(bounds: bool | str, accepted: MaxError | None) -> str | None:
+def _bounds_level(bounds: bool | str, max_error: Accuracy | None) -> str | None:
     """Which bounds to compute: none, or a level of `asot.bounds.error_bars.make_bounds`."""
     if isinstance(bounds, (bool, np.bool_)):
-        return "auto" if bounds or accepted is not None else None
+        return "auto" if bounds or max_error is not None else None
     return as_choice(bounds, "bounds", tuple(BOUNDS_BY_LEVEL))
 
 
 def _check_together(
-    D: Distributions, E: Distributions | None, estimate: str, reg: Any, bounds: bool | str, sink: Any
+    request: Request, estimate: str, reg: Any, strategy: Any, *, error: Any, bounds: bool | str
 ) -> None:
     """Refuse options that make no sense together."""
-    n = len(D) + (0 if E is None else len(E))
+    if reg is not None and error not in (DEFAULT_ERROR, None):
+        raise ValueError(
+            "error= applies to W_1, but entropic distances (reg=) are a different quantity; leave out error"
+        )
+    if strategy is not None and (estimate != "auto" or reg is not None):
+        raise ValueError("strategy= already says how values are computed; leave out estimate and reg")
+    n = len(request.D) + (0 if request.E is None else len(request.E))
     if estimate == "calibrated" and reg is not None:
         raise ValueError("estimate='calibrated' corrects the exact anchor distance; use reg=None")
     if estimate == "calibrated" and n < 3:
@@ -216,10 +204,28 @@ def _check_together(
             f"estimate='calibrated' is fitted on exact pairs and needs at least three distributions; found {n}: "
             "use pairwise_exact"
         )
-    if bounds and isinstance(sink, (Callback, Counts, Dense, Radius)):
+    if bounds and isinstance(request.sink, (Callback, Counts, Dense, Radius)):
         raise ValueError(
-            f"sinks.{type(sink).__name__} only keeps values, so bounds would be lost; use the default sink, TopK, "
-            "or your own sink, which can read them from its tiles"
+            f"sinks.{type(request.sink).__name__} only keeps values, so bounds would be lost; use the default sink, "
+            "TopK, or your own sink, which can read them from its tiles"
+        )
+    bounded = request.level is not None and (estimate == "anchor" or reg is not None or request.max_error is not None)
+    if devices.parse(request.device)[0] == "cuda" and bounded:
+        raise ValueError(
+            "max_error, and bounds beside plain anchor distances, are computed on the CPU, not on "
+            f"device={str(request.device)!r}; use device='auto' or 'cpu', or leave them out"
+        )
+    _ = request.pairs  # refuses what names no pair
+    if request.distance.is_plain:
+        return
+    if reg is not None:
+        raise ValueError(
+            "reg= is for p=1, metric='euclidean' and total masses 1; for another distance pass its cost yourself: "
+            "asot.sinkhorn_many(space.histograms(D), cost=space.cost**p, reg=..., reg_m=...)"
+        )
+    if request.level not in (None, "auto", "radius"):
+        raise ValueError(
+            f"bounds={request.level!r} is for p=1, metric='euclidean' and total masses 1; use bounds=True or 'radius'"
         )
 
 
@@ -283,33 +289,11 @@ def pairwise_exact(
     """
     devices.parse(device)
     D, E = read_both(D, E)
-    is_usual = (
-        metric_params is None and unmatched is None and share is None and pairs is None and sink is None
-        and type(metric) is str and metric in METRICS and (progress is None or progress is False)
-        and device in ("auto", "cpu") and (n_jobs is not None or joblib_is_idle())
-    )  # fmt: skip
-    if is_usual:
-        if memory is not None:
-            as_bytes(memory, 0)  # refuses what is no amount
-        order = 1.0 if type(p) is int and p == 1 else as_order(p)
-        few: Any = solve_few(D, E, Asked(device, order, str(metric), 1 if n_jobs is None else as_n_jobs(n_jobs)))
-        if few is not None:
-            object.__setattr__(few, "offsets", D.offsets)
-            return few
-    pooled, column_start = (D, 0) if E is None else (D + E, len(D))
-    pair_set = make_pairs(len(D), None if E is None else len(E), pairs)
-    wanted = Wanted(as_order(p), metric, metric_params, as_share(share, unmatched))
-    result = solve_wanted(
-        pair_set, pooled, column_start, wanted, device, sink, info={"estimate": "exact"}, n_jobs=n_jobs, memory=memory,
-        progress=progress,
-    )  # fmt: skip
+    distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
+    request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress))
+    few: Any = few_distances(request)
+    if few is not None:
+        return few
+    work = exact_work(request, Notes({"estimate": "exact"}))
+    result = solve_work(work, default_sink(sink), request.resources)
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
-
-
-def _check_device(device: str, *, bounded: bool) -> None:
-    kind, _ = devices.parse(device)
-    if bounded and kind == "cuda":
-        raise ValueError(
-            "max_error, and bounds beside plain anchor distances, are computed on the CPU, not on "
-            f"device={str(device)!r}; use device='auto' or 'cpu', or leave them out"
-        )

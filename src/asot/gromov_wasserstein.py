@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.plans import TransportPlan
-from asot.run import devices, dispatch
+from asot.request.accuracy import Accuracy, as_error
+from asot.results.distances import named
+from asot.results.sinks import Condensed, Kept, TopK
+from asot.run import devices
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import named
-from asot.run.sinks import Condensed, Kept, Sink, Tile, TopK
-from asot.run.strategy import Aim, as_aim
-from asot.run.work import Work
+from asot.run.protocols import Notes, Sink, SinkBase, Tile
+from asot.run.work import Resources, Work, solve_work
 from asot.spaces.estimate import GromovEstimate, fit_sample
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
@@ -96,15 +97,15 @@ def gromov(
     pair_set = make_pairs(len(row_ids), None if Y is None else len(column_ids), pairs)
     if isinstance(sink, TopK):
         sink.open(pair_set, {})  # what it refuses, it should refuse before hours of work
-    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    resources = Resources(n_jobs, memory, progress)
     request = _Request(pair_set, spaces, order, share, column_start, bool(bounds))
-    work = _choose(request, as_aim(error), random_state, limits)
+    work, is_estimated = _choose(request, as_error(error), random_state, resources)
     result: Any
-    if isinstance(sink, TopK) and not request.is_estimated(work):
-        result = _nearest(request, work, sink, limits)
+    if isinstance(sink, TopK) and not is_estimated:
+        result = _nearest(request, work, sink, resources)
     else:
         kept = sink if sink is not None else Condensed(extras=("lower", "upper", "error") if bounds else ("error",))
-        result = dispatch.solve(work, kept, **limits)
+        result = solve_work(work, kept, resources)
     found: Kept = named(result, row_ids, column_ids)
     return found
 
@@ -198,29 +199,29 @@ class _Request:
     def descents(self, starts: int, bounds: bool) -> Any:
         return functools.partial(Gromov, self.spaces, self.p, self.alpha, starts, self.column_start, bounds)
 
-    @staticmethod
-    def is_estimated(work: Work) -> bool:
-        return getattr(work.cpu, "func", None) is GromovEstimate
 
+def _choose(request: _Request, aim: Accuracy | None, random_state: Any, resources: Resources) -> tuple[Work, bool]:
+    """Estimates, if they were asked for and measure as good as that; else descents from both starts.
 
-def _choose(request: _Request, aim: Aim | None, random_state: Any, limits: dict[str, Any]) -> Work:
-    """Estimates, if they were asked for and measure as good as that; else descents from both starts."""
+    And whether they are estimates.
+    """
     r, info = request, {"distance": "Gromov–Wasserstein", "rooted": True}
     descents = r.descents(FROM_BOUND + FROM_PRODUCT, r.bounds)
     if aim is None:
-        return Work(r.pairs, descents, info=info)
-    fit = fit_sample(r.pairs, r.spaces, r.p, r.alpha, r.column_start, random_state, {**limits, "progress": False})
+        return Work(r.pairs, descents, notes=Notes(info)), False
+    fit = fit_sample(r.pairs, r.spaces, r.p, r.alpha, r.column_start, random_state, replace(resources, progress=False))
     if fit is None:
         info["why"] = "few pairs: searching their plans costs no more than a fit"
-        return Work(r.pairs, descents, info=info)
+        return Work(r.pairs, descents, notes=Notes(info)), False
     measured = f"estimates are {100 * fit.relative(fit.interval[1]):.1f} percent off at most (95 percent sure)"
     if not aim.met(fit.interval[1], fit.mean):
-        return Work(r.pairs, descents, info={**info, "why": f"{measured}, which is more than {aim}"})
+        why = {"why": f"{measured}, which is more than {aim}"}
+        return Work(r.pairs, descents, notes=Notes({**info, **why})), False
     estimate = functools.partial(GromovEstimate, r.spaces, r.p, r.alpha, fit, r.column_start, r.bounds)
-    return Work(r.pairs, estimate, info={**info, "why": f"{measured}; asked for was {aim}"})
+    return Work(r.pairs, estimate, notes=Notes({**info, "why": f"{measured}; asked for was {aim}"})), True
 
 
-class _Into:
+class _Into(SinkBase[Any]):
     """A sink that was opened for all pairs, of which only some are solved."""
 
     def __init__(self, sink: TopK, n_pairs: int) -> None:
@@ -235,11 +236,11 @@ class _Into:
         return self._sink.close({**info, "n_pairs": self._n_pairs, "n_solved": info["n_pairs"]})
 
 
-def _nearest(request: _Request, work: Work, sink: TopK, limits: dict[str, Any]) -> Any:
+def _nearest(request: _Request, work: Work, sink: TopK, resources: Resources) -> Any:
     """The nearest of each row. A pair is solved only if its lower bound is at most the price of the k-th plan of one of
     its rows: k others are at least as near as that."""
     pairs = request.pairs
-    seen = dispatch.solve(Work(pairs, request.descents(0, True)), Condensed(extras=("lower", "upper")), **limits)
+    seen = solve_work(Work(pairs, request.descents(0, True)), Condensed(extras=("lower", "upper")), resources)
     assert seen.lower is not None
     assert seen.upper is not None
     rows, columns = pairs.indices(0, len(pairs))
@@ -249,7 +250,7 @@ def _nearest(request: _Request, work: Work, sink: TopK, limits: dict[str, Any]) 
         needed |= seen.lower <= limit[columns]
     chosen = np.stack([rows[needed], columns[needed]], axis=1)
     listed = ListedPairs(chosen, pairs.n_rows, pairs.n_columns, pairs.symmetric)
-    return dispatch.solve(replace(work, pairs=listed), _Into(sink, len(pairs)), **limits)
+    return solve_work(replace(work, pairs=listed), _Into(sink, len(pairs)), resources)
 
 
 def _kth_price(rows: Any, columns: Any, prices: Any, pairs: PairSet, k: int) -> Any:

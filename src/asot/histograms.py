@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, cast
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,16 +26,17 @@ from asot.exact.one_problem import solve_small
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
-from asot.run import devices, dispatch
+from asot.results.distances import Distances
+from asot.results.plans import Transport
+from asot.results.sinks import Kept, default_sink
+from asot.run import devices
+from asot.run.engine import NOTHING
+from asot.run.executors import one_thread_per_product
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
-from asot.run.plans import Transport
-from asot.run.products import one_thread_per_product
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances
-from asot.run.sinks import Kept, Sink
-from asot.run.solver import DeviceSolver, Solver
-from asot.run.work import Work
-from asot.validation import as_choice, as_cost, as_histograms, as_n_jobs, cost_matrix, to_array
+from asot.run.protocols import Notes, Sink, Solver
+from asot.run.work import Resources, Work, solve_work
+from asot.validation import as_choice, as_cost, as_histograms, cost_matrix, to_array
 
 
 def emd_many(
@@ -93,10 +95,8 @@ def emd_many(
     >>> asot.emd_many([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]], cost=cost).values
     array([1., 2., 1.])
     """
-    return run_emd(
-        A, B, cost=cost, pairs=pairs, device=device, n_jobs=n_jobs, memory=memory, progress=progress, sink=sink,
-        plans=plans, info={},
-    )  # fmt: skip
+    resources = Resources(n_jobs, memory, progress)
+    return run_emd(A, B, cost=cost, pairs=pairs, device=device, resources=resources, sink=sink, plans=plans)
 
 
 def run_emd(
@@ -106,19 +106,16 @@ def run_emd(
     cost: ArrayLike,
     pairs: ArrayLike | None,
     device: str,
-    n_jobs: int | None,
-    memory: int | str | None,
-    progress: ProgressLike,
+    resources: Resources,
     sink: Sink[Kept] | None,
     plans: bool = False,
-    info: dict[str, Any],
+    notes: Notes = NOTHING,
 ) -> Kept:
-    """`emd_many` for callers that add to the description of the run: ``info`` goes to the sink."""
+    """`emd_many` for callers that know more about the run."""
     devices.parse(device)
     first, second, checked_cost = _read_for_emd(A, B, cost, plans=plans)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
-    jobs = as_n_jobs(n_jobs)
-    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
+    jobs = resources.jobs
     graph = None
     if not plans and _graph_pays(first, second, len(pair_set)):
         graph = graph_of(checked_cost, symmetric=B is None, n_jobs=jobs)
@@ -131,8 +128,9 @@ def run_emd(
         by_itself = functools.partial(
             CancelAndCheck, first, second, checked_cost, cancel=looks_like_metric(checked_cost)
         )
-        return dispatch.solve(Work(pair_set, by_itself, info={**info, "device_reason": choice.reason}), sink, **limits)
-    cancel = graph is not None or is_metric(checked_cost, n_jobs=jobs, progress=progress)
+        work = Work(pair_set, by_itself, notes=notes.with_info(device_reason=choice.reason))
+        return solve_work(work, default_sink(sink), resources)
+    cancel = graph is not None or is_metric(checked_cost, n_jobs=jobs, progress=resources.progress)
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
         if sink is not None:
@@ -147,14 +145,14 @@ def run_emd(
     if graph is not None:
         cpu_solver = functools.partial(ExactOnGraph, first, second, graph)
         seconds = ExactOnGraph.seconds_per_pair(nodes)
-    work = len(pair_set) * seconds / jobs
+    cpu_seconds = len(pair_set) * seconds / jobs
     unfit = None
     if nodes > exact_cuda.MAX_NODES:
         counted = "anchors of a metric cost" if cancel else "rows and columns of a cost not known to be a metric"
         unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}; found {nodes}"
-    choice = devices.choose(device, needs=("cupy",), cpu_seconds=work, unfit=unfit)
+    choice = devices.choose(device, needs=("cupy",), cpu_seconds=cpu_seconds, unfit=unfit)
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
-    return _run(pair_set, choice, cpu_solver, gpu_solver, sink, limits, info)
+    return _run(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), sink, resources)
 
 
 def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
@@ -263,7 +261,7 @@ def sinkhorn_many(
     """
     return run_sinkhorn(
         A, B, cost=cost, reg=reg, pairs=pairs, max_iter=max_iter, tol=tol, value=value, init=init, reg_m=reg_m,
-        precision=precision, device=device, n_jobs=n_jobs, memory=memory, progress=progress, sink=sink, info={},
+        precision=precision, device=device, resources=Resources(n_jobs, memory, progress), sink=sink,
     )  # fmt: skip
 
 
@@ -281,13 +279,11 @@ def run_sinkhorn(
     reg_m: float | None = None,
     precision: str = "auto",
     device: str,
-    n_jobs: int | None,
-    memory: int | str | None,
-    progress: ProgressLike,
+    resources: Resources,
     sink: Sink[Kept] | None,
-    info: dict[str, Any],
+    notes: Notes = NOTHING,
 ) -> Kept:
-    """`sinkhorn_many` for callers that add to the description of the run: ``info`` goes to the sink."""
+    """`sinkhorn_many` for callers that know more about the run."""
     devices.parse(device)
     as_choice(precision, "precision", sinkhorn_cuda.PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
@@ -297,8 +293,7 @@ def run_sinkhorn(
     first, second = _read_both(A, B, checked_cost, scaled=reg_m is None)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
     arithmetic = sinkhorn_cuda.choose_precision(precision, options.tol)
-    limits: dict[str, Any] = {"n_jobs": n_jobs, "memory": memory, "progress": progress}
-    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, options, as_n_jobs(n_jobs))
+    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, options, resources.jobs)
 
     def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> Callable[[], SinkhornSharedCost]:
         return functools.partial(SinkhornSharedCost, A, B, checked_cost, options)
@@ -309,19 +304,20 @@ def run_sinkhorn(
     def self_terms(A: NDArray[np.float64]) -> Distances:
         n = len(A)
         diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
-        return _run(diagonal, choice, on_cpu(A, None), on_gpu(A, None), None, limits | {"progress": False}, {})
+        quiet = replace(resources, progress=False)
+        return _run(Work(diagonal, on_cpu(A, None), on_gpu(A, None), choice), None, quiet)
 
     with one_thread_per_product():
-        info = info | {"value": value}
+        notes = notes.with_info(value=value)
         if value != "divergence":
-            return _run(pair_set, choice, on_cpu(first, second), on_gpu(first, second), sink, limits, info)
+            return _run(Work(pair_set, on_cpu(first, second), on_gpu(first, second), choice, notes), sink, resources)
         row_terms = self_terms(first)
         terms = row_terms, row_terms if second is None else self_terms(second)
         solvers = (
             functools.partial(_debiased, on_cpu(first, second), *terms),
             functools.partial(_debiased_on_gpu, on_gpu(first, second), *terms),
         )
-        return _run(pair_set, choice, *solvers, sink, limits, info)
+        return _run(Work(pair_set, *solvers, choice, notes), sink, resources)
 
 
 def _debiased(make: Callable[[], Solver], row_terms: Distances, column_terms: Distances) -> Debiased:
@@ -334,18 +330,10 @@ def _debiased_on_gpu(
     return sinkhorn_cuda.DebiasedCuda(make(), row_terms, column_terms)
 
 
-def _run(
-    pairs: PairSet,
-    choice: devices.Choice,
-    cpu_solver: Callable[[], Solver],
-    gpu_solver: Callable[[], DeviceSolver],
-    sink: Sink[Kept] | None,
-    limits: dict[str, Any],
-    info: dict[str, Any],
-) -> Kept:
-    info = info if choice.gpus else info | {"device_reason": choice.reason}
-    stays = isinstance(sink, KeepPlans)
-    return dispatch.solve(Work(pairs, cpu_solver, gpu_solver, choice, info, stays), sink, **limits)
+def _run(work: Work, sink: Sink[Kept] | None, resources: Resources) -> Kept:
+    if not work.choice.gpus:
+        work = replace(work, notes=work.notes.with_info(device_reason=work.choice.reason))
+    return solve_work(work, default_sink(sink), resources)
 
 
 def _choose_for_sinkhorn(

@@ -1,11 +1,11 @@
 """Exact nearest neighbors under W_1, without solving the pairs that a bound rules out (docs/method.md §9).
 
 A pair whose lower bound exceeds the K-th best distance of a query cannot be among its K nearest. So the search looks at
-all pairs through bounds that cost a fraction of a solve (`asot.bounds.search`), solves those that look nearest to get a
+all pairs through bounds that cost a fraction of a solve (`asot.search`), solves those that look nearest to get a
 first K-th best distance for every query, and then solves every pair that no bound rules out. The answer equals brute
 force over `pairwise_exact`, ties included; only the number of solves depends on how good the bounds are. A test on a
 few rows decides which bounds to use; if none pays off, brute force is used, or a search for a stated share of the
-neighbors (`asot.bounds.search.stated_recall`) if the caller asks for one.
+neighbors (`asot.search.stated_recall`) if the caller asks for one.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search import stated_recall
-from asot.bounds.search.cascade import Look, Shape
-from asot.bounds.search.choose import Offer, offer_bounds
-from asot.bounds.search.energy import energy_vectors
-from asot.bounds.search.rehearse import choose_look, rehearse
-from asot.bounds.search.strips import StripSearch
-from asot.bounds.search.sweep import Best, Edges, Search
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
-from asot.exact.points import ExactPoints
-from asot.exact.solvers import cpu_solver, read_prices
+from asot.exact.auto import exact_solver, read_prices
+from asot.exact.price import mean_seconds
 from asot.exact.unmatched import Unmatched
-from asot.exact.wanted import as_order
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
+from asot.request.distance import Distance, as_order
+from asot.results.distances import Neighbors, named
 from asot.results.radius_neighbors import RadiusNeighbors
-from asot.run import devices, engine
-from asot.run.fingerprint import cost_hash
+from asot.run import devices
 from asot.run.pairs import make_pairs
 from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Neighbors, named
-from asot.run.sinks import Sink
-from asot.run.solver import Solver
-from asot.run.store import Store
-from asot.run.store_strips import Question, search_into
-from asot.run.stored import Stored
-from asot.validation import as_bytes, as_n_jobs, as_positive_int, as_seed
+from asot.run.protocols import Sink, Solver
+from asot.run.work import Resources
+from asot.search import stated_recall
+from asot.search.cascade import Look, Shape
+from asot.search.choose import Offer, offer_bounds
+from asot.search.energy import energy_vectors
+from asot.search.rehearse import choose_look, rehearse
+from asot.search.strips import StripSearch
+from asot.search.sweep import Best, Edges, Search
+from asot.store.identity import cost_hash
+from asot.store.sink import Store
+from asot.store.stored import Stored
+from asot.store.strips import Question, search_into
+from asot.validation import as_positive_int, as_seed
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -261,19 +261,20 @@ def _read(
         )
     pooled = first if second is None else first + second
     histograms = sparse_histograms(pooled)
-    budget, order = as_bytes(memory, engine.DEFAULT_MEMORY), as_order(p)
+    resources, distance = Resources(n_jobs, memory), Distance(as_order(p), metric, parameters, unmatched)
+    budget = resources.budget
     cost = prepare_cost(histograms.points, metric, parameters, budget)
     start = 0 if second is None else len(first)
     shape = Shape(len(first), len(first) if second is None else len(second), start, second is None)
-    solver = cpu_solver(pooled, order, metric, parameters, unmatched, start, budget, histograms, shape.n_pairs)
+    solver = exact_solver(pooled, distance, start, budget, histograms=histograms, n_pairs=shape.n_pairs)
     prices = None if unmatched is None else read_prices(unmatched, pooled, cost)
-    return _Problem(pooled, histograms, cost, order, prices, shape, solver, as_n_jobs(n_jobs), budget)
+    return _Problem(pooled, histograms, cost, distance.p, prices, shape, solver, resources.jobs, budget)
 
 
 def _choose(
     device: str, problem: _Problem, prune: Any, space: Any, sink: Any = None, recall: float | None = None
 ) -> devices.Choice:
-    work = ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
+    work = mean_seconds(problem.histograms, problem.cost.ground.points.shape[1])
     seconds = SHARE_SOLVED * problem.shape.n_pairs * work
     unfit = None
     known = problem.cost.is_plain and problem.cost.ground.code in ON_GPUS
@@ -291,7 +292,7 @@ def _choose(
 def _search_on_gpus(
     problem: _Problem, sink: Best | Edges, choice: devices.Choice, shown: Progress, started: float
 ) -> dict[str, Any]:
-    from asot.bounds.search.on_gpus import search_on_gpus
+    from asot.search.on_gpus import search_on_gpus
 
     shape, jobs, memory = problem.shape, problem.jobs, problem.memory
     found = search_on_gpus(problem.histograms, problem.cost.ground, shape, sink, choice, jobs, memory, shown)
@@ -346,12 +347,16 @@ def _into_store(
     name = metric if isinstance(metric, str) else getattr(metric, "__qualname__", "function")
     settings = {"estimate": "exact", "p": problem.p, "metric": name, "metric_params": parameters}
     settings |= {} if computed is None else {"metric_computes": computed}
-    share = 2 * SHARE_SOLVED * ExactPoints.seconds_per_pair(problem.histograms, problem.cost.ground)
+    share = 2 * SHARE_SOLVED * mean_seconds(problem.histograms, problem.cost.ground.points.shape[1])
     question = Question(
         make_pairs(shape.n_rows, None if shape.within else shape.n_columns),
         K,
         settings,
-        {"collection": problem.histograms, "unmatched": problem.unmatched, "table": problem.cost.table},
+        {
+            "collection": problem.histograms.identity(),
+            "unmatched": None if problem.unmatched is None else problem.unmatched.identity(),
+            "table": problem.cost.table,
+        },
         functools.partial(_strips, problem, K, *lookers),
         share * shape.n_columns,
         computed,

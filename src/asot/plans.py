@@ -26,10 +26,10 @@ from asot.exact.any_cost import CLIPPED, FINE, WIDER, WIDEST
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.unmatched import Share, as_share, read_unmatched
-from asot.exact.wanted import as_order
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import Metric, cost_table, prepare_cost
-from asot.run.frames import need_pandas
+from asot.request.distance import as_order
+from asot.results.frames import need_pandas
 from asot.validation import FloatArray, as_choice, as_histograms, to_array
 
 Float = NDArray[np.float64]

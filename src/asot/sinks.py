@@ -1,6 +1,7 @@
-"""Where the distances of a run go: the public names of `asot.run.sinks`, ready to be imported."""
+"""Where the distances of a run go: the public names of `asot.results.sinks`, ready to be imported."""
 
-from asot.run.sinks import Callback, Condensed, Counts, Dense, Radius, Sink, Tile, TopK
-from asot.run.store import Store
+from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
+from asot.run.protocols import Sink, Tile
+from asot.store.sink import Store
 
 __all__ = ["Callback", "Condensed", "Counts", "Dense", "Radius", "Sink", "Store", "Tile", "TopK"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -21,7 +19,7 @@ import asot
 from asot import AnchorSpace, Distributions
 from asot.anchors import cell_means
 from asot.anchors import space as space_module
-from asot.bounds.local_means import local_means
+from asot.estimate.local_means import local_means
 from tests.strategies import extent, ragged_lists
 
 
@@ -232,42 +230,12 @@ def a_collection(n=12):
     return asot.Distributions.from_list([rng.normal(size=(int(rng.integers(3, 30)), 3)) for _ in range(n)])
 
 
-def test_all_that_a_space_tells_of_a_collection_begins_with_one_search(counted):
-    D = a_collection()
-    space = AnchorSpace(D.points[:7])
-    space.histograms(D, device="cpu")
-    space.radii(D, device="cpu")
-    space.cells(D)
-    assert counted == [len(D.points)]
-
-
 @pytest.mark.parametrize("options", [{}, {"estimate": "calibrated"}, {"estimate": "anchor"}], ids=str)
 def test_a_call_finds_nearest_anchors_once(counted, options):
     D = a_collection(20)
     space = AnchorSpace(D.points[:7])
     asot.pairwise(D, space=space, **options)
     assert counted.count(len(D.points)) <= 1
-
-
-def test_another_collection_is_searched_again_and_one_that_is_gone_is_forgotten(counted):
-    D, E = a_collection(), a_collection(5)
-    space = AnchorSpace(D.points[:7])
-    np.testing.assert_array_equal(space.radii(E), AnchorSpace(space.anchors).radii(E))
-    np.testing.assert_array_equal(space.radii(D), AnchorSpace(space.anchors).radii(D))
-    assert len(counted) == 4
-    assert space._last is not None
-    del D
-    gc.collect()
-    assert space._last is None
-
-
-def test_what_is_remembered_is_not_pickled():
-    D = a_collection()
-    space = AnchorSpace(D.points[:7])
-    before = len(pickle.dumps(space))
-    space.radii(D)
-    assert len(pickle.dumps(space)) == before
-    assert pickle.loads(pickle.dumps(space))._last is None
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
@@ -304,32 +272,6 @@ def test_cells_do_not_depend_on_threads(monkeypatch):
         assert np.array_equal(one, other)
     for one, other in zip(local_means(plain, 5), local_means(plain, 5, n_jobs=3), strict=True):
         assert np.array_equal(one, other)
-
-
-class _Contested(AnchorSpace):
-    """A space that another thread uses, too: each time the last answer is looked at, it has just become the other's."""
-
-    @property
-    def _last(self):
-        now = self.__dict__.setdefault("turns", [None, None])
-        now.reverse()
-        return now[1]
-
-    @_last.setter
-    def _last(self, answer):
-        turns = self.__dict__.setdefault("turns", [None, None])
-        turns[:] = [answer, turns[0] if turns[0] is not None else turns[1]]
-
-
-def test_threads_that_share_a_space_get_the_answers_of_their_own_collections():
-    rng = np.random.default_rng(0)
-    D, E = (Distributions.from_list([rng.normal(size=(n, 2)) for n in sizes]) for sizes in ((3, 4), (5, 6, 7)))
-    anchors = rng.normal(size=(4, 2))
-    alone = AnchorSpace(anchors)
-    expected = {id(C): alone.histograms(C) for C in (D, E)}
-    space = _Contested(anchors)
-    for C in (D, E, D, D, E, E, D, E) * 3:
-        np.testing.assert_array_equal(space.histograms(C), expected[id(C)])
 
 
 def test_eight_threads_on_one_space_never_mix_their_collections():

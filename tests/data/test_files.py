@@ -25,7 +25,7 @@ from asot.data.files import (
     save_arrays,
     save_collection,
 )
-from asot.run.distance_files import load_distances, save_distances
+from asot.results.files import load_distances, save_distances
 
 HEADER = {"format": "asot", "kind": "anchor-space", "version": 1}
 

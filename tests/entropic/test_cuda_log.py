@@ -16,7 +16,7 @@ from asot.entropic.cuda_log import LogSinkhornCuda, geometry
 from asot.entropic.options import SinkhornOptions
 from asot.gpu import cuda as module
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
-from asot.run.solver import OPEN, DeviceSolution
+from asot.run.protocols import OPEN, DeviceSolution
 from tests.oracles import entropic_values, sinkhorn_sweeps
 from tests.simt import host, numpy_as_cupy
 from tests.strategies import METRICS, histograms_of_every_kind, metric_cost

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
-from asot.run.result import Status
+from asot.run.protocols import Status
 from tests.oracles import entropic_values, sinkhorn_sweeps
 from tests.strategies import METRICS, histograms_of_every_kind, metric_cost
 

@@ -37,8 +37,7 @@ from asot.entropic.triton_fused import (  # noqa: E402
     summation_order,
 )
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs  # noqa: E402
-from asot.run.result import Status  # noqa: E402
-from asot.run.solver import OPEN  # noqa: E402
+from asot.run.protocols import OPEN, Status  # noqa: E402
 
 if not isinstance(sinkhorn_triton_kernel.resident_kernel, interpreter.InterpretedFunction):
     pytest.skip("Triton was imported before its interpreter was chosen", allow_module_level=True)
@@ -165,7 +164,7 @@ def test_positions_are_exact_for_a_million_histograms():
     def locate(positions, listed, rows, columns, n, SIZE: tl.constexpr):
         at = tl.arange(0, SIZE)
         position = tl.load(positions + at)
-        row, column = sinkhorn_triton_kernel._pair_at(position, at * 0, n, n, listed, 0)
+        row, column = sinkhorn_triton_kernel.pair_at(position, at * 0, n, n, listed, 0)
         tl.store(rows + at, row)
         tl.store(columns + at, column)
 

@@ -15,7 +15,7 @@ from asot.exact.cuda.tables import lanes_plan, node_cost, warp_plan
 from asot.exact.shared_cost import ExactSharedCost
 from asot.gpu import cuda as module
 from asot.run.pairs import make_pairs
-from asot.run.result import Status
+from asot.run.protocols import Status
 from tests.oracles import pot_values
 from tests.simt import host, numpy_as_cupy
 from tests.strategies import METRICS, problem

@@ -11,7 +11,6 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.bounds.search.on_gpus import _profiles
 from asot.data.distinct import sparse_histograms
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.cuda.points_plan import CLASSES, MOST_POINTS, classes_for, narrow_class, wide_class
@@ -19,7 +18,8 @@ from asot.exact.points import ExactPoints
 from asot.gpu import cuda
 from asot.ground.metrics import prepare_metric
 from asot.run.pairs import make_pairs
-from asot.run.result import Status
+from asot.run.protocols import Status
+from asot.search.on_gpus import _profiles
 from tests.oracles import highs_values
 from tests.simt import host, numpy_as_cupy
 
@@ -213,7 +213,7 @@ def test_neighbors_are_those_of_the_cpu(gpu, monkeypatch, within):
     gpu()
     monkeypatch.setattr("asot.run.gpu_engine.FILLS_A_GPU", 40)  # many tiles, so that limits matter
     monkeypatch.setattr("asot.exact.cuda.points.FIRST_TILE_SECONDS", 1e-6)
-    monkeypatch.setattr("asot.bounds.search.on_gpus.FIRST_COLUMNS", 8)
+    monkeypatch.setattr("asot.search.on_gpus.FIRST_COLUMNS", 8)
     D, E = collection("normal", 30, 5, 20), collection("normal", 7, 5, 20, seed=1)
     sides = (D, None) if within else (E, D)
     gpu_found, cpu_found = (asot.kneighbors(*sides, 3, device=device) for device in ("cuda", "cpu"))

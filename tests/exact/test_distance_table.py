@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.exact import points_on_devices
+from asot.exact import auto
 from asot.exact.distance_table import BLOCK, distance_table, table_pays
 from asot.ground.metrics import prepare_metric
 
@@ -43,10 +43,10 @@ def test_the_table_is_used_where_it_pays_and_gives_the_same_distances(monkeypatc
         (rng.random((80, 300)) < 0.05) * rng.random((80, 300)) + 1e-3 * np.eye(80, 300), words
     )
     made = []
-    monkeypatch.setattr(points_on_devices, "distance_table", lambda ground: made.append(1) or distance_table(ground))
+    monkeypatch.setattr(auto, "distance_table", lambda ground: made.append(1) or distance_table(ground))
     by_table = asot.pairwise_exact(D)
     assert made
-    monkeypatch.setattr(points_on_devices, "table_pays", lambda *_: False)
+    monkeypatch.setattr(auto, "table_pays", lambda *_: False)
     np.testing.assert_allclose(by_table.values, asot.pairwise_exact(D).values, rtol=1e-13)
     monkeypatch.undo()
     assert np.array_equal(by_table.values, asot.pairwise_exact(D, n_jobs=2, memory="1M").values)

@@ -7,11 +7,11 @@ import pytest
 
 import asot
 from asot.data.distinct import sparse_histograms
+from asot.exact.auto import points_solver
 from asot.exact.points import ExactPoints
-from asot.exact.points_on_devices import with_table
 from asot.exact.small_clouds import SmallClouds, are_small_clouds
 from asot.ground.metrics import prepare_metric
-from asot.run import engine
+from asot.results.sinks import distances_of
 from asot.run.pairs import make_pairs
 from tests.oracles import pot_values
 
@@ -31,7 +31,7 @@ def _assert_as_usual(histograms, ground):
     small = SmallClouds(histograms, ground)
     found = small.solve(rows, columns, STOP)
     np.testing.assert_allclose(found.values, expected, rtol=3e-15, atol=1e-15 * expected.max())
-    np.testing.assert_array_equal(engine.run(make_pairs(n, None), small).values, found.values)
+    np.testing.assert_array_equal(distances_of(make_pairs(n, None), small).values, found.values)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "minkowski"])
@@ -89,6 +89,6 @@ def test_other_collections_are_left_to_the_simplex():
     rng = np.random.default_rng(4)
     sizes = {"six points": [6] * 80, "different sizes": [2, 3] * 40}
     for clouds in ([rng.normal(size=(n, 2)) for n in each] for each in sizes.values()):
-        assert isinstance(with_table(*_prepared(clouds), 0, 10**6), ExactPoints)
+        assert isinstance(points_solver(*_prepared(clouds), 0, 10**6), ExactPoints)
     weighted = _prepared([rng.normal(size=(3, 2)) for _ in range(9)], [rng.dirichlet(np.ones(3)) for _ in range(9)])
     assert not are_small_clouds(*weighted)

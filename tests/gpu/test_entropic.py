@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import asot
-from asot.run.result import Status
+from asot.run.protocols import Status
 from tests.gpu.problems import cost_of, histograms
 
 ACCURACY = {"float32": 1e-5, "tf32": 1e-2, "float64": 1e-9}

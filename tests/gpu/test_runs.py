@@ -8,10 +8,10 @@ import pytest
 import asot
 from asot.exact.cuda.solver import ExactCuda
 from asot.exact.shared_cost import ExactSharedCost
+from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
 from asot.run import gpu_engine as device_engine
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs
-from asot.run.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
 from tests.gpu.problems import cost_of, histograms
 
 K, N = 23, 700

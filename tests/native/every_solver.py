@@ -23,7 +23,7 @@ from asot.exact.metric_check import is_metric
 from asot.exact.packing import pack_points, used_coordinates
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.with_plans import ExactWithPlans
-from asot.run.sinks import keep_nearest
+from asot.results.sinks import keep_nearest
 from tests.exact.problems import index_bits_of, solve_problem
 from tests.native.other_rooms import KERNELS
 

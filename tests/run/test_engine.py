@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import asot
+from asot.results.sinks import Callback, Dense, distances_of
 from asot.run import engine
 from asot.run.pairs import AllPairs, CrossPairs
-from asot.run.sinks import Callback, Dense
-from asot.run.solver import Solution
+from asot.run.protocols import Notes, Solution, Solver
 
 
-class Sums:
+class Sums(Solver):
     """A solver whose answer to (i, j) is 100·i + j, so that a misplaced value shows. Tiles are ``per_tile`` pairs."""
 
     def __init__(self, per_tile=3):
@@ -71,19 +71,19 @@ def threads_left():
 @pytest.mark.parametrize("per_tile", [1, 4, 1000])
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_every_pair_gets_its_own_value(per_tile, n_jobs):
-    result = engine.run(CrossPairs(6, 7), Sums(per_tile), n_jobs=n_jobs)
+    result = distances_of(CrossPairs(6, 7), Sums(per_tile), n_jobs=n_jobs)
     np.testing.assert_array_equal(result.matrix(), 100.0 * np.arange(6)[:, None] + np.arange(7))
     assert threads_left() == []
 
 
 def test_threads_share_the_memory_budget():
     solver = Sums()
-    engine.run(AllPairs(5), solver, n_jobs=4, memory="1M")
+    distances_of(AllPairs(5), solver, n_jobs=4, memory="1M")
     assert solver.memory == 2**20 // 4
 
 
 def test_the_result_records_the_run():
-    info = engine.run(AllPairs(5), Sums(), n_jobs=2, info={"metric": "euclidean"}).info
+    info = distances_of(AllPairs(5), Sums(), n_jobs=2, notes=Notes({"metric": "euclidean"})).info
     assert info.pop("seconds") >= info.pop("seconds_on_pairs") >= 0
     assert info == {"solver": "sums", "metric": "euclidean", "n_pairs": 10, "n_not_converged": 0, "n_jobs": 2}
 
@@ -92,7 +92,7 @@ def test_the_result_records_the_run():
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_an_error_in_a_solver_comes_out(error, n_jobs):
     with pytest.raises(type(error), match="in the solver"):
-        engine.run(AllPairs(20), Failing(error), n_jobs=n_jobs)
+        distances_of(AllPairs(20), Failing(error), n_jobs=n_jobs)
     assert threads_left() == []
 
 
@@ -124,7 +124,7 @@ def test_an_error_in_the_progress_function_comes_out_and_leaves_no_thread():
         raise KeyError("display")
 
     with pytest.raises(KeyError, match="display"):
-        engine.run(AllPairs(200), Sums(), n_jobs=2, progress=refuse)
+        distances_of(AllPairs(200), Sums(), n_jobs=2, progress=refuse)
     assert threads_left() == []
 
 
@@ -208,7 +208,7 @@ def test_ctrl_c_stops_a_long_job_and_leaves_no_thread():
     assert job.returncode == 0
 
 
-class _Named:
+class _Named(Solver):
     """A solver that tells in which thread it was called."""
 
     def __init__(self, seconds):
@@ -229,7 +229,7 @@ class _Named:
 @pytest.mark.parametrize("n", [2, 3, 9])
 def test_short_work_starts_no_thread_and_gives_the_same_result(n, n_jobs):
     short, long = _Named(1e-6), _Named(1.0)
-    results = [engine.run(AllPairs(n), solver, n_jobs=n_jobs, info={"p": 1}) for solver in (short, long)]
+    results = [distances_of(AllPairs(n), solver, n_jobs=n_jobs, notes=Notes({"p": 1})) for solver in (short, long)]
     assert set(short.threads) == {threading.current_thread()}
     assert threading.current_thread() not in long.threads
     assert np.array_equal(results[0].values, results[1].values)

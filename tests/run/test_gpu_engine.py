@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
 from asot.run import gpu_engine as device_engine
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
-from asot.run.result import Status
-from asot.run.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
-from asot.run.solver import DeviceSolution, Solution
+from asot.run.protocols import DeviceSolution, Solution, Solver, Status
 from tests.simt import host, numpy_as_cupy
 
 pytestmark = host.needs_compiler
@@ -48,7 +47,7 @@ class Lookup:
         )
 
 
-class OnCpu(Lookup):
+class OnCpu(Lookup, Solver):
     def solve(self, rows, columns, stop):
         n = len(rows)
         return Solution(TABLE[rows, columns], np.zeros(n, np.int8), np.zeros(n, np.int32), np.zeros(n))

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.bounds.calibration import Calibration
 from asot.entropic import cuda as sinkhorn_cuda
+from asot.estimate.calibration import Calibration
 from asot.run import devices, gpu_engine
 from tests.simt import host, numpy_as_cupy
 

@@ -23,8 +23,8 @@ import asot
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import distinct_rows
 from asot.data.distributions import Distributions
+from asot.results.distances import Distances
 from asot.run import devices
-from asot.run.result import Distances
 from asot.validation import as_n_jobs
 from asot_paper.as_published import COPIES, DISTRIBUTIONS_PER_BATCH, one_pass_kmeans
 from asot_paper.conditions import regularization_rule

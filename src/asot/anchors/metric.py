@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.anchors.soft_codes import metric_codes
-from asot.anchors.trainable import LearnedAnchors, _distances
+from asot.anchors.trainable import LearnedAnchors, table_of_distances
 from asot.anchors.training import State, Tensors
 from asot.run.progress import ProgressLike
 
@@ -147,5 +147,5 @@ class MetricAnchors(LearnedAnchors):
 
         codes = metric_codes(p, u, z, torch)
         half = len(u) // 2
-        found = codes[:half] @ _distances(self._cost_points(p)) @ codes[half:].T
+        found = codes[:half] @ table_of_distances(self._cost_points(p)) @ codes[half:].T
         return PAPER_WEIGHT * (found - torch.cdist(u[:half], u[half:])).square().mean()

@@ -9,6 +9,11 @@ from asot.data.distributions import Distributions
 from asot.validation import as_seed
 
 
+def is_fitted(space: Any) -> bool:
+    """Whether a space or a learner was made before this call."""
+    return isinstance(space, AnchorSpace) or hasattr(space, "space_")
+
+
 def fitted_space(space: Any, pooled: Distributions, random_state: Any, device: str = "auto") -> AnchorSpace:
     """The space a caller means: itself, that of a learner, or one that is learned here.
 
@@ -22,7 +27,7 @@ def fitted_space(space: Any, pooled: Distributions, random_state: Any, device: s
         space = KMeansAnchors(device=device)
     if not hasattr(space, "fit"):
         raise TypeError(f"space must be an AnchorSpace or an anchor learner such as KMeansAnchors(); found {space!r}")
-    if not hasattr(space, "space_"):
+    if not is_fitted(space):
         from sklearn.base import clone
 
         learner = clone(space)

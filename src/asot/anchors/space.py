@@ -7,8 +7,7 @@ once (docs/method.md §1).
 from __future__ import annotations
 
 import os
-import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +45,18 @@ class PointsToAnchors(Record):
 _nearest_anchors = entry("nearest_anchors", PointsToAnchors, Int, Int)
 
 
+class Assigned(NamedTuple):
+    """Where the n points of a collection go."""
+
+    nearest: NDArray[np.int64]  # (n,) anchors
+    distance: NDArray[np.float64]  # (n,) to them
+
+
+def radii_of(D: Distributions, assigned: Assigned) -> NDArray[np.float64]:
+    """Mean distance (N,) of each distribution's points to their anchors."""
+    return np.asarray(np.add.reduceat(D.masses * assigned.distance, D.offsets[:-1]))
+
+
 class AnchorSpace:
     """Anchors with nearest-anchor codes and a shared cost.
 
@@ -80,8 +91,6 @@ class AnchorSpace:
            [1. , 0. ]])
     """
 
-    _last: tuple[weakref.ref[Distributions], str | None, tuple[NDArray[np.int64], NDArray[np.float64]]] | None = None
-
     def __init__(self, anchors: ArrayLike, cost: ArrayLike | None = None) -> None:
         array = np.array(to_float_array(anchors, "anchors"), dtype=np.float64)
         if array.ndim != 2 or 0 in array.shape:
@@ -106,9 +115,6 @@ class AnchorSpace:
     def _freeze(self) -> None:
         for part in (self.anchors, self.cost):
             part.flags.writeable = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if name != "_last"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -193,8 +199,7 @@ class AnchorSpace:
 
         ``device`` is where nearest anchors are found, as in `assign`.
         """
-        _, distance = self.nearest_of(D, device=device)
-        return np.add.reduceat(D.masses * distance, D.offsets[:-1])
+        return radii_of(D, self.nearest_of(D, device=device))
 
     def cells(
         self,
@@ -213,35 +218,20 @@ class AnchorSpace:
         x = np.asarray(D.points if coordinates is None else coordinates, dtype=np.float64)
         return cell_means(D, index, x, self.n_anchors, as_n_jobs(n_jobs))
 
-    def nearest_of(
-        self, D: Distributions, *, device: str | None = "auto", n_jobs: int | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Nearest anchor (n,) of every point of a collection, and the distance to it (n,); options as in `assign`.
+    def nearest_of(self, D: Distributions, *, device: str | None = "auto", n_jobs: int | None = None) -> Assigned:
+        """The anchors of all points of a collection; options as in `assign`.
 
-        Histograms, radii and cells of one collection all begin with this, so the last answer is remembered for as long
-        as the collection lives.
+        Histograms, radii and cells of a collection all begin with this. Whoever wants several of them finds it once and
+        passes it on (`histograms_of`, `radii_of`, `cells`).
         """
         if D.dim != self.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
-        last = self._last  # read once: another thread may replace it at any time
-        if last is not None and last[0]() is D and last[1] == device:
-            return last[2]
         if D.vocabulary is None:
-            found = self._assign(np.ascontiguousarray(D.points), device, n_jobs)
-        else:
-            support, index = D.vocabulary
-            used, place = np.unique(index, return_inverse=True)
-            nearest, distance = self._assign(support[used], device, n_jobs)  # every word once
-            found = nearest[place], distance[place]
-        for part in found:
-            part.flags.writeable = False
-        self._last = weakref.ref(D, self._forget), device, found
-        return found
-
-    def _forget(self, gone: Any) -> None:
-        last = self._last
-        if last is not None and last[0] is gone:
-            self._last = None
+            return Assigned(*self._assign(np.ascontiguousarray(D.points), device, n_jobs))
+        support, index = D.vocabulary
+        used, place = np.unique(index, return_inverse=True)
+        nearest, distance = self._assign(support[used], device, n_jobs)  # every word once
+        return Assigned(nearest[place], distance[place])
 
     def _nearest_on_device(
         self, points: FloatArray, device: str | None

@@ -229,7 +229,7 @@ class _Lesson:
 
         from asot import gradients
 
-        histograms, cost = self._histograms(p, chosen), _distances(self._learner._cost_points(p))
+        histograms, cost = self._histograms(p, chosen), table_of_distances(self._learner._cost_points(p))
         found = gradients.emd_many(
             histograms.double().cpu(), cost=cost.double().cpu(), pairs=chosen.pairs, n_jobs=_jobs(cost)
         )
@@ -281,7 +281,7 @@ class _Lesson:
         )
 
 
-def _distances(points: Tensor) -> Tensor:
+def table_of_distances(points: Tensor) -> Tensor:
     """Euclidean distances (k, k); the gradient of a distance 0 is 0."""
     import torch
 

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
-from asot.exact.points_on_devices import solve_points
+from asot.exact.auto import points_work
 from asot.ground.metrics import prepare_metric
+from asot.results.sinks import Condensed
 from asot.run.pairs import AllPairs, make_pairs
+from asot.run.protocols import Notes
+from asot.run.work import Resources, solve_work
 
 MOST_HELD_OUT = 256
 """At most this many distributions are set aside; their pairs measure the error well enough."""
@@ -104,5 +107,7 @@ def _solved(D: Distributions, members: NDArray[np.int64], pairs: NDArray[np.int6
     histograms = sparse_histograms(D[members])
     ground = prepare_metric(histograms.points, "euclidean")
     wanted = make_pairs(len(members), None, pairs)
-    distances = solve_points(wanted, histograms, ground, 0, "auto", n_jobs=-1, progress=False).values
+    resources = Resources(n_jobs=-1, progress=False)
+    work = points_work(wanted, histograms, ground, 0, "auto", resources, Notes())
+    distances = solve_work(work, Condensed(), resources).values
     return Batch(members, pairs, distances)

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from asot.data.distributions import Distributions, read_both
-from asot.run import engine
+from asot.results.distances import Distances
+from asot.results.sinks import distances_of
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances
-from asot.run.solver import Solver
+from asot.run.protocols import Notes, Solver
 
 
 class Asked(NamedTuple):
@@ -49,5 +49,7 @@ def run(
 ) -> Distances:
     """Let the engine solve the pairs, and say in ``info`` what this is."""
     info = {"method": method, "metric": "euclidean", "p": 1}
-    result: Distances = engine.run(asked.pair_set, solver, n_jobs=n_jobs, memory=memory, progress=progress, info=info)
+    result: Distances = distances_of(
+        asked.pair_set, solver, n_jobs=n_jobs, memory=memory, progress=progress, notes=Notes(info)
+    )
     return result

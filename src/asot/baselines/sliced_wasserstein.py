@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
 from asot.native import Doubles, Int, Ints, Record, Tile, entry
+from asot.results.distances import Distances
 from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 
 Float = NDArray[np.float64]
@@ -107,7 +107,7 @@ def random_directions(dim: int, count: int, rng: np.random.RandomState) -> Float
     return np.asarray(normal / np.linalg.norm(normal, axis=0), dtype=np.float64)
 
 
-class SharedDirections:
+class SharedDirections(Solver):
     """Prepared once: every distribution projected on all directions (d, L) and sorted; then solves tiles of pairs.
 
     ``column_start`` is added to column indices; ``n_jobs`` threads sort.

@@ -1,1 +1,1 @@
-"""How far an answer is from W₁: brackets, calibration, guarantees."""
+"""How far an answer is from W₁, proven: brackets, error bars, guarantees."""

@@ -36,11 +36,11 @@ class CellTable(NamedTuple):
     anchors: NDArray[np.float64]  # (k, w)
 
 
-def cell_table(space: AnchorSpace, D: Distributions, short: Coordinates) -> CellTable:
+def cell_table(space: AnchorSpace, D: Distributions, short: Coordinates, nearest: NDArray[np.int64]) -> CellTable:
     """From coordinates of the points of D, followed by the anchors."""
     n, k = len(D.points), space.n_anchors
-    cells = space.cells(D, short.points[:n])
-    rest = space.cells(D, short.rest[:n, None]).mean[:, 0]
+    cells = space.cells(D, short.points[:n], nearest)
+    rest = space.cells(D, short.rest[:n, None], nearest).mean[:, 0]
     place = np.full((len(D), k), -1, dtype=np.int64)
     owner = np.repeat(np.arange(len(D)), np.diff(cells.offsets))
     place[owner, cells.anchor] = np.arange(len(owner))

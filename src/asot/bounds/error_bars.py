@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.anchors.cell_means import in_stretches
-from asot.anchors.space import AnchorSpace
+from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.cell_bracket import cell_bracket, cell_table
 from asot.bounds.point_bracket import bracket
 from asot.bounds.point_table import PointTable, point_table
@@ -97,20 +97,35 @@ class Bounds:
         Where the second collection begins in D; 0 for pairs within one.
     n_jobs : int
         Threads that prepare them.
+    assigned : Assigned, optional
+        The anchors of all points, if they are known already.
     """
 
     level = "radius"
 
-    def __init__(self, space: AnchorSpace, D: Distributions, column_start: int, n_jobs: int = 1) -> None:
-        self.radii = space.radii(D, device="cpu")
+    def __init__(
+        self,
+        space: AnchorSpace,
+        D: Distributions,
+        column_start: int,
+        n_jobs: int = 1,
+        assigned: Assigned | None = None,
+    ) -> None:
+        known = space.nearest_of(D, device="cpu") if assigned is None else assigned
+        self.radii = radii_of(D, known)
         self._column_start, self._n_jobs = column_start, n_jobs
         bits = cost_bits_for(index_bits_for(space.n_anchors, space.n_anchors))
         self.open = float(np.ldexp(space.cost.max(), 1 - bits))  # how far above the optimum an anchor plan may cost
         self._D = D
         self._small: SmallPairs | None = None
-        self._prepare(space, D)
+        self._prepare(space, D, known.nearest)
 
-    def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
+    def identity(self) -> dict[str, Any]:
+        """All that bounds depend on, beside the plans on the anchors."""
+        own = {"points": self._D.points, "offsets": self._D.offsets, "masses": self._D.masses}
+        return {"level": self.level, "collection": own, "radii": self.radii, "column_start": self._column_start}
+
+    def _prepare(self, space: AnchorSpace, D: Distributions, nearest: Indices) -> None:
         self._short: Coordinates = short_coordinates(D.points, D.masses, n_jobs=self._n_jobs)
         self._means = means(self._short.points, D.masses, D.offsets)
 
@@ -149,11 +164,11 @@ class PointBounds(Bounds):
 
     level = "points"
 
-    def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
+    def _prepare(self, space: AnchorSpace, D: Distributions, nearest: Indices) -> None:
         histograms, number = numbered_histograms(D, in_ranges(self._n_jobs))
         used = number >= 0
         cell = np.empty(len(histograms.points), dtype=np.int64)
-        cell[number[used]] = space.nearest_of(D, device="cpu")[0][used]  # equal points have the same anchor
+        cell[number[used]] = nearest[used]  # equal points have the same anchor
         self._short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=self._n_jobs)
         self._means = np.empty((len(D), self._short.points.shape[1]))
         sought = SparseMeans(
@@ -180,13 +195,13 @@ class CellBounds(Bounds):
 
     level = "cells"
 
-    def _prepare(self, space: AnchorSpace, D: Distributions) -> None:
+    def _prepare(self, space: AnchorSpace, D: Distributions, nearest: Indices) -> None:
         n, k = len(D.points), space.n_anchors
         both = np.concatenate([D.points, space.anchors])
         short = short_coordinates(both, np.concatenate([D.masses, np.zeros(k)]), n_jobs=self._n_jobs)
         self._short = short
         self._means = means(short.points[:n], D.masses, D.offsets)
-        self._table = cell_table(space, D, short)
+        self._table = cell_table(space, D, short, nearest)
 
     def of_trees(
         self, trees: Trees, rows: Indices, columns: Indices, stop: Any, loose: float = 0.0
@@ -208,21 +223,19 @@ BOUNDS_BY_LEVEL: dict[str, type[Bounds]] = {kind.level: kind for kind in (Bounds
 
 def make_bounds(
     space: AnchorSpace,
-    D: Distributions,
-    E: Distributions | None,
+    both: Distributions,
+    column_start: int = 0,
     level: str = "auto",
     n_jobs: int | None = None,
-    both: Distributions | None = None,
+    assigned: Assigned | None = None,
 ) -> Bounds:
-    """The bounds for pairs within D, or between D and E; "auto" chooses by the size of the distributions.
+    """The bounds for pairs within a collection, or with those from ``column_start`` on, if that is not 0.
 
-    ``both`` is D followed by E, if it exists already: the space may remember its nearest anchors.
+    "auto" chooses by the size of the distributions. ``assigned``: their anchors, if known.
     """
-    if both is None:
-        both = D if E is None else D + E
     if level == "auto":
         level = "points" if both.sizes.mean() <= MOST_POINTS_PER_ANCHOR * space.n_anchors else "cells"
-    return BOUNDS_BY_LEVEL[level](space, both, 0 if E is None else len(D), as_n_jobs(n_jobs))
+    return BOUNDS_BY_LEVEL[level](space, both, column_start, as_n_jobs(n_jobs), assigned)
 
 
 def clip(values: Float, lower: Float, upper: Float) -> Float:

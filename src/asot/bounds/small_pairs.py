@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
+from asot.exact.auto import simplex_of_points
 from asot.exact.integers import cost_bits_for, index_bits_for
-from asot.exact.points import ExactPoints
 from asot.ground.metrics import prepare_metric
 
 Float = NDArray[np.float64]
@@ -34,7 +34,7 @@ class SmallPairs:
 
     def __init__(self, D: Distributions) -> None:
         histograms = sparse_histograms(D)
-        self._solver = ExactPoints(histograms, prepare_metric(histograms.points, "euclidean"))
+        self._solver = simplex_of_points(histograms, prepare_metric(histograms.points, "euclidean"))
         largest = int(np.diff(histograms.offsets).max())
         self._open = 2.0 ** (2 - cost_bits_for(index_bits_for(largest, largest))) + 1e-13
         first = histograms.points[histograms.index[histograms.offsets[:-1]]]  # (N, d) one point of each

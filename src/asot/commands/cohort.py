@@ -66,7 +66,7 @@ def noise(collection: str, n_splits: int, n_jobs: int, random_state: int, output
     Example: asot noise patients.csv -o noise.csv
     """
     import asot
-    from asot.run.frames import need_pandas
+    from asot.results.frames import need_pandas
 
     _check(output, collection)
     D = options.load(collection)
@@ -144,7 +144,7 @@ def _check(output: str | None, *inputs: str | None) -> None:
 
 def _read_table(path: str) -> Any:
     """A table by id, which is its first column."""
-    from asot.run.frames import need_pandas
+    from asot.results.frames import need_pandas
 
     if not Path(path).is_file():
         raise ValueError(f"cannot read {path}: there is no such file")
@@ -170,7 +170,7 @@ def _points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, An
     """A collection, and the kind of every point in its order."""
     import asot
     from asot.data.reading import factorized
-    from asot.run.frames import need_pandas
+    from asot.results.frames import need_pandas
 
     suffix = Path(path).suffix.lower()
     if suffix == ".h5ad":

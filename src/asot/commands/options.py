@@ -112,7 +112,7 @@ def read_share(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 def check_output(path: str, *inputs: str | None) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before the work begins."""
-    from asot.run.distance_files import check_distances_suffix
+    from asot.results.files import check_distances_suffix
 
     check_distances_suffix(path)
     check_target(path, *inputs)
@@ -209,7 +209,7 @@ def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:
 
 def finish(output: str | None, result: Any) -> None:
     """Write distances, unless they are in a store already, and say what was written."""
-    from asot.run.distance_files import save_distances
+    from asot.results.files import save_distances
 
     if output is None:
         say(repr(result))

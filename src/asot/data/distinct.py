@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +145,10 @@ class SparseHistograms:
     offsets: NDArray[np.int64]  # (N + 1,)
     index: NDArray[np.int64]  # (nnz,)
     masses: NDArray[np.float64]  # (nnz,), total 1 within a distribution
+
+    def identity(self) -> dict[str, Any]:
+        """Its arrays, by the names that stores know them by."""
+        return {"points": self.points, "offsets": self.offsets, "index": self.index, "masses": self.masses}
 
     def pooled_masses(self) -> NDArray[np.float64]:
         """Total mass of every distinct point over the whole collection (V,)."""

@@ -8,6 +8,7 @@ this leaves open, and all pairs where C/ε is too large, are solved one by one i
 from __future__ import annotations
 
 import functools
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,7 @@ from asot.entropic import eight_pairs, log_newton
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.entropic.scalings import Scalings
 from asot.entropic.shared_kernel import Answers, SharedKernel, solve_in_kernel
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 KERNEL_RANGE = 200.0
 """Largest max C/ε for which K is formed. Scalings then stay within e^±400 of each other; float64 holds e^±700."""
@@ -32,7 +32,7 @@ Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-class SinkhornSharedCost:
+class SinkhornSharedCost(Solver):
     """Prepared once from histograms and their cost; then solves tiles of pairs.
 
     Parameters
@@ -42,6 +42,8 @@ class SinkhornSharedCost:
     cost : (k, l)
     options : SinkhornOptions
     """
+
+    stage = "entropic distances"
 
     def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions) -> None:
         self._A, self._B, self._options = A, A if B is None else B, options
@@ -70,6 +72,15 @@ class SinkhornSharedCost:
     def seconds_per_pair(shape: tuple[int, int], max_iter: int) -> float:
         """A guess before the start: most pairs converge within a hundred iterations."""
         return 2e-10 * shape[0] * shape[1] * min(max_iter, 100)
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "entropic, 1",
+            "A": self._A,
+            "B": None if self._B is self._A else self._B,
+            "cost": self._M,
+            "options": asdict(self._options),
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         k, l = self._M.shape

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from asot.entropic.cuda_log import LogSinkhornCuda
 from asot.entropic.options import SinkhornOptions
 from asot.entropic.triton_fused import SMALLEST_TOL, SinkhornTriton, kernel_is_safe
-from asot.run.gpu_pairs import launch_over_pairs, pair_arguments
+from asot.run.gpu_transfer import launch_over_pairs, pair_arguments
 from asot.run.pairs import PairSet
-from asot.run.solver import DeviceSolution
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
 
 PRECISIONS = ("auto", "float32", "tf32", "float64")
 
@@ -39,8 +39,10 @@ def choose_precision(precision: str, tol: float | None) -> str:
     return precision
 
 
-class SinkhornCuda:
+class SinkhornCuda(DeviceSolver):
     """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`, and the precision."""
+
+    stage = "entropic distances"
 
     def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions, *, precision: str) -> None:
         self._log = LogSinkhornCuda(A, B, cost, options)
@@ -55,7 +57,7 @@ class SinkhornCuda:
         return _OnDevice(self._log.on(device), self._fused and self._fused.on(device))
 
 
-class _OnDevice:
+class _OnDevice(OnDevice):
     def __init__(self, log: Any, fused: Any) -> None:
         self._log, self._fused = log, fused
 
@@ -73,8 +75,10 @@ class _OnDevice:
         return solution
 
 
-class DebiasedCuda:
+class DebiasedCuda(DeviceSolver):
     """A GPU solver of regularized values whose answers lose the mean of their two self terms (see `debiased`)."""
+
+    stage = "entropic distances"
 
     def __init__(self, solver: SinkhornCuda, row_terms: Any, column_terms: Any) -> None:
         self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms
@@ -87,7 +91,7 @@ class DebiasedCuda:
         return _DebiasedOnDevice(self._solver.on(device), self._row_terms, self._column_terms)
 
 
-class _DebiasedOnDevice:
+class _DebiasedOnDevice(OnDevice):
     def __init__(self, biased: _OnDevice, row_terms: Any, column_terms: Any) -> None:
         import cupy
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.gpu.cuda import load
-from asot.run.gpu_pairs import pair_arguments
+from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
-from asot.run.solver import OPEN, DeviceSolution
+from asot.run.protocols import OPEN, DeviceSolution, DeviceSolver, OnDevice
 
 TILE_SECONDS = 0.1
 BYTES_PER_PAIR = 41
@@ -39,7 +39,7 @@ SCRATCH_BYTES = 2**28
 Float = NDArray[np.float64]
 
 
-class LogSinkhornCuda:
+class LogSinkhornCuda(DeviceSolver):
     """Prepared once from histograms and their cost; copies itself to GPUs. Parameters as in `SinkhornSharedCost`."""
 
     def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions) -> None:
@@ -98,7 +98,7 @@ def geometry(most_rows: int, most_columns: int, shared_memory: int, *, fixed: bo
     return Geometry(near_shared, far_shared, warps_with(shared), near, shared, near + far - shared)
 
 
-class LogSinkhornOnDevice:
+class LogSinkhornOnDevice(OnDevice):
     """What all pairs share, on one GPU, with the kernels that solve them."""
 
     def __init__(self, host: LogSinkhornCuda, device: int) -> None:

@@ -9,16 +9,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.result import Distances
-from asot.run.solver import Solution, Solver
+from asot.results.distances import Distances
+from asot.run.protocols import Identity, Solution, Solver
 
 
-class Debiased:
+class Debiased(Solver):
     """A solver of regularized values whose answers lose the mean of their two self terms, which are given."""
+
+    stage = "entropic distances"
 
     def __init__(self, solver: Solver, row_terms: Distances, column_terms: Distances) -> None:
         self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms
         self.info = solver.info
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "debiased, 1",
+            "biased": self._solver.identity(),
+            "row_terms": self._row_terms.values,
+            "column_terms": self._column_terms.values,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._solver.pairs_per_tile(memory)

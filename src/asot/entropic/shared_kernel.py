@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from asot.entropic.options import FIRST_LOOK, LOOK_EVERY, SinkhornOptions, Stopping
-from asot.run.result import Status
+from asot.run.protocols import Status
 
 SLOW = 60
 """A pair that would need more plain updates than this continues with Newton steps."""

@@ -18,7 +18,7 @@ from asot.entropic.log_newton import ANNEALING_FACTOR, COARSE_TOLERANCE, LARGEST
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.entropic.shared_kernel import Answers, SharedKernel, regularized_values, solve_in_kernel
 from asot.run.pairs import tiles
-from asot.run.result import Status
+from asot.run.protocols import Status
 
 KERNEL_RANGE = {torch.float32: 40.0, torch.float64: 200.0}
 """Largest max C/ε for which exp(-C/ε) is formed. Scalings stay within e^±2·range; the floats hold e^±87 and e^±708."""

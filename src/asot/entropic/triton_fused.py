@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from asot.entropic.options import PATIENCE, SinkhornOptions
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
-from asot.run.solver import DeviceSolution
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
 
 if TYPE_CHECKING:
     import torch
@@ -141,7 +141,7 @@ class SharedData(NamedTuple):
     n_programs: int  # of the streamed kernel; 0 for the resident one
 
 
-class SinkhornTriton:
+class SinkhornTriton(DeviceSolver):
     """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`.
 
     precision : {"float32", "tf32", "float64"}
@@ -245,7 +245,7 @@ class SinkhornTriton:
         )
 
 
-class SinkhornTritonOnDevice:
+class SinkhornTritonOnDevice(OnDevice):
     """What all pairs share, on one GPU."""
 
     def __init__(self, data: SharedData) -> None:

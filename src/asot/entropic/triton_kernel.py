@@ -24,12 +24,12 @@ import triton
 import triton.language as tl
 
 from asot.entropic import options
-from asot.run import solver
-from asot.run.result import Status
+from asot.run.protocols import OPEN as LEFT_OPEN
+from asot.run.protocols import Status
 
 FIRST_LOOK, LOOK_EVERY = tl.constexpr(options.FIRST_LOOK), tl.constexpr(options.LOOK_EVERY)
 CONVERGED, FIXED_ITERATIONS, MAX_ITER, OPEN = (
-    tl.constexpr(int(status)) for status in (Status.CONVERGED, Status.FIXED_ITERATIONS, Status.MAX_ITER, solver.OPEN)
+    tl.constexpr(int(status)) for status in (Status.CONVERGED, Status.FIXED_ITERATIONS, Status.MAX_ITER, LEFT_OPEN)
 )
 
 COUNTS = ["start", "count", "n_rows", "n_columns", "n_anchors", "max_iter", "patience", "kind", "at_target"]
@@ -37,7 +37,7 @@ COUNTS = ["start", "count", "n_rows", "n_columns", "n_anchors", "max_iter", "pat
 
 
 @triton.jit
-def _pair_at(start, t, n_rows, n_columns, listed, kind):
+def pair_at(start, t, n_rows, n_columns, listed, kind):
     """Row and column of the pairs at positions start + t. Kind 0: all i < j, 1: all rows and columns, 2: listed."""
     position = start + t
     row = tl.load(listed + 2 * t, mask=kind == 2, other=0)
@@ -56,7 +56,7 @@ def _pair_at(start, t, n_rows, n_columns, listed, kind):
 
 
 @triton.jit
-def _block(base, first_row, first_column, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr):
+def block_of(base, first_row, first_column, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr):
     """Pointers at a block of a matrix."""
     rows = first_row + tl.arange(0, ROWS)
     columns = first_column + tl.arange(0, COLUMNS)
@@ -71,7 +71,7 @@ def _leading(x):
 
 
 @triton.jit
-def _multiply(x, high, low, total, MODE: tl.constexpr):
+def multiply(x, high, low, total, MODE: tl.constexpr):
     """total + x times a block of a matrix, given in its parts; ``total`` may be None.
 
     The trailing part may be pointers: it is then read when the leading part needs no shared memory any more.
@@ -92,7 +92,7 @@ def _multiply(x, high, low, total, MODE: tl.constexpr):
 
 
 @triton.jit
-def _quotient(x, y, FAST: tl.constexpr):
+def quotient(x, y, FAST: tl.constexpr):
     """x / y, off by an ulp or two where it is fast (which the interpreter cannot do)."""
     if not FAST:
         r = 1.0 / y
@@ -106,14 +106,14 @@ def _quotient(x, y, FAST: tl.constexpr):
 
 
 @triton.jit
-def _weighted_logs(masses, scaling):
+def weighted_logs(masses, scaling):
     """Σ mass · log scaling of every pair, (pairs,) in float64, with 0 log 0 = 0."""
     logs = tl.log(tl.where(scaling > 0, scaling, 1.0).to(tl.float64))
     return tl.sum(masses.to(tl.float64) * logs, axis=1)
 
 
 @triton.jit
-def _judge(value, error, previous, steps, done, max_iter, numbers, patience):
+def judge(value, error, previous, steps, done, max_iter, numbers, patience):
     """Status (pairs,) and who leaves, by the rules of `asot.entropic.options`. ``value`` is ⟨T, C⟩ / ε."""
     tol = tl.load(numbers + 1)
     goal = tol * tl.minimum(tl.maximum(value / tl.load(numbers + 2), 1e-4), 1.0)
@@ -131,7 +131,7 @@ def _judge(value, error, previous, steps, done, max_iter, numbers, patience):
 
 
 @triton.jit
-def _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors):
+def keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors):
     """Write down the answers of pairs that leave; what is not finite is left to another solver."""
     finite = (tl.abs(value) < float("inf")) & (error < float("inf"))
     tl.store(values + t, tl.where(finite, tl.load(numbers) * value, 0.0), mask=leaving)
@@ -147,7 +147,7 @@ def _keep(leaving, status, done, value, error, t, numbers, values, statuses, ite
 def _product(x, high, low, PAIRS: tl.constexpr, WIDTH: tl.constexpr, MODE: tl.constexpr):
     """x times a matrix whose rows are ordered so that of every 8 columns a thread needs the two that it holds."""
     x = tl.reshape(tl.permute(tl.reshape(x, (PAIRS, WIDTH // 8, 4, 2)), (0, 1, 3, 2)), (PAIRS, WIDTH))
-    return _multiply(x, high, low, None, MODE)
+    return multiply(x, high, low, None, MODE)
 
 
 @triton.jit
@@ -157,8 +157,8 @@ def _iterate(
 ):  # fmt: skip
     """Sinkhorn iterations: u ← a ⊘ (K v), v ← b ⊘ (Kᵀ u)."""
     for _ in range(steps):
-        u = _quotient(a, _product(v, high_t, low_t, PAIRS, L, MODE), FAST)
-        v = _quotient(b, _product(u, high, low, PAIRS, K, MODE), FAST)
+        u = quotient(a, _product(v, high_t, low_t, PAIRS, L, MODE), FAST)
+        v = quotient(b, _product(u, high, low, PAIRS, K, MODE), FAST)
     return u, v
 
 
@@ -175,16 +175,16 @@ def resident_kernel(
     t = tl.program_id(0).to(tl.int64) * PAIRS + tl.arange(0, PAIRS)
     waiting = t < count
     t = tl.minimum(t, count - 1)  # the last block is filled up with its last pair
-    i, j = _pair_at(start, t, n_rows, n_columns, listed, kind)
+    i, j = pair_at(start, t, n_rows, n_columns, listed, kind)
     a = tl.load(A + i[:, None] * K + tl.arange(0, K)[None, :])
     b = tl.load(B + j[:, None] * L + tl.arange(0, L)[None, :])
-    high = tl.load(_block(to_columns_high, 0, 0, K, L, L))
-    low = tl.load(_block(to_columns_low, 0, 0, K, L, L))
+    high = tl.load(block_of(to_columns_high, 0, 0, K, L, L))
+    low = tl.load(block_of(to_columns_low, 0, 0, K, L, L))
     high_t = high
     low_t = low
     if not SYMMETRIC:
-        high_t = tl.load(_block(to_rows_high, 0, 0, L, K, K))
-        low_t = tl.load(_block(to_rows_low, 0, 0, L, K, K))
+        high_t = tl.load(block_of(to_rows_high, 0, 0, L, K, K))
+        low_t = tl.load(block_of(to_rows_low, 0, 0, L, K, K))
     u = a
     v = tl.where(at_target != 0, b, (tl.arange(0, L) < n_anchors)[None, :].to(b.dtype))
     if JUDGED:
@@ -196,16 +196,16 @@ def resident_kernel(
             done += steps
             row_sums = u * _product(v, high_t, low_t, PAIRS, L, MODE)
             error = tl.sum(tl.abs(row_sums - a), axis=1).to(tl.float64)
-            costs = tl.load(_block(costs_high + done * zero, 0, 0, L, K, K))
-            costs_rest = _block(costs_low + done * zero, 0, 0, L, K, K)
+            costs = tl.load(block_of(costs_high + done * zero, 0, 0, L, K, K))
+            costs_rest = block_of(costs_low + done * zero, 0, 0, L, K, K)
             value = tl.sum(u * _product(v, costs, costs_rest, PAIRS, L, MODE), axis=1).to(tl.float64)
-            status, leaving = _judge(value, error, previous, steps, done, max_iter, numbers, patience)
+            status, leaving = judge(value, error, previous, steps, done, max_iter, numbers, patience)
             leaving = leaving & waiting
             previous = error
             if tl.max(leaving.to(tl.int32), axis=0) > 0:
                 if REGULARIZED:
-                    value = _weighted_logs(row_sums, u) + _weighted_logs(b, v) - tl.sum(row_sums, axis=1)
-                _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
+                    value = weighted_logs(row_sums, u) + weighted_logs(b, v) - tl.sum(row_sums, axis=1)
+                keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
             waiting = waiting & (leaving == 0)
             if tl.max(waiting.to(tl.int32), axis=0) == 0:
                 done = max_iter
@@ -214,13 +214,13 @@ def resident_kernel(
         row_sums = u * _product(v, high_t, low_t, PAIRS, L, MODE)
         error = tl.sum(tl.abs(row_sums - a), axis=1).to(tl.float64)
         if REGULARIZED:
-            value = _weighted_logs(row_sums, u) + _weighted_logs(b, v) - tl.sum(row_sums, axis=1)
+            value = weighted_logs(row_sums, u) + weighted_logs(b, v) - tl.sum(row_sums, axis=1)
         else:
-            costs = tl.load(_block(costs_high, 0, 0, L, K, K))
-            costs_rest = _block(costs_low, 0, 0, L, K, K)
+            costs = tl.load(block_of(costs_high, 0, 0, L, K, K))
+            costs_rest = block_of(costs_low, 0, 0, L, K, K)
             value = tl.sum(u * _product(v, costs, costs_rest, PAIRS, L, MODE), axis=1).to(tl.float64)
         status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
-        _keep(waiting, status, max_iter, value, error, t, numbers, values, statuses, iterations, errors)
+        keep(waiting, status, max_iter, value, error, t, numbers, values, statuses, iterations, errors)
 
 
 # ---------------------------------------------------------------------------------------------------------- streamed
@@ -238,11 +238,11 @@ def _sums(
     total = tl.zeros((PAIRS, BLOCK_INTO), tl.float64 if MODE == "float64" else tl.float32)
     for start in range(0, n_from, BLOCK_FROM):
         part = tl.load(x + (start + tl.arange(0, BLOCK_FROM))[None, :])
-        block = tl.trans(tl.load(_block(high, first, start, BLOCK_INTO, BLOCK_FROM, STRIDE)))
+        block = tl.trans(tl.load(block_of(high, first, start, BLOCK_INTO, BLOCK_FROM, STRIDE)))
         rest = block
         if MODE == "tf32x3":
-            rest = tl.trans(tl.load(_block(low, first, start, BLOCK_INTO, BLOCK_FROM, STRIDE)))
-        total = _multiply(part, block, rest, total, MODE)
+            rest = tl.trans(tl.load(block_of(low, first, start, BLOCK_INTO, BLOCK_FROM, STRIDE)))
+        total = multiply(part, block, rest, total, MODE)
     return total
 
 
@@ -253,7 +253,7 @@ def _update_block(
 ):  # fmt: skip
     total = _sums(x, high, low, first, n_from, PAIRS, STRIDE, BLOCK_INTO, BLOCK_FROM, MODE)
     columns = first + tl.arange(0, BLOCK_INTO)
-    tl.store(y + columns[None, :], _quotient(tl.load(masses + columns[None, :]), total, FAST))
+    tl.store(y + columns[None, :], quotient(tl.load(masses + columns[None, :]), total, FAST))
 
 
 @triton.jit
@@ -295,7 +295,7 @@ def _look_block(
         total = _sums(v, costs_high, costs_low, first, sum_l, PAIRS, L, BLOCK, BLOCK_FROM, MODE)
         value = tl.sum(scaling * total, axis=1).to(tl.float64)
     if REGULARIZED:
-        entropy = _weighted_logs(row_sums, scaling) - tl.sum(row_sums, axis=1)
+        entropy = weighted_logs(row_sums, scaling) - tl.sum(row_sums, axis=1)
     return value, entropy, error
 
 
@@ -319,7 +319,7 @@ def streamed_kernel(
         t = block * PAIRS + tl.arange(0, PAIRS).to(tl.int64)
         waiting = t < count
         t = tl.minimum(t, count - 1)  # the last block is filled up with its last pair
-        i, j = _pair_at(start, t, n_rows, n_columns, listed, kind)
+        i, j = pair_at(start, t, n_rows, n_columns, listed, kind)
         a = A + i[:, None] * K
         b = B + j[:, None] * L
         for first in range(0, L - REST_L, BLOCK):
@@ -358,18 +358,18 @@ def streamed_kernel(
             leaving = waiting
             status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
             if JUDGED:
-                status, leaving = _judge(value, error, previous, steps, done, max_iter, numbers, patience)
+                status, leaving = judge(value, error, previous, steps, done, max_iter, numbers, patience)
                 leaving = leaving & waiting
                 previous = error
             if REGULARIZED:
                 for first in range(0, L - REST_L, BLOCK):
                     columns = first + tl.arange(0, BLOCK)
-                    entropy += _weighted_logs(tl.load(b + columns[None, :]), tl.load(v + columns[None, :]))
+                    entropy += weighted_logs(tl.load(b + columns[None, :]), tl.load(v + columns[None, :]))
                 if REST_L > 0:
                     columns = L - REST_L + tl.arange(0, REST_L)
-                    entropy += _weighted_logs(tl.load(b + columns[None, :]), tl.load(v + columns[None, :]))
+                    entropy += weighted_logs(tl.load(b + columns[None, :]), tl.load(v + columns[None, :]))
                 value = entropy
-            _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
+            keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
             tl.debug_barrier()  # all have read before the next iteration writes
             waiting = waiting & (leaving == 0)
             if tl.max(waiting.to(tl.int32), axis=0) == 0:

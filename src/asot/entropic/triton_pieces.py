@@ -20,13 +20,13 @@ from asot.entropic.triton_kernel import (
     FIRST_LOOK,
     FIXED_ITERATIONS,
     LOOK_EVERY,
-    _block,
-    _judge,
-    _keep,
-    _multiply,
-    _pair_at,
-    _quotient,
-    _weighted_logs,
+    block_of,
+    judge,
+    keep,
+    multiply,
+    pair_at,
+    quotient,
+    weighted_logs,
 )
 
 
@@ -40,10 +40,10 @@ def _in_order(x, PAIRS: tl.constexpr, WIDTH: tl.constexpr):
 def _blocks(matrix, K: tl.constexpr, WIDE: tl.constexpr, REST: tl.constexpr):
     """Pointers at the blocks of a matrix (K, K): wide × wide, wide × rest, rest × wide, rest × rest."""
     return (
-        _block(matrix, 0, 0, WIDE, WIDE, K),
-        _block(matrix, 0, WIDE, WIDE, REST, K),
-        _block(matrix, WIDE, 0, REST, WIDE, K),
-        _block(matrix, WIDE, WIDE, REST, REST, K),
+        block_of(matrix, 0, 0, WIDE, WIDE, K),
+        block_of(matrix, 0, WIDE, WIDE, REST, K),
+        block_of(matrix, WIDE, 0, REST, WIDE, K),
+        block_of(matrix, WIDE, WIDE, REST, REST, K),
     )
 
 
@@ -57,10 +57,10 @@ def _products(x, y, high, low, PAIRS: tl.constexpr, WIDE: tl.constexpr, REST: tl
     """The row (x, y) times a symmetric matrix, in its two pieces."""
     x = _in_order(x, PAIRS, WIDE)
     y = _in_order(y, PAIRS, REST)
-    wide = _multiply(x, high[0], low[0], None, MODE)
-    rest = _multiply(x, high[1], low[1], None, MODE)
-    wide = _multiply(y, high[2], low[2], wide, MODE)
-    rest = _multiply(y, high[3], low[3], rest, MODE)
+    wide = multiply(x, high[0], low[0], None, MODE)
+    rest = multiply(x, high[1], low[1], None, MODE)
+    wide = multiply(y, high[2], low[2], wide, MODE)
+    rest = multiply(y, high[3], low[3], rest, MODE)
     return wide, rest
 
 
@@ -74,11 +74,11 @@ def _iterate(
     r = a_rest
     for _ in range(steps):
         sums, sums_rest = _products(v, w, high, low, PAIRS, WIDE, REST, MODE)
-        u = _quotient(a, sums, FAST)
-        r = _quotient(a_rest, sums_rest, FAST)
+        u = quotient(a, sums, FAST)
+        r = quotient(a_rest, sums_rest, FAST)
         sums, sums_rest = _products(u, r, high, low, PAIRS, WIDE, REST, MODE)
-        v = _quotient(b, sums, FAST)
-        w = _quotient(b_rest, sums_rest, FAST)
+        v = quotient(b, sums, FAST)
+        w = quotient(b_rest, sums_rest, FAST)
     return u, r, v, w
 
 
@@ -100,7 +100,7 @@ def pieces_kernel(
     t = tl.program_id(0).to(tl.int64) * PAIRS + tl.arange(0, PAIRS)
     waiting = t < count
     t = tl.minimum(t, count - 1)  # the last block is filled up with its last pair
-    i, j = _pair_at(start, t, n_rows, n_columns, listed, kind)
+    i, j = pair_at(start, t, n_rows, n_columns, listed, kind)
     wide = tl.arange(0, WIDE)[None, :]
     rest = WIDE + tl.arange(0, REST)[None, :]
     a = tl.load(A + i[:, None] * K + wide)
@@ -133,13 +133,13 @@ def pieces_kernel(
         leaving = waiting
         status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
         if JUDGED:
-            status, leaving = _judge(value, error, previous, steps, done, max_iter, numbers, patience)
+            status, leaving = judge(value, error, previous, steps, done, max_iter, numbers, patience)
             leaving = leaving & waiting
             previous = error
         if REGULARIZED:
-            value = _weighted_logs(row_sums, u) + _weighted_logs(row_sums_rest, r) - _total(row_sums, row_sums_rest)
-            value += _weighted_logs(b, v) + _weighted_logs(b_rest, w)
-        _keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
+            value = weighted_logs(row_sums, u) + weighted_logs(row_sums_rest, r) - _total(row_sums, row_sums_rest)
+            value += weighted_logs(b, v) + weighted_logs(b_rest, w)
+        keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
         waiting = waiting & (leaving == 0)
         if tl.max(waiting.to(tl.int32), axis=0) == 0:
             done = max_iter

@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.distinct import SparseHistograms
+from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.packing import quantize_sparse
 from asot.exact.points import PackedPoints, PointsSizes, pack, widths
+from asot.exact.price import GATHERED, IN_PLACE, any_cost_seconds, pair_seconds, per_coordinate, table_seconds
 from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 FINE = 2.0**-8
 """If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones
@@ -63,8 +63,10 @@ class AnyCostOut(Record):
 _solve_tile = entry("any_cost_tile", PackedPoints, AnyCost, PointsSizes, Tile, AnyCostOut)
 
 
-class ExactAnyCost:
+class ExactAnyCost(Solver):
     """Prepared once from sparse histograms and a ground cost; then solves tiles of pairs. See `ExactPoints`."""
+
+    stage = "exact distances"
 
     def __init__(
         self,
@@ -75,10 +77,9 @@ class ExactAnyCost:
         column_start: int = 0,
     ) -> None:
         self._cost, self._p, self._unmatched, self._column_start = cost, p, unmatched, column_start
-        self._sizes = np.diff(histograms.offsets)
+        self._histograms, self._sizes = histograms, np.diff(histograms.offsets)
         self._dim = cost.ground.points.shape[1]
-        n = 2.0 * float(self._sizes.mean())
-        self._seconds = 1e-6 + 1e-8 * n**2 + 5e-12 * n**3 + 1e-10 * n**2 * self._dim
+        self._seconds = any_cost_seconds(2.0 * float(self._sizes.mean()), self._dim)
         self._exponents: NDArray[np.int64] | None = None
         if unmatched is None:
             masses = quantize_sparse(histograms.offsets, histograms.masses)
@@ -105,9 +106,25 @@ class ExactAnyCost:
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
 
-    @property
-    def cost(self) -> GroundCost:
-        return self._cost
+    def seconds_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+        p, q, width = left_to_ship(self._histograms, rows, columns).T.astype(float)
+        if not self._cancels:
+            p, q = (self._sizes[which].astype(float) for which in (rows, columns))
+        if self._cost.has_table:
+            return float(table_seconds(p, q, len(self._cost.table)).mean())
+        each = per_coordinate(self._cost.ground.code)
+        reading = np.where(width < self._dim, GATHERED, IN_PLACE)
+        return float(pair_seconds(p, q, width, each=each, reading=reading).mean())
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "any cost, 1",
+            "histograms": self._histograms.identity(),
+            "cost": self._cost.identity(),
+            "p": self._p,
+            "unmatched": None if self._unmatched is None else self._unmatched.identity(),
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))

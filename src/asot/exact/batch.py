@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -87,7 +86,7 @@ class Clouds:
     """(B,) what the coordinates of a problem are multiplied with, where squares or powers would leave their range"""
 
 
-class ExactBatch:
+class ExactBatch(Solver):
     """Solves problem t of the batch as the pair (t, t). With ``plans``, arcs and potentials are kept as well."""
 
     def __init__(self, rows: Side, columns: Side, costs: Costs | Clouds, *, plans: bool) -> None:

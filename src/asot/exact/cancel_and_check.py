@@ -25,8 +25,7 @@ from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 SLACK = 1e-12
 """Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by
@@ -65,7 +64,7 @@ class CheckedCost(Record):
 _solve_tile = entry("cancel_and_check", SparseRows, SparseRows, CheckedCost, Tile)
 
 
-class CancelAndCheck:
+class CancelAndCheck(Solver):
     """Like `ExactSharedCost`, without any preparation of the cost: every pair proves its own answer.
 
     Parameters
@@ -94,6 +93,7 @@ class CancelAndCheck:
         self._columns, most_sinks, mean_sinks = (
             (self._rows, most_sources, mean_sources) if B is None else _sparse_rows(B)
         )
+        self._within, self._cancel, self._unit_cost = B is None, cancel, cost
         index_bits = index_bits_for(most_sources, most_sinks)
         self._cost = CheckedCost(
             l=cost.shape[1], cost=cost, slack=SLACK, cancel=int(cancel), most_sources=most_sources,
@@ -116,6 +116,15 @@ class CancelAndCheck:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "sparse rows, 1",
+            "A": self._rows.arrays(),
+            "B": None if self._within else self._columns.arrays(),
+            "cost": {"unit": self._unit_cost, "exponent": self._exponent},
+            "cancel": self._cancel,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**16)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asot.ground.metrics import EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Record, entry
-from asot.run.products import one_thread_per_product
+from asot.run.executors import one_thread_per_product
 
 LONG = 64
 """From this many coordinates on, a product pays off."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import operator
-import sys
 import threading
 import time
 from typing import Any, NamedTuple
@@ -24,14 +23,14 @@ from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
 from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import OneDimension
-from asot.exact.points import ExactPoints, describe, widths
-from asot.exact.solvers import on_cpu
+from asot.exact.points import describe, widths
+from asot.exact.price import pair_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Double, Int, Record, Tile, entry
+from asot.results.distances import Distances
 from asot.run.pairs import AllPairs, CrossPairs
-from asot.run.result import Distances
-from asot.run.solver import empty_solution
+from asot.run.protocols import empty_solution
 
 MOST_POINTS = 600
 """Points of a small collection."""
@@ -84,31 +83,41 @@ _desk = _Desk()
 class Asked(NamedTuple):
     """What the shortest way needs to know of a call."""
 
-    device: str  # "auto" or "cpu"
     p: float  # order of the distance
     metric: str  # one of `METRICS`
     n_jobs: int
+    info: dict[str, Any]  # what the numbers are, and why no GPU was used
+    preparing: float = 0.0  # seconds, if they were spent before
 
 
-def solve_few(D: Distributions, E: Distributions | None, asked: Asked) -> Distances | None:
-    """W_p of all pairs within D, or between D and E; None if they are not few, small and ordinary."""
+def are_small(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
+    """Whether the pairs within D, or between D and E, are few and small.
+
+    ``by_table``: the general way might take distances of long points from a table, whose last bits differ.
+    """
     dim, n, count = D.dim, len(D.masses), len(D)
-    if E is None:
-        n_pairs, column_start, names = count * (count - 1) // 2, 0, (D.given_ids,) * 2
-    else:
-        n_pairs, column_start, names = count * len(E), count, (D.given_ids, E.given_ids)
-        n, count = n + len(E.masses), count + len(E)
-    if not _is_small(n_pairs, n, count, dim, by_table=asked.p == 1 and asked.metric == "euclidean"):
-        return None
+    n_pairs = count * (count - 1) // 2
+    if E is not None:
+        n_pairs, n, count = count * len(E), n + len(E.masses), count + len(E)
+    if n_pairs == 0:
+        return False
+    if dim == 1:
+        return OneDimension.most_seconds(n_pairs, n, n / count) < MOST_SECONDS
+    if n > MOST_POINTS or (by_table and n_pairs > 1 and dim >= LONG):
+        return False
+    return n_pairs * float(pair_seconds(n / count, n / count, dim)) < MOST_SECONDS
+
+
+def solve(D: Distributions, E: Distributions | None, asked: Asked) -> Distances | None:
+    """W_p of all pairs within D, or between D and E, where `are_small`; None if they are not ordinary."""
     started = time.perf_counter()
     pooled = D if E is None else D + E
-    pairs = _all_pairs(count) if E is None else CrossPairs(column_start, len(E))
-    if dim == 1:
-        return _on_line(pooled, pairs, column_start, asked, names, started)
+    pairs = _pairs(D, E)
+    n_pairs, column_start, n, count = len(pairs), 0 if E is None else len(D), len(pooled.masses), len(pooled)
     offsets = pooled.offsets.tolist()
     most = max(map(operator.sub, offsets[1:], offsets))
     few = _desk.few
-    few.n, few.dim, few.count, few.most = n, dim, count, most
+    few.n, few.dim, few.count, few.most = n, D.dim, count, most
     few.index_bits, few.cost_scale = widths(most if asked.p == 1 else most + 1)
     few.code, few.power = METRICS[asked.metric], asked.p
     units, out = _desk.units, _desk.out
@@ -126,73 +135,45 @@ def solve_few(D: Distributions, E: Distributions | None, asked: Asked) -> Distan
         return None
     if asked.p == 1:
         values = values * 2.0 ** (few.exponent - MASS_BITS)
-        own = {**describe(asked.metric, n, bool(few.equal)), "p": 1, "estimate": "exact"}
-        own["device_reason"] = "asked for" if asked.device == "cpu" else "too little work for a GPU"
+        own = describe(asked.metric, n, bool(few.equal))
     else:
         moved = np.ldexp(values, -MASS_BITS)
         values = 2.0**few.exponent * units * moved ** (1.0 / asked.p)
-        own = {**describe_any(asked.metric, n), "estimate": "exact"}
-        own |= on_cpu(asked.p, dim, asked.metric, None, asked.device)
+        own = describe_any(asked.metric, n)
     pivots, seconds = pivots.copy(), time.perf_counter() - started
-    info = {
+    info = _info(own, asked, n_pairs, seconds, seconds)
+    return Distances.quickly(values, np.zeros(n_pairs, np.int8), pivots, pairs, info, _names(D, E), D.offsets)
+
+
+def on_line(solver: OneDimension, D: Distributions, E: Distributions | None, asked: Asked) -> Distances:
+    """The same on a line."""
+    pairs, begun = _pairs(D, E), time.perf_counter()
+    found = empty_solution(len(pairs))
+    solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))
+    seconds = time.perf_counter() - begun
+    info = _info(solver.info, asked, len(pairs), seconds + asked.preparing, seconds)
+    return Distances.quickly(found.values, found.status, found.n_iter, pairs, info, _names(D, E), D.offsets)
+
+
+def _info(own: dict[str, Any], asked: Asked, n_pairs: int, seconds: float, on_pairs: float) -> dict[str, Any]:
+    return {
         **own,
+        **asked.info,
         "n_jobs": asked.n_jobs,
         "n_pairs": n_pairs,
         "n_not_converged": 0,
         "seconds": seconds,
-        "seconds_on_pairs": seconds,
+        "seconds_on_pairs": on_pairs,
     }
-    return Distances.quickly(values, np.zeros(n_pairs, np.int8), pivots, pairs, info, names)
 
 
-def _on_line(
-    pooled: Distributions, pairs: AllPairs | CrossPairs, column_start: int, asked: Asked, names: Any, started: float
-) -> Distances:
-    solver = OneDimension(
-        pooled.points, pooled.offsets, pooled.masses, p=asked.p, column_start=column_start, metric=asked.metric
-    )
-    found = empty_solution(len(pairs))
-    begun = time.perf_counter()
-    solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))
-    ended = time.perf_counter()
-    info = {
-        **solver.info,
-        "estimate": "exact",
-        **on_cpu(asked.p, 1, asked.metric, None, asked.device),
-        "n_jobs": asked.n_jobs,
-        "n_pairs": len(pairs),
-        "n_not_converged": 0,
-        "seconds": ended - started,
-        "seconds_on_pairs": ended - begun,
-    }
-    return Distances.quickly(found.values, found.status, found.n_iter, pairs, info, names)
+def _pairs(D: Distributions, E: Distributions | None) -> AllPairs | CrossPairs:
+    return _all_pairs(len(D)) if E is None else CrossPairs(len(D), len(E))
+
+
+def _names(D: Distributions, E: Distributions | None) -> tuple[Any, Any]:
+    return D.given_ids, D.given_ids if E is None else E.given_ids
 
 
 _all_pairs = functools.lru_cache(maxsize=64)(AllPairs)
 """Pair sets cannot be changed, so that results may share one."""
-
-
-def _is_small(n_pairs: int, n: int, count: int, dim: int, *, by_table: bool) -> bool:
-    """Whether pairs of ``count`` distributions with n points in all are few and small.
-
-    ``by_table``: the general way might take distances of long points from a table, whose last bits differ.
-    """
-    if n_pairs == 0:
-        return False
-    if dim == 1:
-        return OneDimension.most_seconds(n_pairs, n, n / count) < MOST_SECONDS
-    if n > MOST_POINTS or (by_table and n_pairs > 1 and dim >= LONG):
-        return False
-    return n_pairs * ExactPoints.seconds_for(2.0 * n / count, dim) < MOST_SECONDS
-
-
-def joblib_is_idle() -> bool:
-    """Whether no ``joblib.parallel_config`` is in force. Asking joblib takes as long as a small pair."""
-    joblib: Any = sys.modules.get("joblib.parallel")
-    if joblib is None:
-        return True
-    try:
-        usual = joblib.default_parallel_config
-        return getattr(joblib._backend, "config", usual) is usual
-    except AttributeError:  # a version that keeps this elsewhere
-        return False

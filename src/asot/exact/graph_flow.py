@@ -17,8 +17,7 @@ from asot.exact.integers import quantize_masses
 from asot.exact.shared_cost import Histograms
 from asot.exact.workspace import MASS_BITS
 from asot.native import Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 
 class GraphArcs(Record):
@@ -33,7 +32,7 @@ class GraphArcs(Record):
 _solve_tile = entry("graph_tile", Histograms, GraphArcs, Tile)
 
 
-class ExactOnGraph:
+class ExactOnGraph(Solver):
     """Prepared once from histograms and the graph of their cost; then solves tiles of pairs.
 
     Parameters
@@ -44,8 +43,9 @@ class ExactOnGraph:
     """
 
     def __init__(self, A: NDArray[np.float64], B: NDArray[np.float64] | None, graph: Graph) -> None:
-        masses = quantize_masses(A)
-        self._histograms = Histograms(A=masses, B=masses if B is None else quantize_masses(B), cancel=1)
+        self._A, self._B = quantize_masses(A), None if B is None else quantize_masses(B)
+        self._graph = graph
+        self._histograms = Histograms(A=self._A, B=self._A if self._B is None else self._B, cancel=1)
         k, longest = A.shape[1], float(graph.lengths.max())
         self._exponent = int(np.frexp(longest)[1])
         lengths = np.ldexp(graph.lengths, -self._exponent)  # at most 1
@@ -71,6 +71,17 @@ class ExactOnGraph:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "graph, 1",
+            "A": self._A,
+            "B": self._B,
+            "offsets": self._graph.offsets,
+            "tails": self._graph.tails,
+            "heads": self._graph.heads,
+            "lengths": self._graph.lengths,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**16)))

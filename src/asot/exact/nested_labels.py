@@ -21,8 +21,7 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.native import Int, Ints, Record, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 from asot.validation import FloatArray
 
 
@@ -54,8 +53,10 @@ def nested_codes(points: FloatArray) -> list[NDArray[np.int64]] | None:
     return codes
 
 
-class NestedLabels:
+class NestedLabels(Solver):
     """Prepared once from histograms over points whose columns nest; then solves tiles of pairs. See `ExactPoints`."""
+
+    stage = "exact distances"
 
     def __init__(
         self, histograms: SparseHistograms, codes: list[NDArray[np.int64]], column_start: int = 0, name: str = "hamming"
@@ -91,6 +92,16 @@ class NestedLabels:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "nested labels, 1",
+            "offsets": self._offsets,
+            "labels": self._labels,
+            "masses": self._masses,
+            "depth": self._depth,
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.native import Double, Doubles, Int, Ints, Record, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution, empty_solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status, empty_solution
 from asot.validation import FloatArray
 
 Float = NDArray[np.float64]
@@ -101,7 +100,7 @@ _LEVELS = entry("line_levels_along", Levels, Runs), entry("line_levels_across", 
 _merge = entry("line_merge", Merged, Runs)
 
 
-class OneDimension:
+class OneDimension(Solver):
     """Prepared once from distributions on a line; then solves tiles of pairs.
 
     Parameters
@@ -113,6 +112,10 @@ class OneDimension:
     column_start : added to column indices: the second collection of a rectangle follows the first one
     metric : name of the norm, for ``info``: on a line all of them are |x - y|
     """
+
+    stage = "exact distances"
+
+    takes_runs = True
 
     def __init__(
         self,
@@ -126,6 +129,7 @@ class OneDimension:
     ) -> None:
         self._column_start, p = column_start, float(p)
         positions = np.ascontiguousarray(points, dtype=np.float64).reshape(-1)
+        self._p, self._points, self._offsets, self._masses = p, points, offsets, masses
         sizes = np.diff(offsets)
         steps = 2.0 * len(positions) / len(sizes)
         self._kernel: Any
@@ -157,6 +161,16 @@ class OneDimension:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "line, 1",
+            "points": self._points,
+            "offsets": self._offsets,
+            "masses": self._masses,
+            "p": self._p,
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from asot.exact.batch import BatchPlans, BatchProblems, solve_batch_tile
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.native import Tile
-from asot.run.plans import Transport
+from asot.results.plans import Transport
 
 MOST_ANCHORS = 64
 """Up to this many on each side, potentials from integers are right to 1e-13 of the largest cost."""

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.distinct import SparseHistograms
+from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.packing import pack_points, quantize_sparse, used_coordinates
+from asot.exact.price import GATHERED, IN_PLACE, mean_seconds, pair_seconds, per_coordinate, table_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 
 class PackedPoints(Record):
@@ -57,12 +57,14 @@ _solve_tile = entry("points_tile", PackedPoints, PointsCost, PointsSizes, Tile)
 _solve_potentials = entry("points_potentials", PackedPoints, PointsCost, PointsSizes, Tile, SinksOut)
 
 
-class ExactPoints:
+class ExactPoints(Solver):
     """Prepared once from sparse histograms and a ground metric; then solves tiles of pairs.
 
     ``column_start`` is added to column indices: the second collection of a rectangle follows the first one. ``table``
     (V, V) holds the distances between all distinct points, if they were computed (`distance_table`).
     """
+
+    stage = "exact distances"
 
     def __init__(
         self,
@@ -72,41 +74,40 @@ class ExactPoints:
         table: NDArray[np.float64] | None = None,
     ) -> None:
         masses = quantize_sparse(histograms.offsets, histograms.masses)
+        self._histograms, self._ground = histograms, ground
         self._equal = bool(histograms.masses.min() == histograms.masses.max())
         self._exponent = ground.exponent
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
         self._largest = int(self._sizes.max())
-        self._seconds = self.seconds_per_pair(histograms, ground, column_start)
+        self._seconds = mean_seconds(histograms, ground.points.shape[1], column_start)
         self._points = pack(ground.points, histograms, masses)
         self._cost = PointsCost(code=ground.code, order=ground.order, n=len(ground.points), table=table)
         self._computed = PointsCost(code=ground.code, order=ground.order)  # the same without the table
         self._has_table = table is not None
         self.info = describe(ground.name, len(ground.points), self._equal)
 
-    @property
-    def has_table(self) -> bool:
-        """Whether distances are looked up and not computed for every pair."""
-        return self._has_table
-
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "points with a table, 1" if self._has_table else "points, 1",
+            "histograms": self._histograms.identity(),
+            "ground": self._ground.identity(),
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))
 
-    @staticmethod
-    def seconds_per_pair(histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> float:
-        """Roughly how long a thread takes for a pair. What counts is how many pairs of points it has."""
-        offsets, n = histograms.offsets, len(histograms.offsets) - 1
-        rows = float(offsets[column_start]) / column_start if column_start else float(offsets[n]) / n
-        columns = float(offsets[n] - offsets[column_start]) / (n - column_start)
-        return ExactPoints.seconds_for(2.0 * (rows * columns) ** 0.5, ground.points.shape[1])
-
-    @staticmethod
-    def seconds_for(nodes: float, dim: int) -> float:
-        """The same, for pairs of this many sources and sinks together."""
-        return 1e-6 + 4e-9 * nodes**2 + 5e-12 * nodes**3 + 1e-10 * nodes**2 * dim
+    def seconds_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+        p, q, width = left_to_ship(self._histograms, rows, columns).T.astype(float)
+        n_points, dim = self._ground.points.shape
+        if self._has_table:
+            return float(table_seconds(p, q, n_points).mean())
+        each, reading = per_coordinate(self._ground.code), np.where(width < dim, GATHERED, IN_PLACE)
+        return float(pair_seconds(p, q, width, each=each, reading=reading).mean())
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         values, pivots = np.empty(len(rows)), np.empty(len(rows), dtype=np.int32)

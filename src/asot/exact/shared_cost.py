@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from asot.exact.integers import QuantizedCost, cost_bits_for, quantize_cost, quantize_masses
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.plans import Transport
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.results.plans import Transport
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 
 class SharedCost(Record):
@@ -70,7 +69,7 @@ def _tile(
     return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
 
 
-class ExactSharedCost:
+class ExactSharedCost(Solver):
     """Prepared once from histograms and their cost; then solves tiles of pairs.
 
     Parameters
@@ -111,6 +110,15 @@ class ExactSharedCost:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self.seconds_per_pair(self._nodes)
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "shared cost, 1",
+            "A": self._A,
+            "B": None if self._B is self._A else self._B,
+            "cost": {"unit": self._cost.unit, "exponent": self._cost.exponent},
+            "cancel": self._cancel,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         seconds = self.seconds_per_pair(self._nodes)

@@ -19,8 +19,7 @@ from asot.exact.points import describe
 from asot.exact.workspace import LANES, MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Double, Doubles, Int, Record, entry
-from asot.run.result import Status
-from asot.run.solver import Solution, empty_solution
+from asot.run.protocols import Identity, Solution, Solver, Status, empty_solution
 
 MOST_POINTS = 5
 """Points of a cloud. Six have 720 matchings."""
@@ -54,10 +53,15 @@ def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
     return size == 2 or bool(histograms.masses.min() == histograms.masses.max())
 
 
-class SmallClouds:
+class SmallClouds(Solver):
     """Like `ExactPoints`, for collections of which `are_small_clouds` is true."""
 
+    stage = "exact distances"
+
+    takes_runs = True
+
     def __init__(self, histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> None:
+        self._histograms, self._ground = histograms, ground
         n, dim = len(histograms.offsets) - 1, ground.points.shape[1]
         size = len(histograms.index) // n
         width = n + LANES
@@ -81,6 +85,14 @@ class SmallClouds:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "small clouds, 1",
+            "histograms": self._histograms.identity(),
+            "ground": self._ground.identity(),
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(2**20, memory / 64)))

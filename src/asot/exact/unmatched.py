@@ -45,6 +45,16 @@ class Unmatched:
     share: float = 0.0
     """What must be moved, as a share of the smaller total."""
 
+    def identity(self) -> dict[str, Any]:
+        """All that answers depend on, by the names that stores know it by."""
+        return {
+            "name": self.name,
+            "prices": self.prices,
+            "totals": self.totals,
+            "constant": self.constant,
+            "share": self.share,
+        }
+
     def lets_cancel(self, cost: GroundCost) -> bool:
         """Whether mass that both distributions have on a point may stay there for p = 1 and a metric.
 

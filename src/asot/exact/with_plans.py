@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.shared_cost import ExactSharedCost
+from asot.results.distances import Distances
+from asot.results.plans import Plans
+from asot.results.sinks import Condensed
 from asot.run.pairs import PairSet
-from asot.run.plans import Plans
-from asot.run.result import Distances, Status
-from asot.run.sinks import Condensed, Tile
-from asot.run.solver import DeviceSolution, Solution, TilePlans
+from asot.run.protocols import DeviceSolution, Solution, Status, Tile, TilePlans
 from asot.validation import refuse_what_cannot_fit
 
 
@@ -85,6 +85,8 @@ class ExactCudaWithPlans(ExactCuda):
 
 
 class _OnDeviceWithPlans(ExactOnDevice):
+    has_trees = True
+
     def __init__(self, host: ExactCuda, device: int) -> None:
         super().__init__(host, device)
         self._host = host

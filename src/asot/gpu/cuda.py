@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from typing import Any
 
-FOLDERS = ("gpu", "exact/cuda", "entropic", "run", "bounds")
+FOLDERS = ("gpu", "exact/cuda", "entropic", "run", "estimate")
 """Where the sources are: each next to the solver that launches it."""
 
 

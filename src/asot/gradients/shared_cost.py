@@ -22,7 +22,7 @@ from asot.entropic.options import SinkhornOptions
 from asot.exact.cuda import solver as exact_cuda
 from asot.run import devices
 from asot.run.pairs import make_pairs, tiles
-from asot.run.result import Status
+from asot.run.protocols import Status
 from asot.validation import as_choice, as_cost, as_histograms
 
 if TYPE_CHECKING:

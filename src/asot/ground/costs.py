@@ -59,6 +59,17 @@ class GroundCost:
     scale: float
     table: NDArray[np.float64]  # (V, V), at most 1; (0, 0) where there is a kernel
 
+    def identity(self) -> dict[str, Any]:
+        """All that costs depend on. A user's function is known by its table: by what it computes."""
+        return {
+            "name": self.name,
+            "is_metric": self.is_metric,
+            "ground": self.ground.identity(),
+            "transform": self.transform,
+            "scale": self.scale,
+            "table": self.table,
+        }
+
     @property
     def has_table(self) -> bool:
         return len(self.table) > 0

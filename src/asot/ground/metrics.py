@@ -58,6 +58,16 @@ class Ground:
     exponent: int
     name: str
 
+    def identity(self) -> dict[str, Any]:
+        """All that distances depend on, by the names that stores know it by."""
+        return {
+            "points": self.points,
+            "code": self.code,
+            "order": self.order,
+            "exponent": self.exponent,
+            "name": self.name,
+        }
+
     @property
     def span(self) -> float:
         """No two points are farther apart: the size of the box around them, or infinite if the metric is no norm."""

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search.projections import COARSE, SHARES, WIDTH, Axes, choose_axes, project_on
 from asot.data.distinct import sparse_histograms
-from asot.data.distributions import Distributions
-from asot.exact.points import ExactPoints
+from asot.data.distributions import Distributions, trusted
+from asot.exact.price import pair_seconds
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
 from asot.index.settings import Settings
+from asot.search.projections import COARSE, SHARES, WIDTH, Axes, choose_axes, project_on
 
 GROUPS = 1
 """Groups of rotations, four in each."""
@@ -202,7 +202,8 @@ def _landmarks(
     """Members that are far from each other, as many as their solves allow."""
     chosen = np.sort(rng.permutation(len(members))[:SAMPLE])
     sample = members[chosen]
-    seconds = ExactPoints.seconds_for(2.0 * float(sample.sizes.mean()), members.dim)
+    size = float(sample.sizes.mean())
+    seconds = float(pair_seconds(size, size, members.dim))
     count = int(min(LANDMARKS, SOLVES / seconds, len(sample)))
     if count == 0 and settings.has_norm:
         return None
@@ -251,7 +252,7 @@ def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings
         held = Distributions(arrays["points"], arrays["offsets"], arrays["masses"])
         if held.dim != dim or arrays["totals"].shape != (len(held),) or len(held) > LANDMARKS:
             raise ValueError("the landmarks do not fit their index; the folder is damaged")
-        landmarks = clean(arrays["points"], held.offsets, arrays["masses"], arrays["totals"])
+        landmarks = trusted(arrays["points"], held.offsets, arrays["masses"], arrays["totals"])
     error = _error(settings, int(exponent))  # type: ignore[arg-type]
     return Frame(int(known), float(order), int(exponent), center, axes, landmarks, float(extent), error, *kinds)  # type: ignore[arg-type]
 
@@ -271,10 +272,3 @@ def _axes_from(leading: Any, arrays: dict[str, NDArray[Any]], dim: int) -> Axes:
     if not fits or widest is None:
         raise ValueError("the axes do not fit their index; the folder is damaged")
     return Axes(widest.astype(np.int64), rotation, int(leading))
-
-
-def clean(
-    points: NDArray[Any], offsets: NDArray[np.int64], masses: NDArray[np.float64], totals: NDArray[np.float64]
-) -> Distributions:
-    """A collection from arrays that one had before, bit for bit."""
-    return Distributions._from_clean(points=points, offsets=offsets, masses=masses, totals=totals, _ids=None)

@@ -19,11 +19,11 @@ from asot.index.recall import Rehearsal, as_recall, rehearse
 from asot.index.search import Answer, Nearest, Queries
 from asot.index.settings import Settings, read_settings
 from asot.neighbors import kneighbors, radius_neighbors
+from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices, engine
 from asot.run.executors import Stop, local_executor
 from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Neighbors
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
 
 _EMPTY = np.empty(0, dtype=np.bool_)

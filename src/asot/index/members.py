@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.distributions import Distributions
+from asot.data.distributions import Distributions, trusted
 from asot.data.reading import text_array
 from asot.index.columns import Column, MemoryColumn
-from asot.index.frame import TABLES, Frame, Slack, Tables, clean
+from asot.index.frame import TABLES, Frame, Slack, Tables
 
 Indices = NDArray[np.int64]
 Name = str | int
@@ -161,7 +161,7 @@ class Snapshot:
         fits = np.isfinite(points).all() and bool((masses >= 0).all()) and bool((np.abs(sums - 1.0) < 1e-6).all())
         if not fits:
             raise ValueError("members are not what was added; the folder of this index is damaged")
-        return clean(points, offsets, masses, np.asarray(self.totals[slots]))
+        return trusted(points, offsets, masses, np.asarray(self.totals[slots]))
 
     def _rows(self, slots: Indices) -> tuple[Indices, Indices]:
         """The rows of the points of some slots, one after the other, and where each slot begins."""

@@ -2,7 +2,7 @@
 
 The cheap bounds of all members take one compiled pass over a table. Those that look nearest are solved, which gives a
 first K-th best distance. Members whose bound exceeds it are out; the others get finer bounds, and then, in growing
-chunks, the relaxed transport problem of the pair itself (`asot.bounds.search.relaxed`), and only what is left is
+chunks, the relaxed transport problem of the pair itself (`asot.search.relaxed`), and only what is left is
 solved. So the answer is what brute force finds, ties in order of addition.
 """
 
@@ -15,7 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search.kernels import (
+from asot.data.distributions import Distributions
+from asot.index.frame import Frame, Slack, Tables
+from asot.index.members import Indices, Snapshot
+from asot.index.settings import Settings
+from asot.run.executors import Stop
+from asot.search.kernels import (
     BoundTables,
     ProjectedBounds,
     ProjectedMembers,
@@ -25,12 +30,7 @@ from asot.bounds.search.kernels import (
     projected_bounds,
     query_bounds,
 )
-from asot.bounds.search.relaxed_kernels import keep_possible
-from asot.data.distributions import Distributions
-from asot.index.frame import Frame, Slack, Tables
-from asot.index.members import Indices, Snapshot
-from asot.index.settings import Settings
-from asot.run.executors import Stop
+from asot.search.relaxed_kernels import keep_possible
 
 Float = NDArray[np.float64]
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.search.cascade import Shape
-from asot.bounds.search.choose import HIGHEST_ORDER
-from asot.bounds.search.relaxed import Relaxed, relax
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
-from asot.exact.solvers import cpu_solver, read_prices
-from asot.exact.wanted import as_order
+from asot.exact.auto import exact_solver, read_prices
 from asot.ground.costs import Metric, prepare_cost
 from asot.ground.metrics import KERNELS, NORMS
-from asot.run.solver import Solver
+from asot.request.distance import Distance, as_order
+from asot.run.protocols import Solver
+from asot.search.cascade import Shape
+from asot.search.choose import HIGHEST_ORDER
+from asot.search.relaxed import Relaxed, relax
 from asot.validation import as_seed
 
 _SPREAD_OF = {"seuclidean": "V", "mahalanobis": "VI"}
@@ -55,12 +55,14 @@ class Settings:
         """Whether distances are computed and not looked up in a table, which takes longer than a solve saves."""
         return isinstance(self.metric, str) and self.metric in (*KERNELS, *_KNOWN)
 
+    @property
+    def distance(self) -> Distance:
+        return Distance(self.p, self.metric, self.metric_params, self.unmatched)
+
     def problem(self, pooled: Distributions, start: int, memory: int) -> Problem:
         """Prepare the pairs of the first ``start`` distributions of a collection with the others."""
         histograms = sparse_histograms(pooled)
-        solver = cpu_solver(
-            pooled, self.p, self.metric, self.metric_params, self.unmatched, start, memory, histograms, 0
-        )
+        solver = exact_solver(pooled, self.distance, start, memory, histograms=histograms)
         shape = Shape(start, len(pooled) - start, start, False)
         on_line = pooled.dim == 1 and self.has_norm
         if on_line or not self.has_kernel or self.p > HIGHEST_ORDER:
@@ -84,9 +86,7 @@ class Settings:
 
     def distances(self, rows: Distributions, columns: Distributions, memory: int) -> NDArray[np.float64]:
         """All exact distances (N, M)."""
-        solver = cpu_solver(
-            rows + columns, self.p, self.metric, self.metric_params, self.unmatched, len(rows), memory, None, 0
-        )
+        solver = exact_solver(rows + columns, self.distance, len(rows), memory)
         first, second = np.divmod(np.arange(len(rows) * len(columns)), len(columns))
         values = solver.solve(first, second, np.zeros(1, dtype=np.int64)).values
         return np.asarray(values.reshape(len(rows), len(columns)))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asot.data.reading import in_order_of
 from asot.histograms import emd_many
-from asot.run.result import Status
+from asot.run.protocols import Status
 from asot.validation import as_cost, as_histograms, as_positive_int, as_reg, as_tol, to_float_array
 
 LARGEST_PROGRAM = 300_000

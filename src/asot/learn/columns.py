@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise_exact
-from asot.run.frames import need_pandas
+from asot.results.distances import Distances
+from asot.results.frames import need_pandas
 from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Distances
 
 Float = NDArray[np.float64]
 

@@ -20,9 +20,9 @@ from asot.distances import pairwise
 from asot.learn.groups import GroupDifferences, group_differences
 from asot.learn.noise import noise_floor
 from asot.learn.shuffles import q_values
-from asot.run.frames import need_pandas
+from asot.results.distances import Distances
+from asot.results.frames import need_pandas
 from asot.run.progress import Progress, ProgressLike
-from asot.run.result import Distances
 from asot.validation import as_positive_int
 
 FEWEST = 3

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asot.data.belonging import check_same_ids
 from asot.data.notebook import page_of
-from asot.run.result import Distances
+from asot.results.distances import Distances
 from asot.validation import as_choice, first_false, to_float_array
 
 

@@ -26,8 +26,8 @@ from asot.data.distributions import Distributions
 from asot.histograms import emd_many
 from asot.learn.barycenter import find_barycenter
 from asot.native import Doubles, Int, Ints, Record, entry
+from asot.results.sinks import Dense
 from asot.run.progress import Progress, ProgressLike
-from asot.run.sinks import Dense
 from asot.validation import as_choice, as_positive_int
 
 Float = NDArray[np.float64]

@@ -14,9 +14,9 @@ from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
 from asot.learn.recent import key_of, recalled, remember
 from asot.neighbors import kneighbors, radius_neighbors
+from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run.progress import ProgressLike
-from asot.run.result import Neighbors
 from asot.validation import as_choice, as_positive_int
 
 

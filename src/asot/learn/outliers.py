@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from asot.data.belonging import ids_of
 from asot.learn.kernel import as_matrix
-from asot.run.frames import need_pandas
-from asot.run.without_noise import noise_matrix
+from asot.results.frames import need_pandas
+from asot.results.noise import noise_matrix
 
 Float = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from asot.distances import pairwise_exact
 from asot.ground.costs import Metric
 from asot.histograms import emd_many
 from asot.learn.shuffles import Index, check_strata_vary, members_of, q_values, share_as_large, shuffled
-from asot.run.frames import need_pandas
+from asot.results.frames import need_pandas
 from asot.run.progress import Progress, ProgressLike
 from asot.validation import as_positive_int, as_seed
 

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise
+from asot.results.distances import Distances
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances
 from asot.validation import as_pairs, as_positive_int, as_seed
 
 Float = NDArray[np.float64]

@@ -81,6 +81,10 @@ class Record(ctypes.Structure):
             kind = kinds[name]
             super().__setattr__(name, address(value, kind.dtype) if issubclass(kind, _Array) else value)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that its fields point to, by name."""
+        return dict(self._arrays)
+
     def __reduce__(self) -> Any:
         """To another process go the arrays, not their addresses."""
         given = {field[0]: self._arrays.get(field[0], getattr(self, field[0])) for field in self._fields_}

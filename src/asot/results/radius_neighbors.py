@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.frames import neighbors_frame
-from asot.run.result import neighbor_graph
+from asot.results.distances import neighbor_graph
+from asot.results.frames import neighbors_frame
 
 
 @dataclass(frozen=True, eq=False)

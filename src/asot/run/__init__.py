@@ -1,1 +1,1 @@
-"""How pairs are solved: tiles, engines, sinks, results, progress."""
+"""How pairs are solved: sets of pairs, protocols, tiles, engines, executors, devices, progress."""

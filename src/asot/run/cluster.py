@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import pickle
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -34,6 +35,18 @@ def active_cluster() -> Cluster | None:
     if type(backend).__name__ in ("ThreadingBackend", "SequentialBackend"):
         return None
     return Cluster(backend, n_jobs)
+
+
+def joblib_is_idle() -> bool:
+    """Whether no ``joblib.parallel_config`` is in force. Asking joblib takes as long as a small pair."""
+    joblib: Any = sys.modules.get("joblib.parallel")
+    if joblib is None:
+        return True
+    try:
+        usual = joblib.default_parallel_config
+        return getattr(joblib._backend, "config", usual) is usual
+    except AttributeError:  # a version that keeps this elsewhere
+        return False
 
 
 class Cluster:

@@ -10,22 +10,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from asot.run.executors import Stop, local_executor
 from asot.run.pairs import AllPairs, CrossPairs, PairSet, tiles
-from asot.run.progress import Progress, ProgressLike, stage_of
-from asot.run.result import Status
-from asot.run.sinks import Condensed, Kept, Sink, Tile, open_sink
-from asot.run.solver import Solution, Solver, empty_solution
+from asot.run.progress import Progress, ProgressLike
+from asot.run.protocols import (
+    DeviceSolver,
+    Notes,
+    Sink,
+    SinkBase,
+    Solution,
+    Solver,
+    Status,
+    Tile,
+    as_sink,
+    empty_solution,
+)
 from asot.validation import as_bytes, as_n_jobs
 
 DEFAULT_MEMORY = 2**30
 """Scratch memory of a call, for all threads together, unless ``memory`` says otherwise."""
 
 Info = dict[str, Any]
+
+Kept = TypeVar("Kept")
+
+NOTHING = Notes()
 
 _FIRST_COUNTED = min(int(Status.MAX_ITER), int(Status.EXACT))
 
@@ -41,17 +54,17 @@ SHORTEST_TILE = 0.001
 def run(
     pairs: PairSet,
     solver: Solver,
-    sink: Sink[Kept] | None = None,
+    sink: Sink[Kept],
     *,
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
-    info: Info | None = None,
+    notes: Notes = NOTHING,
 ) -> Kept:
-    """Solve every pair and return what the sink makes of it (`Distances` for the default sink)."""
+    """Solve every pair and return what the sink makes of it."""
     jobs = as_n_jobs(n_jobs)
-    run = Run(pairs, Condensed() if sink is None else sink, {**solver.info, **(info or {}), "n_jobs": jobs})
-    room = run.sink.room if type(run.sink) is Condensed else None
+    run = Run(pairs, as_sink(sink), solver, notes, {"n_jobs": jobs})
+    room = run.sink.room if run.sink.has_room else None
     with run.shown(progress):
         for tile in solved_tiles(pairs, solver, jobs, as_bytes(memory, DEFAULT_MEMORY), room=room):
             run.accept(tile)
@@ -62,23 +75,25 @@ def run(
 class Run:
     """What a run has in common on every kind of device: the open sink, the progress, and the record for ``info``.
 
-    ``info["started"]``, if given, is when the call began, so that its seconds count the whole call.
+    ``more`` is what this kind of run adds to the record.
     """
 
-    def __init__(self, pairs: PairSet, sink: Sink[Any], info: Info) -> None:
+    def __init__(
+        self, pairs: PairSet, sink: SinkBase[Any], solver: Solver | DeviceSolver, notes: Notes, more: Info
+    ) -> None:
         self._begun = time.perf_counter()
-        self._started = info.pop("started", self._begun)
-        self.pairs, self.sink, self.info = pairs, sink, {**info, "n_pairs": len(pairs)}
-        if type(sink) is Condensed:  # no need to look at its signature, which takes longer than a small pair
-            sink.open(pairs, self.info)
-        else:
-            open_sink(sink, pairs, self.info)
+        self._started = self._begun if notes.started is None else notes.started
+        self._stage = solver.stage if notes.stage is None else notes.stage
+        self._counts_exact = isinstance(solver, Solver) and solver.counts_exact
+        self.pairs, self.sink = pairs, sink
+        self.info: Info = {**solver.info, **notes.info, **more, "n_pairs": len(pairs)}
+        sink.open(pairs, self.info)
         self._unfinished = self._exact = 0
 
     def shown(self, progress: ProgressLike, where: str | None = None) -> Progress:
         """A bar that is named after what is solved, and where that is not obvious."""
-        stage = stage_of(self.info)
-        self._progress = Progress(progress, len(self.pairs), stage if where is None else f"{stage} ({where})")
+        stage = self._stage if where is None else f"{self._stage} ({where})"
+        self._progress = Progress(progress, len(self.pairs), stage)
         return self._progress
 
     def accept(self, tile: Tile) -> None:
@@ -100,7 +115,7 @@ class Run:
         now = time.perf_counter()
         seconds = {"seconds": now - self._started, "seconds_on_pairs": now - self._begun}
         record = {"n_not_converged": self._unfinished, **seconds}
-        if "max_error" in self.info:
+        if self._counts_exact:
             record["n_exact"] = self._exact
         return self.sink.close({**self.info, **record})
 
@@ -111,20 +126,25 @@ class SolveTile:
 
     pairs: PairSet
     solver: Solver
-    room: Callable[..., Solution] | None = None
+    room: Callable[..., Solution | None] | None = None
 
     def __call__(self, own: tuple[int, int], stop: Stop) -> Tile:
-        solve_runs = getattr(self.solver, "solve_runs", None)
-        if solve_runs is not None and isinstance(self.pairs, (AllPairs, CrossPairs)):
-            room = empty_solution(own[1] - own[0]) if self.room is None else self.room(*own, ())
-            solve_runs(*self.pairs.runs(*own), room, stop)
-            return Tile(own[0], room, self.pairs, is_placed=self.room is not None)
+        if self.solver.takes_runs and isinstance(self.pairs, (AllPairs, CrossPairs)):
+            given = None if self.room is None else self.room(*own, ())
+            room = empty_solution(own[1] - own[0]) if given is None else given
+            self.solver.solve_runs(*self.pairs.runs(*own), room, stop)
+            return Tile(own[0], room, self.pairs, is_placed=given is not None)
         rows, columns = self.pairs.indices(*own)
         return Tile(own[0], self.solver.solve(rows, columns, stop), self.pairs, (rows, columns))
 
 
 def solved_tiles(
-    pairs: PairSet, solver: Solver, jobs: int, memory: int, first: int = 0, room: Callable[..., Solution] | None = None
+    pairs: PairSet,
+    solver: Solver,
+    jobs: int,
+    memory: int,
+    first: int = 0,
+    room: Callable[..., Solution | None] | None = None,
 ) -> Iterator[Tile]:
     """Yield the tiles from pair ``first`` on, in order, while ``jobs`` threads solve a few of them ahead.
 
@@ -141,11 +161,9 @@ def solved_tiles(
 
 def _least_pairs(solver: Solver, n_pairs: int) -> int:
     """How many pairs take a thread long enough that it is worth its start."""
-    expected = getattr(solver, "expected_seconds", None)
-    return 1 if expected is None else int(n_pairs * SHORTEST_TILE / max(expected(n_pairs), 1e-9))
+    return int(n_pairs * SHORTEST_TILE / max(solver.expected_seconds(n_pairs), 1e-9))
 
 
 def _is_short(solver: Solver, n_pairs: int, jobs: int) -> bool:
     """Whether threads would cost more than they save. Solvers that cannot estimate their time always get threads."""
-    expected = getattr(solver, "expected_seconds", None)
-    return expected is not None and expected(n_pairs) * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS
+    return solver.expected_seconds(n_pairs) * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS

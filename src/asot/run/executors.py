@@ -9,15 +9,17 @@ for other processes and machines.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 Stop = NDArray[np.int64]
 """(1,) int64: 0 while work should continue. When it is not 0, compiled loops return early, with any result."""
@@ -156,3 +158,17 @@ def _wait(future: Future[Answer]) -> Answer:
         except FutureTimeout:
             if future.done():  # it just finished, or raised its own TimeoutError
                 return future.result()
+
+
+# Matrix products by one thread: the package runs tiles side by side, never threads inside a product.
+
+
+@functools.cache
+def _matrix_products() -> ThreadpoolController:
+    """The thread pools behind NumPy's products; finding them takes longer than many calls."""
+    return ThreadpoolController()
+
+
+def one_thread_per_product() -> Any:
+    """A context in which threads work on different tiles, not inside a matrix product."""
+    return _matrix_products().limit(limits=1, user_api="blas")

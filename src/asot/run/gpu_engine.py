@@ -1,9 +1,9 @@
 """Tiles × GPU solver × sink: the engine's loop where the solver runs on one or several GPUs.
 
 A GPU has a few tiles in flight, each on its own stream: while one is computed, the answers of the previous one are
-copied. Only what the sink needs is copied (see `asot.run.sinks`). The calling thread takes the tiles in pair order, so
-results do not depend on the number of GPUs or on the tile size. A tile that does not fit in the GPU's memory is split;
-if nothing fits, the CPU continues from there, unless the user insisted on the GPU.
+copied. Only what the sink needs is copied (see `asot.run.protocols`). The calling thread takes the tiles in pair order,
+so results do not depend on the number of GPUs or on the tile size. A tile that does not fit in the GPU's memory is
+split; if nothing fits, the CPU continues from there, unless the user insisted on the GPU.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from asot.run import engine
 from asot.run.devices import Choice
 from asot.run.gpu_transfer import Fetch, fetch_for, pinned_empty
 from asot.run.pairs import PairSet, tiles
 from asot.run.progress import ProgressLike
-from asot.run.sinks import Condensed, Kept, Sink
-from asot.run.solver import DeviceSolver, OnDevice, Solver
+from asot.run.protocols import DeviceSolver, Notes, OnDevice, Sink, SinkBase, Solver, as_sink
 from asot.validation import as_bytes, as_n_jobs
+
+Kept = TypeVar("Kept")
 
 IN_FLIGHT = 3
 """Tiles per GPU that are being computed or copied."""
@@ -45,12 +46,12 @@ def run(
     solver: DeviceSolver,
     cpu_solver: Callable[[], Solver],
     choice: Choice,
-    sink: Sink[Kept] | None = None,
+    sink: Sink[Kept],
     *,
     n_jobs: int | None = None,
     memory: int | str | None = None,
     progress: ProgressLike = None,
-    info: dict[str, Any] | None = None,
+    notes: Notes = engine.NOTHING,
 ) -> Kept:
     """Solve every pair on the chosen GPUs and return what the sink makes of it.
 
@@ -58,8 +59,9 @@ def run(
     """
     jobs = as_n_jobs(n_jobs)
     device: dict[str, Any] = {"device": choice.name, "device_reason": choice.reason}
-    own = {**solver.info, **(info or {}), **device}
-    run = engine.Run(pairs, Condensed(pinned_empty) if sink is None else sink, own)
+    kept_in = as_sink(sink)
+    kept_in.allocate_with(pinned_empty)
+    run = engine.Run(pairs, kept_in, solver, notes, device)
     work = _OnGpus(run, solver, choice, as_bytes(memory, engine.DEFAULT_MEMORY))
     with run.shown(progress, choice.name):
         work.solve()
@@ -74,8 +76,8 @@ def run(
             run.info["n_jobs"] = jobs
             for tile in engine.solved_tiles(pairs, cpu_solver(), jobs, work.budget, work.done):
                 run.accept(tile)
-        if isinstance(run.sink, Condensed):
-            run.sink.checked = work.all_numbers and work.done == len(pairs)
+        if work.all_numbers and work.done == len(pairs):
+            run.sink.tell_all_are_numbers()
         if work.mended:
             run.info["n_solved_on_cpu"] = work.mended
             run.info["device_reason"] += f"; {work.mended} pairs are too large for it and were solved on the CPU"
@@ -185,7 +187,7 @@ class _OnGpus:
 class _Gpu:
     """One GPU: the data that all pairs share, and streams that take turns."""
 
-    def __init__(self, number: int, solver: DeviceSolver, sink: Sink[Any]) -> None:
+    def __init__(self, number: int, solver: DeviceSolver, sink: SinkBase[Any]) -> None:
         import cupy
 
         self._device = cupy.cuda.Device(number)

@@ -1,4 +1,5 @@
-"""How the answers of a tile get from a GPU to a sink: all of them, only the near ones, or only counts.
+"""How kernels know their pairs, and how the answers of a tile get from a GPU to a sink: all of them, only the near
+ones, or only counts.
 
 A `Fetch` is made when the tile's work has been enqueued, and enqueues what must happen to the answers on the device.
 Later the engine delivers it, which only waits for that tile.
@@ -12,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.gpu_pairs import launch_over_pairs, pair_arguments
-from asot.run.pairs import ListedPairs, PairSet, at_places
-from asot.run.result import Status
-from asot.run.sinks import Tile
-from asot.run.solver import EXTRAS, OPEN, DeviceSolution, Solution, TilePlans
+from asot.gpu.cuda import load
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
+from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
 
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
@@ -24,19 +23,20 @@ PINNED_LIMIT = 2**30
 MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
 
 
-def fetch_for(sink: Any, data: Any) -> MakeFetch:
+def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
     """How answers get from the solver's ``data`` on a GPU to this sink."""
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
-        if hasattr(data, "solve_open"):
-            return FetchMended(pairs, start, stop, stream, getattr(sink, "room", None), data.solve_open)
-        if hasattr(data, "read_trees"):
+        if data.leaves_open:
+            return FetchMended(pairs, start, stop, stream, sink.room, data.solve_open)
+        if data.has_trees:
             return FetchPlans(pairs, start, stop, stream, data.read_trees)
-        if hasattr(sink, "limits"):
-            return FetchNear(pairs, start, stop, stream, sink.limits())
-        if hasattr(sink, "edges"):
+        limits = sink.limits()
+        if limits is not None:
+            return FetchNear(pairs, start, stop, stream, limits)
+        if sink.edges is not None:
             return FetchCounts(pairs, start, stop, stream, sink.edges)
-        return FetchAll(pairs, start, stop, stream, getattr(sink, "room", None))
+        return FetchAll(pairs, start, stop, stream, sink.room)
 
     return make
 
@@ -100,7 +100,7 @@ class FetchAll(Fetch):
         start: int,
         stop: int,
         stream: Any,
-        room: Callable[[int, int, tuple[str, ...]], Solution] | None,
+        room: Callable[[int, int, tuple[str, ...]], Solution | None] | None,
     ) -> None:
         super().__init__(pairs, start, stop, stream)
         self._make_room = room
@@ -258,3 +258,22 @@ def is_pinned(array: NDArray[Any]) -> bool:
     if isinstance(base, memoryview):
         base = base.obj
     return isinstance(base, cupy.cuda.PinnedMemoryPointer)
+
+
+def pair_arguments(pairs: PairSet, start: int, stop: int) -> tuple[Any, ...]:
+    """The arguments (kind, n_rows, n_columns, listed) by which kernels know the pairs start..stop-1 of a set."""
+    import cupy
+
+    kind = 0 if isinstance(pairs, AllPairs) else 1 if isinstance(pairs, CrossPairs) else 2
+    if kind == 2:
+        listed = cupy.asarray(np.stack(pairs.indices(start, stop), axis=1))  # (P, 2)
+    else:
+        listed = cupy.empty((0, 2), dtype=np.int64)
+    return np.int32(kind), np.int64(pairs.n_rows), np.int64(pairs.n_columns), listed
+
+
+def launch_over_pairs(kernel: str, size: int, *arguments: Any) -> None:
+    """Enqueue a kernel of ``reduce.cu``, whose threads stride over ``size`` pairs."""
+    threads, most_blocks = 256, 1024
+    blocks = max(1, min(most_blocks, -(-size // threads)))
+    load("reduce", {}).get_function(kernel)((blocks,), (threads,), arguments)

@@ -118,18 +118,6 @@ def _report(ended: threading.Event, pause: float) -> None:
         sys.stderr.flush()
 
 
-def stage_of(info: dict[str, Any]) -> str:
-    """The name of a run over pairs, by what it solves."""
-    if info.get("reg") is not None:
-        return "entropic distances"
-    if info.get("estimate") == "calibrated":
-        return "estimates"
-    if "n_anchors" in info:
-        return "distances on anchors"
-    is_exact = info.get("estimate") == "exact" or "distinct_points" in info
-    return "exact distances" if is_exact else "distances"
-
-
 def somebody_watches() -> bool:
     """Whether there is a terminal or a notebook that shows a bar."""
     return not _silent and ((sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules)

@@ -1,17 +1,65 @@
-"""What a run solves, as something that can be sent to workers: the pairs, and how the solver for a device is made from
-what all pairs share."""
+"""What a run solves, with what it may use, and where it goes: into a store, to a cluster, to GPUs, or to threads of
+this process.
+
+`Work` can be sent to workers: the pairs, and how the solver for a device is made from what all pairs share. The calls
+of asot end in `solve_work`.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
+import numpy as np
+
+from asot.run import engine, gpu_engine
+from asot.run.cluster import Cluster, active_cluster
 from asot.run.devices import Choice
 from asot.run.executors import Stop
 from asot.run.pairs import PairSet, tiles
-from asot.run.solver import DeviceSolver, Solution, Solver, joined
+from asot.run.progress import ProgressLike
+from asot.run.protocols import (
+    TILE_SECONDS,
+    DeviceSolver,
+    Notes,
+    Sink,
+    SinkBase,
+    Solution,
+    Solver,
+    Tile,
+    as_sink,
+    joined,
+)
+from asot.validation import as_bytes, as_n_jobs
+
+Kept = TypeVar("Kept")
+
+TASK_SECONDS = 10.0
+"""Seconds that a task on a cluster should take, if there is enough to do."""
+
+MOST_PAIRS_OF_A_TASK = 2**22
+"""Their answers are sent back: tens of megabytes."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the loops of a call may use, as the user gave it."""
+
+    n_jobs: int | None = None
+    memory: int | str | None = None
+    progress: ProgressLike = None
+
+    @property
+    def jobs(self) -> int:
+        """Threads."""
+        return as_n_jobs(self.n_jobs)
+
+    @property
+    def budget(self) -> int:
+        """Bytes of scratch memory."""
+        return as_bytes(self.memory, engine.DEFAULT_MEMORY)
 
 
 @dataclass(frozen=True)
@@ -22,7 +70,7 @@ class Work:
     cpu: Callable[[], Solver]
     gpu: Callable[[], DeviceSolver] | None = None
     choice: Choice = field(default_factory=lambda: Choice((), "asked for", required=False))
-    info: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = engine.NOTHING
     """What the call knows about the run."""
     stays: bool = False
     """Answers that are too large to send, such as plans: solved in this process."""
@@ -63,3 +111,37 @@ class SolveRange:
             if stop[0] != 0:
                 break
         return joined(parts)
+
+
+def solve_work(
+    work: Work,
+    sink: Sink[Kept],
+    resources: Resources,
+) -> Kept:
+    """Solve every pair of the work and return what the sink makes of it."""
+    cluster, own = active_cluster(), as_sink(sink)
+    kept: Any
+    if own.takes_work:
+        return own.take(work, resources, cluster)
+    if cluster is not None and len(work.pairs) > 1 and not (work.choice.gpus or work.stays):
+        kept = _on_cluster(work, cluster, own, resources.budget, resources.progress)
+        return kept
+    limits: dict[str, Any] = vars(resources)
+    if work.choice.gpus and work.gpu is not None:
+        return gpu_engine.run(work.pairs, work.gpu(), work.cpu, work.choice, own, notes=work.notes, **limits)
+    return engine.run(work.pairs, work.cpu(), own, notes=work.notes, **limits)
+
+
+def _on_cluster(work: Work, cluster: Cluster, sink: SinkBase[Any], memory: int, progress: ProgressLike) -> Any:
+    solver = work.cpu()
+    run = engine.Run(work.pairs, sink, solver, work.notes, {"n_jobs": cluster.jobs, "executor": cluster.name})
+    per_tile = solver.pairs_per_tile(memory // cluster.jobs)
+    rate = per_tile / TILE_SECONDS
+    fair = -(-len(work.pairs) // (8 * cluster.jobs))
+    size = int(np.clip(rate * TASK_SECONDS, 1, min(MOST_PAIRS_OF_A_TASK, fair)))
+    task = SolveRange(replace(work, notes=engine.NOTHING), memory // cluster.jobs)
+    starts = list(tiles(len(work.pairs), size))
+    with run.shown(progress, cluster.name):
+        for (start, _), solution in zip(starts, cluster.map(task, starts), strict=True):
+            run.accept(Tile(start, solution, work.pairs))
+    return run.result()

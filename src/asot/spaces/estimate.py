@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.spaces.reading import Spaces
-from asot.run import engine
+from asot.results.sinks import distances_of
 from asot.run.pairs import PairSet, at_places
-from asot.run.result import Status
-from asot.run.solver import Solution
+from asot.run.protocols import Identity, Solution, Solver, Status
+from asot.run.work import Resources
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 Float = NDArray[np.float64]
@@ -44,14 +44,14 @@ class Fit:
 
 
 def fit_sample(
-    pairs: PairSet, spaces: Spaces, p: float, alpha: float, column_start: int, random_state: Any, limits: dict[str, Any]
+    pairs: PairSet, spaces: Spaces, p: float, alpha: float, column_start: int, random_state: Any, resources: Resources
 ) -> Fit | None:
     """Solve a sample of the pairs, fit their values, and measure the fit on held-out ones; None for few pairs."""
     if len(pairs) < 3 * SAMPLE:
         return None
     rng = np.random.default_rng(0 if random_state is None else random_state)
     chosen = at_places(pairs, np.sort(rng.choice(len(pairs), SAMPLE, replace=False)))
-    solved = engine.run(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **limits)
+    solved = distances_of(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **vars(resources))
     features = Gromov(spaces, p, alpha, 0, column_start).features(*chosen.indices(0, SAMPLE), np.zeros(1, np.int64))
     fold = rng.permutation(SAMPLE) % FOLDS
     errors = np.empty(SAMPLE)
@@ -78,8 +78,10 @@ def _predicted(features: Float, weights: Float) -> Float:
     return np.clip(features @ weights, features[:, :3].max(axis=1), features[:, 3])
 
 
-class GromovEstimate:
+class GromovEstimate(Solver):
     """Values by a `Fit`, between the bounds of each pair."""
+
+    stage = "estimates"
 
     def __init__(
         self, spaces: Spaces, p: float, alpha: float, fit: Fit, column_start: int = 0, bounds: bool = True
@@ -94,6 +96,15 @@ class GromovEstimate:
 
     def expected_seconds(self, n_pairs: int) -> float:
         return self._bounds.expected_seconds(n_pairs)
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "gromov estimates, 1",
+            "of": self._bounds.identity(),
+            "weights": self._weights,
+            "rmse": self._rmse,
+            "bounds": self._has_bounds,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._bounds.pairs_per_tile(memory)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from asot.data.spaces.quantiles import default_bins, eccentricities, lifted, rounding, row_quantiles, space_quantiles
 from asot.data.spaces.reading import Spaces
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.result import Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
 
 Float = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -43,7 +42,7 @@ class GromovAnswers(Record):
 _solve_tile = entry("gromov_tile", GromovSpaces, GromovAnswers, Tile)
 
 
-class Gromov:
+class Gromov(Solver):
     """Prepared once from spaces; then solves tiles of pairs. Columns count from space ``column_start`` on.
 
     ``starts`` is a sum of `FROM_BOUND` and `FROM_PRODUCT`, or 0: then a value is the price of the third bound's plan.
@@ -86,6 +85,22 @@ class Gromov:
     def _seconds(self) -> float:
         n = float(np.mean(self._spaces.sizes))
         return (1 + 8 * bin(self._starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
+
+    def identity(self) -> Identity:
+        s = self._spaces
+        return {
+            "solver": "gromov, 1",
+            "start": s.start,
+            "distance": s.distance,
+            "mass": s.mass,
+            "features": s.features,
+            "exponent": s.exponent,
+            "p": self._p,
+            "alpha": self._alpha,
+            "starts": self._starts,
+            "bounds": self._has_bounds,
+            "column_start": self._column_start,
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds(), memory / 64, 2**14)))

@@ -23,7 +23,7 @@ from asot.learn.maps import as_square, embed, leaf_order
 
 if TYPE_CHECKING:
     from asot.data.distributions import Distributions
-    from asot.run.result import Distances
+    from asot.results.distances import Distances
 
 MOST = 5_000
 """With more distributions, a page would be too large for a browser."""

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
+from asot.results.distances import Distances
 from asot.run import engine
 from asot.run.devices import torch_device, torch_threads
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import Solution
+from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int
 from asot_paper.baselines.checks import as_reg_of_points, refuse_large_pairs
 from asot_paper.baselines.merged import MergedPoints, merged_points
@@ -117,7 +117,7 @@ def _default_memory(device: str) -> int:
     return int(torch.cuda.mem_get_info(torch.device(device))[0] // 4)
 
 
-class BlockDiagonal:
+class BlockDiagonal(Solver):
     """Prepared once from merged points, on a device of torch; then solves tiles of pairs, cut into stacks.
 
     ``memory`` bounds the bytes of a stack; ``n_pairs`` is how many pairs there will be in all; ``column_start`` is

@@ -6,8 +6,8 @@ from numpy.typing import ArrayLike
 
 from asot.data.distributions import Distributions
 from asot.distances import pairwise_exact
+from asot.results.distances import Distances
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances
 
 
 def ot_emd(

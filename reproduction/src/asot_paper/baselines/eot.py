@@ -20,9 +20,9 @@ from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
 from asot.entropic.options import INITS, LOOK_EVERY, SinkhornOptions
 from asot.native import Double, Doubles, Int, Record, Tile, entry
+from asot.results.distances import Distances
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_choice, as_n_jobs, as_positive_int, as_tol
 from asot_paper.baselines.checks import as_reg_of_points, refuse_large_pairs
 from asot_paper.baselines.merged import MergedCollection, MergedPoints, merged_points
@@ -109,7 +109,7 @@ BYTES_PER_ENTRY = 16
 """Of a pair's matrix, while it is solved: distances and kernel."""
 
 
-class Entropic:
+class Entropic(Solver):
     """Prepared once from merged points; then solves tiles of pairs. ``column_start`` is added to column indices."""
 
     def __init__(self, points: MergedPoints, options: SinkhornOptions, *, column_start: int = 0) -> None:

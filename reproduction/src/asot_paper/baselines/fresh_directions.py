@@ -17,9 +17,9 @@ from asot.baselines.arguments import read, run
 from asot.baselines.sliced_wasserstein import as_random_state, as_solution, sliced_info
 from asot.data.distributions import Distributions
 from asot.native import Tile
+from asot.results.distances import Distances
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances
-from asot.run.solver import TILE_SECONDS, Solution
+from asot.run.protocols import TILE_SECONDS, Solution, Solver
 from asot.validation import as_positive_int
 from asot_paper.baselines.checks import as_truth
 from asot_paper.baselines.fresh_kernel import solve_fresh
@@ -64,7 +64,7 @@ def sliced(
     return run(asked, FreshDirections(merged_points(asked.both), count, seed, asked.column_start), "SW", **common)
 
 
-class FreshDirections:
+class FreshDirections(Solver):
     """Prepared once from merged points; then solves tiles of pairs, each along its own directions."""
 
     def __init__(self, points: MergedPoints, n_projections: int, seed: int, column_start: int = 0) -> None:

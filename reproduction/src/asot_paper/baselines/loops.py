@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from asot.baselines.arguments import Asked, run
 from asot.data.distributions import Distributions
+from asot.results.distances import Distances
 from asot.run.progress import ProgressLike
-from asot.run.result import Distances, Status
-from asot.run.solver import Solution
+from asot.run.protocols import Solution, Solver, Status
 
 PAIRS_PER_TILE = 16
 """Calls take a tenth of a millisecond and more."""
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     marginal_error: float | None = None
 
 
-class Loop:
+class Loop(Solver):
     """A function of a pair as a solver."""
 
     def __init__(

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
 from asot.exact.packing import quantize_sparse
-from asot.exact.points import ExactPoints
 from asot.gpu.cuda import load, load_all
 from asot.ground.metrics import Ground
+from asot.results.distances import Distances
+from asot.results.sinks import distances_of
 from asot.run import engine
-from asot.run.gpu_pairs import pair_arguments
+from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.result import Distances
-from asot.run.solver import DeviceSolution
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
 
 TILE_SECONDS = 0.05
 BYTES_PER_PAIR = 64  # answers, indices of listed pairs, and a place on the list of every class
@@ -71,7 +71,7 @@ class Limits(NamedTuple):
 NO_LIMITS = Limits(lambda: (np.empty(0), np.empty(0)), np.empty((0, 0), np.float32), 0, 0.0, 0.0)
 
 
-class ExactPointsCuda:
+class ExactPointsCuda(DeviceSolver):
     """Prepared once from sparse histograms and a ground metric; copies itself to GPUs.
 
     Parameters
@@ -90,6 +90,8 @@ class ExactPointsCuda:
         Threads for pairs that are left to the CPU.
     limits : Limits, optional
     """
+
+    stage = "exact distances"
 
     def __init__(
         self,
@@ -144,12 +146,14 @@ class ExactPointsCuda:
 
     def solve_on_cpu(self, pairs: ListedPairs) -> Distances:
         """Pairs with too many points left for any kernel."""
-        solver = ExactPoints(self.histograms, self.ground, self.column_start)
-        solved: Distances = engine.run(pairs, solver, n_jobs=self._n_jobs, progress=False)
+        from asot.exact.auto import simplex_of_points
+
+        solver = simplex_of_points(self.histograms, self.ground, self.column_start)
+        solved: Distances = distances_of(pairs, solver, n_jobs=self._n_jobs, progress=False)
         return solved
 
 
-class ExactPointsOnDevice:
+class ExactPointsOnDevice(OnDevice):
     """What all pairs share, on one GPU, with the kernels that solve them."""
 
     def __init__(self, host: ExactPointsCuda, device: int) -> None:
@@ -180,8 +184,11 @@ class ExactPointsOnDevice:
         self.n_solved = cupy.zeros(1, dtype=np.uint64)
         self._kernels = [(own.kernel, own.launch(shared, host.memory, self._n_blocks, source)) for own in self._classes]
         load_all([(name, launch.defines) for name, launch in self._kernels])
-        if host.largest > min(MOST_POINTS, int(most[0][-1])):
-            self.solve_open = host.solve_on_cpu  # `asot.run.gpu_transfer` looks for it
+        self.leaves_open = host.largest > min(MOST_POINTS, int(most[0][-1]))
+        self._host = host
+
+    def solve_open(self, pairs: ListedPairs) -> Distances:
+        return self._host.solve_on_cpu(pairs)
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         import cupy

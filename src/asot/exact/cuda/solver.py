@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from asot.exact.cuda.tables import KernelPlan, Launch, lanes_plan, node_cost, node_masses, warp_plan
 from asot.gpu.cuda import load
-from asot.run.gpu_pairs import pair_arguments
+from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
-from asot.run.solver import DeviceSolution, TilePlans
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, TilePlans
 
 MAX_NODES = 512
 """Largest number of nodes: anchors for a metric cost, sources and sinks together for any other."""
@@ -41,7 +41,7 @@ class DeviceTrees(NamedTuple):
     """(P, nodes) float64, in units of 2^exponent: source less sink is the cost of a tree arc. NaN outside the tree."""
 
 
-class ExactCuda:
+class ExactCuda(DeviceSolver):
     """Prepared once from histograms and their cost; copies itself to GPUs.
 
     Parameters
@@ -142,7 +142,7 @@ def _least_sums(cost: NDArray[np.float64], level: NDArray[np.float64]) -> NDArra
     return least
 
 
-class ExactOnDevice:
+class ExactOnDevice(OnDevice):
     """What all pairs share, on one GPU, with the kernel that solves them."""
 
     def __init__(self, host: ExactCuda, device: int) -> None:

@@ -5,7 +5,7 @@
 #include "../common/metrics.hpp"
 #include "limits.hpp"
 
-constexpr int64_t SHARES = 32, COARSE = 8;  // as in asot.bounds.search.projections
+constexpr int64_t SHARES = 32, COARSE = 8;  // as in asot.search.projections
 constexpr int64_t COLUMNS = 256;  // that all rows of a piece meet, one row after the other, while their coarse table is
                                   // in the cache
 

@@ -1,0 +1,346 @@
+"""Setting up a strategy: its anchors are learned, its features prepared, and its fit is measured on exact pairs.
+
+If an attempt is accepted, the call continues with what it has computed; nothing is computed twice. Attempts of one call
+share their spaces and the pairs that were solved exactly. These pairs are chosen in the first space that is tried. A
+strategy records its number of anchors, so that the same pairs are chosen when it is repeated.
+
+The Euclidean W_1 is estimated on anchors (`AnchorAttempts`). Every other distance goes through few points
+(`CoarseAttempts`, `asot.estimate.coarse`): estimates are made for norms, in which points have means, and for prices of
+unmatched mass that are known at every place.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from asot._typing import Float, Indices
+from asot.anchors.space import AnchorSpace, Assigned
+from asot.bounds.error_bars import make_bounds
+from asot.bounds.short_vectors import Coordinates, leading_directions
+from asot.choose.prices import AnchorPrices, CoarsePrices, Prices, count_load, learned_from
+from asot.choose.strategy import Strategy
+from asot.data.distinct import sparse_histograms
+from asot.data.distributions import Distributions, trusted
+from asot.estimate.calibration import Calibration, ExactSample, draw_exact, exact_distances, solve_exactly
+from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
+from asot.estimate.cuda import FeaturesCuda
+from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
+from asot.exact.auto import euclidean_simplex, exact_solver
+from asot.exact.metric_check import is_metric
+from asot.exact.shared_cost import ExactSharedCost
+from asot.ground.metrics import KERNELS, Ground, prepare_metric
+from asot.request.accuracy import Accuracy
+from asot.request.request import Request
+from asot.run import devices
+from asot.run.executors import meanwhile
+from asot.run.pairs import ListedPairs, make_pairs
+from asot.run.protocols import Solver
+from asot.run.work import Resources
+
+Own = TypeVar("Own", View, Coarse)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A strategy that is ready to solve pairs, and what was measured about it."""
+
+    strategy: Strategy
+    features: Features
+    sample: ExactSample
+    calibration: Calibration
+    exact_share: float
+    n_anchors: int
+    seconds: float  # spent on all parts of it, also by earlier attempts
+    begun: FeaturesCuda | None = None
+    """What GPUs have begun to measure before there was a fit."""
+
+    @property
+    def rmse(self) -> float:
+        return self.calibration.report.held_out.rmse
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 percent interval of the error."""
+        return self.calibration.report.held_out.interval
+
+    @property
+    def cautious(self) -> float:
+        """Halfway from the measured error to the upper end of its interval."""
+        return 0.5 * (self.rmse + self.interval[1])
+
+    @property
+    def mean(self) -> float:
+        return self.calibration.report.mean_distance
+
+
+@dataclass(frozen=True)
+class SpaceView(Generic[Own]):
+    """All pairs as one space sees them, and how long it took to look."""
+
+    space: AnchorSpace
+    view: Own
+    seconds: float
+    assigned: Assigned | None = None
+
+
+Begin = Callable[[Features], "FeaturesCuda | None"]
+
+
+class Attempts(ABC, Generic[Own]):
+    """Makes attempts for the pairs of one request. ``space`` is given by the user, or None."""
+
+    why_exact: str | None = None
+    """Why no estimates can be made of these pairs, if so."""
+
+    def __init__(self, request: Request, space: AnchorSpace | None) -> None:
+        self._request, self._space, self._resources = request, space, request.resources
+        self._views: dict[tuple[int | None, int, bool], SpaceView[Own]] = {}
+        self._drawn_at: int | None = None
+        self._sample: tuple[ExactSample, float, int] | None = None  # with its seconds and its number of draws
+
+    def __call__(self, strategy: Strategy, begin: Begin | None = None) -> Attempt:
+        """Set up a strategy. ``begin`` is called with its features; what it returns goes into the attempt."""
+        self._drawn_at = self._drawn_at or strategy.drawn_at or strategy.n_anchors
+        strategy = replace(strategy, drawn_at=self._drawn_at)
+        views = [self._view(strategy.n_anchors, strategy.seed + s, strategy.bounds) for s in range(strategy.n_spaces)]
+        began = time.perf_counter()
+        features = self._features([one.view for one in views], strategy.bounds)
+        begun = None if begin is None else begin(features)
+        preparing = time.perf_counter() - began
+        sample, sample_seconds = self._drawn(strategy)
+        began = time.perf_counter()
+        calibration = Calibration(features, sample, self._resources)
+        share = share_too_wide(self._request.max_error, calibration, sample)
+        seconds = sample_seconds + sum(one.seconds for one in views) + preparing + time.perf_counter() - began
+        return Attempt(strategy, features, sample, calibration, share, views[0].space.n_anchors, seconds, begun)
+
+    def _drawn(self, strategy: Strategy) -> tuple[ExactSample, float]:
+        """The pairs that are solved exactly, for all attempts, and how long that took."""
+        known, seconds, n_draws = (None, 0.0, 0) if self._sample is None else self._sample
+        if known is None or n_draws < strategy.n_draws:
+            first = self._view(strategy.drawn_at, strategy.seed, False)
+            began = time.perf_counter()
+            D, E = self._request.D, self._request.E
+            pairs = make_pairs(len(D), None if E is None else len(E))
+            known = draw_exact(
+                self._features([first.view], with_bounds=False, sampling=True), pairs, strategy.n_exact, strategy.seed,
+                self._resources, self.exact_pairs, n_draws=strategy.n_draws, known=known,
+            )  # fmt: skip
+            seconds += time.perf_counter() - began
+            self._sample = known, seconds, strategy.n_draws
+        return known, seconds
+
+    def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Own]:
+        """The pairs as one space sees them, made when it is first asked for."""
+        key = n_anchors, seed, with_bounds
+        if key not in self._views:
+            self._views[key] = self._made_view(n_anchors, seed, with_bounds)
+        return self._views[key]
+
+    @abstractmethod
+    def prices(self, *, on_gpu: bool = True) -> Prices:
+        """What strategies cost; ``on_gpu``: GPUs are considered."""
+
+    @abstractmethod
+    def exact_solver(self) -> Solver:
+        """For the original problems, on the CPU."""
+
+    @abstractmethod
+    def exact_pairs(self, rows: Indices, columns: Indices) -> Float:
+        """The original distances (P,) of some pairs; columns count from the beginning of the first collection."""
+
+    @abstractmethod
+    def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Own]: ...
+
+    @abstractmethod
+    def _features(self, views: list[Own], with_bounds: bool, *, sampling: bool = False) -> Features:
+        """What a fit learns from; ``sampling``: only to choose exact pairs."""
+
+
+def attempts_for(request: Request, space: AnchorSpace | None) -> AnchorAttempts | CoarseAttempts:
+    """Attempts for the distance that a request asks for."""
+    return AnchorAttempts(request, space) if request.distance.is_plain else CoarseAttempts(request, space)
+
+
+def share_too_wide(accepted: Accuracy | None, calibration: Calibration, sample: ExactSample) -> float:
+    """The share of all pairs whose bounds are farther apart than is accepted."""
+    if accepted is None:
+        return 0.0
+    wide = accepted.too_wide(*calibration.sampled_bounds())
+    return float((sample.weights * wide).sum() / sample.weights.sum())
+
+
+def learn_space(D: Distributions, k: int, seed: int, resources: Resources) -> AnchorSpace:
+    """k anchors by k-means on a sample of a collection's points: as good as with all of them, and faster."""
+    from asot.anchors.kmeans import KMeansAnchors
+
+    n = len(D.points)
+    m = learned_from(k, n)
+    pool = D
+    if m < n:
+        chance = D.masses / D.masses.sum()
+        drawn = np.random.default_rng(seed).choice(n, m, p=chance)
+        pool = Distributions(D.points[np.sort(drawn)], np.array([0, m]))
+    return KMeansAnchors.quietly(k, pool, seed, resources.n_jobs, resources.progress)
+
+
+# ------------------------------------------------------------------------------------------------ the Euclidean W_1
+
+
+class AnchorAttempts(Attempts[View]):
+    """Estimates of the Euclidean W_1: transport between anchors, and what else is known about a pair."""
+
+    def __init__(self, request: Request, space: AnchorSpace | None) -> None:
+        super().__init__(request, space)
+        self._column_start = None if request.E is None else len(request.D)
+        self._short: Coordinates | None = None
+        if devices.parse(request.device)[0] == "cuda" and (self._is_soft or request.max_error is not None):
+            self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
+
+    @property
+    def _is_soft(self) -> bool:
+        return self._space is not None and self._space.proven is not self._space
+
+    def prices(self, *, on_gpu: bool = True) -> Prices:
+        own = self._request
+        load = count_load(own.D, own.E, own.pairs)
+        on_gpu = on_gpu and bool(devices.choose(own.device, needs=("cupy",), cpu_seconds=load.exact).gpus)
+        gpu_estimates = on_gpu and not self._is_soft and own.max_error is None
+        return AnchorPrices(load, level=own.level, on_gpu=on_gpu, gpu_estimates=gpu_estimates)
+
+    def exact_solver(self) -> Solver:
+        return euclidean_simplex(self._request.both, self._request.column_start)
+
+    def exact_pairs(self, rows: Indices, columns: Indices) -> Float:
+        return exact_distances(self._request.both, rows, columns, self._resources)
+
+    def _features(self, views: list[View], with_bounds: bool, *, sampling: bool = False) -> PairFeatures:
+        assert self._short is not None
+        learned = None if sampling else self._learned()
+        return PairFeatures(views, self._short, self._column_start or 0, with_bounds=with_bounds, learned=learned)
+
+    def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[View]:
+        if not with_bounds:
+            return self._look(n_anchors, seed)
+        plain = self._view(n_anchors, seed, False)
+        began = time.perf_counter()
+        view, level, n_jobs = copy.copy(plain.view), self._request.level or "points", self._resources.n_jobs
+        start = self._column_start or 0
+        view.bounds = make_bounds(plain.space, self._request.both, start, level, n_jobs, plain.assigned)
+        return replace(plain, view=view, seconds=plain.seconds + time.perf_counter() - began)
+
+    def _look(self, n_anchors: int | None, seed: int) -> SpaceView[View]:
+        """With several threads, what needs few of them is done beside what needs many."""
+        began, both, n_jobs = time.perf_counter(), self._request.both, self._resources.n_jobs
+        if self._space is not None:
+            space = self._space.proven
+        else:
+            assert n_anchors is not None
+            space = learn_space(both, n_anchors, seed, self._resources)
+        known = self._short is not None
+        directions = meanwhile(functools.partial(leading_directions, both.points, both.masses)) if not known else None
+        assigned = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
+        on_anchors = meanwhile(functools.partial(OnAnchors, space, both, self._column_start, assigned))
+        if self._short is None:
+            assert directions is not None
+            self._short = coordinates_of(both, n_jobs, directions())
+        view = View(space, both, self._short, self._column_start, n_jobs=n_jobs, on_anchors=on_anchors())
+        return SpaceView(space, view, time.perf_counter() - began, assigned)
+
+    def _learned(self) -> ExactSharedCost | None:
+        """Distances in a space with soft codes, in addition to those of its nearest anchors."""
+        space, own = self._space, self._request
+        if space is None or not self._is_soft:
+            return None
+        A = space.histograms(own.D, device="cpu")
+        B = None if own.E is None else space.histograms(own.E, device="cpu")
+        return ExactSharedCost(A, B, space.cost, cancel=is_metric(space.cost))
+
+
+# ------------------------------------------------------------------------------------------------ every other distance
+
+
+class CoarseAttempts(Attempts[Coarse]):
+    """Estimates of other orders and norms, and of unmatched mass: exact transport between fewer points."""
+
+    def __init__(self, request: Request, space: AnchorSpace | None) -> None:
+        super().__init__(request, space)
+        self.histograms = sparse_histograms(request.both)
+        self._ground: Ground | None = None
+        metric = request.distance.metric
+        if not callable(metric) and metric in KERNELS:
+            self._ground = prepare_metric(self.histograms.points, metric, request.distance.metric_params)
+        self.why_exact = self._why_exact()
+
+    @property
+    def ground(self) -> Ground:
+        assert self._ground is not None
+        return self._ground
+
+    def _why_exact(self) -> str | None:
+        distance = self._request.distance
+        if self._ground is None or self._ground.code not in NORM_NAMES:
+            name = getattr(distance.metric, "__name__", distance.metric)
+            return f"estimates need a metric that is a norm, and {name!r} is not known as one"
+        if distance.unmatched is None or (isinstance(distance.unmatched, str) and distance.unmatched == "diagonal"):
+            return None
+        if distance.constant is None:
+            return "estimates need prices of unmatched mass that are known everywhere: a number or 'diagonal'"
+        half = 0.5 * self._ground.span
+        if distance.constant < half:
+            return f"estimates need a price of unmatched mass of at least half of what all points span ({half:.6g})"
+        return None
+
+    def prices(self, *, on_gpu: bool = True) -> Prices:
+        size = float(np.diff(self.histograms.offsets).mean())
+        exact_pair = self.exact_solver().expected_seconds(1000) / 1000
+        return CoarsePrices(len(self._request.pairs), exact_pair, size, len(self.histograms.points))
+
+    def exact_solver(self) -> Solver:
+        return self._solver(self._request.column_start)
+
+    def _solver(self, column_start: int) -> Solver:
+        own = self._request
+        return exact_solver(
+            own.both, own.distance, column_start, self._resources.budget, histograms=self.histograms
+        )  # fmt: skip
+
+    def exact_pairs(self, rows: Indices, columns: Indices) -> Float:
+        n = len(self._request.both)
+        listed = ListedPairs(np.stack([rows, columns], axis=1), n, n, symmetric=True)
+        return solve_exactly(listed, self._solver(0), self._resources)
+
+    def on_places(self, space: AnchorSpace, *, learned: bool = False, on_anchors: bool = False) -> Coarse:
+        """The collection on few places; ``learned`` tells that the space is made for points as the metric sees them."""
+        cell, _ = space.assign(self.ground.points if learned else self.histograms.points)
+        places = np.ldexp(space.anchors, -self.ground.exponent) if on_anchors else None
+        return Coarse(
+            self.histograms, self._request.both.totals, self.ground, self._request.distance,
+            Cells(cell, space.n_anchors, places), self._request.column_start, self._resources.budget,
+        )  # fmt: skip
+
+    def _features(self, views: list[Coarse], with_bounds: bool, *, sampling: bool = False) -> Coarse:
+        return views[0]
+
+    def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:
+        began = time.perf_counter()
+        if self._space is not None:
+            space, view = self._space, self.on_places(self._space.proven)
+        else:
+            assert n_anchors is not None
+            h = self.histograms
+            seen = trusted(self.ground.points[h.index], h.offsets, h.masses, self._request.both.totals)
+            space = learn_space(seen, n_anchors, seed, self._resources)
+            view = self.on_places(space, learned=True)
+        return SpaceView(space, view, time.perf_counter() - began)
+
+    def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:
+        return super()._view(n_anchors, seed, False)  # its features always have bounds

@@ -1,0 +1,119 @@
+"""Distances on the anchors, as the paper defines them: plain, entropic, or together with bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asot._typing import Float
+from asot.anchors.space import POINTS_AT_A_TIME, AnchorSpace
+from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
+from asot.bounds.guarantee import Guaranteed
+from asot.choose.attempts import CoarseAttempts
+from asot.entropic.cpu import SinkhornSharedCost
+from asot.entropic.options import SinkhornOptions
+from asot.estimate.coarse import CoarseValues
+from asot.estimate.solver import BoundedAnchors, BoundedSinkhorn
+from asot.exact.auto import euclidean_simplex
+from asot.exact.metric_check import is_metric
+from asot.exact.shared_cost import ExactSharedCost
+from asot.histograms import run_emd, run_sinkhorn
+from asot.request.request import Request
+from asot.results.distances import Distances
+from asot.run import devices
+from asot.run.executors import one_thread_per_product
+from asot.run.protocols import Notes, Solver, Status
+from asot.run.work import Ready, Work, solve_work
+from asot.validation import as_histograms
+
+
+def solve_on_anchors(request: Request, space: AnchorSpace, reg: Any, *, given: bool) -> Any:
+    """What the sink makes of the distances in a space; ``given`` says that the space was not made for this call."""
+    if not request.distance.is_plain:
+        return _other_distance(request, space)
+    info = {
+        "metric": "euclidean" if space.is_euclidean else "given cost",
+        "p": 1,
+        "n_anchors": space.n_anchors,
+        "estimate": "anchor",
+    }
+    notes = Notes(info, stage="distances on anchors" if reg is None else None, started=request.started)
+    if request.level is None:
+        return _plain(request, space, reg, notes)
+    check_proven(space, "bounds=True" if request.max_error is None else "max_error")
+    with one_thread_per_product():
+        solver, radii = _bounded(request, space, reg)
+        if given:
+            warn_far_from_anchors(space.proven, radii)
+        if request.max_error is not None:
+            exact = euclidean_simplex(request.both, request.column_start)
+            solver = Guaranteed(solver, exact, request.max_error)
+        return solve_work(Work(request.pairs, Ready(solver), notes=notes), request.bounded_sink, request.resources)
+
+
+def _plain(request: Request, space: AnchorSpace, reg: Any, notes: Notes) -> Any:
+    device, resources = request.device, request.resources
+    if type(space) is AnchorSpace and request.D.offsets[-1] <= POINTS_AT_A_TIME:
+        assigned = space.nearest_of(request.D, device=device, n_jobs=resources.n_jobs)
+        A = space.histograms_of(request.D, assigned.nearest)
+    else:
+        A = space.histograms(request.D, device=device)
+    B = None if request.E is None else space.histograms(request.E, device=device)
+    common: dict[str, Any] = {"cost": space.cost, "pairs": request.listed, "device": device, "notes": notes}
+    if reg is not None:
+        return run_sinkhorn(A, B, reg=reg, sink=request.sink, resources=resources, **common)
+    result: Any = run_emd(A, B, sink=request.sink, resources=resources, **common)
+    if isinstance(result, Distances):
+        result.status[result.status == Status.OPTIMAL] = Status.ON_ANCHORS
+    return result
+
+
+def _bounded(request: Request, space: AnchorSpace, reg: Any) -> tuple[Solver, Float]:
+    """The solver that gives bounds, and the radii of all distributions."""
+    assert request.level is not None
+    proven, level = space.proven, request.level if reg is None else "radius"
+    assigned = proven.nearest_of(request.both, device="cpu", n_jobs=request.resources.n_jobs)
+    bounds = make_bounds(proven, request.both, request.column_start, level, assigned=assigned)
+    histograms = proven.histograms_of(request.both, assigned.nearest)
+    A = as_histograms(histograms[: len(request.D)], "A", proven.n_anchors)
+    B = None if request.E is None else as_histograms(histograms[len(request.D) :], "B", proven.n_anchors)
+    if reg is not None:
+        if proven is not space:
+            raise ValueError("bounds on entropic distances need nearest anchors, not soft codes; use reg=None")
+        entropic = SinkhornSharedCost(A, B, space.cost, SinkhornOptions.read(space.cost, reg=reg))
+        return BoundedSinkhorn(entropic, bounds), bounds.radii
+    anchor = ExactSharedCost(A, B, proven.cost, cancel=True)
+    learned = None
+    if proven is not space:
+        soft = [None if own is None else space.histograms(own, device="cpu") for own in (request.D, request.E)]
+        first, second = (
+            None if own is None else as_histograms(own, name, space.n_anchors)
+            for own, name in zip(soft, "AB", strict=True)
+        )
+        assert first is not None
+        learned = ExactSharedCost(first, second, space.cost, cancel=is_metric(space.cost))
+    return BoundedAnchors(anchor, bounds, learned), bounds.radii
+
+
+def _other_distance(request: Request, space: AnchorSpace) -> Any:
+    """The distance between histograms on the anchors, for other orders, norms and unmatched mass."""
+    check_proven(space, "another distance than the Euclidean W_1")
+    attempts = CoarseAttempts(request, space)
+    if attempts.why_exact is not None:
+        raise ValueError(f"{attempts.why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
+    if devices.parse(request.device)[0] == "cuda":
+        raise ValueError(
+            f"device={str(request.device)!r} has no estimates for p > 1, other metrics or unmatched mass; "
+            "use device='auto' or 'cpu'"
+        )
+    if space.proven is not space:
+        raise ValueError("p, metric and unmatched need nearest anchors, not soft codes; use estimate='auto'")
+    if request.distance.metric in ("seuclidean", "mahalanobis"):
+        raise ValueError(f"anchors are not compared by metric={request.distance.metric!r}; use estimate='auto'")
+    with one_thread_per_product():
+        coarse = attempts.on_places(space, on_anchors=True)
+        solver: Solver = CoarseValues(coarse, give_bounds=request.level is not None)
+        if request.max_error is not None:
+            solver = Guaranteed(solver, attempts.exact_solver(), request.max_error)
+        info = {**request.distance.info, "n_anchors": space.n_anchors, "estimate": "anchor"}
+        notes = Notes(info, stage="distances on anchors", started=request.started)
+        return solve_work(Work(request.pairs, Ready(solver), notes=notes), request.bounded_sink, request.resources)

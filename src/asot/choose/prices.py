@@ -1,0 +1,216 @@
+"""What each method costs, estimated by counting operations (an exact solve: `asot.exact.price`).
+
+Prices are seconds on one reference core, computed from numbers that can be counted before anything is solved: points
+left after common mass is canceled, coordinates in use, anchors, pairs. The constants were measured once (``python -m
+benchmarks strategy`` measures them again and shows both). A choice based on these prices is the same on every run and
+on every machine of a kind; one based on measured time would not be.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
+from asot.data.distinct import left_to_ship, sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact.price import MICRO, line_seconds, pair_seconds
+from asot.run.pairs import PairSet, at_places
+
+AROUND_A_PAIR = 1.5 * MICRO
+"""What a run costs for each pair beside its solve."""
+
+GPU_FACTOR, GPU_SIZE, GPU_DECAY = 690.0, 23.0, 1.15
+"""How many cores one GPU replaces on the original problems: 690 where distributions have 23 points, and less where they
+have more, since fewer of their problems fit on the chip: 510 at 30 points, 80 at 150."""
+
+GPU_ESTIMATE_FACTOR, GPU_BOUNDS_FACTOR = 650.0, 100.0
+"""The same, for anchor problems with the cheap features of their pairs, and for bounds by points."""
+
+GPU_CALL_SECONDS = 0.02
+"""What a call on a GPU costs beside that: copies, launches, and the answers' way back."""
+
+NUMBERS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+"""Numbers of anchors that are considered."""
+
+PLACES, FIRST_PLACES = (16, 32, 64, 128, 256, 512), 32
+"""Numbers of places for other distances, and the one that is tried first."""
+
+TRIAL_SECONDS = 0.01
+"""What a trial costs in addition to counted work."""
+
+CANDIDATES = 2048
+"""Pairs that are looked at, from which exact ones are drawn (`asot.estimate.calibration`)."""
+
+SAMPLED_PAIRS = 48
+"""Pairs whose points are counted."""
+
+LEARNED_FROM = 8192
+"""Anchors are learned from at least this many points, if the collection has them."""
+
+POINTS_PER_ANCHOR = 64
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is to be solved, counted on a sample of pairs."""
+
+    n_pairs: int
+    n_points: int
+    dim: int
+    size: float  # mean number of points of a distribution
+    exact_pair: float  # seconds of one exact solve
+    points_pair: float  # seconds of bounds that look at every pair of points
+
+    @property
+    def exact(self) -> float:
+        """Seconds for all pairs, solved exactly."""
+        return self.n_pairs * self.exact_pair + self._distinct
+
+    @property
+    def exact_on_gpu(self) -> float:
+        """The same on one GPU; the host still looks for distinct points."""
+        factor = max(1.0, GPU_FACTOR * min(1.0, (GPU_SIZE / max(self.size, 1.0)) ** GPU_DECAY))
+        return self.n_pairs * self.exact_pair / factor + self._distinct + GPU_CALL_SECONDS
+
+    @property
+    def _distinct(self) -> float:
+        """Seconds to find the distinct points."""
+        return self.n_points * MICRO * (0.3 + 0.02 * self.dim)
+
+
+def count_load(D: Distributions, E: Distributions | None, pairs: PairSet) -> Load:
+    """Look at some pairs, spread evenly over their order."""
+    both = D if E is None else D + E
+    n_points, size = len(both.points), float(both.sizes.mean())
+    if len(pairs) == 0:
+        return Load(0, n_points, both.dim, size, 0.0, 0.0)
+    places = np.unique(np.linspace(0, len(pairs) - 1, min(SAMPLED_PAIRS, len(pairs))).astype(np.int64))
+    rows, columns = at_places(pairs, places).indices(0, len(places))
+    columns = columns + (0 if E is None else len(D))
+    named, index = np.unique(np.stack([rows, columns]), return_inverse=True)
+    histograms = sparse_histograms(both[named])
+    first, second = index.reshape(2, -1)
+    p, q, width = left_to_ship(histograms, first, second).T.astype(float)
+    exact = line_seconds(p, q) if both.dim == 1 else pair_seconds(p, q, width) + AROUND_A_PAIR
+    bounds = 1.2 + 0.045 * (p + q) + p * q * (9e-4 + 1e-4 * width)
+    return Load(len(pairs), n_points, both.dim, size, float(exact.mean()), MICRO * float(bounds.mean()))
+
+
+def anchor_pair(k: int, load: Load) -> float:
+    """Seconds for one pair with its cheap features in one space of k anchors."""
+    nodes, width = (k**-2 + max(load.size, 1) ** -2) ** -0.5, min(load.dim, 16)  # fewer than k, and than points
+    return MICRO * (0.3 + 0.025 * k + 0.08 * nodes + nodes**2 * (0.002 + 2e-5 * (4 + width)))
+
+
+def bounds_pair(k: int, level: str, load: Load) -> float:
+    """Seconds for the bounds of one pair; "auto" means what it means in `asot.bounds.error_bars.make_bounds`."""
+    if level == "points" or (level == "auto" and load.size <= MOST_POINTS_PER_ANCHOR * k):
+        return load.points_pair + MICRO * 0.02 * k
+    return MICRO * (0.2 if level == "radius" else load.size * k * (0.002 + 2e-4 * min(load.dim, 32)))
+
+
+def space_seconds(k: int, load: Load) -> float:
+    """Seconds to learn a space of k anchors and to encode the collection in it."""
+    m = learned_from(k, load.n_points)
+    learn = 0.005 + m * k * (8e-8 + 1.2e-9 * load.dim)
+    encode = load.n_points * (k * (4e-9 + 3e-10 * load.dim) + MICRO * (0.3 + 0.02 * min(load.dim, 16)))
+    return learn + encode
+
+
+def learned_from(k: int, n_points: int) -> int:
+    """Points that k anchors are learned from."""
+    return min(n_points, max(LEARNED_FROM, POINTS_PER_ANCHOR * k))
+
+
+# ------------------------------------------------------------------------------------------------ of a strategy
+
+
+class Prices(ABC):
+    """What may be tried for one request, and what that costs in seconds of one core."""
+
+    numbers: tuple[int, ...]
+    """Numbers of anchors that are considered."""
+    spaces: tuple[int, ...] = (1, 2, 4)
+    """Numbers of spaces."""
+    looks: tuple[bool, ...] = (False, True)
+    """Without and with bounds as features."""
+    n_pairs: int
+    exact_pair: float
+    """Of one exact solve, on the CPU."""
+    exact: float
+    """Of all pairs, solved exactly, where that is fastest."""
+
+    def first_of(self, numbers: tuple[int, ...]) -> int | None:
+        """The number of anchors that is tried first; None: whichever is predicted to be good enough."""
+        return None
+
+    @abstractmethod
+    def estimates(self, k: int, n_spaces: int, bounds: bool) -> float:
+        """Of estimates of all pairs."""
+
+    @abstractmethod
+    def trial(self, k: int, missing: int, n_exact: int) -> float:
+        """Of a trial with k anchors: of spaces that are missing, and of exact pairs that are yet to be drawn."""
+
+
+class AnchorPrices(Prices):
+    """Of the Euclidean W_1 on anchors. ``level``: which bounds are wanted in addition to the values, or None.
+
+    ``on_gpu`` says that a GPU would solve exactly, ``gpu_estimates`` that it would also estimate.
+    """
+
+    def __init__(
+        self, load: Load, *, level: str | None = None, on_gpu: bool = False, gpu_estimates: bool = False
+    ) -> None:
+        self._load, self._level, self._gpu_estimates = load, level, gpu_estimates
+        self.n_pairs, self.exact_pair = load.n_pairs, load.exact_pair
+        self.exact = load.exact_on_gpu if on_gpu else load.exact
+        most = max(NUMBERS[0], min(NUMBERS[-1], load.n_points // 4))
+        self.numbers = tuple(k for k in NUMBERS if k <= most)
+        if level is not None:
+            self.looks = (True,)
+
+    def estimates(self, k: int, n_spaces: int, bounds: bool) -> float:
+        all_pairs = n_spaces * self.n_pairs
+        features = all_pairs * anchor_pair(k, self._load)
+        bounded = all_pairs * bounds_pair(k, self._level or "points", self._load) if bounds else 0.0
+        if self._gpu_estimates:
+            features, bounded = features / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS, bounded / GPU_BOUNDS_FACTOR
+        return features + bounded
+
+    def trial(self, k: int, missing: int, n_exact: int) -> float:
+        seconds = TRIAL_SECONDS + missing * space_seconds(k, self._load)
+        if n_exact:
+            looked_at = min(self.n_pairs, CANDIDATES) * anchor_pair(k, self._load)
+            seconds += looked_at + n_exact * self.exact_pair
+        return seconds
+
+
+class CoarsePrices(Prices):
+    """Of other distances through few places: smaller problems of the same kind, and learning the places.
+
+    ``size`` is the mean number of points of a distribution, ``n_points`` that of distinct ones.
+    """
+
+    spaces = (1,)
+    looks = (True,)
+
+    def __init__(self, n_pairs: int, exact_pair: float, size: float, n_points: int) -> None:
+        self.n_pairs, self.exact_pair, self.exact = n_pairs, exact_pair, n_pairs * exact_pair
+        self._size, self._n_points = size, n_points
+        self.numbers = tuple(k for k in PLACES if 2 * k <= size)
+
+    def first_of(self, numbers: tuple[int, ...]) -> int | None:
+        return FIRST_PLACES if FIRST_PLACES in numbers else max(numbers, default=None)
+
+    def estimates(self, k: int, n_spaces: int, bounds: bool) -> float:
+        share = min(1.0, k / self._size)
+        return self.n_pairs * (1e-5 + self.exact_pair * share**2) + self._n_points * k * 1e-8 + 0.05
+
+    def trial(self, k: int, missing: int, n_exact: int) -> float:
+        if n_exact:
+            return n_exact * self.exact_pair
+        return (0.1 + min(1.0, CANDIDATES / max(self.n_pairs, 1))) * self.estimates(k, 1, True)

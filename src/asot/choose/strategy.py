@@ -1,0 +1,306 @@
+"""Chooses the method: exact solves, or anchors and a fit, and how many anchors, so that the error is met at the least
+cost.
+
+A `Strategy` is a plain record that `info["strategy"]` shows and ``strategy=`` takes back. `Planner` finds one. It
+estimates the cost of every candidate (`asot.choose.prices`) and predicts its error from the trials so far. The cheapest
+candidate that is predicted to meet the aim is tried: its anchors are learned, and its error is measured on exact pairs,
+the same ones for all trials. If it fails, the prediction is corrected and the next one is tried. As soon as exact
+solves are the cheapest method left, they are the answer.
+
+What is compared with the aim is a little more than the measured error, since the sample may have been lucky. Where the
+two are close to the aim, luck would decide: estimates that happened to look good would be taken, and reported as better
+than they are. Then more pairs are solved, for this and all later trials, until the interval of the error decides
+(`undecided`, `more_draws`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from asot.choose.prices import Prices
+from asot.request.accuracy import Accuracy
+
+Tried = TypeVar("Tried", bound="Trial")
+
+GUESS, AT = 0.0175, 32
+"""Before any trial: the relative error of a fit with cheap features, at this many anchors."""
+
+DECAY = 0.85
+"""The error is expected to fall with this power of the number of anchors. That is optimistic: a trial that fails costs
+less than anchors that are not needed."""
+
+GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.65, (True, 2): 0.53, (True, 4): 0.45}
+"""By (bounds as features, spaces): the error relative to that of cheap features in one space (docs/method.md §13)."""
+
+SAFETY = 0.92
+"""A strategy is tried if its error is predicted to be below this share of the aim."""
+
+WORTH_IT = 0.9
+"""Anchors are only tried if they are estimated to cost less than this share of exact solves."""
+
+TRIALS = 4
+
+MOST_DRAWS = 4
+"""How many times as many exact pairs are solved at most where an error is close to the aim."""
+
+MOST_SOLVED = 0.125
+"""And at most this share of all pairs."""
+
+CLOSE = 0.1
+"""An error is close to the aim if it is off by no more than this share of it."""
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One method to compute the distances of a collection.
+
+    ``kind`` is "exact" or "calibrated". For the latter: ``n_anchors`` in each of ``n_spaces`` spaces, whether proven
+    ``bounds`` are features of the fit, ``n_exact`` pairs to fit it, the ``seed`` of anchors and pairs, ``drawn_at``,
+    the number of anchors of the space by which these pairs were chosen, and ``n_draws``, how many times ``n_exact`` of
+    them were drawn.
+    """
+
+    kind: str
+    n_anchors: int | None = None
+    n_spaces: int = 1
+    bounds: bool = False
+    n_exact: int = 0
+    seed: int = 0
+    given_space: bool = False
+    drawn_at: int | None = None
+    n_draws: int = 1
+
+    def __str__(self) -> str:
+        if self.kind == "exact":
+            return "exact solves"
+        spaces = "" if self.n_spaces == 1 else f"{self.n_spaces} × "
+        features = ", with bounds as features" if self.bounds else ""
+        return f"{spaces}{self.n_anchors} anchors, calibrated{features}"
+
+
+def as_strategy(record: Any, has_space: bool) -> Strategy:
+    """Read ``strategy=``: what `info["strategy"]` of another call holds, or a Strategy."""
+    if isinstance(record, Strategy):
+        return record
+    names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space", "drawn_at", "n_draws")
+    if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
+        raise ValueError(
+            "strategy must be r.info['strategy'] of another call, a dict whose 'kind' is 'exact' or "
+            f"'calibrated'; found {record!r}"
+        )
+    found = Strategy(**{name: record[name] for name in names if name in record})
+    if found.kind == "calibrated":
+        for name in ("n_spaces", "n_exact", "n_draws"):
+            if not isinstance(getattr(found, name), int) or getattr(found, name) < 1:
+                raise ValueError(f"strategy[{name!r}] must be a whole number ≥ 1; found {getattr(found, name)!r}")
+        if found.given_space and not has_space:
+            raise ValueError("this strategy was made with your own space; pass the same space= again")
+        if not found.given_space and (not isinstance(found.n_anchors, int) or found.n_anchors < 1):
+            raise ValueError(f"strategy['n_anchors'] must be a whole number ≥ 1; found {found.n_anchors!r}")
+    return found
+
+
+def undecided(aim: Accuracy | None, trial: Trial) -> bool:
+    """Whether the measured error of a trial is close to the aim, and its interval holds the aim."""
+    if aim is None:
+        return False
+    allowed = aim.allowed(trial.mean)
+    low, high = trial.interval
+    close = trial.cautious >= (1.0 - CLOSE) * allowed and trial.rmse <= (1.0 + CLOSE) * allowed
+    return bool(close and low <= allowed < high)
+
+
+def more_draws(strategy: Strategy, n_pairs: int, seconds_left: float, exact_pair: float) -> Strategy | None:
+    """The same with twice as many exact pairs; None if these would be too many, or take longer than is left."""
+    more = replace(strategy, n_draws=2 * strategy.n_draws)
+    new = strategy.n_draws * strategy.n_exact
+    affordable = new * exact_pair < seconds_left and 2 * new <= MOST_SOLVED * n_pairs
+    return more if more.n_draws <= MOST_DRAWS and affordable else None
+
+
+@dataclass
+class Choice(Generic[Tried]):
+    """What was chosen, and why."""
+
+    strategy: Strategy
+    why: str
+    aim: Accuracy | None
+    predicted_seconds: float
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    trial: Tried | None = None
+    """What the accepted trial has computed, to continue with."""
+
+    def record(self) -> dict[str, Any]:
+        """For `info["strategy"]`: only numbers, strings and lists."""
+        return {
+            **asdict(self.strategy),
+            "why": self.why,
+            "aim": None if self.aim is None else str(self.aim),
+            "predicted_seconds": self.predicted_seconds,
+            "tried": self.tried,
+        }
+
+
+class Trial(Protocol):
+    """A strategy that was set up and measured."""
+
+    @property
+    def strategy(self) -> Strategy: ...
+    @property
+    def rmse(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 percent interval of the error."""
+        ...
+
+    @property
+    def cautious(self) -> float:
+        """An error that allows for the sample it was measured on."""
+        ...
+
+    @property
+    def mean(self) -> float:
+        """The mean distance."""
+        ...
+
+    @property
+    def exact_share(self) -> float:
+        """The share of pairs that must still be solved exactly."""
+        ...
+
+
+class Planner(Generic[Tried]):
+    """Finds the cheapest strategy that meets an aim. ``attempt(strategy)`` sets a strategy up and measures it."""
+
+    def __init__(
+        self,
+        prices: Prices,
+        aim: Accuracy | None,
+        attempt: Callable[[Strategy], Tried],
+        *,
+        seed: int,
+        n_anchors: int | None = None,
+        given_space: bool = False,
+    ) -> None:
+        self._prices, self._aim, self._attempt = prices, aim, attempt
+        self._n_exact = int(np.clip(prices.n_pairs // 250, 64, 256))
+        self._base = Strategy("calibrated", n_exact=self._n_exact, seed=seed, given_space=given_space)
+        self._numbers = (n_anchors,) if n_anchors is not None else prices.numbers
+        self._first = prices.first_of(self._numbers)
+        self._spaces = (1,) if given_space else prices.spaces
+        self._error = GUESS  # of cheap features at `AT` anchors, corrected by every trial
+        self._mean: float | None = None
+        self._spaces_made: dict[int, int] = {}
+
+    def choose(self) -> Choice[Tried]:
+        tried: list[dict[str, Any]] = []
+        spent, exact = 0.0, self._prices.exact
+        seen: set[tuple[Any, ...]] = set()
+        while len(tried) < TRIALS:
+            ways = [(self.price(s), s) for s in self._candidates() if tuple(_brief(s).values()) not in seen]
+            limit = WORTH_IT * exact - spent
+            cheap = [(price, s) for price, s in ways if price < limit and self._hoped(s)]
+            if not cheap:
+                break
+            price, strategy = min(cheap, key=lambda way: (way[0], way[1].n_spaces, way[1].bounds))
+            seen.add(tuple(_brief(strategy).values()))
+            spent += self._setup(strategy)
+            trial = self._attempt(strategy)
+            self._made(strategy)
+            self._mean = trial.mean
+            trial, more = self._decided(trial, limit - price)
+            spent += more
+            met = self._aim is None or self._aim.met(trial.cautious, trial.mean)
+            real = price + more + trial.exact_share * exact
+            tried.append({**_brief(strategy), **judged(trial), "met": bool(met), "price": real})
+            if met and real < limit:
+                return Choice(trial.strategy, self._praise(strategy, real), self._aim, real, tried, trial)
+            self._learn_from(strategy, max(judged(trial)["relative_error"], 1e-9), enough=met)
+        return Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried)
+
+    def _decided(self, trial: Tried, seconds_left: float) -> tuple[Tried, float]:
+        """The trial with as many exact pairs as it takes to decide, or as may be solved, and what these cost."""
+        spent, exact_pair = 0.0, self._prices.exact_pair
+        while undecided(self._aim, trial):
+            more = more_draws(trial.strategy, self._prices.n_pairs, seconds_left - spent, exact_pair)
+            if more is None:
+                break
+            spent += (more.n_draws - trial.strategy.n_draws) * more.n_exact * exact_pair
+            trial = self._attempt(more)
+        self._base = replace(self._base, n_draws=trial.strategy.n_draws)
+        return trial, spent
+
+    # ------------------------------------------------------------------------------------------------ candidates
+
+    def _candidates(self) -> list[Strategy]:
+        numbers = self._numbers if self._first is None or self._mean is not None else (self._first,)
+        return [
+            replace(self._base, n_anchors=k, n_spaces=s, bounds=b)
+            for k in numbers for s in self._spaces for b in self._prices.looks
+        ]  # fmt: skip
+
+    def _factor(self, s: Strategy) -> float:
+        k = s.n_anchors or AT
+        return float(GAIN[s.bounds, s.n_spaces] * (AT / k) ** DECAY)
+
+    def _hoped(self, s: Strategy) -> bool:
+        """Whether a strategy is predicted to meet the aim."""
+        if self._aim is None or (self._first is not None and self._mean is None):
+            return True
+        hoped = self._error * self._factor(s)
+        if self._aim.relative:
+            return hoped <= SAFETY * self._aim.amount
+        return self._mean is None or hoped * self._mean <= SAFETY * self._aim.amount
+
+    def _learn_from(self, s: Strategy, relative: float, enough: bool) -> None:
+        """Correct the prediction; at least so far that the same would not be tried again."""
+        self._error = relative / self._factor(s)
+        if enough:  # good, but too many exact solves are left: a better space leaves fewer
+            self._error *= 1.5
+
+    # ------------------------------------------------------------------------------------------------ prices
+
+    def price(self, s: Strategy) -> float:
+        """Seconds of a strategy: what of its set-up is not made yet, and all pairs."""
+        return self._setup(s) + self._prices.estimates(s.n_anchors or AT, s.n_spaces, s.bounds)
+
+    def _setup(self, s: Strategy) -> float:
+        k = s.n_anchors or AT
+        missing = 0 if s.given_space else max(s.n_spaces - self._spaces_made.get(k, 0), 0)
+        return self._prices.trial(k, missing, s.n_exact if self._mean is None else 0)
+
+    def _made(self, s: Strategy) -> None:
+        k = s.n_anchors or AT
+        self._spaces_made[k] = max(self._spaces_made.get(k, 0), s.n_spaces)
+
+    def _praise(self, s: Strategy, price: float) -> str:
+        share = price / self._prices.exact if self._prices.exact > 0 else 1.0
+        aim = "no error was requested" if self._aim is None else f"the measured error meets {self._aim}"
+        return f"{s}: {aim}, at about {share:.2g} of the price of exact solves"
+
+    def _blame(self, tried: list[dict[str, Any]]) -> str:
+        if not tried:
+            return "exact solves: no estimate would be cheaper"
+        return f"exact solves: {failures(tried, self._aim)}, and anything better would cost as much as exact solves"
+
+
+def judged(trial: Trial) -> dict[str, float]:
+    """The measured error of a trial, and the one that was compared with the aim, both relative to the mean distance."""
+    mean = trial.mean if trial.mean > 0 else np.inf
+    return {"relative_error": trial.rmse / mean, "compared_error": trial.cautious / mean}
+
+
+def failures(tried: list[dict[str, Any]], aim: Accuracy | None) -> str:
+    """What was tried in vain: the number that was compared with the aim, and how it came about."""
+    best = min(tried, key=lambda entry: entry["compared_error"])
+    measured, compared = (f"{100 * best[name]:.3g} percent" for name in ("relative_error", "compared_error"))
+    text = f"of {len(tried)} tried, the best estimate was measured to be {measured} off"
+    return text if aim is None else f"{text}, {compared} with a margin for the sample, which was compared with {aim}"
+
+
+def _brief(s: Strategy) -> dict[str, Any]:
+    return {"n_anchors": s.n_anchors, "n_spaces": s.n_spaces, "bounds": s.bounds}

@@ -1,0 +1,367 @@
+"""Calibrated estimates on GPUs: features are computed where the trees are, with the coefficients of the host's fit.
+
+The anchor problems of a tile are solved (`asot.exact.cuda.solver`); their trees stay on the device, where
+``estimate.cu`` prices them and turns the prices into estimates. Only answers are copied back. They are those of the CPU
+(`asot.estimate.solver.Estimates`) up to the rounding of float32 distances.
+
+Features do not depend on the fit. So a GPU can measure pairs (`FeaturesCuda`) while the host still solves the exact
+ones that the fit needs (`asot.run.gpu_engine.begin`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asot.bounds.error_bars import PointBounds
+from asot.bounds.small_pairs import BLURRED
+from asot.estimate.calibration import EXACT_ERROR, Calibration
+from asot.estimate.pair_features import CHEAP, PairFeatures, View
+from asot.estimate.solver import Estimates
+from asot.exact.cuda.solver import MAX_NODES, DeviceTrees, ExactCuda, ExactOnDevice
+from asot.exact.workspace import MASS_BITS
+from asot.gpu.cuda import load
+from asot.results.distances import Distances
+from asot.results.sinks import distances_of
+from asot.run.gpu_transfer import pair_arguments
+from asot.run.pairs import ListedPairs, PairSet
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, Status
+
+MOST_PAIRS, LEAST_PAIRS = 2**22, 2**12
+MOST_WARPS = 32
+"""Warps of a block, where registers and shared memory allow that many: they wait for memory most of the time."""
+
+MOST_POINT_WARPS = 20
+"""The same for bounds: more would have too few registers."""
+
+ENOUGH_TEAMS = 4
+"""Distances lie in shared memory if a block can have this many teams; else in global memory."""
+
+
+def why_not_on_gpus(features: PairFeatures) -> str | None:
+    """Why estimates with these features are made on the CPU only, if so."""
+    if features.learned is not None:
+        return "estimates in a space with soft codes are made on the CPU"
+    for bounds in (view.bounds for view in features.views if view.bounds is not None):
+        if bounds.level != "points":
+            return f"bounds by {bounds.level} are made on the CPU"
+    if max(len(view.cost) for view in features.views) > MAX_NODES:
+        return f"estimates with more than {MAX_NODES} anchors are made on the CPU"
+    return None
+
+
+class MeasuredTile(NamedTuple):
+    """What was measured of the P pairs of a tile, on a GPU."""
+
+    which: tuple[Any, ...]
+    """The pairs, as kernels know them."""
+    features: Any  # (7, P)
+    bounds: tuple[Any, Any, Any]  # lower, upper and status (P,), or empty
+    pivots: Any  # (P,)
+
+
+class FeaturesCuda:
+    """Prepared from features; copies itself to GPUs, to each of them once.
+
+    If ``early``, tiles leave half of the memory to what is measured before a run takes it.
+    """
+
+    def __init__(self, features: PairFeatures, *, memory: int, early: bool = False) -> None:
+        self.features, self.memory, self._early = features, memory, early
+        self.anchors = [ExactCuda(*view.untied, view.cost, cancel=True) for view in features.views]
+        self._on: dict[int, FeaturesOnDevice] = {}
+
+    def pairs_per_tile(self, memory: int) -> int:
+        memory //= 2 if self._early else 1
+        nodes = max(len(view.cost) for view in self.features.views)
+        bytes_per_pair = 18 * nodes + 8 * len(self.features.names) + 96
+        return int(np.clip(memory // bytes_per_pair, min(LEAST_PAIRS, max(1, memory // bytes_per_pair)), MOST_PAIRS))
+
+    @property
+    def bytes_per_pair(self) -> int:
+        """Of what was measured (`MeasuredTile`)."""
+        return 8 * len(CHEAP) + 4 + (0 if self.features.views[0].bounds is None else 17)
+
+    def on(self, device: int) -> FeaturesOnDevice:
+        if device not in self._on:
+            self._on[device] = FeaturesOnDevice(self, device)
+        return self._on[device]
+
+
+class FeaturesOnDevice:
+    """What all pairs share before there is a fit, on one GPU: anchor problems, local means, points."""
+
+    def __init__(self, host: FeaturesCuda, device: int) -> None:
+        features = host.features
+        views = zip(features.views, host.anchors, strict=True)
+        self._views = [ViewOnDevice(view, anchor, features.exponent, host.memory, device) for view, anchor in views]
+        self._column_start = np.int32(features.column_start)
+        self._bounded = features.views[0].bounds is not None
+        self._begun: dict[tuple[int, int, int], MeasuredTile] = {}
+
+    def begin(self, pairs: PairSet, start: int, stop: int) -> None:
+        """Enqueue the pairs start..stop-1 on the current stream, for a later `measure` on the same one."""
+        self._begun[_on_this_stream(start, stop)] = self._measured(pairs, start, stop)
+
+    def measure(self, pairs: PairSet, start: int, stop: int) -> MeasuredTile:
+        """Features and bounds of the pairs start..stop-1, if they are not there yet."""
+        begun = self._begun.pop(_on_this_stream(start, stop), None)
+        if begun is not None:
+            return begun
+        self._begun.clear()  # all were taken, or tiles have become smaller because there is too little memory
+        return self._measured(pairs, start, stop)
+
+    def _measured(self, pairs: PairSet, start: int, stop: int) -> MeasuredTile:
+        import cupy
+
+        count = stop - start
+        features = cupy.empty((len(CHEAP), count))
+        n_bounds = count if self._bounded else 0
+        bounds = cupy.empty(n_bounds), cupy.empty(n_bounds), cupy.empty(n_bounds, dtype=np.int8)
+        which = (*pair_arguments(pairs, start, stop), np.int64(start))
+        pivots: Any = None
+        for turn, view in enumerate(self._views):
+            tile = TilePairs(pairs, start, stop, which, self._column_start, later_view=turn > 0)
+            solved = view.measure(tile, features, bounds)
+            pivots = solved.n_iter if pivots is None else pivots + solved.n_iter
+        return MeasuredTile(which, features, bounds, pivots)
+
+
+def _on_this_stream(start: int, stop: int) -> tuple[int, int, int]:
+    import cupy
+
+    return start, stop, int(cupy.cuda.get_current_stream().ptr)
+
+
+class EstimatesCuda(DeviceSolver):
+    """Prepared from features and their fit; copies itself to GPUs. ``measuring`` may have begun without the fit."""
+
+    stage = "estimates"
+
+    def __init__(
+        self,
+        features: PairFeatures,
+        calibration: Calibration,
+        *,
+        give_bounds: bool,
+        memory: int,
+        n_jobs: int = 1,
+        measuring: FeaturesCuda | None = None,
+    ) -> None:
+        self.features, self.calibration = features, calibration
+        self.give_bounds, self.n_jobs = give_bounds, n_jobs
+        self.measuring = FeaturesCuda(features, memory=memory) if measuring is None else measuring
+        self._on_cpu = Estimates(features, calibration, give_bounds=give_bounds)
+        self.info: dict[str, Any] = {**self._on_cpu.info, "device": "cuda"}
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self.measuring.pairs_per_tile(memory)
+
+    def on(self, device: int) -> EstimatesOnDevice:
+        return EstimatesOnDevice(self, device)
+
+    def solve_on_cpu(self, pairs: ListedPairs) -> Distances:
+        """Pairs that are tiny beside the extent of their collection."""
+        solved: Distances = distances_of(pairs, self._on_cpu, n_jobs=self.n_jobs, progress=False)
+        return solved
+
+
+class EstimatesOnDevice(OnDevice):
+    """What all pairs share, on one GPU: features and the fit."""
+
+    def __init__(self, host: EstimatesCuda, device: int) -> None:
+        import cupy
+
+        features, fit = host.features, host.calibration
+        self._measuring = host.measuring.on(device)
+        self._names, self._n_views = features.names, np.int32(len(features.views))
+        self._give_bounds = host.give_bounds
+        self.leaves_open, self._host = features.views[0].bounds is not None, host
+        self._n_blocks = int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+        known = fit.coefficients, fit.error_weights
+        self._fit = tuple(cupy.asarray(np.asarray(each, dtype=np.float64)) for each in known)
+        self._size = _powers(features.exponent)
+        solved = cupy.asarray(fit.solved), cupy.asarray(fit.exact)
+        statuses = np.int32(Status.ESTIMATED), np.int32(Status.EXACT)
+        self._known = (*solved, np.int32(len(fit.solved)), np.float64(EXACT_ERROR), *statuses)
+
+    def solve_open(self, pairs: ListedPairs) -> Distances:
+        return self._host.solve_on_cpu(pairs)
+
+    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        import cupy
+
+        count = stop - start
+        which, features, bounds, pivots = self._measuring.measure(pairs, start, stop)
+        lower, upper = bounds[:2] if self._give_bounds else (None, None)
+        error = cupy.empty(count)
+        solution = DeviceSolution(
+            cupy.empty(count), cupy.empty(count, dtype=np.int8), pivots, lower=lower, upper=upper, error=error
+        )
+        load("estimate", NO_TEAMS).get_function("estimate_pairs")(
+            (8 * self._n_blocks,), (256,),
+            (*which, np.int64(count), np.int32(len(self._names)), self._n_views, features, *self._fit, *self._size,
+             *self._known, *bounds, solution.values, error, solution.status),
+        )  # fmt: skip
+        return solution
+
+
+NO_TEAMS = {"NODES": 1, "CELLS": 1, "WIDTH": 4, "TEAM": 32, "TEAM_BYTES": 0, "FAR": 0, "THREADS": 32}
+"""For the kernel that has a thread for each pair."""
+
+
+class TilePairs(NamedTuple):
+    """Pairs start..stop-1 of a set."""
+
+    pairs: PairSet
+    start: int
+    stop: int
+    which: tuple[Any, ...]
+    """The same, as kernels know them."""
+    column_start: np.int32
+    later_view: bool
+    """Whether another view has looked at them before."""
+
+
+class LaunchShape(NamedTuple):
+    """How a kernel is compiled and launched."""
+
+    blocks: int
+    threads: int
+    shared_bytes: int
+    far_floats: int
+    """Of global memory that all teams work in."""
+    defines: dict[str, int]
+
+
+def means_geometry(
+    nodes: int, most_cells: int, mean_cells: float, width: int, limits: tuple[int, int, int]
+) -> LaunchShape:
+    """Of ``price_means``: as many teams as fit.
+
+    ``limits``: multiprocessors, bytes of shared memory of a block, and of global memory.
+    """
+    blocks, shared_memory, memory = limits
+    team = 8 if mean_cells <= 8 else 16 if mean_cells <= 16 else 32
+    block = 4 * most_cells * (most_cells | 1)
+    lists = -(-18 * nodes // 8) * 8 + 8 * most_cells
+    team_bytes = -(-(lists + block) // 8) * 8
+    far = team_bytes * max(ENOUGH_TEAMS, 32 // team) > shared_memory
+    if far:
+        team_bytes = lists
+    warp_bytes = team_bytes * (32 // team)
+    warps = max(1, min(MOST_WARPS, shared_memory // warp_bytes))
+    if far:
+        most = max(1, memory // (block * (32 // team)))
+        warps = max(1, min(warps, most // blocks))
+        blocks = min(blocks, most)
+    defines = {"NODES": nodes, "CELLS": most_cells, "WIDTH": width, "TEAM": team, "TEAM_BYTES": team_bytes}
+    defines |= {"FAR": int(far), "THREADS": 32 * warps}
+    far_floats = blocks * warps * (32 // team) * block // 4 if far else 1
+    return LaunchShape(blocks, 32 * warps, warps * warp_bytes, far_floats, defines)
+
+
+def points_geometry(nodes: int, most_points: int, width: int, limits: tuple[int, int, int]) -> LaunchShape:
+    """Of ``bracket_points``: as many warps as fit; ``limits`` as before."""
+    blocks, shared_memory, memory = limits
+    arcs = 2 * most_points + 2 * nodes + 2
+    lists = 8 * (2 * most_points + 2 * nodes + arcs) + 4 * (4 * most_points + 2 * nodes) + 2 * (4 * nodes + 2 * arcs)
+    lists = -(-lists // 8) * 8
+    block = 4 * most_points * (width + (most_points | 1))
+    far = (lists + block) * ENOUGH_TEAMS > shared_memory
+    warp_bytes = -(-(lists if far else lists + block) // 16) * 16
+    warps = max(1, min(MOST_POINT_WARPS, shared_memory // warp_bytes))
+    if far:
+        most = max(1, memory // block)
+        warps = max(1, min(warps, most // blocks))
+        blocks = min(blocks, most)
+    defines = {"NODES": nodes, "POINTS": most_points, "WIDTH": width, "WARP_BYTES": warp_bytes}
+    defines |= {"FAR": int(far), "THREADS": 32 * warps}
+    return LaunchShape(blocks, 32 * warps, warps * warp_bytes, blocks * warps * block // 4 if far else 1, defines)
+
+
+class ViewOnDevice:
+    """One space's look at all pairs, on a GPU."""
+
+    def __init__(self, view: View, anchor: ExactCuda, exponent: int, memory: int, device: int) -> None:
+        import cupy
+
+        attributes = cupy.cuda.Device(device).attributes
+        self._anchor: ExactOnDevice = anchor.on(device)
+        nodes, cells = len(anchor.unit), view.cells
+        sizes = np.diff(cells.offsets)
+        limits = int(attributes["MultiProcessorCount"]), int(attributes["MaxSharedMemoryPerBlockOptin"]), memory
+        width = cells.mean.shape[1]
+        self._geometry = means_geometry(nodes, int(sizes.max()), float(sizes.mean()), width, limits)
+        place = np.full((len(sizes), nodes), -1, dtype=np.int16)
+        place[:, : view.means.place.shape[1]] = view.means.place
+        means = view.means.rows.reshape(-1, width)[: len(cells.mass)]
+        arrays = (
+            cells.offsets, cells.anchor, cells.mass, cells.variance.astype(np.float32), means, place,
+            view.means.centers, view.radii,
+        )  # fmt: skip
+        self._cells = [cupy.asarray(array) for array in arrays]
+        self._unit = cupy.asarray(anchor.unit)
+        self._scales = *_powers(anchor.exponent - exponent), *_powers(-exponent)
+        self._points = None
+        if isinstance(view.bounds, PointBounds):
+            self._points = PointsOnDevice(view.bounds, view, anchor.exponent, nodes, limits)
+
+    def measure(self, tile: TilePairs, features: Any, bounds: tuple[Any, ...]) -> DeviceSolution:
+        """Solve the anchor problems, and add features and bounds; returns the solution on the anchors."""
+        solved, trees = self._anchor.solve_with_trees(tile.pairs, tile.start, tile.stop)
+        common = *tile.which, np.int32(tile.stop - tile.start), tile.column_start, *self._anchor.masses()
+        _launch(
+            "estimate", "price_means", self._geometry, (*self._cells, *common, self._unit, *self._scales, *trees),
+            (np.int32(tile.later_view), features),
+        )  # fmt: skip
+        if self._points is not None:
+            self._points.bracket(common, trees, solved.values, bounds, later_view=tile.later_view)
+        return solved
+
+
+class PointsOnDevice:
+    """The points of all distributions, on a GPU, with the kernel that bounds their distances."""
+
+    def __init__(
+        self, bounds: PointBounds, view: View, cost_exponent: int, nodes: int, limits: tuple[int, int, int]
+    ) -> None:
+        import cupy
+
+        table, means, short = bounds.tables()
+        most = int(np.diff(table.offsets).max())
+        self._geometry = points_geometry(nodes, most, table.points.shape[1], limits)
+        height = np.zeros(nodes)
+        height[: len(table.height)] = table.height
+        arrays = (
+            table.offsets.astype(np.int64), table.point.astype(np.int32), table.masses, table.cell, table.points,
+            table.rest, height, means, bounds.radii,
+        )  # fmt: skip
+        self._arrays = [cupy.asarray(np.ascontiguousarray(array)) for array in arrays]
+        slacks = 2.0**-MASS_BITS, bounds.open, view.loose, short.slack, BLURRED
+        powers = *_powers(cost_exponent - short.exponent), *_powers(short.exponent)
+        self._numbers = *powers, *(np.float64(each) for each in slacks)
+
+    def bracket(
+        self, common: tuple[Any, ...], trees: DeviceTrees, values: Any, bounds: tuple[Any, ...], *, later_view: bool
+    ) -> None:
+        """Bounds of a tile, combined with those that are there if a view has looked at it before."""
+        first = *self._arrays, *common, *trees, *self._numbers, values
+        _launch("bracket", "bracket_points", self._geometry, first, (np.int32(later_view), *bounds))
+
+
+def _launch(file: str, kernel: str, shape: LaunchShape, first: tuple[Any, ...], last: tuple[Any, ...]) -> None:
+    """Enqueue a kernel; its scratch memory goes between its arguments."""
+    import cupy
+
+    function = load(file, shape.defines).get_function(kernel)
+    function.max_dynamic_shared_size_bytes = shape.shared_bytes
+    far = cupy.empty(shape.far_floats, dtype=np.float32)
+    function((shape.blocks,), (shape.threads,), (*first, far, *last), shared_mem=shape.shared_bytes)
+
+
+def _powers(exponent: int) -> tuple[np.float64, np.float64]:
+    """Two factors whose product is 2^exponent, which itself may be out of range."""
+    half = exponent // 2
+    return np.float64(2.0**half), np.float64(2.0 ** (exponent - half))

@@ -1,0 +1,283 @@
+"""Which exact solver of points takes what: the one place that decides it, and the only one that makes them.
+
+===============================================================================  =====================================
+Of points in any dimension                                                       Solver
+===============================================================================  =====================================
+a line, a norm, all mass matched                                                 `OneDimension`: sorting
+W_1, Hamming distance of labels that nest, all mass matched                      `NestedLabels`: a sum
+W_1, a metric with a kernel, all mass matched:
+… up to five points each, from 2,048 pairs on                                    `SmallClouds`: every matching
+… Euclidean, long points, distances that are used several times                  `ExactPoints` with a table
+… anything else                                                                  `ExactPoints`: the simplex
+… the same on a GPU: metrics of `ON_GPUS`, most distributions up to 512 points   `ExactPointsCuda`; large pairs as above
+any other order, cost or price of unmatched mass                                 `ExactAnyCost`: the simplex
+===============================================================================  =====================================
+
+A few small pairs of an ordinary call take the fast lane (`asot.exact.few_pairs`): the same kernels, with nothing around
+them. What each solver costs is in `asot.exact.price`.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact import few_pairs
+from asot.exact.any_cost import ExactAnyCost
+from asot.exact.cuda.points import ExactPointsCuda, Limits
+from asot.exact.cuda.points_plan import MOST_POINTS
+from asot.exact.distance_table import distance_table, table_pays
+from asot.exact.nested_labels import NestedLabels, nested_codes
+from asot.exact.one_dimension import OneDimension
+from asot.exact.points import ExactPoints
+from asot.exact.price import mean_seconds
+from asot.exact.small_clouds import SmallClouds, are_small_clouds
+from asot.exact.unmatched import Unmatched, read_unmatched
+from asot.ground.costs import GroundCost, prepare_cost
+from asot.ground.metrics import KERNELS, ON_GPUS, Ground, prepare_metric
+from asot.request.distance import Distance
+from asot.request.request import Request
+from asot.results.distances import Distances
+from asot.run import devices, gpu_engine
+from asot.run.cluster import joblib_is_idle
+from asot.run.executors import in_ranges, kept_threads
+from asot.run.pairs import PairSet
+from asot.run.protocols import Notes, Solver
+from asot.run.work import Resources, Work
+
+MANY_PAIRS = 2048
+"""From here on, small clouds have a solver of their own. Fewer pairs are over sooner than it is prepared, and have the
+same bits as `few_pairs`."""
+
+THREADS_SECONDS = 0.01
+"""What it costs to share a job among threads."""
+
+GPU_SECONDS, GPU_SECONDS_PER_POINT = 0.003, 1.2e-6
+"""A call with a few pairs on a GPU takes this long, and this for each pair of points of two distributions: a GPU is
+fast because it solves many pairs at a time, and slow with one of them."""
+
+
+# ------------------------------------------------------------------------------------------------ on the CPU
+
+
+def exact_solver(
+    pooled: Distributions,
+    distance: Distance,
+    column_start: int,
+    memory: int,
+    *,
+    histograms: SparseHistograms | None = None,
+    n_pairs: int = 0,
+) -> Solver:
+    """The solver of a collection. ``histograms``: the collection over its distinct points, if already known.
+
+    ``n_pairs`` decides whether distances come from a table, which may change their last bit. A search names all pairs
+    that it looks at, so that its distances are those of brute force.
+    """
+    if distance.is_sorted(pooled.dim):
+        return _line_solver(pooled, distance, column_start)
+    histograms = sparse_histograms(pooled) if histograms is None else histograms
+    codes = _codes(histograms, distance)
+    if codes is not None:
+        return NestedLabels(histograms, codes, column_start)
+    if distance.has_kernel:
+        ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
+        return points_solver(histograms, ground, column_start, n_pairs)
+    cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, memory)
+    prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
+    return ExactAnyCost(histograms, cost, distance.p, prices, column_start)
+
+
+def points_solver(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> Solver:
+    """The solver of W_1 under a metric with a kernel."""
+    if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
+        return SmallClouds(histograms, ground, column_start)
+    mean = len(histograms.index) / (len(histograms.offsets) - 1)
+    table = distance_table(ground) if table_pays(ground, n_pairs * mean**2) else None
+    return ExactPoints(histograms, ground, column_start, table)
+
+
+def simplex_of_points(histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> ExactPoints:
+    """The simplex, where its potentials are wanted, or where answers must not depend on the number of pairs."""
+    return ExactPoints(histograms, ground, column_start)
+
+
+def euclidean_simplex(D: Distributions, column_start: int = 0) -> ExactPoints:
+    """The same for the Euclidean W_1 of a collection."""
+    histograms = sparse_histograms(D)
+    return ExactPoints(histograms, prepare_metric(histograms.points, "euclidean"), column_start)
+
+
+def read_prices(unmatched: Any, pooled: Distributions, cost: GroundCost) -> Unmatched:
+    """``unmatched=`` of a call, for the distinct points of a collection."""
+    index: NDArray[np.int64] = np.full(len(pooled.masses), -1)
+    held = pooled.masses > 0
+    index[held] = distinct_rows(pooled.points[held])[1]
+    return read_unmatched(unmatched, pooled, index, cost)
+
+
+def _line_solver(pooled: Distributions, distance: Distance, column_start: int) -> OneDimension:
+    if distance.metric_params is not None:
+        prepare_metric(pooled.points[:1], str(distance.metric), distance.metric_params)  # refuses what means nothing
+    return OneDimension(
+        pooled.points,
+        pooled.offsets,
+        pooled.masses,
+        p=distance.p,
+        column_start=column_start,
+        metric=str(distance.metric),
+    )
+
+
+def _codes(histograms: SparseHistograms, distance: Distance) -> list[NDArray[np.int64]] | None:
+    """Labels of every column, if they nest and the distance is a sum over them."""
+    if not distance.has_kernel or distance.metric != "hamming":
+        return None
+    codes = nested_codes(histograms.points)
+    if codes is not None:
+        prepare_metric(histograms.points, "hamming", distance.metric_params)  # refuses what means nothing
+    return codes
+
+
+# ------------------------------------------------------------------------------------------------ where it suits
+
+
+def exact_work(request: Request, notes: Notes) -> Work:
+    """The pairs of a request with the solver that suits them, on the device that suits them."""
+    distance, device, pooled = request.distance, request.device, request.both
+    start, wants_gpu = request.column_start, devices.parse(request.device)[0] == "cuda"
+    if not distance.has_kernel or (distance.is_sorted(pooled.dim) and not wants_gpu):
+        make = functools.partial(exact_solver, pooled, distance, start, request.resources.budget)
+        return Work(request.pairs, make, notes=notes.with_info(**on_cpu(distance, pooled.dim, device)))
+    jobs = request.resources.jobs
+    with kept_threads(jobs):
+        histograms = sparse_histograms(pooled, in_ranges(jobs))
+    notes = replace(notes, info={"p": 1, **notes.info})
+    codes = None if wants_gpu else _codes(histograms, distance)
+    if codes is not None:
+        reason = "asked for" if device == "cpu" else "a sum takes no GPU"
+        tree = functools.partial(NestedLabels, histograms, codes, start)
+        return Work(request.pairs, tree, notes=notes.with_info(device_reason=reason))
+    ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
+    return points_work(request.pairs, histograms, ground, start, device, request.resources, notes)
+
+
+def points_work(
+    pairs: PairSet,
+    histograms: SparseHistograms,
+    ground: Ground,
+    column_start: int,
+    device: str,
+    resources: Resources,
+    notes: Notes,
+) -> Work:
+    """W_1 under a metric with a kernel, on the CPU, or on GPUs if there are any and the job is large enough.
+
+    Columns of ``pairs`` are counted from distribution ``column_start`` on.
+    """
+    one_thread = len(pairs) * mean_seconds(histograms, ground.points.shape[1])
+    size = len(histograms.index) / (len(histograms.offsets) - 1)
+    choice = devices.choose(
+        device,
+        needs=("cupy",),
+        unfit=_unfit(histograms, ground, device),
+        cpu_seconds=min(one_thread, one_thread / resources.jobs + THREADS_SECONDS),
+        gpu_seconds=GPU_SECONDS + GPU_SECONDS_PER_POINT * size**2,
+    )
+    if not choice.gpus:
+        many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
+        return Work(pairs, many, None, choice, notes.with_info(device_reason=choice.reason))
+    on_gpu = functools.partial(
+        gpu_solver,
+        histograms,
+        ground,
+        column_start,
+        resources,
+        len(pairs),
+        table_bytes=None if resources.memory is None else resources.budget // 2,
+    )
+    simplex = functools.partial(ExactPoints, histograms, ground, column_start)
+    return Work(pairs, simplex, on_gpu, choice, notes)
+
+
+def gpu_solver(
+    histograms: SparseHistograms,
+    ground: Ground,
+    column_start: int,
+    resources: Resources,
+    n_pairs: int,
+    *,
+    table_bytes: int | None,
+    limits: Limits | None = None,
+) -> ExactPointsCuda:
+    """The solver of W_1 for GPUs; a search has ``limits`` above which it needs no distance."""
+    return ExactPointsCuda(
+        histograms,
+        ground,
+        column_start,
+        n_pairs=n_pairs,
+        memory=resources.budget // (2 * gpu_engine.IN_FLIGHT),
+        table_bytes=table_bytes,
+        n_jobs=resources.jobs,
+        limits=limits,
+    )
+
+
+def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | None:
+    """Why no GPU can take these problems, or should unless it was asked for: the CPU would have to solve most."""
+    if ground.code not in ON_GPUS:
+        return f"the metric {ground.name!r} has no GPU kernel"
+    typical = float(np.median(np.diff(histograms.offsets)))
+    if devices.parse(device)[0] == "cuda" or typical <= MOST_POINTS:
+        return None
+    return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
+
+
+def on_cpu(distance: Distance, dim: int, device: str) -> dict[str, Any]:
+    """For ``info``: what the numbers are, and why no GPU was used. Refuses if the user named a GPU."""
+    if devices.parse(device)[0] == "cuda":
+        raise ValueError(
+            f"device={str(device)!r} solves p=1 under {', '.join(KERNELS)}, without unmatched mass; "
+            "use device='auto' or 'cpu'"
+        )
+    reason = "sorting takes no GPU" if distance.is_sorted(dim) else "GPUs solve p=1 under metrics with a kernel"
+    return {**distance.info, "device_reason": "asked for" if device == "cpu" else reason}
+
+
+# ------------------------------------------------------------------------------------------------ the fast lane
+
+
+def few_distances(request: Request) -> Distances | None:
+    """All pairs of an ordinary request, if they are few and small: then what is around a solver costs more than it."""
+    distance, resources = request.distance, request.resources
+    metric = distance.metric
+    is_usual = (
+        distance.metric_params is None and distance.unmatched is None and request.listed is None
+        and request.sink is None and type(metric) is str and metric in few_pairs.METRICS
+        and (resources.progress is None or resources.progress is False) and request.device in ("auto", "cpu")
+        and (resources.n_jobs is not None or joblib_is_idle())
+    )  # fmt: skip
+    if not is_usual or not few_pairs.are_small(request.D, request.E, distance.p == 1 and metric == "euclidean"):
+        return None
+    if resources.memory is not None:
+        _ = resources.budget  # refuses what is no amount
+    n_jobs = 1 if resources.n_jobs is None else resources.jobs
+    if request.D.dim > 1:
+        if distance.p == 1:
+            reason = "asked for" if request.device == "cpu" else "too little work for a GPU"
+            own: dict[str, Any] = {"p": 1, "estimate": "exact", "device_reason": reason}
+        else:
+            own = {"estimate": "exact", **on_cpu(distance, request.D.dim, request.device)}
+        return few_pairs.solve(request.D, request.E, few_pairs.Asked(distance.p, str(metric), n_jobs, own))
+    began = time.perf_counter()
+    solver = _line_solver(request.both, distance, request.column_start)
+    own = {"estimate": "exact", **on_cpu(distance, 1, request.device)}
+    asked = few_pairs.Asked(distance.p, str(metric), n_jobs, own, time.perf_counter() - began)
+    return few_pairs.on_line(solver, request.D, request.E, asked)

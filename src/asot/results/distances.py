@@ -1,0 +1,324 @@
+"""Results: distances in pair order, with a status for each and a record of how they were computed."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.notebook import MOST_ROWS, page_of
+from asot.results.plans import Plans
+from asot.run.pairs import AllPairs, ListedPairs, PairSet
+from asot.run.protocols import Status
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Distances of a set of pairs.
+
+    Attributes
+    ----------
+    values : (P,) float64
+        In pair order: scipy's condensed order for all pairs of one set, row-major for two sets, as given for a list.
+    status : (P,) int8
+        `Status` of every pair.
+    n_iter : (P,) int32
+        Simplex pivots or steps of an assignment (exact), or iterations (entropic) of every pair.
+    marginal_error : (P,) float64 or None
+        Entropic only: how far, in total mass, the plan's row sums are from the first histogram.
+    lower, upper : (P,) float64 or None
+        Bounds on the distance between the original distributions, if you asked for them.
+    error : (P,) float64 or None
+        Calibrated estimates: the expected error, as a standard deviation; measured, not proven. Gromov–Wasserstein
+        distances of plans: how far the two starts disagree.
+    plans : Plans or None
+        Optimal plans and potentials, if you asked for them.
+    info : dict
+        What the numbers are: metric, solver, device, precision, reg, anchors, seconds, …
+    ids, ids_columns : (N,), (M,)
+        Names of the rows and of the columns: those of the collections, or 0, 1, 2, …
+    sizes : (N,) int64 or None
+        Points of the distributions of the rows, where that is known.
+
+    ``np.asarray(r)`` is ``r.matrix()``, so that SciPy and scikit-learn read it as a matrix of distances.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> r = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3))
+    >>> r.values
+    array([1., 1., 1.])
+    >>> r.matrix()
+    array([[0., 1., 1.],
+           [1., 0., 1.],
+           [1., 1., 0.]])
+    """
+
+    values: NDArray[np.float64]
+    status: NDArray[np.int8]
+    n_iter: NDArray[np.int32]
+    pair_set: PairSet = field(repr=False)
+    marginal_error: NDArray[np.float64] | None = None
+    lower: NDArray[np.float64] | None = None
+    upper: NDArray[np.float64] | None = None
+    plans: Plans | None = field(default=None, repr=False)
+    info: dict[str, Any] = field(default_factory=dict)
+    error: NDArray[np.float64] | None = None
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+    checked: bool = field(default=False, repr=False)
+    offsets: NDArray[np.int64] | None = field(default=None, repr=False)  # (N + 1,) of the rows' collection
+
+    def __post_init__(self) -> None:
+        if self.checked:  # by the GPU, or before this copy was made; millions of values take a while to read
+            return
+        if len(self.values) and np.isnan(self.values.min()):
+            row, column = self.pairs[int(np.argmax(np.isnan(self.values)))]
+            raise ArithmeticError(f"the distance of the pair ({row}, {column}) is not a number; please report this")
+        object.__setattr__(self, "checked", True)
+
+    @classmethod
+    def quickly(
+        cls,
+        values: NDArray[np.float64],
+        status: NDArray[np.int8],
+        n_iter: NDArray[np.int32],
+        pair_set: PairSet,
+        info: dict[str, Any],
+        names: tuple[NDArray[Any] | None, NDArray[Any] | None],
+        offsets: NDArray[np.int64],
+    ) -> Distances:
+        """The same object, made in a third of the time: the constructor of a frozen class takes as long as a pair."""
+        self = cls.__new__(cls)
+        self.__dict__.update(
+            values=values, status=status, n_iter=n_iter, pair_set=pair_set, info=info, names=names, offsets=offsets,
+            checked=False,
+        )  # fmt: skip
+        if math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
+            self.__post_init__()
+        self.__dict__["checked"] = True
+        return self
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,)."""
+        return np.arange(self.pair_set.n_rows) if self.names[0] is None else self.names[0]
+
+    @property
+    def ids_columns(self) -> NDArray[Any]:
+        """Names of the columns (M,): those of the rows within one collection."""
+        if self.pair_set.symmetric:
+            return self.ids
+        return np.arange(self.pair_set.n_columns) if self.names[1] is None else self.names[1]
+
+    @property
+    def sizes(self) -> NDArray[np.int64] | None:
+        """How many points the distributions of the rows have (N,), where that is known."""
+        return None if self.offsets is None else np.diff(self.offsets)
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        """The pairs themselves (P, 2), in the order of `values`."""
+        if isinstance(self.pair_set, ListedPairs):
+            return self.pair_set.pairs
+        if len(self.pair_set) == 0:
+            return np.empty((0, 2), dtype=np.int64)
+        return np.stack(self.pair_set.indices(0, len(self.pair_set)), axis=1)
+
+    def matrix(self) -> NDArray[np.float64]:
+        """(N, N) symmetric with zero diagonal for all pairs of one set, (N, M) for two sets."""
+        shape = (self.pair_set.n_rows, self.pair_set.n_columns)
+        if isinstance(self.pair_set, ListedPairs):
+            raise ValueError(f"a list of {len(self)} pairs does not fill a matrix; use .values with .pairs")
+        if isinstance(self.pair_set, AllPairs):
+            from scipy.spatial.distance import squareform
+
+            return squareform(self.values, checks=False) if len(self) else np.zeros(shape)
+        return self.values.reshape(shape).copy()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of `matrix()`: (N, N) or (N, M). With it, scikit-learn counts distributions and not pairs."""
+        return self.pair_set.n_rows, self.pair_set.n_columns
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("the matrix of distances is computed on request, so copy=False is not possible")
+        return np.asarray(self.matrix(), dtype=dtype)
+
+    def to_frame(self, form: str = "square") -> Any:
+        """A pandas DataFrame with the ids: "square", the labeled matrix, or "long", one row per pair.
+
+        The long form has the columns id_i, id_j, distance, and lower, upper and error if you asked for them.
+
+        >>> import asot
+        >>> D = asot.Distributions.from_list([[[0.0]], [[3.0]]], ids=["eve", "adam"])
+        >>> asot.pairwise_exact(D).to_frame()
+              eve  adam
+        eve   0.0   3.0
+        adam  3.0   0.0
+        """
+        from asot.results.frames import distances_frame
+
+        return distances_frame(self, form)
+
+    def above_noise(self, noise: Any = None) -> Distances:
+        """The distances less what finite samples alone make of them, √(d² − noise²), and 0 where that is all.
+
+        ``noise`` is ``asot.noise_floor(D)``, or an array (N, N). Bounds are left out; errors stay.
+
+        >>> import numpy as np, asot
+        >>> rng = np.random.default_rng(0)
+        >>> D = asot.Distributions.from_list([rng.normal(size=(100, 5)) + x for x in np.eye(5)[[0, 0, 1]]])
+        >>> r = asot.pairwise_exact(D)
+        >>> r.values.round(1), r.above_noise(asot.noise_floor(D)).values.round(1)  # truly 0, √2 and √2
+        (array([1.3, 1.9, 1.9]), array([0. , 1.3, 1.3]))
+        """
+        from asot.results.noise import above_noise
+
+        return above_noise(self, noise)
+
+    def to_anndata(self, obs: Any = None, n_neighbors: int = 15) -> Any:
+        """An AnnData with the distributions as observations, ready for scanpy: distances, neighbors and ``info``.
+
+        See `asot.results.anndata.distances_to_anndata` for what is where. ``obs`` is a data frame with the ids as
+        its index.
+        """
+        from asot.results.anndata import distances_to_anndata
+
+        return distances_to_anndata(self, obs, n_neighbors)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file: ``.npz`` keeps everything, ``.npy`` the matrix, ``.csv`` one line per pair.
+
+        `asot.load_distances` reads it back.
+        """
+        from asot.results.files import save_distances
+
+        save_distances(self, path)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        if len(self) == 0:
+            return "Distances: no pairs"
+        unfinished = int(np.count_nonzero(self.status == Status.MAX_ITER))
+        tail = f"; {unfinished:,} not converged" if unfinished else ""
+        return (
+            f"Distances: {len(self):,} pairs, {self.values.min():.4g} to {self.values.max():.4g} "
+            f"(mean {self.values.mean():.4g}), {self._how()}{tail}"
+        )
+
+    def _repr_html_(self) -> str:
+        if not isinstance(self.pair_set, AllPairs) or len(self) == 0:
+            return page_of(repr(self))
+        n = min(self.shape[0], MOST_ROWS)
+        square = self.matrix()[:n, :n]
+        return page_of(
+            repr(self), self.ids[:n].tolist(), [(self.ids[i], *square[i].tolist()) for i in range(n)], self.shape[0]
+        )
+
+    def _how(self) -> str:
+        """What the numbers are, and how wrong they may be."""
+        report = self.info.get("calibration")
+        if report is not None:
+            off = 100 * report["held_out_relative"]
+            low, high = (100 * end / (report["mean_distance"] or 1.0) for end in report["held_out_rmse_interval"])
+            anchors = f", {self.info['n_anchors']} anchors" if "n_anchors" in self.info else ""
+            return f"{off:.2g} % rms error ({low:.2g} to {high:.2g} %){anchors}, calibrated"
+        if self.info.get("estimate") == "exact":
+            return "exact"
+        if self.info.get("estimate") == "anchor" and self.info.get("reg") is None:
+            return f"on {self.info.get('n_anchors', '?')} anchors, error not measured"
+        return str(self.info.get("solver", "unknown solver"))
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """The nearest columns of every row, ascending; ties in order of index.
+
+    Attributes
+    ----------
+    indices : (N, K) int64
+    distances : (N, K) float64
+    n_exact : int or None
+        How many pairs were solved to find them, if that was counted (`asot.kneighbors`).
+    lower, upper, error : (N, K) float64 or None
+        Bounds and expected errors if you asked for them, as in `Distances`.
+    info : dict, as in `Distances`
+    """
+
+    indices: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    info: dict[str, Any] = field(default_factory=dict, repr=False)
+    n_exact: int | None = None
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+    lower: NDArray[np.float64] | None = field(default=None, repr=False)
+    upper: NDArray[np.float64] | None = field(default=None, repr=False)
+    error: NDArray[np.float64] | None = field(default=None, repr=False)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,)."""
+        return np.arange(len(self.indices)) if self.names[0] is None else self.names[0]
+
+    @property
+    def neighbor_ids(self) -> NDArray[Any]:
+        """Names of the neighbors (N, K)."""
+        return self.indices if self.names[1] is None else self.names[1][self.indices]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
+        from asot.results.frames import neighbors_frame
+
+        return neighbors_frame(self)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        n, k = self.indices.shape
+        solved = "" if self.n_exact is None else f"; {self.n_exact:,} pairs solved"
+        spread = f", {self.distances.min():.4g} to {self.distances.max():.4g}" if self.distances.size else ""
+        recall = f"; recall {self.info['recall']['measured']:.3f}" if "recall" in self.info else ""
+        return f"Neighbors: the {k:,} nearest of each of {n:,}{spread}{solved}{recall}"
+
+    def graph(self, n_columns: int | None = None) -> Any:
+        """The distances as scipy.sparse.csr_matrix (N, M), as scikit-learn's ``metric="precomputed"`` reads it.
+
+        Zero distances are stored, and the entries of a row ascend. Pass M as ``n_columns`` if the result does not know
+        it.
+        """
+        columns = self.info.get("n_columns") if n_columns is None else n_columns
+        if columns is None:
+            raise ValueError("this result does not know the size of the collection; pass n_columns")
+        n, k = self.indices.shape
+        return neighbor_graph(np.arange(n + 1) * k, self.indices.ravel(), self.distances.ravel(), columns)
+
+
+def neighbor_graph(
+    indptr: NDArray[np.int64], indices: NDArray[np.int64], distances: NDArray[np.float64], n_columns: int
+) -> Any:
+    """A sparse matrix of distances whose rows keep the order in which they are given."""
+    from scipy import sparse
+
+    shape = (len(indptr) - 1, n_columns)
+    return sparse.csr_matrix((distances.copy(), indices.copy(), indptr), shape=shape)
+
+
+def named(
+    result: Any, rows: NDArray[Any] | None, columns: NDArray[Any] | None, offsets: NDArray[np.int64] | None = None
+) -> Any:
+    """A result that knows the names of its rows and columns, and the sizes of its rows' distributions by their offsets;
+    what a user's own sink returned stays as it is."""
+    if isinstance(result, Distances):
+        return replace(result, names=(rows, columns), offsets=offsets)
+    if isinstance(result, Neighbors):
+        return replace(result, names=(rows, columns))
+    if hasattr(result, "keep_names"):  # a store
+        result.keep_names(rows, columns)
+    return result

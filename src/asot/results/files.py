@@ -1,0 +1,322 @@
+"""Distances in files: everything (``.npz``), the matrix (``.npy``), or one line per pair (``.csv``).
+
+A table does not say which pairs it holds, so they are recognized by the order of its lines: that of all pairs
+of one collection, that of every pair of two, or else a list.
+"""
+
+from __future__ import annotations
+
+import array
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.npz import PathLike, atomic_write, load_arrays, naming, plain_ids, read_array, save_arrays
+from asot.data.reading import text_array
+from asot.data.tabular import csv_rows, guarded, number, unguarded
+from asot.results.distances import Distances
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, tiles
+from asot.run.protocols import Status
+from asot.validation import as_pairs, to_array
+
+if TYPE_CHECKING:
+    from asot.results.plans import Plans
+
+DISTANCE_SUFFIXES = (".npy", ".npz", ".csv")
+_PER_PAIR = ("marginal_error", "lower", "upper", "error")
+_OF_PLANS = ("source", "sink", "mass", "start", "f", "g")
+
+
+def save_distances(
+    result: Distances,
+    path: PathLike,
+    ids_rows: Sequence[Any] | NDArray[Any] | None = None,
+    ids_columns: Sequence[Any] | NDArray[Any] | None = None,
+) -> None:
+    """Write distances, with their ids or the given ones; the file extension decides the format. `load_distances` reads
+    it back.
+
+    ``.npz``
+        Everything a `Distances` holds: values, status, bounds, plans, info, ids.
+    ``.npy``
+        The matrix (N, N) or (N, M).
+    ``.csv``
+        One line per pair: id_i, id_j, distance, and lower, upper and error if you asked for them.
+
+    >>> import tempfile, pathlib, numpy as np, asot
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "distances.npz"
+    >>> save_distances(asot.emd_many(np.eye(3), cost=1.0 - np.eye(3)), target)
+    >>> load_distances(target).values
+    array([1., 1., 1.])
+    """
+    if not isinstance(result, Distances):
+        raise TypeError(f"save_distances(result, path) writes Distances; found {type(result).__name__}")
+    check_distances_suffix(path)
+    rows = _names_for(ids_rows, result.ids, result.pair_set.n_rows, "rows")
+    if result.pair_set.symmetric:
+        columns = rows if ids_columns is None else _names_for(ids_columns, rows, len(rows), "columns")
+    else:
+        columns = _names_for(ids_columns, result.ids_columns, result.pair_set.n_columns, "columns")
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npy":
+        matrix = result.matrix()
+        with atomic_write(path) as stream:
+            np.save(stream, matrix, allow_pickle=False)
+    elif suffix == ".npz":
+        _save_npz(path, result, rows, columns)
+    else:
+        _save_csv(path, result, rows, columns)
+
+
+def check_distances_suffix(path: PathLike) -> None:
+    """Raise unless the extension of an output names a format that `save_distances` writes."""
+    if Path(path).suffix.lower() not in DISTANCE_SUFFIXES:
+        raise ValueError(f"cannot write distances to {path}: its name must end in .npy, .npz or .csv")
+
+
+def load_distances(path: PathLike) -> Distances:
+    """Read the file that `save_distances` wrote; safe on files from strangers.
+
+    Tables and matrices hold no status: it is then ``Status.UNKNOWN``, and ``info`` is empty. In a table, ids are
+    strings, and a list of pairs is assumed to be within one collection if an id appears on both sides.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix == ".csv":
+        return _load_csv(path)
+    if suffix == ".npy":
+        return _load_npy(path)
+    if suffix != ".npz":
+        raise ValueError(f"cannot read distances from {path}: its name must end in .npy, .npz or .csv")
+    required = ["values", "status", "n_iter"]
+    optional = [*_PER_PAIR, "pairs", "ids_rows", "ids_columns", "offsets", *(f"plans_{name}" for name in _OF_PLANS)]
+    header, arrays = load_arrays(path, "distances", required, optional)
+    with naming(path):
+        pair_set = _read_pair_set(header.get("pairs"), arrays.get("pairs"))
+        for name in [*required, *_PER_PAIR]:
+            if name in arrays:
+                _check_per_pair(arrays[name], name, len(pair_set), kinds="iu" if name in ("status", "n_iter") else "f")
+        if not np.isin(arrays["status"], list(Status)).all():
+            raise ValueError("the array 'status' holds a number that is not a status")
+        if len(pair_set) and not 0 <= arrays["n_iter"].min() <= arrays["n_iter"].max() < 2**31:
+            raise ValueError("the array 'n_iter' holds a number that is not a count of iterations")
+        names, offsets = _read_names(arrays, pair_set), _read_offsets(arrays, pair_set.n_rows)
+        plans = _read_plans(arrays, len(pair_set))
+    more: dict[str, Any] = {name: arrays[name].astype(np.float64, copy=False) for name in _PER_PAIR if name in arrays}
+    return Distances(
+        values=arrays["values"].astype(np.float64, copy=False),
+        status=arrays["status"].astype(np.int8, copy=False),
+        n_iter=arrays["n_iter"].astype(np.int32, copy=False),
+        pair_set=pair_set,
+        plans=plans,
+        info=header["info"] if isinstance(header.get("info"), dict) else {},
+        names=names,
+        offsets=offsets,
+        **more,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- names
+
+
+def _names_for(given: Any, own: NDArray[Any], n: int, which: str) -> NDArray[Any]:
+    if given is None:
+        return plain_ids(own)
+    ids = (
+        text_array(given) if isinstance(given, list) and all(type(e) is str for e in given) else to_array(given, "ids")
+    )
+    if ids.shape != (n,):
+        raise ValueError(f"the ids of the {which} must name each of the {n}; found {len(given)}")
+    return plain_ids(ids)
+
+
+def _read_names(arrays: dict[str, NDArray[Any]], pairs: PairSet) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    found = []
+    for name, n in (("ids_rows", pairs.n_rows), ("ids_columns", pairs.n_columns)):
+        ids = arrays.get(name)
+        if ids is not None and ids.shape != (n,):
+            raise ValueError(f"the array {name!r} must name each of the {n:,} distributions; found shape {ids.shape}")
+        found.append(ids)
+    return found[0], found[0] if pairs.symmetric else found[1]
+
+
+def _read_offsets(arrays: dict[str, NDArray[Any]], n: int) -> NDArray[np.int64] | None:
+    """The offsets of the rows' collection, which older files do not have."""
+    offsets = arrays.get("offsets")
+    if offsets is None:
+        return None
+    is_fine = offsets.shape == (n + 1,) and offsets.dtype.kind in "iu"
+    if not is_fine or (np.diff(offsets.astype(np.int64)) < 1).any():
+        raise ValueError(f"the array 'offsets' must be {n + 1:,} ascending numbers; found shape {offsets.shape}")
+    return offsets.astype(np.int64, copy=False)
+
+
+# ----------------------------------------------------------------------------------------------------------- everything
+
+
+def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+    arrays: dict[str, NDArray[Any]] = {
+        "values": result.values,
+        "status": result.status,
+        "n_iter": result.n_iter,
+        "ids_rows": rows,
+    }
+    if not result.pair_set.symmetric:
+        arrays["ids_columns"] = columns
+    if isinstance(result.pair_set, ListedPairs):
+        arrays["pairs"] = result.pair_set.pairs
+    arrays |= {name: getattr(result, name) for name in _PER_PAIR if getattr(result, name) is not None}
+    if result.offsets is not None:
+        arrays["offsets"] = result.offsets
+    if result.plans is not None:
+        arrays |= {f"plans_{name}": getattr(result.plans, name) for name in _OF_PLANS}
+    header: dict[str, Any] = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
+    save_arrays(path, header, arrays)
+
+
+def _describe_pair_set(pairs: PairSet) -> dict[str, Any]:
+    which = "listed" if isinstance(pairs, ListedPairs) else "all" if isinstance(pairs, AllPairs) else "cross"
+    return {"which": which, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
+
+
+def _read_pair_set(described: Any, listed: NDArray[Any] | None) -> PairSet:
+    if not isinstance(described, dict):
+        raise ValueError("the header does not say which pairs the distances belong to")
+    n_rows, n_columns = _count(described.get("n_rows")), _count(described.get("n_columns"))
+    which = described.get("which")
+    if which == "all" and n_rows == n_columns:
+        return AllPairs(n_rows)
+    if which == "cross":
+        return CrossPairs(n_rows, n_columns)
+    if which == "listed" and listed is not None:
+        symmetric = described.get("symmetric") is True
+        return ListedPairs(as_pairs(listed, n_rows, n_columns), n_rows, n_columns, symmetric)
+    raise ValueError(f"the header describes pairs that cannot be understood ({which!r})")
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
+        raise ValueError(f"the header has {value!r} for a number of distributions")
+    return value
+
+
+def _check_per_pair(values: NDArray[Any], name: str, n_pairs: int, kinds: str) -> None:
+    if values.shape != (n_pairs,) or values.dtype.kind not in kinds:
+        raise ValueError(f"{name!r} must hold one number for each of the {n_pairs:,} pairs; found {values.shape}")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError(f"{name!r} is not a number at pair {int(np.argmax(np.isnan(values))):,}; the file is damaged")
+
+
+def _read_plans(arrays: dict[str, NDArray[Any]], n_pairs: int) -> Plans | None:
+    parts = {name: arrays.get(f"plans_{name}") for name in _OF_PLANS}
+    if all(part is None for part in parts.values()):
+        return None
+    if any(part is None for part in parts.values()):
+        raise ValueError("parts of the plans are missing; the file is damaged")
+    source, sink, mass, start, f, g = (np.asarray(parts[name]) for name in _OF_PLANS)
+    entries = len(mass)
+    shapes = source.shape == sink.shape == mass.shape == (entries,) and start.shape == (n_pairs + 1,)
+    kinds = all(part.dtype.kind in "iu" for part in (source, sink, start)) and mass.dtype.kind == "f"
+    tables = all(part.ndim == 2 and len(part) == n_pairs and part.dtype.kind == "f" for part in (f, g))
+    if not (shapes and kinds and tables):
+        raise ValueError("the arrays of the plans do not fit together; the file is damaged")
+    inside = entries == 0 or (
+        0 <= source.min() <= source.max() < f.shape[1] and 0 <= sink.min() <= sink.max() < g.shape[1]
+    )
+    if start[0] != 0 or start[-1] != entries or (np.diff(start) < 0).any() or not inside:
+        raise ValueError("the plans point outside their arrays; the file is damaged")
+    from asot.results.plans import Plans
+
+    source, sink, start = (part.astype(np.int64, copy=False) for part in (source, sink, start))
+    return Plans(source, sink, mass, start, f, g, arrays["values"])
+
+
+# -------------------------------------------------------------------------------------------------- tables and matrices
+
+
+def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+    bounds = {name: getattr(result, name) for name in ("lower", "upper", "error")}
+    measured = {"distance": result.values, **{name: v for name, v in bounds.items() if v is not None}}
+    rows, columns = (np.array([guarded(entry) for entry in side.tolist()]) for side in (rows, columns))
+    with atomic_write(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["id_i", "id_j", *measured])
+        for start, stop in tiles(len(result), 2**16):
+            i, j = _listed_or_computed(result.pair_set, start, stop)
+            numbers = [values[start:stop].tolist() for values in measured.values()]
+            writer.writerows(zip(rows[i].tolist(), columns[j].tolist(), *numbers, strict=True))
+        text.detach()
+
+
+def _listed_or_computed(pairs: PairSet, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns as the caller wrote them, if they were listed."""
+    if isinstance(pairs, ListedPairs):
+        return pairs.pairs[start:stop, 0], pairs.pairs[start:stop, 1]
+    return pairs.indices(start, stop)
+
+
+def _load_csv(path: PathLike) -> Distances:
+    place: dict[str, int] = {}
+    with csv_rows(path) as rows:
+        names = next(rows, [])
+        if names[:3] != ["id_i", "id_j", "distance"] or not set(names[3:]) <= {"lower", "upper", "error"}:
+            raise ValueError(f"{path} does not hold distances written by asot: its columns are {', '.join(names)[:80]}")
+        first, second, measured = array.array("q"), array.array("q"), [array.array("d") for _ in names[2:]]
+        for row in rows:
+            where = f"{path}, line {rows.line_num}"
+            if len(row) != len(names):
+                raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns; it is incomplete")
+            first.append(place.setdefault(unguarded(row[0]), len(place)))
+            second.append(place.setdefault(unguarded(row[1]), len(place)))
+            for cell, name, values in zip(row[2:], names[2:], measured, strict=True):
+                values.append(number(cell, name, where))
+    i, j = (np.frombuffer(side, dtype=np.int64) for side in (first, second))
+    pair_set, order_i, order_j = _recognized(i, j)
+    ids = text_array(list(place))
+    numbers = {name: np.array(values, dtype=np.float64) for name, values in zip(names[2:], measured, strict=True)}
+    return _unknown(numbers.pop("distance"), pair_set, (ids[order_i], ids[order_j]), numbers)
+
+
+def _recognized(i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[PairSet, NDArray[np.int64], NDArray[np.int64]]:
+    """The pair set whose order the lines have, and the indices of the ids of its rows and columns."""
+    count = len(i)
+    n = (1 + int(np.sqrt(1 + 8 * count))) // 2
+    if n * (n - 1) // 2 == count > 0:
+        members = np.concatenate([i[:1], j[: n - 1]])
+        rows, columns = AllPairs(n).indices(0, count)
+        if np.array_equal(members[rows], i) and np.array_equal(members[columns], j):
+            return AllPairs(n), members, members
+    width = int(np.argmax(i != i[0])) if count and (i != i[0]).any() else count
+    if count and count % width == 0:
+        rows, columns = CrossPairs(count // width, width).indices(0, count)
+        if np.array_equal(i[::width][rows], i) and np.array_equal(j[:width][columns], j):
+            return CrossPairs(count // width, width), i[::width], j[:width]
+    (left, row), (right, column) = (np.unique(side, return_inverse=True) for side in (i, j))
+    if len(np.intersect1d(left, right)) == 0:
+        return ListedPairs(np.stack([row, column], axis=1), len(left), len(right), False), left, right
+    both = np.union1d(left, right)
+    listed = np.searchsorted(both, np.stack([i, j], axis=1))
+    return ListedPairs(listed, len(both), len(both), True), both, both
+
+
+def _load_npy(path: PathLike) -> Distances:
+    matrix = read_array(path)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
+        raise ValueError(f"{path} holds {matrix.dtype} of shape {matrix.shape}, not a matrix of distances")
+    matrix = matrix.astype(np.float64, copy=False)
+    if np.isnan(matrix).any():
+        raise ValueError(f"{path} holds distances that are not numbers")
+    n, m = matrix.shape
+    if n == m and np.array_equal(matrix, matrix.T) and not np.diagonal(matrix).any():
+        return _unknown(matrix[np.triu_indices(n, 1)], AllPairs(n), (None, None), {})
+    return _unknown(matrix.ravel(), CrossPairs(n, m), (None, None), {})
+
+
+def _unknown(values: NDArray[np.float64], pairs: PairSet, names: Any, more: dict[str, Any]) -> Distances:
+    status = np.full(len(values), Status.UNKNOWN, dtype=np.int8)
+    return Distances(values, status, np.zeros(len(values), dtype=np.int32), pairs, names=names, **more)

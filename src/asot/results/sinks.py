@@ -1,0 +1,364 @@
+"""Where the values of a tile go, so that N² numbers only exist if someone wants N² numbers.
+
+A sink is opened with the pair set and what is known about the run, accepts the solved tiles in pair order, and returns
+anything. The engine calls it from one thread, so a sink needs no locks. Bounds and errors come with the values, in the
+same tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asot.native import Doubles, Int, Ints, Record, entry
+from asot.results.distances import Distances, Neighbors
+from asot.run import engine
+from asot.run.pairs import AllPairs, ListedPairs, PairSet, tiles
+from asot.run.progress import ProgressLike
+from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Tile
+from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Kept = TypeVarWithDefault("Kept", default=Distances)
+else:
+    Kept = TypeVar("Kept")
+    """What a call returns: what its sink returns, or `Distances` without one."""
+
+
+class Condensed(SinkBase[Distances]):
+    """Every value, in pair order: the default, returned as `Distances`.
+
+    ``extras`` names fields that the result has even if there are no pairs, such as "lower".
+    """
+
+    def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty, extras: tuple[str, ...] = ()) -> None:
+        self._allocate, self._extras = allocate, extras
+        self._checked = False
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        size = len(pairs)
+        _refuse_large_result(size * (8 + 1 + 4))
+        self._pairs = pairs
+        self._values = self._allocate(size, np.float64)
+        self._status = self._allocate(size, np.int8)
+        self._n_iter = self._allocate(size, np.int32)
+        self._more: dict[str, Any] = {name: self._allocate(size, np.float64) for name in self._extras}
+
+    def accept(self, tile: Tile) -> None:
+        solution = tile.solution
+        own = slice(tile.start, tile.start + len(solution.values))
+        self._values[own] = solution.values
+        self._status[own] = solution.status
+        self._n_iter[own] = solution.n_iter
+        for name in EXTRAS:
+            part = getattr(solution, name)
+            if part is not None:
+                self._extra(name)[own] = part
+
+    def allocate_with(self, allocate: Callable[[int, Any], NDArray[Any]]) -> None:
+        self._allocate = allocate if self._allocate is np.empty else self._allocate
+
+    @property
+    def has_room(self) -> bool:
+        return True
+
+    def tell_all_are_numbers(self) -> None:
+        self._checked = True
+
+    def room(self, start: int, stop: int, extras: tuple[str, ...]) -> Solution:
+        own = slice(start, stop)
+        more: dict[str, Any] = {name: self._extra(name)[own] for name in extras}
+        return Solution(self._values[own], self._status[own], self._n_iter[own], **more)
+
+    def _extra(self, name: str) -> NDArray[np.float64]:
+        """The array (P,) of something that only some solvers report."""
+        if name not in self._more:
+            self._more[name] = self._allocate(len(self._values), np.float64)
+        array: NDArray[np.float64] = self._more[name]
+        return array
+
+    def close(self, info: dict[str, Any]) -> Distances:
+        more: dict[str, Any] = {**self._more, "info": info, "checked": self._checked}
+        return Distances(self._values, self._status, self._n_iter, self._pairs, **more)
+
+
+class Dense(SinkBase["NDArray[np.float64]"]):
+    """The full matrix as an array: (N, N) for all pairs of one set, (N, M) for two sets.
+
+    >>> import numpy as np, asot
+    >>> asot.emd_many(np.eye(2), cost=1.0 - np.eye(2), sink=asot.sinks.Dense())
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        if isinstance(pairs, ListedPairs):
+            raise ValueError("a list of pairs does not fill a matrix; use the default sink")
+        _refuse_large_result(8 * pairs.n_rows * pairs.n_columns)
+        self._symmetric = pairs.symmetric
+        self._matrix = np.zeros((pairs.n_rows, pairs.n_columns))
+
+    def accept(self, tile: Tile) -> None:
+        if self._symmetric:
+            _place_in_upper_half(tile.start, tile.solution.values, self._matrix)
+        else:
+            flat = self._matrix.reshape(-1)
+            flat[tile.start : tile.start + len(tile.solution.values)] = tile.solution.values
+
+    def close(self, info: dict[str, Any]) -> NDArray[np.float64]:
+        if self._symmetric:
+            _mirror(self._matrix)
+        return self._matrix
+
+
+class TopK(SinkBase[Neighbors]):
+    """The ``n_neighbors`` nearest columns of every row, as `Neighbors`. Within one set a row is not its own neighbor.
+
+    >>> import numpy as np, asot
+    >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.TopK(1)).indices.ravel()
+    array([1, 0, 1, 2])
+    """
+
+    def __init__(self, n_neighbors: int) -> None:
+        self.n_neighbors = as_positive_int(n_neighbors, "n_neighbors")
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        if isinstance(pairs, ListedPairs):
+            raise ValueError("nearest neighbors need all pairs or two sets, not a list of pairs")
+        candidates = pairs.n_columns - pairs.symmetric
+        if self.n_neighbors > candidates:
+            raise ValueError(f"n_neighbors={self.n_neighbors}, but there are only {candidates} candidates for each row")
+        shape = (pairs.n_rows, self.n_neighbors)
+        _refuse_large_result(16 * shape[0] * shape[1])
+        self._symmetric = pairs.symmetric
+        self._distances = np.full(shape, np.inf)
+        self._indices = np.full(shape, np.iinfo(np.int64).max)
+        self._names: tuple[str, ...] = ()
+        self._more = np.empty((*shape, 0))
+        self._limits: NDArray[np.float64] | None = None
+
+    def accept(self, tile: Tile) -> None:
+        rows, columns = tile.indices()
+        told = {name: getattr(tile.solution, name) for name in ("lower", "upper", "error")}
+        more = [part for part in told.values() if part is not None]
+        if len(more) > self._more.shape[2]:
+            self._names = tuple(name for name, part in told.items() if part is not None)
+            self._more = np.empty((*self._distances.shape, len(more)))
+        beside = np.stack(more, axis=1) if more else np.empty((len(rows), 0))
+        kept = self._distances, self._indices, self._more
+        keep_nearest(rows, columns, tile.solution.values, beside, *kept)
+        if self._symmetric:
+            keep_nearest(columns, rows, tile.solution.values, beside, *kept)
+        if self._limits is not None:
+            for changed in (rows, columns) if self._symmetric else (rows,):
+                self._limits[changed] = self._distances[changed, -1]
+
+    def limits(self) -> NDArray[np.float64]:
+        """Per row (N,): the distance to the last neighbor so far. It changes with the next tile."""
+        if self._limits is None:  # kept up from now on: reading all rows takes longer than solving a tile on a GPU
+            self._limits = self._distances[:, -1].copy()
+        return self._limits
+
+    def close(self, info: dict[str, Any]) -> Neighbors:
+        more: dict[str, Any] = {name: np.ascontiguousarray(self._more[:, :, e]) for e, name in enumerate(self._names)}
+        return Neighbors(self._indices, self._distances, info, **more)
+
+
+class Radius(SinkBase[Any]):
+    """All pairs within a distance, as a scipy.sparse matrix (N, N) or (N, M); scikit-learn reads it as a graph.
+
+    Zero distances are kept as stored entries.
+
+    >>> import numpy as np, asot
+    >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    >>> graph = asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.Radius(1.0))
+    >>> graph.nnz
+    6
+    """
+
+    def __init__(self, radius: float) -> None:
+        if not np.isfinite(radius) or radius < 0:
+            raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
+        self.radius = float(radius)
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        self._pairs = pairs
+        self._found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+
+    def accept(self, tile: Tile) -> None:
+        near = tile.solution.values <= self.radius
+        rows, columns = tile.indices()
+        self._found.append((rows[near], columns[near], tile.solution.values[near]))
+
+    def limits(self) -> NDArray[np.float64]:
+        return np.full(self._pairs.n_rows, self.radius)
+
+    def close(self, info: dict[str, Any]) -> Any:
+        from scipy import sparse
+
+        nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        rows, columns, values = (np.concatenate(parts) for parts in zip(nothing, *self._found, strict=True))
+        if self._pairs.symmetric:
+            off = rows != columns  # a listed (i, i) must not be doubled
+            rows, columns, values = (
+                np.concatenate([rows, columns[off]]),
+                np.concatenate([columns, rows[off]]),
+                np.concatenate([values, values[off]]),
+            )
+        shape = (self._pairs.n_rows, self._pairs.n_columns)
+        order = np.lexsort((columns, rows))
+        rows, columns, values = rows[order], columns[order], values[order]
+        fresh = np.ones(len(rows), dtype=bool)  # a pair that was listed twice is one edge
+        fresh[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+        rows, columns, values = rows[fresh], columns[fresh], values[fresh]
+        indptr = np.searchsorted(rows, np.arange(shape[0] + 1))
+        return sparse.csr_matrix((values, columns, indptr), shape=shape)
+
+
+class Counts(SinkBase["NDArray[np.int64]"]):
+    """How many distances fall between edges: counts (B,), with half-open bins except for the last, as in NumPy.
+
+    >>> import numpy as np, asot
+    >>> line = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    >>> asot.emd_many(np.eye(4), cost=line, sink=asot.sinks.Counts([0, 1, 2, 3]))
+    array([0, 3, 3])
+    """
+
+    def __init__(self, edges: ArrayLike) -> None:
+        self.edges: NDArray[np.float64] = np.asarray(to_float_array(edges, "edges"), dtype=np.float64)
+        if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
+            raise ValueError("edges must be two or more increasing numbers")
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        self._counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
+
+    def accept(self, tile: Tile) -> None:
+        self.add(np.histogram(tile.solution.values, self.edges)[0])
+
+    def add(self, counts: NDArray[Any]) -> None:
+        """Count a tile that was counted elsewhere."""
+        self._counts += counts.astype(np.int64)
+
+    def close(self, info: dict[str, Any]) -> NDArray[np.int64]:
+        return self._counts
+
+
+class Callback(SinkBase[None]):
+    """Hand every tile to ``function(rows, columns, values)``, in pair order, and keep nothing.
+
+    >>> import numpy as np, asot
+    >>> seen = []
+    >>> asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), sink=asot.sinks.Callback(lambda i, j, w: seen.extend(w)))
+    >>> len(seen)
+    3
+    """
+
+    def __init__(self, function: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], object]) -> None:
+        if not callable(function):
+            raise ValueError(f"Callback needs a function of (rows, columns, values); found {function!r}")
+        self.function = function
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        pass
+
+    def accept(self, tile: Tile) -> None:
+        self.function(*tile.indices(), tile.solution.values)
+
+    def close(self, info: dict[str, Any]) -> None:
+        return None
+
+
+def default_sink(sink: Sink[Kept] | None) -> Sink[Kept]:
+    """The sink of a call, which is `Condensed` if none is given."""
+    return cast("Sink[Kept]", Condensed()) if sink is None else sink
+
+
+def distances_of(
+    pairs: PairSet,
+    solver: Solver,
+    *,
+    n_jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: ProgressLike = None,
+    notes: Notes = engine.NOTHING,
+) -> Distances:
+    """Every pair, solved on this machine."""
+    return engine.run(pairs, solver, Condensed(), n_jobs=n_jobs, memory=memory, progress=progress, notes=notes)
+
+
+def _refuse_large_result(n_bytes: int) -> None:
+    advice = "keep less of it with sink=asot.sinks.TopK(...), Radius(...) or Callback(...)"
+    refuse_what_cannot_fit(n_bytes, "the result", advice)
+
+
+def _place_in_upper_half(start: int, values: NDArray[np.float64], matrix: NDArray[np.float64]) -> None:
+    """Write values from condensed position ``start`` on, a stretch of a row at a time."""
+    order = AllPairs(len(matrix))
+    position, stop = start, start + len(values)
+    row = order.row_of(start)
+    while position < stop:
+        end = min(order.row_start(row + 1), stop)
+        column = position - order.row_start(row) + row + 1
+        matrix[row, column : column + end - position] = values[position - start : end - start]
+        position, row = end, row + 1
+
+
+def _mirror(matrix: NDArray[np.float64]) -> None:
+    """Copy the upper half to the lower one, in blocks that a cache holds."""
+    blocks = list(tiles(len(matrix), 512))
+    for top, bottom in blocks:
+        for left, right in blocks:
+            if left > top:
+                matrix[left:right, top:bottom] = matrix[top:bottom, left:right].T
+        square = matrix[top:bottom, top:bottom]
+        square += np.triu(square, 1).T
+
+
+class NewNeighbors(Record):
+    """Distances that come in (``native/run/keep_nearest.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("extras", Int), ("rows", Ints), ("others", Ints), ("values", Doubles), ("beside", Doubles),
+    ]  # fmt: skip
+
+
+class KeptNeighbors(Record):
+    """The nearest so far (``native/run/keep_nearest.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("extras", Int), ("distances", Doubles), ("indices", Ints), ("more", Doubles),
+    ]  # fmt: skip
+
+
+_keep_nearest = entry("keep_nearest", NewNeighbors, KeptNeighbors)
+
+
+def keep_nearest(
+    rows: NDArray[np.int64],
+    others: NDArray[np.int64],
+    values: NDArray[np.float64],
+    beside: NDArray[np.float64],
+    distances: NDArray[np.float64],
+    indices: NDArray[np.int64],
+    more: NDArray[np.float64],
+) -> None:
+    """Insert each (value, other) into its row's list (N, K) sorted by (distance, index); the largest falls off the end.
+
+    Whatever else is known about the pairs (P, E) goes the same way, into ``more`` (N, K, E).
+    """
+    new = NewNeighbors(
+        n=len(rows),
+        extras=beside.shape[1],
+        rows=np.ascontiguousarray(rows, dtype=np.int64),
+        others=np.ascontiguousarray(others, dtype=np.int64),
+        values=np.ascontiguousarray(values, dtype=np.float64),
+        beside=np.ascontiguousarray(beside, dtype=np.float64),
+    )
+    k, extras = distances.shape[1], more.shape[2]
+    _keep_nearest(new, KeptNeighbors(k=k, extras=extras, distances=distances, indices=indices, more=more))

@@ -1,0 +1,356 @@
+"""What the engine expects of every solver and of every sink.
+
+A solver is made from what all pairs share (the cost, the histograms) and prepares it once; then it is handed tiles of
+pairs, from several threads at a time, and answers each with a `Solution`. It knows nothing of pair sets, sinks or
+progress. A sink takes the solved tiles and makes of them what the call returns. The engine calls it from one thread, so
+it needs no locks. All members are there for every solver and sink: what not all of them have is a default of their base
+class.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.pairs import Indices, ListedPairs, PairSet
+
+if TYPE_CHECKING:
+    from asot.run.cluster import Cluster
+    from asot.run.work import Resources, Work
+
+TILE_SECONDS = 0.03
+"""A tile should take about this long: long compared with Python's overhead, short enough for Ctrl-C and even
+threads."""
+
+OPEN = 100
+"""Status of a pair that a GPU leaves to another solver. It never reaches a result (``common.cuh`` has it, too)."""
+
+
+class Status(enum.IntEnum):
+    """How the solve of a pair ended. ``Status(r.status[t]).text`` is a readable sentence."""
+
+    OPTIMAL = 0
+    CONVERGED = 1
+    FIXED_ITERATIONS = 2
+    MAX_ITER = 3
+    EXACT = 4
+    ON_ANCHORS = 5
+    ESTIMATED = 6
+    UNKNOWN = 7
+    BEST_FOUND = 8
+
+    @property
+    def text(self) -> str:
+        return _STATUS_TEXTS[self]
+
+
+_STATUS_TEXTS = {
+    Status.OPTIMAL: "exact: optimality was proven by the dual",
+    Status.CONVERGED: "entropic: the marginals are met to the tolerance",
+    Status.FIXED_ITERATIONS: "entropic: ran the requested number of iterations; convergence was not tested",
+    Status.MAX_ITER: "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol",
+    Status.EXACT: "exact: solved on the original points",
+    Status.ON_ANCHORS: "on the anchors: optimal there, but its error as an estimate of W_1 is not known",
+    Status.ESTIMATED: "estimated: corrected by a fit to exact pairs; `error` is the expected error",
+    Status.BEST_FOUND: "Gromov–Wasserstein: the best plan found, so an upper bound; `lower` is proven",
+    Status.UNKNOWN: "unknown: read from a file that does not say how the pair was solved",
+}
+
+
+EXTRAS = ("marginal_error", "lower", "upper", "error")
+"""Numbers (P,) that only some solvers report."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Answers for the P pairs of a tile."""
+
+    values: NDArray[np.float64]  # (P,)
+    status: NDArray[np.int8]  # (P,) asot.Status
+    n_iter: NDArray[np.int32]  # (P,)
+    marginal_error: NDArray[np.float64] | None = None  # (P,)
+    lower: NDArray[np.float64] | None = None  # (P,)
+    upper: NDArray[np.float64] | None = None  # (P,)
+    error: NDArray[np.float64] | None = None  # (P,)
+    plans: TilePlans | None = None
+
+
+def empty_solution(n_pairs: int) -> Solution:
+    """Arrays for the answers of this many pairs."""
+    return Solution(np.empty(n_pairs), np.empty(n_pairs, np.int8), np.empty(n_pairs, np.int32))
+
+
+def joined(parts: list[Solution]) -> Solution:
+    """The answers of several tiles, without plans, as those of one."""
+    names = ("values", "status", "n_iter", *EXTRAS)
+    columns = {name: [getattr(part, name) for part in parts] for name in names}
+    there: dict[str, Any] = {name: np.concatenate(column) for name, column in columns.items() if column[0] is not None}
+    return Solution(**there)
+
+
+class TilePlans(NamedTuple):
+    """Optimal plans and potentials of the P pairs of a tile."""
+
+    pair: NDArray[np.int64]
+    """(E,) which pair an entry belongs to, ascending."""
+    source: NDArray[np.int64]
+    """(E,) row of the entry in its plan."""
+    sink: NDArray[np.int64]
+    """(E,) column of the entry."""
+    mass: NDArray[np.float64]
+    """(E,) positive."""
+    f: NDArray[np.float64]
+    """(P, k) potentials: f_i + g_j ≤ cost_ij everywhere, and ⟨f, a⟩ + ⟨g, b⟩ is the value of the pair."""
+    g: NDArray[np.float64]
+    """(P, l)."""
+
+
+@dataclass(frozen=True)
+class DeviceSolution:
+    """Answers for the P pairs of a tile, still on a GPU: CuPy arrays, ready when the stream that makes them is."""
+
+    values: Any  # (P,) float64
+    status: Any  # (P,) int8
+    n_iter: Any  # (P,) int32
+    marginal_error: Any = None  # (P,) float64
+    lower: Any = None  # (P,) float64
+    upper: Any = None  # (P,) float64
+    error: Any = None  # (P,) float64
+    trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
+
+
+Identity = dict[str, Any]
+"""What results depend on: plain values and arrays, by name; records of such values may nest."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What a call knows about its run. ``info`` is for the result alone: nothing reads it back."""
+
+    info: dict[str, Any] = field(default_factory=dict)
+    stage: str | None = None
+    """What a bar calls it; None: what the solver says."""
+    started: float | None = None
+    """When the call began, if its seconds should count from there."""
+
+    def with_info(self, **more: Any) -> Notes:
+        """The same with more for the result."""
+        return replace(self, info={**self.info, **more})
+
+
+class Solver(ABC):
+    """The base of every solver: `pairs_per_tile` and `solve` must be written, all else has a default."""
+
+    info: dict[str, Any]
+    """What this solver is, for `Distances.info`. Nothing reads it back."""
+
+    stage = "distances"
+    """What a bar calls a run of it."""
+
+    counts_exact = False
+    """Whether ``info`` should tell how many pairs have the status EXACT."""
+
+    takes_runs = False
+    """Whether `solve_runs` may be called: worth it where pairs take nanoseconds."""
+
+    @abstractmethod
+    def pairs_per_tile(self, memory: int) -> int:
+        """How many pairs make a good tile if one thread may use ``memory`` bytes of scratch."""
+
+    @abstractmethod
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        """Solve the pairs (rows[t], columns[t]). If ``stop[0]`` becomes non-zero, return early with any result."""
+
+    def solve_runs(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        room: Solution,
+        stop: NDArray[np.int64],
+    ) -> None:
+        """Solve rows[r] with the columns columns[r]..ends[r]-1, one run r after the other, into the arrays of ``room``.
+
+        Then nobody lists every pair, and nothing is copied.
+        """
+        raise NotImplementedError(f"{type(self).__name__} takes lists of pairs")
+
+    def expected_seconds(self, n_pairs: int) -> float:
+        """About how long one thread takes for this many pairs: very short work gets no other threads."""
+        return math.inf
+
+    def seconds_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+        """The same for one of these pairs, on average, where it can be counted; columns count from the first row."""
+        return self.expected_seconds(1)
+
+    def identity(self) -> Identity:
+        """What the answers depend on, so that a store can tell whether a call is the same again.
+
+        Names are part of users' stores: keep them when code is renamed. Where answers change, change ``"solver"``,
+        which names the solver and ends with the version of its answers.
+        """
+        raise ValueError(
+            f"a store must be able to tell whether a call is the same again, and {type(self).__qualname__} does not "
+            "say what its answers depend on; write its identity(), or leave out the store"
+        )
+
+
+class OnDevice(ABC):
+    """What all pairs share, on one GPU."""
+
+    leaves_open = False
+    """Whether some pairs may have the status `OPEN`: `solve_open` is then called for them."""
+
+    has_trees = False
+    """Whether answers come with trees, which `read_trees` understands."""
+
+    @abstractmethod
+    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        """Enqueue the pairs start..stop-1 of the set on the current CuPy stream; never wait."""
+
+    def solve_open(self, pairs: ListedPairs) -> Any:
+        """Answers, on the CPU, for pairs that the GPU has left open: whatever has the fields of a `Solution`."""
+        raise NotImplementedError(f"{type(self).__name__} leaves no pair open")
+
+    def read_trees(self, pairs: PairSet, start: int, stop: int, trees: tuple[NDArray[Any], ...]) -> TilePlans:
+        """Plans and potentials of a tile from its trees, once they are on the host."""
+        raise NotImplementedError(f"{type(self).__name__} has no trees")
+
+
+class DeviceSolver(ABC):
+    """A solver for GPUs: made on the host, without a device until `on` copies what all pairs share to one."""
+
+    info: dict[str, Any]
+    stage = "distances"
+
+    @abstractmethod
+    def pairs_per_tile(self, memory: int) -> int:
+        """How many pairs make a good tile if a tile may use ``memory`` bytes on the device."""
+
+    @abstractmethod
+    def on(self, device: int) -> OnDevice:
+        """Copy the shared data to a GPU, which is the current one."""
+
+
+# ------------------------------------------------------------------------------------------------------------- sinks
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Pairs of a set from position ``start`` on, solved."""
+
+    start: int
+    solution: Solution
+    pairs: PairSet
+    chosen: Indices | None = None
+    """Rows and columns, if they are already known or if the tile holds only some of its pairs."""
+    is_placed: bool = False
+    """Whether the answers are where the sink wants them: `SinkBase.room`."""
+
+    def indices(self) -> Indices:
+        """Rows and columns of the pairs; only computed for sinks that use them."""
+        if self.chosen is not None:
+            return self.chosen
+        return self.pairs.indices(self.start, self.start + len(self.solution.values))
+
+
+class Sink(Protocol[T_co]):
+    """Where tiles go. ``T_co`` is what `close` returns, and therefore what the call returns."""
+
+    def open(self, pairs: PairSet, info: dict[str, Any], /) -> None:
+        """Receive which pairs will come and what is known about the run; refuse what cannot be kept."""
+        ...
+
+    def accept(self, tile: Tile, /) -> None:
+        """Take the next tile, in pair order."""
+        ...
+
+    def close(self, info: dict[str, Any], /) -> T_co:
+        """The result. ``info`` now also has what was counted during the run."""
+        ...
+
+
+class SinkBase(ABC, Generic[T_co]):
+    """A `Sink` with everything else that engines ask for; a user's sink needs none of it (`as_sink`)."""
+
+    edges: NDArray[np.float64] | None = None
+    """(B + 1,) edges between which it only counts values: a GPU then sends counts (`add`)."""
+
+    takes_work = False
+    """Whether it cuts whole runs into pieces of its own: then `take` is called, and nothing else."""
+
+    @abstractmethod
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        """As in `Sink`."""
+
+    @abstractmethod
+    def accept(self, tile: Tile) -> None:
+        """As in `Sink`."""
+
+    @abstractmethod
+    def close(self, info: dict[str, Any]) -> T_co:
+        """As in `Sink`."""
+
+    def room(self, start: int, stop: int, extras: tuple[str, ...]) -> Solution | None:
+        """Where the answers of the pairs start..stop-1 belong, so that they arrive there and are not copied again."""
+        return None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether `room` gives any."""
+        return False
+
+    def limits(self) -> NDArray[np.float64] | None:
+        """Per row (N,): values above the limit of their row (and, within one set, of their column) are useless to it.
+
+        Tiles from a GPU then hold only some of their pairs, in any order.
+        """
+        return None
+
+    def add(self, counts: NDArray[Any]) -> None:
+        """Count a tile that was counted elsewhere."""
+        raise NotImplementedError(f"{type(self).__name__} counts nothing")
+
+    def allocate_with(self, allocate: Callable[[int, Any], NDArray[Any]]) -> None:
+        """Prefer this kind of memory, which a GPU writes by itself; called before it is opened."""
+
+    def tell_all_are_numbers(self) -> None:
+        """Nothing among the values is NaN: no need to look again."""
+
+    def take(self, work: Work, resources: Resources, cluster: Cluster | None) -> T_co:
+        """Solve a whole run, on the workers of a cluster if there is one."""
+        raise NotImplementedError(f"{type(self).__name__} takes tiles")
+
+
+class _UsersSink(SinkBase[T_co]):
+    """Three methods of somebody else, of which ``open`` may take the pairs alone."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        parameters = inspect.signature(self._sink.open).parameters.values()
+        many = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+        self._sink.open(pairs, info) if many or len(parameters) > 1 else self._sink.open(pairs)
+
+    def accept(self, tile: Tile) -> None:
+        self._sink.accept(tile)
+
+    def close(self, info: dict[str, Any]) -> T_co:
+        kept: T_co = self._sink.close(info)
+        return kept
+
+
+def as_sink(sink: Sink[T_co]) -> SinkBase[T_co]:
+    """The sink of a call with all members that engines ask for."""
+    return sink if isinstance(sink, SinkBase) else _UsersSink(sink)

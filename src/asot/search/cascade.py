@@ -1,0 +1,167 @@
+"""The cascade: bounds from cheap to expensive, each computed only if the ones before have not ruled out the pair.
+
+It answers two questions. Which columns look nearest to a row (`nearest_by_bound`)? And which pairs can still be within
+a limit (`pairs_within`)? Both are compiled loops over all pairs of some rows, in threads, and neither keeps a number
+per pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.ground.metrics import Ground
+from asot.run.executors import Stop, in_threads
+from asot.run.pairs import tiles
+from asot.search.counted import tables_price
+from asot.search.dual_pool import DualPool
+from asot.search.kernels import BoundTables, NearestLists, PossiblePairs, SearchLimits, nearest, within_limits
+from asot.search.projections import SHARES, WIDTH, Projections
+
+_ROWS = 16  # of a piece of work of one thread
+
+
+class Shape(NamedTuple):
+    """Which pairs of a collection are searched: rows are its first distributions, columns those from ``column_start``.
+
+    ``within``: rows and columns are one set, so a row is not its own neighbor, and (i, j) is the same pair as (j, i).
+    """
+
+    n_rows: int
+    n_columns: int
+    column_start: int
+    within: bool
+
+    @property
+    def n_pairs(self) -> int:
+        return self.n_rows * (self.n_rows - 1) // 2 if self.within else self.n_rows * self.n_columns
+
+
+class Left(NamedTuple):
+    """Pairs that bounds do not rule out."""
+
+    rows: NDArray[np.int64]  # (P,)
+    columns: NDArray[np.int64]  # (P,)
+    doubted: int = 0
+    """Pairs that the cheap bound left to an expensive one."""
+
+
+class Look(Protocol):
+    """What a search asks of its bounds. Rows, columns and ``within`` are those of a `Shape`.
+
+    A column j is distribution ``column_start + j`` of the collection.
+    """
+
+    def nearest_by_bound(
+        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The ``count`` columns with the smallest bounds of every row, or of some, ascending, and their bounds."""
+        ...
+
+    def pairs_within(
+        self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
+    ) -> Left:
+        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
+
+        ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of the question for a row
+        whose limit is 0: it cannot be nearer than the neighbors that are known. ``within``, only columns behind the row
+        are listed, and both ends have a limit; else only the row has one.
+        """
+        ...
+
+    def prices(self, doubted: float) -> tuple[float, float]:
+        """Counted seconds per pair of `nearest_by_bound`, and of `pairs_within` with that share of doubted pairs."""
+        ...
+
+    def from_one_end(self) -> Look:
+        """The same bounds for rows against all columns: for a search of some rows, which knows no limits of others."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Everything that bounds the pairs of a collection from below; rows, columns and ``within`` as in `Shape`."""
+
+    ground: Ground
+    projections: Projections
+    pool: DualPool
+    n_rows: int
+    n_columns: int
+    column_start: int
+    within: bool
+
+    @property
+    def unit(self) -> float:
+        """Bounds are computed in this unit, so that no square leaves the range of its type."""
+        return float(2.0**self.ground.exponent)
+
+    @property
+    def _has_projections(self) -> bool:
+        return self.projections.fine.size > 0
+
+    def _tables(self) -> BoundTables:
+        p, pool = self.projections, self.pool
+        sorted_means = {"coarse": p.coarse, "fine": p.fine, "mixed": p.mixed} if self._has_projections else {}
+        return BoundTables(
+            n=len(p.fine), tail=p.tail, pool=pool.values, n_groups=len(p.mixed), n_mixed=p.n_mixed,
+            n_tail=p.tail.shape[1], n_pool=pool.values.shape[1], code=self.ground.code, order=self.ground.order,
+            relative=p.relative, absolute=p.absolute, pool_relative=pool.relative, pool_absolute=pool.absolute,
+            group_stride=len(p.fine) * SHARES * WIDTH, row_stride=SHARES * WIDTH, **sorted_means,
+        )  # fmt: skip
+
+    def nearest_by_bound(
+        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds.
+
+        ``rows`` (start, stop): only of these (stop - start, count).
+        """
+        low, high = (0, self.n_rows) if rows is None else rows
+        columns = np.full((high - low, count), -1)
+        bounds = np.full((high - low, count), np.inf)
+        tables, lists = self._tables(), NearestLists(top=low, count=count, columns=columns, bounds=bounds)
+
+        def piece(part: tuple[int, int], stop: Stop) -> None:
+            search = SearchLimits(column_start=self.column_start, within=self.within, stop=stop)
+            nearest(tables, search, lists, self.n_columns, *part)
+
+        in_threads(piece, tiles(high, _ROWS, low), n_jobs)
+        return columns, self.unit * bounds
+
+    def pairs_within(
+        self,
+        start: int,
+        stop: int,
+        limits: NDArray[np.float64],
+        settled: NDArray[np.int64],
+        n_jobs: int,
+    ) -> Left:
+        scaled = limits / self.unit
+        first = start + 1 if self.within else 0
+        possible = np.empty((stop - start, max(0, self.n_columns - first)), dtype=np.bool_)
+        tables = self._tables()
+        out = PossiblePairs(start=start, first=first, n_columns=self.n_columns, possible=possible.view(np.int8))
+
+        def piece(rows: tuple[int, int], raised: Stop) -> None:
+            search = SearchLimits(
+                column_start=self.column_start,
+                within=self.within,
+                limits=scaled,
+                settled=np.ascontiguousarray(settled),
+                stop=raised,
+            )
+            within_limits(tables, search, out, *rows)
+
+        in_threads(piece, tiles(stop, _ROWS, start), n_jobs)
+        rows, columns = np.nonzero(possible)
+        return Left(rows + start, columns + first)
+
+    def prices(self, doubted: float) -> tuple[float, float]:
+        p = self.projections
+        return tables_price(self._has_projections, len(p.mixed), p.tail.shape[1], self.pool.values.shape[1])
+
+    def from_one_end(self) -> Cascade:
+        return replace(self, within=False)

@@ -1,0 +1,146 @@
+"""A search for neighbors on GPUs: cheap lower bounds and exact solves in the same kernels (docs/method.md §9).
+
+A pair is ruled out when a lower bound exceeds the distance to the last neighbor so far, of both its ends. Two bounds
+are so cheap on a GPU that all pairs are checked: mean points or sorted projections, where the metric is a norm, and,
+with the distances of the pair on chip, potentials from its least costs. What they leave is solved, and only what is
+near enough comes back. The known distances become smaller as the search continues; a search among other distributions
+begins with a few columns, so that every row soon has some.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.distinct import SparseHistograms
+from asot.exact.auto import gpu_solver, simplex_of_points
+from asot.exact.cuda.points import Limits
+from asot.ground.metrics import Ground
+from asot.run import engine, gpu_engine
+from asot.run.devices import Choice
+from asot.run.pairs import AllPairs, CrossPairs, PairSet
+from asot.run.progress import Progress
+from asot.run.protocols import SinkBase, Tile
+from asot.run.work import Resources
+from asot.search.cascade import Shape
+from asot.search.projections import COARSE, WIDTH, has_norm, project
+from asot.search.sweep import Best, Edges
+
+MANY_COLUMNS, MOST_MEANS = 10_000, 256
+"""Sorted projections pay off from this many columns on; and the most coordinates whose means are kept."""
+
+FIRST_COLUMNS, GROWTH = 256, 16
+"""Columns of a first look at two collections, and how many times more each further look has."""
+
+
+class _Shifted(SinkBase["dict[str, Any]"]):
+    """The sink of a search, for columns from ``start`` on."""
+
+    def __init__(self, sink: Best | Edges, start: int) -> None:
+        self._sink, self._start = sink, start
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+        pass
+
+    def limits(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self._sink.limits()[0])
+
+    def accept(self, tile: Tile) -> None:
+        rows, columns = tile.indices()
+        self._sink.accept(Tile(tile.start, tile.solution, tile.pairs, (rows, columns + self._start)))
+
+    def close(self, info: dict[str, Any]) -> dict[str, Any]:
+        return info
+
+
+class _Steps:
+    """Progress of one look, added to that of the whole search."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown, self._done = shown, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        self._shown.advance(done - self._done)
+        self._done = done
+
+
+def search_on_gpus(
+    histograms: SparseHistograms,
+    ground: Ground,
+    shape: Shape,
+    sink: Best | Edges,
+    choice: Choice,
+    n_jobs: int,
+    memory: int,
+    shown: Progress,
+) -> dict[str, Any]:
+    """Look at all pairs of ``shape``, and return what to say about the search. ``sink`` keeps what was found."""
+    n_rows, n_columns, column_start, within = shape
+    info: dict[str, Any] = {}
+    solved = 0
+    profiles = _profiles(histograms, ground, n_columns, n_jobs)
+    table_bytes = None if memory == engine.DEFAULT_MEMORY else memory // 2
+    for start, pairs in _looks(n_rows, n_columns, within):
+
+        def limits(pairs: PairSet = pairs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            rows = np.ascontiguousarray(sink.limits()[0])
+            return rows, rows if within else np.full(pairs.n_columns, -np.inf)
+
+        solver = gpu_solver(
+            histograms, ground, column_start + start, Resources(n_jobs, memory), n_rows * n_columns,
+            table_bytes=table_bytes, limits=Limits(limits, *profiles),
+        )  # fmt: skip
+        on_cpu = functools.partial(simplex_of_points, histograms, ground, column_start + start)
+        info = gpu_engine.run(
+            pairs, solver, on_cpu, choice, _Shifted(sink, start), n_jobs=n_jobs, memory=memory, progress=_Steps(shown)
+        )
+        solved += solver.n_solved() + info.get("n_solved_on_cpu", 0)
+    names = ["projections" if profiles[1] else "means", "least costs"] if has_norm(ground) else ["least costs"]
+    return info | {"n_exact": solved, "bounds": names}
+
+
+Profiles = tuple[NDArray[np.float32], int, float, float]
+
+
+def _profiles(histograms: SparseHistograms, ground: Ground, n_columns: int, n_jobs: int) -> Profiles:
+    """What bounds the distances of a norm, feature by feature, and the rounding in it (see `Limits`).
+
+    Sorted projections where there are many columns, since the CPU takes a while for them; else mean points.
+    """
+    n = len(histograms.offsets) - 1
+    if not has_norm(ground):
+        return np.empty((0, n), dtype=np.float32), 0, 0.0, 0.0
+    if n_columns < MANY_COLUMNS:
+        return _mean_points(histograms, ground)
+    p = project(histograms, ground, n_jobs, memory=0)
+    used = min(WIDTH, ground.points.shape[1])
+    shares = p.coarse[:, :, :used].transpose(2, 1, 0).reshape(used * COARSE, n)
+    return np.concatenate([shares, p.tail.T]), used, p.relative, p.absolute
+
+
+def _mean_points(histograms: SparseHistograms, ground: Ground) -> Profiles:
+    """Means (d, N) along the coordinates; along the widest of them, if there are many: a norm of fewer is no larger."""
+    n = len(histograms.offsets) - 1
+    owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
+    widest = np.argsort(-ground.points.std(axis=0), kind="stable")[:MOST_MEANS]
+    x = ground.points[:, widest] - ground.points[:, widest].mean(axis=0)
+    means = np.stack([np.bincount(owner, histograms.masses * y[histograms.index], minlength=n) for y in x.T])
+    rounding = float(np.finfo(np.float32).eps)
+    extent = float(np.abs(x).max(axis=0).sum())
+    return means.astype(np.float32), 0, 2.0 * rounding * (len(means) + 16), 8.0 * rounding * extent
+
+
+def _looks(n_rows: int, n_columns: int, within: bool) -> Iterator[tuple[int, PairSet]]:
+    """Pair sets that are looked at one after another, each with its first column."""
+    if within:
+        yield 0, AllPairs(n_rows)
+        return
+    start, width = 0, FIRST_COLUMNS
+    while start < n_columns:
+        width = min(width, n_columns - start)
+        yield start, CrossPairs(n_rows, width)
+        start, width = start + width, width * GROWTH

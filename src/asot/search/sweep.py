@@ -1,0 +1,212 @@
+"""The search itself: a first answer for every row, and then every pair that a bound does not exclude.
+
+Work proceeds in rounds of rows whose size depends on the collection alone, so that neither the answer nor the pairs
+that are solved under given bounds depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.results.sinks import keep_nearest
+from asot.run import engine
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
+from asot.run.progress import Progress
+from asot.run.protocols import Solver, Tile
+from asot.search.cascade import Look, Shape
+
+Limits = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+_ROUND = 2**21
+"""Pairs whose bounds are looked at before the distances found meanwhile are taken into account."""
+
+
+@dataclass
+class Search:
+    """One search: whose pairs, what solves them, and the counts for the report."""
+
+    shape: Shape
+    solver: Solver
+    jobs: int
+    memory: int
+    made: dict[str, Any]
+    """What was prepared and found, for the report."""
+    shown: Progress
+    """Counts every pair once: when it is solved, or when it is excluded."""
+    p: float = 1.0
+    n_exact: int = 0
+    _parts: list[NDArray[np.int64]] = field(default_factory=list)
+    """Sorted keys of the pairs that were solved before the sweep, each part at most half as long as the one before."""
+
+    def solved(self) -> NDArray[np.int64]:
+        """Sorted keys (S,) of the pairs that were solved before the sweep."""
+        return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *self._parts]))
+
+    def keys(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self.shape.within:
+            rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+        return rows * self.shape.n_columns + columns
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Best | Edges) -> None:
+        """Solve listed pairs, with progress."""
+        s = self.shape
+        pairs = ListedPairs(np.stack([rows, columns], axis=1), s.n_rows, s.n_columns, symmetric=s.within)
+        self._solve(pairs, sink)
+
+    def _solve(self, pairs: PairSet, sink: Best | Edges) -> None:
+        for tile in engine.solved_tiles(pairs, self.solver, self.jobs, self.memory):
+            sink.accept(tile)
+            self.shown.advance(len(tile.solution.values))
+        self.n_exact += len(pairs)
+
+    def solve_new(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Best | Edges) -> None:
+        """Solve those of the pairs that were not solved before, each once."""
+        keys = np.unique(self.keys(rows, columns))
+        for part in self._parts:
+            keys = keys[~_among(keys, part)]
+        if len(keys) == 0:
+            return
+        self.solve(*np.divmod(keys, self.shape.n_columns), sink)
+        self._parts.append(keys)
+        while len(self._parts) > 1 and len(self._parts[-2]) < 2 * len(self._parts[-1]):
+            self._parts[-2:] = [np.sort(np.concatenate(self._parts[-2:]))]
+
+    def solve_promising(self, look: Look, best: Best, count: int) -> None:
+        """A first answer for every row, from the pairs that look nearest."""
+        for start, stop in self._rounds(once=False):
+            columns, bounds = look.nearest_by_bound(count, self.jobs, (start, stop))
+            self.solve_nearest(np.arange(start, stop), columns, bounds, best)
+        self.made["n_promising"] = sum(map(len, self._parts))
+
+    def solve_nearest(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], bounds: NDArray[np.float64], best: Best
+    ) -> None:
+        """Solve pairs of rows (R,) and columns (R, count) in two rounds: K of each, then those that may improve.
+
+        ``bounds`` (R, count) tells which may.
+        """
+        every = np.broadcast_to(rows[:, None], columns.shape)
+        K = best.distances.shape[1]
+        self.solve_new(every[:, :K].ravel(), columns[:, :K].ravel(), best)
+        hopeful = bounds[:, K:] <= best.distances[rows, -1:]
+        self.solve_new(every[:, K:][hopeful], columns[:, K:][hopeful], best)
+
+    def _rounds(self, once: bool) -> Iterator[tuple[int, int]]:
+        """Ranges of rows that have about `_ROUND` pairs; ``once``: with columns behind the row only."""
+        start, s = 0, self.shape
+        while start < s.n_rows:
+            width = s.n_columns - start - 1 if once else s.n_columns
+            stop = min(s.n_rows, start + max(1, _ROUND // max(1, width)))
+            yield start, stop
+            start = stop
+
+    def sweep(self, look: Look | None, sink: Best | Edges) -> None:
+        """Solve every pair that the bounds do not rule out, or every pair: None is brute force."""
+        s = self.shape
+        if look is None and not self._parts:
+            self._solve(AllPairs(s.n_rows) if s.within else CrossPairs(s.n_rows, s.n_columns), sink)
+            return
+        solved = self.solved()
+        for start, stop in self._rounds(once=s.within):
+            low, high = np.searchsorted(solved, [start * s.n_columns, stop * s.n_columns])
+            before = solved[low:high]
+            if look is None:
+                rows, columns = self._every_pair(start, stop, before)
+            else:
+                rows, columns, _ = look.pairs_within(start, stop, *sink.limits(), self.jobs)
+                if len(before):
+                    fresh = ~_among(self.keys(rows, columns), before)
+                    rows, columns = rows[fresh], columns[fresh]
+            n_pairs = (
+                (stop - start) * (2 * s.n_rows - start - stop - 1) // 2 if s.within else (stop - start) * s.n_columns
+            )
+            self.shown.advance(n_pairs - len(before) - len(rows))
+            self.solve(rows, columns, sink)
+
+    def _every_pair(
+        self, start: int, stop: int, before: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The pairs of some rows, without those with the keys ``before``."""
+        first = start + 1 if self.shape.within else 0
+        wanted = np.ones((stop - start, self.shape.n_columns - first), dtype=np.bool_)
+        if self.shape.within:
+            wanted = np.triu(wanted)
+        rows, columns = np.divmod(before, self.shape.n_columns)
+        wanted[rows - start, columns - first] = False
+        rows, columns = np.nonzero(wanted)
+        return rows + start, columns + first
+
+    def info(self, started: float) -> dict[str, Any]:
+        order = int(self.p) if float(self.p).is_integer() else self.p
+        own: dict[str, Any] = {"estimate": "exact", "p": order, "rooted": order != 1}
+        own |= {"n_pairs": self.shape.n_pairs, "n_exact": self.n_exact, "n_jobs": self.jobs}
+        own |= {"n_columns": self.shape.n_columns, "seconds": time.perf_counter() - started}
+        return {**self.solver.info, **self.made, **own}
+
+
+def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some keys (P,) are among sorted ones (S,), S ≥ 1."""
+    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.asarray(known[place] == keys)
+
+
+class Best:
+    """A sink that keeps the K nearest of every row over many runs."""
+
+    def __init__(self, n_rows: int, n_neighbors: int, symmetric: bool) -> None:
+        self.distances = np.full((n_rows, n_neighbors), np.inf)
+        self.indices = np.full((n_rows, n_neighbors), np.iinfo(np.int64).max)
+        self._kept = self.distances, self.indices, np.empty((n_rows, n_neighbors, 0))
+        self._symmetric = symmetric
+
+    def open(self, pairs: Any, info: dict[str, Any]) -> None:
+        pass
+
+    def accept(self, tile: Tile) -> None:
+        rows, columns = tile.indices()
+        keep_nearest(rows, columns, tile.solution.values, np.empty((len(rows), 0)), *self._kept)
+        if self._symmetric:
+            keep_nearest(columns, rows, tile.solution.values, np.empty((len(rows), 0)), *self._kept)
+
+    def close(self, info: dict[str, Any]) -> None:
+        pass
+
+    def limits(self) -> Limits:
+        return self.distances[:, -1], self.indices[:, -1]
+
+
+class Edges:
+    """A sink that keeps the pairs within a radius over many runs."""
+
+    def __init__(self, radius: float, n_rows: int, symmetric: bool) -> None:
+        self._radius, self._symmetric, self._n_rows = radius, symmetric, n_rows
+        self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+
+    def open(self, pairs: Any, info: dict[str, Any]) -> None:
+        pass
+
+    def accept(self, tile: Tile) -> None:
+        near = tile.solution.values <= self._radius
+        rows, columns = (index[near] for index in tile.indices())
+        values = tile.solution.values[near]
+        self._parts.append((rows, columns, values))
+        if self._symmetric:
+            self._parts.append((columns, rows, values))
+
+    def close(self, info: dict[str, Any]) -> None:
+        pass
+
+    def limits(self) -> Limits:
+        return np.full(self._n_rows, self._radius), np.full(self._n_rows, np.iinfo(np.int64).max)
+
+    def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        rows, columns, values = (np.concatenate(part) for part in zip(nothing, *self._parts, strict=True))
+        order = np.lexsort((columns, values, rows))
+        return rows[order], columns[order], values[order]

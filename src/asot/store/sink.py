@@ -1,0 +1,260 @@
+"""`Store`: a sink on disk. The same call again continues where the last one stopped.
+
+A run into a store is cut into blocks (`asot.store.grid`). Workers solve a block, write its chunk and send back its
+size, nothing else, and each holds only one block in memory. The folder shows which blocks are done, so callers may be
+killed, start again, or work at the same time. Results are identical, bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.results.sinks import Condensed, TopK
+from asot.run.cluster import Cluster
+from asot.run.executors import Executor, Stop, local_executor
+from asot.run.pairs import ListedPairs, PairSet
+from asot.run.progress import Progress, ProgressLike
+from asot.run.protocols import TILE_SECONDS, SinkBase, Solution, Solver, Tile
+from asot.run.work import Resources, SolveRange, Work
+from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
+from asot.store.grid import BlockPairs, make_grid
+from asot.store.identity import DECLARED, fingerprint
+from asot.store.stored import Stored
+
+BLOCK_SECONDS = 10.0
+"""A block should take about this long on one core: what a killed worker loses."""
+
+LARGEST_SIDE = 1024
+"""Rows and columns of a block of values, 8 MB as float64."""
+
+LARGEST_SIDE_OF_NEIGHBORS = 8192
+"""Rows and columns of a block that keeps only the nearest."""
+
+VOLATILE = {"device", "device_reason", "n_jobs", "started", "seconds", "seconds_on_pairs", "n_pairs"}
+"""What may differ between two runs of the same call."""
+
+
+class Store(SinkBase[Stored]):
+    """Values on disk, in a Zarr group: `asot.open_store` reads it, and the same call again resumes.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A folder for this store alone. Finished blocks are not solved again. A store that belongs to a different call is
+        refused.
+    keep : TopK, optional
+        Keep the nearest of every row instead of every value.
+    fields : sequence of str, optional
+        What is stored: "values", "lower", "upper", "error", "status". Default: values, and bounds and errors if the
+        call computes them.
+    dtype : {"float64", "float32"}
+    part : (int, int), optional
+        ``(3, 20)``: the third of twenty parts. Parts may run in any order, at once, or twice.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, asot
+    >>> A = np.random.default_rng(0).dirichlet(np.ones(5), size=100)
+    >>> cost = 1.0 - np.eye(5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     stored = asot.emd_many(A, cost=cost, sink=asot.sinks.Store(folder + "/run.zarr"))
+    ...     stored.is_complete, bool(stored[3, 7] == asot.emd_many(A, cost=cost, pairs=[(3, 7)]).values[0])
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        keep: TopK | None = None,
+        *,
+        fields: Sequence[str] | None = None,
+        dtype: str = "float64",
+        part: tuple[int, int] | None = None,
+    ) -> None:
+        if keep is not None and not isinstance(keep, TopK):
+            raise ValueError(f"a store keeps every value, or the nearest with keep=TopK(n); found keep={keep!r}")
+        if dtype not in ("float64", "float32"):
+            raise ValueError(f"dtype must be 'float64' or 'float32'; found {dtype!r}")
+        known = ("values", "lower", "upper", "error", "status")
+        if fields is not None and (keep is not None or "values" not in fields or not set(fields) <= set(known)):
+            raise ValueError(f"fields are 'values' and any of {known[1:]}, without keep; found {fields!r}")
+        if part is not None and not (len(part) == 2 and 1 <= part[0] <= part[1]):
+            raise ValueError(f"part must be (number, count) with 1 ≤ number ≤ count; found {part!r}")
+        self.path, self.keep, self.fields, self.dtype, self.part = path, keep, fields, dtype, part
+
+    @property
+    def folder(self) -> Path:
+        """The folder that contains the store, which every worker must be able to reach."""
+        return Path(self.path).absolute().parent
+
+    takes_work = True
+
+    def take(self, work: Work, resources: Resources, cluster: Cluster | None) -> Stored:
+        """Solve the blocks that are not done."""
+        if cluster is not None:
+            cluster.folder = self.folder
+        files = begin(Path(self.path).absolute(), self._manifest(work), work.pairs)
+        executor: Executor = local_executor(1 if work.choice.gpus else resources.jobs) if cluster is None else cluster
+        solve = SolveBlock(work, resources.budget // max(1, executor.jobs), files)
+        self.fill(files, solve, executor, resources.progress, work.notes.stage or solve.solver.stage)
+        return Stored(files)
+
+    def fill(
+        self,
+        files: StoreFiles,
+        solve: Callable[[int, Stop], int],
+        executor: Executor,
+        progress: ProgressLike,
+        stage: str,
+    ) -> None:
+        """Solve the blocks of this part that are not done. ``solve`` returns the size of the block."""
+        grid, mine = files.grid, self._blocks(len(files.grid))
+        missing = np.setdiff1d(mine, _sound(files, np.intersect1d(mine, np.fromiter(files.done(), np.int64))))
+        left = sum(map(grid.size, missing.tolist()))
+        total = grid.total if self.part is None else sum(map(grid.size, mine.tolist()))
+        with Progress(progress, total, f"{stage} (stored)", unit="row" if grid.strips else "pair") as shown:
+            shown.advance(total - left)
+            for size in executor.map(solve, _in_turn(missing)):
+                shown.advance(size)
+
+    def _blocks(self, count: int) -> NDArray[np.int64]:
+        """Numbers of the blocks of this part."""
+        numbers = np.arange(count)
+        return numbers if self.part is None else numbers[numbers * self.part[1] // count == self.part[0] - 1]
+
+    def _manifest(self, work: Work) -> dict[str, Any]:
+        from asot import __version__
+
+        solver = work.cpu()
+        seconds = TILE_SECONDS / max(1, solver.pairs_per_tile(2**40))
+        sides = BLOCK_SECONDS, LARGEST_SIDE if self.keep is None else LARGEST_SIDE_OF_NEIGHBORS
+        settings = fingerprint({**solver.info, **work.notes.info})
+        listed = work.pairs.pairs if isinstance(work.pairs, ListedPairs) else None
+        return {
+            "format": FORMAT,
+            "asot": __version__,
+            "identity": DECLARED,
+            "pairs": pairs_record(work.pairs),
+            "side": make_grid(work.pairs, seconds, *sides).side,
+            "n_neighbors": None if self.keep is None else self.keep.n_neighbors,
+            "fields": self._types(work.pairs, solver),
+            "settings": {key: value for key, value in settings.items() if key.split(".")[0] not in VOLATILE},
+            "inputs": fingerprint({"inputs": solver.identity(), "listed": listed}),
+        }
+
+    def _types(self, pairs: PairSet, solver: Solver) -> dict[str, str]:
+        """Names and types of what is stored; one pair is solved to find out."""
+        if self.keep is not None:
+            candidates = pairs.n_columns - pairs.symmetric
+            if isinstance(pairs, ListedPairs) or self.keep.n_neighbors > candidates:
+                raise ValueError(f"there are no {self.keep.n_neighbors} neighbors for each row among these pairs")
+            return {"distances": self.dtype, "indices": "int64"}
+        if len(pairs) == 0:
+            raise ValueError("there are no pairs to store")
+        first = solver.solve(*pairs.indices(0, 1), np.zeros(1, dtype=np.int64))
+        there = [name for name in ("values", "lower", "upper", "error") if getattr(first, name) is not None]
+        chosen = there if self.fields is None else list(self.fields)
+        lost = [name for name in chosen if name not in (*there, "status")]
+        if lost:
+            raise ValueError(f"this call computes no {lost[0]!r} to store; ask for it, for example with bounds=True")
+        return {name: "int8" if name == "status" else self.dtype for name in chosen}
+
+    def open(self, pairs: PairSet, info: dict[str, Any]) -> NoReturn:
+        """A store does not take tiles: it is handed whole runs (`run`), which it cuts into blocks."""
+        raise TypeError("a store takes whole runs; pass it as sink= to one of asot's calls")
+
+    def accept(self, tile: Tile) -> None:
+        self.open(tile.pairs, {})
+
+    def close(self, info: dict[str, Any]) -> Stored:
+        self.open(ListedPairs(np.empty((0, 2), np.int64), 0, 0, False), info)
+
+
+def _sound(files: StoreFiles, done: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Finished blocks whose checksums are right; the others are removed, to be solved anew.
+
+    All of them are read, which takes a small part of the time in which they were solved.
+    """
+    damaged = local_executor(2).map(lambda number, _: files.is_damaged(number), done.tolist())
+    wrong = done[np.fromiter(damaged, np.bool_, len(done))]
+    for number in wrong.tolist():
+        files.discard(number)
+    return np.setdiff1d(done, wrong)
+
+
+def _in_turn(numbers: NDArray[np.int64]) -> Iterator[int]:
+    """Starts at a different block in every process, so that two callers of one store do not do the same work."""
+    begin_at = os.getpid() * 2654435761 % max(1, len(numbers))
+    yield from np.roll(numbers, -begin_at).tolist()
+
+
+@dataclass(frozen=True)
+class SolveBlock(SolveRange):
+    """Solve a block and write its chunk, unless someone else has done so in the meantime."""
+
+    files: StoreFiles
+
+    def __call__(self, number: int, stop: Stop) -> int:  # type: ignore[override]
+        """The number of its pairs."""
+        pairs = self.files.grid.block(number)
+        if not self.files.is_done(number):
+            solution = self._solution(pairs, stop)
+            if stop[0] != 0:  # then its content is meaningless
+                return 0
+            self.files.write(number, self._chunks(pairs, solution))
+        return len(pairs)
+
+    def _solution(self, pairs: PairSet, stop: Stop) -> Solution:
+        if len(pairs) == 0:
+            return _nothing(self.files.fields)
+        if self.work.choice.gpus and self.work.gpu is not None:
+            return self._solved_on_gpu(pairs)
+        return self.solved(pairs, (0, len(pairs)), stop)
+
+    def _solved_on_gpu(self, pairs: PairSet) -> Solution:
+        from asot.run import gpu_engine
+
+        assert self.work.gpu is not None
+        listed = ListedPairs(np.stack(pairs.indices(0, len(pairs)), axis=1), pairs.n_rows, pairs.n_columns, False)
+        r = gpu_engine.run(
+            listed, self.work.gpu(), self.work.cpu, self.work.choice, Condensed(), memory=self.memory, progress=False
+        )
+        return Solution(r.values, r.status, r.n_iter, r.marginal_error, r.lower, r.upper, r.error)
+
+    def _chunks(self, pairs: PairSet, solution: Solution) -> dict[str, NDArray[Any]]:
+        if self.files.n_neighbors is not None:
+            assert isinstance(pairs, BlockPairs)
+            return _nearest_of_block(pairs, solution, self.files.grid.side, self.files.n_neighbors)
+        found = {name: getattr(solution, name) for name in self.files.fields}
+        if not isinstance(pairs, BlockPairs):
+            return found
+        side = self.files.grid.side
+        return {name: pairs.square(v, -1 if name == "status" else np.nan, side) for name, v in found.items()}
+
+
+def _nothing(fields: dict[str, str]) -> Solution:
+    none: dict[str, Any] = {name: np.empty(0) for name in ("lower", "upper", "error") if name in fields}
+    return Solution(np.empty(0), np.empty(0, np.int8), np.empty(0, np.int32), **none)
+
+
+def _nearest_of_block(pairs: BlockPairs, solution: Solution, side: int, k: int) -> dict[str, NDArray[Any]]:
+    """The nearest within a block of each of its rows (the first ``side``) and, within one set, of its columns."""
+    from asot.results.sinks import keep_nearest
+
+    distances = np.full((2 * side, k), np.inf)
+    indices = np.full((2 * side, k), np.iinfo(np.int64).max)
+    kept = distances, indices, np.empty((2 * side, k, 0))
+    if len(pairs):
+        rows, columns = pairs.indices(0, len(pairs))
+        beside = np.empty((len(rows), 0))
+        keep_nearest(rows - pairs.first_row, columns, solution.values, beside, *kept)
+        if pairs.symmetric:
+            keep_nearest(columns - pairs.first_column + side, rows, solution.values, beside, *kept)
+    return {"distances": distances[None], "indices": indices[None]}

@@ -1,0 +1,341 @@
+"""The content of a store, read on demand: values, rows, blocks, neighbors, or all of it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
+from asot.printable import printable
+from asot.results.distances import Distances, Neighbors
+from asot.results.sinks import keep_nearest
+from asot.run.pairs import ListedPairs, PairSet
+from asot.store.files import StoreFiles, import_zarr, open_files
+from asot.validation import as_index, as_positive_int, refuse_what_cannot_fit
+
+Float = NDArray[np.float64]
+
+
+class Stored:
+    """The result of a run in a store. Nothing is read before it is needed.
+
+    ``r[i, j]`` is one distance, ``r[i]`` a row, ``r[2:5, 7:9]`` a block, ``np.asarray(r)`` the whole matrix. Distances
+    that are not computed yet are NaN.
+    """
+
+    def __init__(self, files: StoreFiles) -> None:
+        self._files = files
+        self.info: dict[str, Any] = {**files.manifest["settings"], "store": str(files.path)}
+
+    # ------------------------------------------------------------------------------------------------ what there is
+
+    @property
+    def pair_set(self) -> PairSet:
+        return self._files.grid.pairs
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pair_set.n_rows, self.pair_set.n_columns
+
+    @property
+    def names(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Names of the rows and of the columns, if the collections had some."""
+        file = self._names_file
+        if not file.is_file():
+            return None, None
+        arrays = read_arrays(file, required=["rows", "columns"])
+        if (len(arrays["rows"]), len(arrays["columns"])) != self.shape:
+            raise ValueError(f"{file} does not name {self.shape[0]} rows and {self.shape[1]} columns; it is damaged")
+        return arrays["rows"], arrays["columns"]
+
+    def keep_names(self, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+        """Write the names of rows and columns beside the distances, unless they are there or only count."""
+        parts = {"rows": plain_ids(rows), "columns": plain_ids(columns)}
+        counting = all(np.array_equal(part, np.arange(len(part))) for part in parts.values())
+        wanted = (None, None) if counting else tuple(parts.values())
+        try:
+            if all(map(_are_same, self.names, wanted)):
+                return
+        except ValueError:  # damaged: written anew
+            pass
+        if counting:
+            self._names_file.unlink(missing_ok=True)
+        else:
+            save_arrays(self._names_file, {"kind": "names"}, parts)
+
+    @property
+    def _names_file(self) -> Path:
+        return (
+            self._files.path / self.fields[0] / "names.npz"
+        )  # within an array: zarr warns of unknown files in a group
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,): as given, or 0..N-1."""
+        rows, _ = self.names
+        return np.arange(self.shape[0]) if rows is None else rows
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self._files.grid)
+
+    @property
+    def n_done(self) -> int:
+        """Blocks that are done."""
+        return len(self._files.done())
+
+    @property
+    def is_complete(self) -> bool:
+        return self.n_done == self.n_blocks
+
+    def seconds_left(self) -> float | None:
+        """The time left, at the rate between the first block and the last; None if that is unknown."""
+        times = self._files.times()
+        done = len(times)
+        if done < 2 or done == self.n_blocks or times[-1] <= times[0]:
+            return None
+        return (times[-1] - times[0]) / (done - 1) * (self.n_blocks - done)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(self._files.fields)
+
+    def __len__(self) -> int:
+        return len(self.pair_set)
+
+    def __repr__(self) -> str:
+        done = self.n_done
+        state = "complete" if done == self.n_blocks else f"{done:,} of {self.n_blocks:,} blocks done"
+        return printable(f"Stored: {len(self):,} pairs in {self._files.path}, {', '.join(self.fields)}; {state}")
+
+    # ------------------------------------------------------------------------------------------------ distances
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple) and len(index) == 2:
+            row, column = index
+        else:
+            row, column = index, slice(None)
+        if isinstance(row, (int, np.integer)) and isinstance(column, (int, np.integer)):
+            i, j = as_index(row, "i", self.shape[0]), as_index(column, "j", self.shape[1])
+            return float(self.block(slice(i, i + 1), slice(j, j + 1))[0, 0])
+        if isinstance(row, (int, np.integer)):
+            i = as_index(row, "i", self.shape[0])
+            return self.block(slice(i, i + 1), column)[0]
+        if isinstance(column, (int, np.integer)):
+            j = as_index(column, "j", self.shape[1])
+            return self.block(row, slice(j, j + 1))[:, 0]
+        return self.block(row, column)
+
+    def block(self, rows: slice, columns: slice, field: str = "values") -> NDArray[Any]:
+        """Distances (or another field) of some rows and columns, read from the chunks that hold them."""
+        self._dtype_of(field)
+        pairs = self.pair_set
+        if isinstance(pairs, ListedPairs):
+            raise ValueError("a list of pairs has no rows; use .values() with .pair_set")
+        (r0, r1), (c0, c1) = _bounds(rows, pairs.n_rows), _bounds(columns, pairs.n_columns)
+        if not pairs.symmetric:
+            return self._files.part(field, (slice(r0, r1), slice(c0, c1)))
+        # Only what is above the diagonal is stored: the rest is its mirror.
+        upper = self._upper(field, r0, r1, c0, c1)
+        lower = self._upper(field, c0, c1, r0, r1).T
+        i, j = np.arange(r0, r1)[:, None], np.arange(c0, c1)[None, :]
+        found = np.where(i < j, upper, lower)
+        found[np.broadcast_to(i == j, found.shape)] = 0
+        return found
+
+    def _upper(self, field: str, r0: int, r1: int, c0: int, c1: int) -> NDArray[Any]:
+        """The part of the array, without reading blocks that lie below the diagonal altogether."""
+        array = self._files.array(field)
+        found = np.full((r1 - r0, c1 - c0), array.fill_value, dtype=array.dtype)
+        side = self._files.grid.side
+        for top in range(r0 // side * side, r1, side):
+            a, b, left = max(top, r0), min(top + side, r1), max(c0, top)
+            if left < c1 and a < b:
+                found[a - r0 : b - r0, left - c0 :] = self._files.part(field, (slice(a, b), slice(left, c1)))
+        return found
+
+    def matrix(self) -> NDArray[Any]:
+        """All of it (N, M)."""
+        refuse_what_cannot_fit(8 * self.shape[0] * self.shape[1], "the matrix", "read blocks of it: r[0:1000]")
+        return self.block(slice(None), slice(None))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        whole = self.matrix() if not isinstance(self.pair_set, ListedPairs) else self.values()
+        return whole if dtype is None else whole.astype(dtype)
+
+    def values(self, field: str = "values") -> NDArray[Any]:
+        """Every value (P,) in pair order, as `Distances.values` has them."""
+        refuse_what_cannot_fit(8 * len(self), "all values", "use .condensed(path), which writes them to a file")
+        return self._fill(np.empty(len(self), self._dtype_of(field)), field)
+
+    def condensed(self, path: str | os.PathLike[str], field: str = "values") -> NDArray[Any]:
+        """Every value in pair order as a memory-mapped .npy file (P,), for SciPy and others."""
+        dtype = np.dtype(self._dtype_of(field))
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (len(self),)}
+        # Written, not mapped: where a disk is full, a write fails, but a page that cannot be stored ends the process.
+        with atomic_write(path) as stream:
+            np.lib.format.write_array_header_1_0(stream, header)
+            for part in self._in_pair_order(field):
+                stream.write(np.ascontiguousarray(part, dtype).data)
+        return np.lib.format.open_memmap(path, mode="r+")
+
+    def _fill(self, out: NDArray[Any], field: str) -> NDArray[Any]:
+        position = 0
+        for part in self._in_pair_order(field):
+            out[position : position + len(part)] = part
+            position += len(part)
+        return out
+
+    def _in_pair_order(self, field: str) -> Iterator[NDArray[Any]]:
+        """Every value, row by row."""
+        self._dtype_of(field)
+        pairs, side = self.pair_set, self._files.grid.side
+        if isinstance(pairs, ListedPairs):
+            for start in range(0, len(pairs), side):
+                yield self._files.part(field, slice(start, min(start + side, len(pairs))))
+            return
+        for top in range(0, pairs.n_rows, side):
+            bottom = min(top + side, pairs.n_rows)
+            strip = self._strip(field, top, bottom)
+            for row in range(top, bottom):
+                yield strip[row - top, row + 1 - top :] if pairs.symmetric else strip[row - top]
+
+    def _dtype_of(self, field: str) -> str:
+        self._needs_values("values")
+        if field not in self._files.fields:
+            raise ValueError(f"the store has no {field!r}; it has {', '.join(self.fields)}")
+        return self._files.fields[field]
+
+    def _strip(self, field: str, top: int, bottom: int) -> NDArray[Any]:
+        first = top if self.pair_set.symmetric else 0
+        return self._files.part(field, (slice(top, bottom), slice(first, None)))
+
+    def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64], field: str = "values") -> NDArray[Any]:
+        """The values of some pairs (P,) that lie in few rows, such as a stretch of the pair order."""
+        first, last = int(rows.min()), int(rows.max()) + 1
+        left, right = int(columns.min()), int(columns.max()) + 1
+        return self.block(slice(first, last), slice(left, right), field)[rows - first, columns - left]
+
+    def distances(self) -> Distances:
+        """The result in memory, as the call without a store would have returned it."""
+        if not self.is_complete:
+            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        values = self.values().astype(np.float64)
+        extra = [name for name in ("lower", "upper", "error") if name in self.fields]
+        more: dict[str, Any] = {name: self.values(name).astype(np.float64) for name in extra}
+        status = self.values("status") if "status" in self.fields else np.zeros(len(values), np.int8)
+        n_iter = np.zeros(len(values), np.int32)
+        return Distances(values, status, n_iter, self.pair_set, info=dict(self.info), names=self.names, **more)
+
+    def to_frame(self, form: str = "square") -> Any:
+        """A pandas DataFrame with the ids, as of `Distances.to_frame`; all of it is read."""
+        return self.distances().to_frame(form)
+
+    # ------------------------------------------------------------------------------------------------ neighbors
+
+    def top_k(self, n_neighbors: int | None = None) -> Neighbors:
+        """The nearest of every row; in a store of neighbors, as many as it keeps or fewer."""
+        kept = self._files.n_neighbors
+        most = kept if kept is not None else self.shape[1] - self.pair_set.symmetric
+        k = as_positive_int(most if n_neighbors is None else n_neighbors, "n_neighbors")
+        if k > most or (kept is None and n_neighbors is None):
+            raise ValueError(f"n_neighbors must be given, and at most {most} in this store; found {n_neighbors!r}")
+        if not self.is_complete:
+            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        parts = [self._nearest_of_strip(row, k) for row in range(self._files.grid.n_down)]
+        indices, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Neighbors(indices, distances, {**self.info, "n_columns": self.shape[1]}, names=self.names)
+
+    def _nearest_of_strip(self, strip: int, k: int) -> tuple[NDArray[np.int64], Float]:
+        """The K nearest of the rows of one row of blocks, merged from the blocks that know them."""
+        grid = self._files.grid
+        if grid.strips:
+            indices, distances = (self._files.read(name, strip)[:, :k] for name in ("indices", "distances"))
+            return indices, distances.astype(np.float64)
+        first = strip * grid.side
+        n = min(grid.side, self.shape[0] - first)
+        distances, indices = np.full((n, k), np.inf), np.full((n, k), np.iinfo(np.int64).max, dtype=np.int64)
+        kept = distances, indices, np.empty((n, k, 0))
+        for rows, columns, values in self._candidates(strip, n):
+            keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *kept)
+        return indices, distances
+
+    def _candidates(self, strip: int, n: int) -> Any:
+        grid, first = self._files.grid, strip * self._files.grid.side
+        if self._files.n_neighbors is None:
+            for left in range(0, self.shape[1], grid.side):
+                found = self.block(slice(first, first + n), slice(left, min(left + grid.side, self.shape[1])))
+                rows, columns = (index.ravel() for index in np.indices(found.shape))
+                columns = columns + left
+                other = columns != rows + first if self.pair_set.symmetric else np.ones(len(rows), dtype=np.bool_)
+                yield rows[other], columns[other], found.ravel()[other].astype(np.float64)
+            return
+        for other in range(grid.n_across):
+            symmetric = self.pair_set.symmetric
+            mirrored = symmetric and other < strip
+            halves = [1] if mirrored else [0, 1] if symmetric and other == strip else [0]
+            number = grid.number(other, strip) if mirrored else grid.number(strip, other)
+            chunk = self._files.read("distances", number)[0], self._files.read("indices", number)[0]
+            for half in halves:
+                distances, indices = (part[half * grid.side : half * grid.side + n] for part in chunk)
+                there = np.isfinite(distances)
+                yield np.nonzero(there)[0], indices[there], distances[there].astype(np.float64)
+
+    def _needs_values(self, what: str) -> None:
+        if self._files.n_neighbors is not None:
+            raise ValueError(f"this store only keeps the nearest, and has no {what}; use .top_k()")
+
+    # ------------------------------------------------------------------------------------------------ other libraries
+
+    def zarr(self) -> Any:
+        """The Zarr group itself. Within one set its arrays hold what is above the diagonal."""
+        return import_zarr().open_group(str(self._files.path), mode="r", zarr_format=3, use_consolidated=False)
+
+    def dask(self) -> Any:
+        """The matrix as a dask.array, in chunks of a block."""
+        da: Any = importlib.import_module("dask.array")
+
+        self._needs_values("matrix")
+        side = self._files.grid.side
+        if not self.is_complete:
+            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        upper = da.from_zarr(self._files.array("values"), chunks=(side, side))
+        if not self.pair_set.symmetric:
+            return upper
+        zeros = da.nan_to_num(da.triu(upper, 1))
+        return zeros + zeros.T
+
+
+def open_store(path: str | os.PathLike[str]) -> Stored:
+    """Open what `sinks.Store` has written, complete or not; nothing is executed or changed.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, asot
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = asot.sinks.Store(folder + "/run.zarr")
+    ...     _ = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), sink=store)
+    ...     r = asot.open_store(folder + "/run.zarr")
+    ...     r[0, 1], np.asarray(r).tolist()
+    (1.0, [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    """
+    return Stored(open_files(path))
+
+
+def _are_same(there: NDArray[Any] | None, wanted: NDArray[Any] | None) -> bool:
+    if there is None or wanted is None:
+        return there is wanted
+    return there.dtype.kind == wanted.dtype.kind and np.array_equal(there, wanted)
+
+
+def _bounds(index: Any, size: int) -> tuple[int, int]:
+    if not isinstance(index, slice) or index.step not in (None, 1):
+        raise IndexError(f"a store is read by numbers and slices of step 1; found {index!r}")
+    start, stop, _ = index.indices(size)
+    return start, max(start, stop)

@@ -1,0 +1,113 @@
+"""Neighbors into a store: strips of rows, each searched by itself, so that a search that takes weeks can be resumed and
+shared.
+
+The arrays of such a store are the answer itself: indices and distances (N, K), one chunk per strip.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.run.cluster import active_cluster
+from asot.run.executors import Executor, Stop, local_executor
+from asot.run.pairs import PairSet
+from asot.run.progress import ProgressLike
+from asot.run.protocols import Identity
+from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
+from asot.store.grid import make_strips
+from asot.store.identity import DECLARED, fingerprint
+from asot.store.sink import BLOCK_SECONDS, Store
+from asot.store.stored import Stored
+
+
+class RowSearch(Protocol):
+    """Whatever finds the neighbors of a range of rows."""
+
+    def nearest(self, low: int, high: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Indices and distances (high - low, K)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whose neighbors are looked for."""
+
+    pairs: PairSet
+    n_neighbors: int
+    settings: dict[str, Any]
+    """What the answer depends on, besides the inputs."""
+    inputs: Identity
+    """The data that it depends on."""
+    prepare: Callable[[int], RowSearch]
+    """Makes the search, for a number of threads; must be picklable."""
+    seconds_per_row: float
+    computed: str | None = None
+    """A hash of what a function computes that is among the settings (`asot.store.identity`)."""
+
+
+@dataclass(frozen=True)
+class SolveStrip:
+    """Search a strip and write its chunk, unless someone else has done so in the meantime."""
+
+    prepare: Callable[[], RowSearch]
+    files: StoreFiles
+
+    @functools.cached_property
+    def search(self) -> RowSearch:
+        """Made once in every process."""
+        return self.prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "search"}
+
+    def __call__(self, number: int, stop: Stop) -> int:
+        """The number of its rows."""
+        low = number * self.files.grid.side
+        high = low + self.files.grid.size(number)
+        if not self.files.is_done(number):
+            indices, distances = self.search.nearest(low, high)
+            self.files.write(number, {"indices": indices, "distances": distances})
+        return high - low
+
+
+def search_into(store: Store, question: Question, n_jobs: int, progress: ProgressLike) -> Stored:
+    """Search the strips that are not done: by the threads of one strip after the other, or by workers of a cluster."""
+    files = begin(Path(store.path).absolute(), _manifest(store, question), question.pairs)
+    cluster = active_cluster()
+    executor: Executor = local_executor(1, short=True) if cluster is None else cluster
+    if cluster is not None:
+        cluster.folder = store.folder
+    jobs = n_jobs if cluster is None else 1
+    solve = SolveStrip(functools.partial(question.prepare, jobs), files)
+    store.fill(files, solve, executor, progress, "nearest neighbors")
+    return Stored(files)
+
+
+def _manifest(store: Store, question: Question) -> dict[str, Any]:
+    from asot import __version__
+
+    kept = None if store.keep is None else store.keep.n_neighbors
+    if store.fields is not None or kept not in (None, question.n_neighbors):
+        raise ValueError(
+            f"a stored search keeps the distances and indices of {question.n_neighbors} neighbors; give the store no "
+            "fields, and no other number in keep=TopK(...)"
+        )
+    return {
+        "format": FORMAT,
+        "asot": __version__,
+        "identity": DECLARED,
+        "plan": "strips",
+        "pairs": pairs_record(question.pairs),
+        "side": make_strips(question.pairs, question.seconds_per_row, BLOCK_SECONDS).side,
+        "n_neighbors": question.n_neighbors,
+        "fields": {"distances": store.dtype, "indices": "int64"},
+        "settings": fingerprint(question.settings, question.computed),
+        "inputs": fingerprint({"inputs": question.inputs}, question.computed),
+    }

@@ -1,0 +1,193 @@
+"""The calibrated estimate: better than the plain one, honest about its error, and harmless where it cannot help."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import asot
+from asot import Distributions, FixedAnchors, KMeansAnchors
+from asot.datasets import load_digits
+from asot.estimate.fit import error_model
+
+
+def clouds(seed, n, d=3, sizes=(10, 30)):
+    rng = np.random.default_rng(seed)
+    return Distributions.from_list([rng.normal(rng.normal(size=d), 1.0, size=(m, d)) for m in rng.integers(*sizes, n)])
+
+
+@pytest.fixture(scope="module")
+def D():
+    return clouds(0, 60)
+
+
+@pytest.fixture(scope="module")
+def exact(D):
+    return asot.pairwise_exact(D).values
+
+
+@pytest.fixture(scope="module")
+def calibrated(D):
+    return asot.pairwise(D, estimate="calibrated", random_state=0)
+
+
+def rmse(values, exact):
+    return np.sqrt(np.mean((values - exact) ** 2))
+
+
+# ------------------------------------------------------------------------------------------- quality
+
+
+def test_most_of_the_error_is_removed(D, exact, calibrated):
+    plain = asot.pairwise(D, random_state=0, estimate="anchor")
+    assert rmse(calibrated.values, exact) < 0.25 * rmse(plain.values, exact)
+    assert rmse(calibrated.values, exact) < 0.03 * exact.mean()
+
+
+def test_digits_are_within_two_percent():
+    digits, _, _ = load_digits(60)
+    exact = asot.pairwise_exact(digits).values
+    r = asot.pairwise(digits, estimate="calibrated", random_state=0)
+    assert rmse(r.values, exact) < 0.02 * exact.mean()
+
+
+def test_the_held_out_error_is_the_error_of_other_pairs(exact, calibrated):
+    report = calibrated.info["calibration"]
+    low, high = report["held_out_rmse_interval"]
+    assert report["used"]
+    assert report["n_exact"] == 64
+    assert low <= report["held_out_rmse"] <= high
+    assert 0.8 * low <= rmse(calibrated.values, exact) <= 1.25 * high
+    assert report["held_out_relative"] == pytest.approx(report["held_out_rmse"] / report["mean_distance"])
+    assert report["anchor_rmse"] > report["held_out_rmse"]
+
+
+def test_expected_errors_are_of_the_size_of_the_errors(exact, calibrated):
+    standardized = (calibrated.values - exact) / calibrated.error
+    assert 0.6 < np.sqrt(np.mean(standardized**2)) < 1.6
+    assert np.mean(np.abs(standardized) < 3) > 0.95
+
+
+def test_values_stay_within_the_bounds(D, exact):
+    r = asot.pairwise(D, estimate="calibrated", bounds=True, random_state=0)
+    assert np.all((r.lower <= r.values) & (r.values <= r.upper))
+    assert np.all(r.error <= r.upper - r.lower)
+    assert np.all((r.lower <= exact * (1 + 1e-9)) & (exact <= r.upper * (1 + 1e-9)))
+
+
+# ------------------------------------------------------------------------------------------- what it does not depend on
+
+
+@pytest.mark.parametrize("options", [{"n_jobs": 3}, {"memory": "8K"}, {}])
+def test_the_result_is_the_same_every_time(D, calibrated, options):
+    again = asot.pairwise(D, estimate="calibrated", random_state=0, **options)
+    np.testing.assert_array_equal(again.values, calibrated.values)
+    np.testing.assert_array_equal(again.error, calibrated.error)
+
+
+def test_listed_pairs_are_entries_of_the_matrix(D, calibrated):
+    listed = asot.pairwise(D, estimate="calibrated", random_state=0, pairs=[[3, 7], [50, 2]])
+    np.testing.assert_array_equal(listed.values, calibrated.matrix()[[3, 2], [7, 50]])
+
+
+def test_calibrated_values_go_to_any_sink(D, calibrated):
+    matrix = asot.pairwise(D, estimate="calibrated", random_state=0, sink=asot.sinks.Dense())
+    np.testing.assert_array_equal(matrix, calibrated.matrix())
+
+
+def test_two_collections_are_calibrated_together(D):
+    E = clouds(1, 12)
+    r = asot.pairwise(D, E, estimate="calibrated", random_state=0)
+    exact = asot.pairwise_exact(D, E).values
+    assert rmse(r.values, exact) < 0.03 * exact.mean()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_scale_changes_nothing(D, calibrated, scale):
+    scaled = asot.pairwise(Distributions(scale * D.points, D.offsets), estimate="calibrated", random_state=0)
+    report, scaled_report = (r.info["calibration"] for r in (calibrated, scaled))
+    assert scaled_report["held_out_relative"] == pytest.approx(report["held_out_relative"], rel=0.2)
+    assert scaled_report["held_out_rmse"] == pytest.approx(scale * report["held_out_rmse"], rel=0.2)
+
+
+# ------------------------------------------------------------------------------------------- where it cannot help
+
+
+def test_where_anchors_are_exact_the_plain_estimate_is_returned():
+    D = Distributions.from_list([np.random.default_rng(i).integers(0, 3, size=(6, 2)).astype(float) for i in range(8)])
+    r = asot.pairwise(D, space=FixedAnchors(), estimate="calibrated")
+    assert not r.info["calibration"]["used"]
+    assert "the fit did not help on held-out pairs" in r.info["calibration"]["note"]
+    np.testing.assert_allclose(r.values, asot.pairwise(D, space=FixedAnchors(), estimate="anchor").values, rtol=1e-12)
+
+
+def test_equal_distances_do_not_make_the_fit_fail():
+    """Corners of a simplex: every distance is √2, and every feature is constant."""
+    D = Distributions.from_list([np.eye(6)[[i]] for i in range(6)])
+    r = asot.pairwise(D, space=KMeansAnchors(3, random_state=0), estimate="calibrated")
+    assert np.isfinite(r.values).all()
+    plain = asot.pairwise(D, space=KMeansAnchors(3, random_state=0), estimate="anchor")
+    assert rmse(r.values, np.sqrt(2)) <= rmse(plain.values, np.sqrt(2)) + 1e-12
+
+
+def test_all_distances_zero_is_reported():
+    D = Distributions.from_list([[[1.0, 2.0], [3.0, 4.0]]] * 5)
+    r = asot.pairwise(D, estimate="calibrated", random_state=0)
+    np.testing.assert_array_equal(r.values, 0.0)
+    np.testing.assert_array_equal(r.error, 0.0)
+    assert r.info["calibration"]["note"].startswith("all sampled distances are equal")
+
+
+def test_values_that_are_all_exact_have_no_error():
+    r = asot.pairwise(clouds(3, 9), estimate="calibrated", random_state=0)
+    assert r.info["calibration"]["held_out_rmse_interval"] == [0.0, 0.0]
+
+
+def test_errors_of_every_size_are_explained_together():
+    """Squared errors 1e-4, 1 and 100 in three groups that three squares tell apart."""
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1, 2], [30, 25, 9])
+    size = np.array([1e-2, 1.0, 10.0])
+    squares = np.stack([np.ones(64), np.array([0.0, 4.0, 4.0])[group], np.array([0.0, 0.0, 7.0])[group]]).T
+    errors = np.sqrt(squares @ error_model(squares, size[group] * rng.normal(size=64)))
+    for g in range(3):
+        assert 0.7 * size[g] < errors[group == g][0] < 2 * size[g]
+
+
+def test_three_distributions_are_enough():
+    D = clouds(2, 3)
+    r = asot.pairwise(D, estimate="calibrated", random_state=0)
+    assert r.info["calibration"]["n_exact"] == 3
+    assert np.isfinite(r.values).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "message"),
+    [
+        (2, {}, "estimate='calibrated' is fitted on exact pairs and needs at least three distributions; found 2"),
+        (5, {"reg": 0.1}, "estimate='calibrated' corrects the exact anchor distance; use reg=None"),
+    ],
+)
+def test_what_calibration_needs(n, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        asot.pairwise(clouds(3, n), estimate="calibrated", random_state=0, **options)
+
+
+def test_calibration_shows_progress_and_can_be_interrupted(D):
+    """The calls of the function are those of k-means, of measuring, of exact solves and of all pairs."""
+    totals = []
+    asot.pairwise(D, estimate="calibrated", random_state=0, progress=lambda done, total: totals.append(total))
+    assert list(dict.fromkeys(totals))[-2:] == [1770, 64]
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asot.pairwise(D, estimate="calibrated", random_state=0, progress=interrupt)
+
+
+def test_another_seed_draws_other_pairs(D, calibrated):
+    other = asot.pairwise(D, space=KMeansAnchors(20, random_state=0), estimate="calibrated", random_state=1)
+    assert np.any((other.status == asot.Status.EXACT) != (calibrated.status == asot.Status.EXACT))
