@@ -147,6 +147,14 @@ def test_what_does_not_fit_is_refused():
         asot.pairwise_exact(D, pairs=[(0, 1)]).extend(N)
 
 
+def test_distributions_of_another_kind_are_named():
+    r = asot.pairwise(D, **WAYS["anchors"])
+    with pytest.warns(
+        UserWarning, match="1 of 2 new distributions, the first of them new distribution 1, are more than"
+    ):
+        r.extend([NEW[0], NEW[1] + 100.0])
+
+
 def test_distances_that_depend_on_all_points_are_refused():
     with pytest.raises(ValueError, match=r"took its V from the old points.*metric_params=\{'V': ...\}"):
         asot.pairwise_exact(D, metric="seuclidean").extend(N)

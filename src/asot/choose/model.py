@@ -7,6 +7,7 @@ it is asked for; both as the call that made the model would have.
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +31,9 @@ from asot.run.executors import kept_threads, one_thread_per_product
 from asot.run.pairs import ListedPairs
 from asot.run.protocols import Notes, Sink, Solver, Status
 from asot.run.work import Ready, Resources, Work, solve_work
+
+FARTHER = 2.0
+"""How many times farther from the anchors than any old distribution makes a new one suspicious."""
 
 FROM_POINTS = {"seuclidean": "V", "mahalanobis": "VI"}
 """Metrics with a parameter that is computed from the points where it is not given."""
@@ -165,6 +169,7 @@ class Model(ModelBase):
         else:
             features = self.known.features(request)
             fitted = self.known.calibration(features, same_rows=True)
+            _warn_of_others(features.radii[: len(request.D)], old.pair_set.n_rows)
             own = estimates_work(request, features, fitted, attempts_for(request, None).exact_solver, 0.0, info)
             solver, info = own.cpu(), own.notes.info
         there = ("values", "lower", "upper", "error") if self.known is not None else ("values",)
@@ -179,6 +184,18 @@ class Model(ModelBase):
         from asot.choose.model_files import model_parts
 
         return model_parts(self, collection)
+
+
+def _warn_of_others(radii: Float, n_old: int) -> None:
+    """Tell of new distributions that the anchors were not made for."""
+    far = np.flatnonzero(radii[n_old:] > FARTHER * radii[:n_old].max())
+    if len(far):
+        warnings.warn(
+            f"{len(far):,} of {len(radii) - n_old:,} new distributions, the first of them new distribution {far[0]}, "
+            f"are more than {FARTHER:g} times as far from the anchors as any old one: their errors may be larger than "
+            "stated; compute all pairs anew if there will be more of them",
+            stacklevel=5,
+        )
 
 
 def _has(old: Any, field: str) -> bool:

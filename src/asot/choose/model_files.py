@@ -105,7 +105,8 @@ def read_model(parts: ModelParts, names: tuple[Any, Any], path: PathLike) -> Mod
             raise ValueError("the strategy of the model is no record; the file is damaged")
         if rows is not None and header.get("between_two") is not (columns is not None):
             raise ValueError("a collection of the model is missing; the file is damaged")
-        dims = {model.dim, *(space.dim for space in model.spaces), *(C.dim for C in (rows, columns) if C is not None)}
+        parts_of = (*model.spaces, *(own for own in (rows, columns) if own is not None))
+        dims = {int(header["dim"]), *(part.dim for part in parts_of)}
         if len(dims) != 1:
             raise ValueError(f"the parts of the model are in {sorted(dims)} dimensions; the file is damaged")
         return model
