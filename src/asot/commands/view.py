@@ -21,7 +21,7 @@ def view(distances: str, output: str | None, collection: str | None, labels: str
 
     Example: asot view distances.npz --collection patients.csv
     """
-    from asot.results.files import load_distances
+    from asot.saved import load_distances
     from asot.view import write_page
 
     target = output or str(Path(distances).with_suffix(".html"))

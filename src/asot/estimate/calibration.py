@@ -162,6 +162,35 @@ class Report:
             "note": self.note,
         }
 
+    @classmethod
+    def read(cls, record: Info) -> Report:
+        """The report whose `as_dict` this is."""
+        sides: Info = {
+            side: Residuals(
+                float(record[f"{side}_rmse"]), tuple(map(float, record[f"{side}_rmse_interval"])),  # type: ignore[arg-type]
+                float(record[f"{side}_relative"]),
+            )
+            for side in ("held_out", "anchor")
+        }  # fmt: skip
+        names = ("used", "n_exact", "coefficients", "mean_distance", "note")
+        return cls(**{name: record[name] for name in names}, **sides)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownFit:
+    """A fit as it is kept: for F features and U squares, in units of 2^exponent, with the S pairs solved exactly."""
+
+    coefficients: Float  # (F,)
+    error_weights: Float  # (U,)
+    solved: Indices  # (S,) row << 32 | column, ascending
+    exact: Float  # (S,)
+    exponent: int
+    report: Report
+
+    def without_pairs(self) -> KnownFit:
+        """The same for other collections, in which these pairs are others."""
+        return replace(self, solved=np.array([-1]), exact=np.zeros(1))
+
 
 class Calibration:
     """A fit of features to exact pairs.
@@ -178,6 +207,21 @@ class Calibration:
         self._remember(rows, columns, sample.exact)
         self._sampled = measured
         self._fit(measured, scaled(sample.exact, -features.exponent), sample)
+
+    @classmethod
+    def known(cls, features: Features, fit: KnownFit) -> Calibration:
+        """A fit that was made before, for other pairs in the same spaces."""
+        self = cls.__new__(cls)
+        self._features, self._sampled, self.report = features, np.empty((0, len(features.names))), fit.report
+        self.coefficients, self.solved, self.exact = fit.coefficients, fit.solved, fit.exact
+        unit = 4.0 ** (fit.exponent - features.exponent)  # of the one square that is no feature
+        self.error_weights = fit.error_weights * np.concatenate([[unit], np.ones(len(fit.error_weights) - 1)])
+        return self
+
+    def keep(self) -> KnownFit:
+        """The fit without the pairs that it is for."""
+        own = self._features.exponent
+        return KnownFit(self.coefficients, self.error_weights, self.solved, self.exact, own, self.report)
 
     def estimate(self, measured: Measured, rows: Indices, columns: Indices) -> tuple[Float, Float, NDArray[np.bool_]]:
         """Corrected distances and their expected errors (P,) of a tile, and which of them are exact."""

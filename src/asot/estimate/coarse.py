@@ -73,6 +73,8 @@ class Coarse(Features):
         Where the second collection begins; 0 for pairs within one.
     memory : int
         Bytes that a table may take.
+    axes : (d, w), optional
+        Along which covariances are compared. By default, those in which the points are spread most.
     """
 
     names: tuple[str, ...] = NAMES
@@ -87,6 +89,7 @@ class Coarse(Features):
         cells: Cells,
         column_start: int,
         memory: int,
+        axes: Float | None = None,
     ) -> None:
         self._p, self.exponent, self.column_start = distance.p, ground.exponent, column_start
         self._norm = ground.code, ground.order
@@ -99,7 +102,8 @@ class Coarse(Features):
         options = {"p": ground.order} if ground.code == MINKOWSKI else None
         own = Distance(distance.p, NORM_NAMES[ground.code], options, unmatched)
         self._solver = exact_solver(self.collection, own, column_start, memory)
-        self._shapes = _shapes(histograms, ground) if self._matched else None
+        self._shapes = _shapes(histograms, ground, axes) if self._matched else None
+        self.axes = None if self._shapes is None else self._shapes.axes
         if ground.code != EUCLIDEAN or distance.p < 2:
             self._roots = None
         else:
@@ -250,9 +254,10 @@ class _Shapes:
     means: Float  # (N, d)
     roots: Float | None  # (N, w, w) square roots of covariances along leading axes
     traces: Float  # (N,) their traces
+    axes: Float | None = None  # (d, w)
 
 
-def _shapes(histograms: SparseHistograms, ground: Ground) -> _Shapes:
+def _shapes(histograms: SparseHistograms, ground: Ground, axes: Float | None) -> _Shapes:
     """Means and covariances of all distributions, in units of the ground metric."""
     offsets, masses = histograms.offsets, histograms.masses[:, None]
     points = ground.points[histograms.index]
@@ -261,15 +266,16 @@ def _shapes(histograms: SparseHistograms, ground: Ground) -> _Shapes:
         return _Shapes(means, None, np.zeros(len(means)))
     centered = points - np.repeat(means, np.diff(offsets), axis=0)
     if points.shape[1] > SHAPE_AXES:
-        _, axes = np.linalg.eigh((centered * masses).T @ centered)
-        centered = centered @ axes[:, -SHAPE_AXES:]
+        if axes is None:
+            axes = np.linalg.eigh((centered * masses).T @ centered)[1][:, -SHAPE_AXES:]
+        centered = centered @ axes
     width = centered.shape[1]
     covariance = np.empty((len(means), width, width))
     for c in range(width):
         for e in range(width):
             products = centered[:, c] * centered[:, e] * histograms.masses
             covariance[:, c, e] = np.add.reduceat(products, offsets[:-1])
-    size, axes = np.linalg.eigh(covariance)
+    size, turns = np.linalg.eigh(covariance)
     size = np.maximum(size, 0.0)
-    roots = (axes * np.sqrt(size)[:, None, :]) @ axes.transpose(0, 2, 1)
-    return _Shapes(means, roots, size.sum(axis=1))
+    roots = (turns * np.sqrt(size)[:, None, :]) @ turns.transpose(0, 2, 1)
+    return _Shapes(means, roots, size.sum(axis=1), axes)
