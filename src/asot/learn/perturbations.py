@@ -67,7 +67,7 @@ class PerturbationTest:
         }  # fmt: skip
         order = np.lexsort([-self.excess, self.p_value])
         order = order[~self.is_control[order]]
-        index = need_pandas("to_frame").Indices(self.ids[order], name="id")
+        index = need_pandas("to_frame").Index(self.ids[order], name="id")
         return need_pandas("to_frame").DataFrame({name: own[order] for name, own in columns.items()}, index=index)
 
     def __len__(self) -> int:
