@@ -20,10 +20,9 @@ from asot.choose.on_anchors import solve_on_anchors
 from asot.choose.strategy import as_strategy
 from asot.data.distributions import Distributions, read_both
 from asot.exact.auto import exact_work, few_distances
-from asot.exact.unmatched import as_share
 from asot.ground.costs import Metric
 from asot.request.accuracy import Accuracy, as_error, as_max_error
-from asot.request.distance import Distance, as_order
+from asot.request.distance import Distance, as_order, as_share
 from asot.request.request import Request
 from asot.results.distances import named
 from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from asot._typing import Float
 from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
 from asot.bounds.point_bracket import lift
@@ -25,14 +26,12 @@ from asot.data.reading import factorized
 from asot.exact.any_cost import CLIPPED, FINE, WIDER, WIDEST
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
-from asot.exact.unmatched import Share, as_share, read_unmatched
+from asot.exact.unmatched import read_unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import Metric, cost_table, prepare_cost
-from asot.request.distance import as_order
+from asot.request.distance import Share, as_order, as_share
 from asot.results.frames import need_pandas
 from asot.validation import FloatArray, as_choice, as_histograms, to_array
-
-Float = NDArray[np.float64]
 
 MOST_ENTRIES = 2**24
 """Up to this many entries in the cost of a pair, the optimal plan is the default: 128 MB, and a few seconds."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from asot._typing import Float
+from asot._typing import Float, Info
 from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
@@ -185,7 +185,7 @@ def _timed(result: Any, record: dict[str, Any], planning: float) -> Any:
     return result
 
 
-def _solve_all(request: Request, info: dict[str, Any]) -> Any:
+def _solve_all(request: Request, info: Info) -> Any:
     """Every pair exactly, with its error, and with bounds where they are wanted."""
     info = {**info, "estimate": "exact"}
     if request.max_error is not None:
@@ -216,7 +216,7 @@ def _estimated(
     trial: Attempt,
     attempts: AnchorAttempts | CoarseAttempts,
     space: AnchorSpace | None,
-    info: dict[str, Any],
+    info: Info,
 ) -> Any:
     features, with_bounds = trial.features, request.level is not None
     if space is not None and request.distance.is_plain:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Indices
 from asot.bounds.short_vectors import scaled
 from asot.data.distributions import Distributions
 from asot.estimate.exact_sample import draw_candidates, draw_sample, kinds, pool
@@ -30,9 +31,6 @@ from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.progress import Progress
 from asot.run.protocols import Solver
 from asot.run.work import Resources
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 EXACT_PAIRS = 64
 """How many pairs are solved exactly to fit and validate the estimate."""
@@ -193,7 +191,7 @@ class Calibration:
         exact = self.exact[place]
         return np.where(known, exact, values), np.where(known, EXACT_ERROR * exact, error), known
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that estimates depend on, beside the features."""
         return {
             "coefficients": self.coefficients,

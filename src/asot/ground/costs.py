@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.native import Double, Doubles, Int, Record, entry
 from asot.validation import FloatArray, to_float_array
@@ -59,7 +60,7 @@ class GroundCost:
     scale: float
     table: NDArray[np.float64]  # (V, V), at most 1; (0, 0) where there is a kernel
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that costs depend on. A user's function is known by its table: by what it computes."""
         return {
             "name": self.name,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity
 from asot.validation import FloatArray, to_float_array
 
 EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON = (
@@ -58,7 +59,7 @@ class Ground:
     exponent: int
     name: str
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that distances depend on, by the names that stores know it by."""
         return {
             "points": self.points,

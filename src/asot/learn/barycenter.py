@@ -12,8 +12,9 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from asot._typing import Float, Info
 from asot.data.reading import in_order_of
 from asot.histograms import emd_many
 from asot.run.protocols import Status
@@ -21,8 +22,6 @@ from asot.validation import as_cost, as_histograms, as_positive_int, as_reg, as_
 
 LARGEST_PROGRAM = 300_000
 """Exact linear programs with more variables are refused; they would take minutes."""
-
-Float = NDArray[np.float64]
 
 
 class Barycenter(NamedTuple):
@@ -32,7 +31,7 @@ class Barycenter(NamedTuple):
     """The barycenter (k,), of total 1."""
     value: float
     """Σ_i w_i W(h_i, masses), always computed by exact solves."""
-    info: dict[str, Any]
+    info: Info
     """How the masses were found: method and reg; if entropic, iterations, status, and how much mass the plans disagree
     on."""
 

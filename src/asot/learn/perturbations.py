@@ -13,18 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.anchors.kmeans import KMeansAnchors
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized, read_points
 from asot.distances import pairwise_exact
 from asot.ground.costs import Metric
 from asot.histograms import emd_many
-from asot.learn.shuffles import Index, check_strata_vary, members_of, q_values, share_as_large, shuffled
+from asot.learn.shuffles import check_strata_vary, members_of, q_values, share_as_large, shuffled
 from asot.results.frames import need_pandas
 from asot.run.progress import Progress, ProgressLike
 from asot.validation import as_positive_int, as_seed
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ class PerturbationTest:
         }  # fmt: skip
         order = np.lexsort([-self.excess, self.p_value])
         order = order[~self.is_control[order]]
-        index = need_pandas("to_frame").Index(self.ids[order], name="id")
+        index = need_pandas("to_frame").Indices(self.ids[order], name="id")
         return need_pandas("to_frame").DataFrame({name: own[order] for name, own in columns.items()}, index=index)
 
     def __len__(self) -> int:
@@ -178,7 +177,7 @@ class Distance:
 class _Splits:
     """Splits of a distribution and the control: the observed one, and random ones of the same sizes."""
 
-    def __init__(self, D: Distributions, control: int, asked: Distance, labels: Index | None, count: int) -> None:
+    def __init__(self, D: Distributions, control: int, asked: Distance, labels: Indices | None, count: int) -> None:
         self.D, self.control, self.asked, self.labels, self.count = D, control, asked, labels, count
         self.space: Any = None
         if asked.n_anchors is not None:
@@ -208,7 +207,7 @@ class _Splits:
     def _own(self, i: int) -> slice:
         return slice(int(self.D.offsets[i]), int(self.D.offsets[i + 1]))
 
-    def _exactly(self, pair: Distributions, first: Index, second: Index, weights: Float) -> Float:
+    def _exactly(self, pair: Distributions, first: Indices, second: Indices, weights: Float) -> Float:
         from scipy import sparse
 
         points, asked = np.asarray(pair.points), self.asked
@@ -223,7 +222,7 @@ class _Splits:
             device=asked.device, n_jobs=asked.n_jobs, progress=False,
         ).values  # fmt: skip
 
-    def _on_anchors(self, pair: Distributions, first: Index, second: Index, weights: Float) -> Float:
+    def _on_anchors(self, pair: Distributions, first: Indices, second: Indices, weights: Float) -> Float:
         cell, _ = self.space.assign(np.asarray(pair.points), device="cpu")
         k = self.space.n_anchors
         sides = []

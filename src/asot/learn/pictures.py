@@ -1,6 +1,8 @@
-"""Parts of pictures: bars of groups, trees, names that do not collide, and bundles of moves.
+"""Parts of pictures: one style for all, bars of groups, trees, names that do not collide, and bundles of moves.
 
 All of them draw on matplotlib axes that they are given; matplotlib itself is only imported where a color is chosen.
+Colors are six of Okabe and Ito's, which people who see red and green alike can tell apart, and two more that were
+searched for the same reason, in place of their black and yellow, which need a paper of one shade.
 """
 
 from __future__ import annotations
@@ -10,7 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from asot._typing import Float
+
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#a00aee", "#145158")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+"""Groups differ by color and by shape."""
+
+PAPER, INK, FAINT, LINES = "#ffffff", "#1f2933", "#8a94a3", "#d5dae1"
 
 MOST_LEVELS = 12
 """Numbers of more different values than this are measurements, and not groups."""
@@ -30,14 +38,14 @@ def draw_bar(ax: Any, groups: NDArray[Any], legend: bool = False) -> None:
     if is_measured(groups):
         strip.imshow(groups.astype(np.float64)[:, None], aspect="auto", cmap="viridis", interpolation="nearest")
     else:
-        found, code = np.unique(groups, return_inverse=True)
-        cmap = "tab10" if code.max() < 10 else "tab20"
-        strip.imshow(code[:, None] % 20, aspect="auto", cmap=cmap, vmin=0, vmax=9 if cmap == "tab10" else 19)
-        if legend:
-            from matplotlib.patches import Patch
+        from matplotlib.colors import ListedColormap
+        from matplotlib.patches import Patch
 
-            colors = strip.images[0]
-            handles = [Patch(color=colors.cmap(colors.norm(c % 20)), label=str(name)) for c, name in enumerate(found)]
+        found, code = np.unique(groups, return_inverse=True)
+        colors = ListedColormap([COLORS[c % len(COLORS)] for c in range(len(found))])
+        strip.imshow(code[:, None], aspect="auto", cmap=colors, vmin=0, vmax=max(len(found) - 1, 1))
+        if legend:
+            handles = [Patch(color=COLORS[c % len(COLORS)], label=str(name)) for c, name in enumerate(found)]
             ax.legend(handles=handles, fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(1.01, 1.0))
     strip.set_xticks([])
     strip.set_yticks([])
@@ -55,7 +63,7 @@ def draw_tree(ax: Any, square: Float) -> None:
     drawn = dendrogram(tree_of(square), no_plot=True)
     top = ax.inset_axes([0.0, 1.01, 1.0, 0.12])
     for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True):
-        top.plot((np.array(x) - 5.0) / 10.0, y, color="0.4", linewidth=0.6)
+        top.plot((np.array(x) - 5.0) / 10.0, y, color=FAINT, linewidth=0.6)
     top.set_xlim(-0.5, len(square) - 0.5)
     top.axis("off")
 
@@ -106,7 +114,7 @@ def draw_bundles(ax: Any, moved: Any, first: Float, second: Float, groups: Any) 
             arrow = {
                 "arrowstyle": "-|>",
                 "linewidth": width,
-                "color": "0.35",
+                "color": FAINT,
                 "alpha": 0.7,
                 "mutation_scale": 8 + width,
             }

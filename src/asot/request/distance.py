@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from asot._typing import Info
 from asot.ground.costs import Metric
 from asot.ground.metrics import KERNELS, NORMS
 
@@ -16,6 +17,24 @@ def as_order(p: Any) -> float:
     if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p < np.inf:
         raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
     return float(p)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Partial transport: only this share of the mass has to be moved, and the rest stays for free."""
+
+    amount: float
+
+
+def as_share(share: Any, unmatched: Any) -> Any:
+    """``share=`` and ``unmatched=`` of a call as one: None, a `Share`, or the price of unmatched mass."""
+    if share is None:
+        return unmatched
+    if unmatched is not None:
+        raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
+    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share <= 1:
+        raise ValueError(f"share must be a number above 0 and up to 1; found {share!r}")
+    return None if share == 1 else Share(float(share))
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,6 @@ class Distance:
         return float(self.unmatched) if number else None
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         """For ``info`` of a result: what its numbers are."""
         return {"p": int(self.p) if float(self.p).is_integer() else self.p, "rooted": self.p != 1}

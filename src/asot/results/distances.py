@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.notebook import MOST_ROWS, page_of
 from asot.results.plans import Plans
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
@@ -66,7 +67,7 @@ class Distances:
     lower: NDArray[np.float64] | None = None
     upper: NDArray[np.float64] | None = None
     plans: Plans | None = field(default=None, repr=False)
-    info: dict[str, Any] = field(default_factory=dict)
+    info: Info = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
     checked: bool = field(default=False, repr=False)
@@ -87,7 +88,7 @@ class Distances:
         status: NDArray[np.int8],
         n_iter: NDArray[np.int32],
         pair_set: PairSet,
-        info: dict[str, Any],
+        info: Info,
         names: tuple[NDArray[Any] | None, NDArray[Any] | None],
         offsets: NDArray[np.int64],
     ) -> Distances:
@@ -254,7 +255,7 @@ class Neighbors:
 
     indices: NDArray[np.int64]
     distances: NDArray[np.float64]
-    info: dict[str, Any] = field(default_factory=dict, repr=False)
+    info: Info = field(default_factory=dict, repr=False)
     n_exact: int | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
     lower: NDArray[np.float64] | None = field(default=None, repr=False)

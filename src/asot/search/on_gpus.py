@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.auto import gpu_solver, simplex_of_points
 from asot.exact.cuda.points import Limits
@@ -43,7 +44,7 @@ class _Shifted(SinkBase["dict[str, Any]"]):
     def __init__(self, sink: Best | Edges, start: int) -> None:
         self._sink, self._start = sink, start
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         pass
 
     def limits(self) -> NDArray[np.float64]:
@@ -53,7 +54,7 @@ class _Shifted(SinkBase["dict[str, Any]"]):
         rows, columns = tile.indices()
         self._sink.accept(Tile(tile.start, tile.solution, tile.pairs, (rows, columns + self._start)))
 
-    def close(self, info: dict[str, Any]) -> dict[str, Any]:
+    def close(self, info: Info) -> dict[str, Any]:
         return info
 
 
@@ -80,7 +81,7 @@ def search_on_gpus(
 ) -> dict[str, Any]:
     """Look at all pairs of ``shape``, and return what to say about the search. ``sink`` keeps what was found."""
     n_rows, n_columns, column_start, within = shape
-    info: dict[str, Any] = {}
+    info: Info = {}
     solved = 0
     profiles = _profiles(histograms, ground, n_columns, n_jobs)
     table_bytes = None if memory == engine.DEFAULT_MEMORY else memory // 2

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.run.executors import Stop, in_threads, one_thread_per_product
 from asot.run.pairs import tiles
 from asot.search.cascade import Shape
@@ -30,9 +30,6 @@ _LOOKS = 2**20  # pairs that one piece of work of a thread looks at
 _SOLVES = 2**16  # pairs that are collected before they are solved
 _NORMAL = 1.96  # two-sided, 95 %
 _IN_VAIN = 0.1  # the part of a certain search's work that finding the number of candidates may take
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 def as_recall(recall: Any, prune: Any, space: Any, sink: Any) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Info
 from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
 from asot.results.distances import Distances, Neighbors
@@ -18,8 +19,6 @@ from asot.results.sinks import keep_nearest
 from asot.run.pairs import ListedPairs, PairSet
 from asot.store.files import StoreFiles, import_zarr, open_files
 from asot.validation import as_index, as_positive_int, refuse_what_cannot_fit
-
-Float = NDArray[np.float64]
 
 
 class Stored:
@@ -31,7 +30,7 @@ class Stored:
 
     def __init__(self, files: StoreFiles) -> None:
         self._files = files
-        self.info: dict[str, Any] = {**files.manifest["settings"], "store": str(files.path)}
+        self.info: Info = {**files.manifest["settings"], "store": str(files.path)}
 
     # ------------------------------------------------------------------------------------------------ what there is
 
