@@ -78,7 +78,7 @@ def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", c
     labels : (N,), optional
         Groups, such as conditions or classes: kept together, with lines between them and a bar of colors at their
         side. Many different numbers, such as ages, are no groups, and only a bar. A pandas column or a dictionary is
-        looked up by id.
+        looked up by id. Names are written beside up to 60 rows.
     order : {"tree", "clusters", "given"}
         "tree" orders by hierarchical clustering (within each group), "clusters" by clustering whatever the groups, with
         the tree on top, and "given" keeps the collection's order (within each group).
@@ -106,7 +106,7 @@ def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", c
         places = places[np.argsort(groups[places], kind="stable")]
     ax = _axes(ax)
     image = ax.imshow(square[np.ix_(places, places)], cmap=cmap, interpolation="nearest", **_limits(square))
-    ax.figure.colorbar(image, ax=ax, label=_measure(r), fraction=0.046, pad=0.03 if groups is None else 0.12)
+    ax.figure.colorbar(image, ax=ax, label=_measure(r), fraction=0.046, pad=0.03)  # more cuts names off
     ax.spines[:].set_visible(False)
     if groups is not None:
         draw_bar(ax, groups[places], legend=not together)
@@ -114,11 +114,10 @@ def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", c
         draw_tree(ax, square)
     if groups is not None and together:
         _mark_groups(ax, groups[places])
-    elif len(square) <= MOST_NAMES:
-        shown = [names[p] for p in places]
-        ax.set_xticks(range(len(shown)), shown, rotation=90, fontsize=8)
-        ax.set_yticks(range(len(shown)), shown, fontsize=8)
-    else:
+    named = len(square) <= MOST_NAMES and not (together and _are_numbers(names))
+    if named:
+        _write_rows(ax, [names[p] for p in places], columns=not together)
+    elif not together:
         ax.set_xticks([])
         ax.set_yticks([])
     ax.set_title(_summary(square, groups), pad=34 if order == "clusters" else None, loc="left")
@@ -353,6 +352,15 @@ def _axes(ax: Any) -> Any:
 def as_groups(labels: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
     """Labels (N,) in the order of the ids, by name where they have names."""
     return None if labels is None else np.asarray(per_distribution(labels, "labels", ids))
+
+
+def _write_rows(ax: Any, names: list[str], columns: bool) -> None:
+    """Names at every row of a matrix, and at every column if asked, in letters that fit."""
+    height = ax.get_position().height * ax.figure.get_figheight() * 72.0
+    size = max(3.5, min(8.0, 0.9 * height / max(len(names), 1)))
+    ax.set_yticks(range(len(names)), names, fontsize=size)
+    if columns:
+        ax.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
 
 
 def _mark_groups(ax: Any, groups: NDArray[Any]) -> None:

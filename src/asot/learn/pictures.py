@@ -46,7 +46,12 @@ def draw_bar(ax: Any, groups: NDArray[Any], legend: bool = False) -> None:
         strip.imshow(code[:, None], aspect="auto", cmap=colors, vmin=0, vmax=max(len(found) - 1, 1))
         if legend:
             handles = [Patch(color=COLORS[c % len(COLORS)], label=str(name)) for c, name in enumerate(found)]
-            ax.legend(handles=handles, fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(1.01, 1.0))
+            place = {
+                "loc": "upper left",
+                "bbox_to_anchor": (1.01, 1.14),
+                "ncols": -(-len(found) // 3),
+            }  # beside the tree
+            ax.legend(handles=handles, fontsize=7, frameon=False, borderpad=0.0, **place)
     strip.set_xticks([])
     strip.set_yticks([])
     ax.tick_params(axis="y", pad=14)
@@ -102,6 +107,7 @@ def draw_bundles(ax: Any, moved: Any, first: Float, second: Float, groups: Any) 
     entries = moved.tocoo()
     own_i, own_j = (np.asarray(side) for side in moved.sides(groups))
     total = entries.data.sum()
+    found: list[tuple[float, str, Float]] = []
     for source in np.unique(own_i):
         for target in np.unique(own_j):
             chosen = (own_i[entries.row] == source) & (own_j[entries.col] == target)
@@ -109,16 +115,35 @@ def draw_bundles(ax: Any, moved: Any, first: Float, second: Float, groups: Any) 
             if mass < LEAST_SHARE * total:
                 continue
             weight = entries.data[chosen] / mass
-            ends = weight @ first[entries.row[chosen]], weight @ second[entries.col[chosen]]
-            width = 0.5 + 9.0 * mass / total
-            arrow = {
-                "arrowstyle": "-|>",
-                "linewidth": width,
-                "color": FAINT,
-                "alpha": 0.7,
-                "mutation_scale": 8 + width,
-            }
-            ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
-            middle = 0.5 * (ends[0] + ends[1])
+            ends = np.stack([weight @ first[entries.row[chosen]], weight @ second[entries.col[chosen]]])
+            _draw_arrow(ax, ends, 0.5 + 9.0 * mass / total)
             name = str(source) if source == target else f"{source} → {target}"
-            ax.annotate(f"{name} {mass / total:.0%}", middle, fontsize=7, ha="center", zorder=4)
+            found.append((-float(mass), f"{name} {mass / total:.0%}", ends.mean(axis=0)))
+    found.sort(key=lambda one: one[0])  # the largest have the first choice of a place
+    ax.update_datalim(np.concatenate([first, second]))
+    _write_bundles(ax, [name for _, name, _ in found], np.array([at for *_, at in found]).reshape(-1, 2))
+
+
+def _draw_arrow(ax: Any, ends: Float, width: float) -> None:
+    arrow = {"arrowstyle": "-|>", "linewidth": width, "color": FAINT, "alpha": 0.7, "mutation_scale": 8 + width}
+    ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
+
+
+def _write_bundles(ax: Any, names: list[str], places: Float) -> None:
+    """Names of bundles at their middles, moved up or down where another one is, with a line to where they belong."""
+    ax.autoscale_view()
+    at = ax.transData.transform(places) * 72.0 / ax.figure.dpi if len(places) else places
+    taken: list[tuple[float, float, float, float]] = []
+    line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.5}
+    for name, place, (px, py) in zip(names, places, at, strict=True):
+        width = 4.2 * len(name)
+        steps = [0.0] if not taken else [11.0 * sign * k for k in range(len(names) + 1) for sign in (1, -1)]
+        for dy in steps:
+            box = (px - width / 2, py + dy, px + width / 2, py + dy + 10.0)
+            if not any(_overlap(box, other) for other in taken):
+                break
+        taken.append(box)
+        ax.annotate(
+            name, place, fontsize=7, ha="center", zorder=4, xytext=(0, dy), textcoords="offset points",
+            arrowprops=line if abs(dy) > 11 else None, bbox={"facecolor": PAPER, "alpha": 0.75, "pad": 0.6, "lw": 0},
+        )  # fmt: skip
