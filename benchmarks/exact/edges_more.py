@@ -22,7 +22,9 @@ MOST_STEPS = 1_000_000
 
 def run(options: Options) -> Report:
     """Race every case and make the report."""
-    tables = race_all((_words, _tiny, _one_against_many, _one_pair, _one_cost), options.quick)
+    tables = race_all(
+        (_words, _tiny, _one_against_many, _two_against_many, _barycenters, _one_pair, _one_cost), options.quick
+    )
     return Report("edges_more", "The edges of the field: shapes", INTRODUCTION, tables, NOTES)
 
 
@@ -95,6 +97,44 @@ def _one_against_many(rng: Any, quick: bool) -> Iterator[Case]:
 
         ours = lambda one=one, many=many: asot.pairwise_exact(one, many, n_jobs=1, device="cpu").values  # noqa: E731
         yield Case("One point against many", f"{size:,} points", ours, {"cdist.mean": means}, 400, 0.7, 3)
+
+
+def _two_against_many(rng: Any, quick: bool) -> Iterator[Case]:
+    for size in (50,) if quick else (50, 300, 2000):
+        two = asot.Distributions.from_list([rng.normal(size=(2, 3)) for _ in range(20)])
+        many = asot.Distributions.from_list([rng.normal(size=(size, 3)) for _ in range(20)])
+
+        def split(two: Any = two, many: Any = many, size: int = size) -> Float:
+            d = cdist(two.points, many.points).reshape(20, 2, 20, size)
+            nearest = np.partition(d[:, 0] - d[:, 1], size // 2 - 1, axis=2)[..., : size // 2]
+            return np.asarray((nearest.sum(axis=2) + d[:, 1].sum(axis=2)).reshape(-1) / size)
+
+        ours = lambda two=two, many=many: asot.pairwise_exact(two, many, n_jobs=1, device="cpu").values  # noqa: E731
+        yield Case("Two points against many", f"{size:,} points", ours, {"partition": split}, 400, 0.7, 5)
+
+
+def _barycenters(rng: Any, quick: bool) -> Iterator[Case]:
+    for k, n in ((30, 20),) if quick else ((30, 20), (200, 20), (784, 10)):
+        points = rng.random((k, 2))
+        cost, A = cdist(points, points), rng.dirichlet(np.full(k, 0.3), n)
+        reg = 0.05 * cost.max()
+
+        def plain(A: Float = A, cost: Float = cost, reg: float = reg) -> Float:
+            K, u, columns = np.exp(-cost / reg), np.ones(A.T.shape), A.T
+            for step in range(1000):
+                reached = K.T @ (columns / (K @ u))
+                b = np.exp(np.log(reached).mean(axis=1))
+                if step % 10 == 0 and np.abs(u * reached - b[:, None]).sum(axis=0).mean() < 1e-11:
+                    break
+                u = b[:, None] / reached
+            return np.asarray(b / b.sum())
+
+        ours = lambda A=A, cost=cost, reg=reg: asot.barycenter(A, cost, reg=reg, tol=1e-11).masses  # noqa: E731
+        pots = lambda A=A, cost=cost, reg=reg: np.asarray(  # noqa: E731
+            ot.bregman.barycenter(A.T.copy(), cost, reg, numItermax=1000, stopThr=1e-11)
+        )
+        rivals = {"NumPy": plain, "POT": pots}
+        yield Case("Entropic barycenters, with their exact value", f"k = {k}, N = {n}", ours, rivals, 1, 1.0, 3)
 
 
 def _one_pair(rng: Any, quick: bool) -> Iterator[Case]:

@@ -170,6 +170,17 @@ def _points(rng, sizes, d, *, equal=False, whole=False, away=0.0, **options):
     ]
 
 
+def one_or_two(rng, sizes):
+    """One or two points against many, ties among them."""
+    few = [rng.integers(0, 4, (sizes(2), 3)).astype(float) for _ in range(sizes(6))]
+    many = [rng.normal(size=(6 + sizes(40), 3)).round(sizes(3) - 1) for _ in range(sizes(6))]
+    sides = [asot.Distributions.from_list(x, [rng.random(len(each)) + 0.01 for each in x]) for x in (few, many)]
+    return [
+        asot.pairwise_exact(*sides, metric=metric, n_jobs=1, device="cpu").values
+        for metric in ("euclidean", "cityblock", "chebyshev")
+    ]
+
+
 def _points_of(d, **options):
     return lambda rng, sizes: _points(rng, sizes, sizes(d, min(d, 2)), **options)
 
@@ -188,6 +199,7 @@ SOLVERS = {
     "assignment": _points_of(3, equal=True),
     "nested labels": lambda rng, sizes: _points(rng, sizes, 1, whole=True, metric="hamming"),
     "line": _points_of(1),
+    "one or two": one_or_two,
     "line, p = 2": _points_of(1, p=2),
     "squares": _points_of(4, p=2),
     "squared": _points_of(4, metric="sqeuclidean"),

@@ -5,6 +5,7 @@ Of points in any dimension                                                      
 ===============================================================================  =====================================
 a line, a norm, all mass matched                                                 `OneDimension`: sorting
 W_1, Hamming distance of labels that nest, all mass matched                      `NestedLabels`: a sum
+W_1, a norm, one or two points against many                                      `ExactOneOrTwo`: a sum, a split
 W_1, a metric with a kernel, all mass matched:
 … up to five points each, from 2,048 pairs on                                    `SmallClouds`: every matching
 … Euclidean, long points, distances that are used several times                  `ExactPoints` with a table
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +40,7 @@ from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import distance_table
 from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
+from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
 from asot.exact.points import ExactPoints
 from asot.exact.price import LAY_OUT, MICRO, mean_seconds, pair_seconds
 from asot.exact.small_clouds import SmallClouds
@@ -59,6 +62,9 @@ same bits as `few_pairs`."""
 
 THREADS_SECONDS = 0.01
 """What it costs to share a job among threads."""
+
+LOPSIDED_SECONDS = 0.01
+"""Sums that take no longer than this are taken at once: an engine, threads and a bar would be half of the time."""
 
 GPU_SECONDS, GPU_SECONDS_PER_POINT = 0.003, 1.2e-6
 """A call with a few pairs on a GPU takes this long, and this for each pair of points of two distributions: a GPU is
@@ -183,6 +189,10 @@ def exact_work(request: Request, notes: Notes) -> Work:
     if not distance.has_kernel or (distance.is_sorted(pooled.dim) and not wants_gpu):
         make = functools.partial(exact_solver, pooled, distance, start, request.resources.budget)
         return Work(request.pairs, make, notes=notes.with_info(**on_cpu(distance, pooled.dim, device)))
+    lopsided = None if wants_gpu else _one_or_two(request)
+    if lopsided is not None:
+        reason = "asked for" if device == "cpu" else "a sum takes no GPU"
+        return Work(request.pairs, lopsided, notes=replace(notes, info={"p": 1, **notes.info, "device_reason": reason}))
     jobs = request.resources.jobs
     with kept_threads(jobs):
         histograms = sparse_histograms(pooled, in_ranges(jobs))
@@ -194,6 +204,15 @@ def exact_work(request: Request, notes: Notes) -> Work:
         return Work(request.pairs, tree, notes=notes.with_info(device_reason=reason))
     ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
     return points_work(request.pairs, histograms, ground, start, device, request.resources, notes)
+
+
+def _one_or_two(request: Request) -> Callable[[], ExactOneOrTwo] | None:
+    """What makes the solver of one or two points against many, if that is what a request with a kernel asks for."""
+    D, E, distance = request.D, request.E, request.distance
+    if E is None or distance.p != 1 or distance.unmatched is not None or distance.metric_params is not None:
+        return None
+    turned = few_are_columns(D, E, distance.metric)
+    return None if turned is None else functools.partial(ExactOneOrTwo, D, E, str(distance.metric), turned)
 
 
 def points_work(
@@ -291,11 +310,16 @@ def few_distances(request: Request) -> Distances | None:
         and (resources.progress is None or resources.progress is False) and request.device in ("auto", "cpu")
         and (resources.n_jobs is not None or joblib_is_idle())
     )  # fmt: skip
-    if not is_usual or not are_few(request.D, request.E, distance.p == 1 and metric == "euclidean"):
+    if not is_usual:
+        return None
+    lopsided = _one_or_two(request)
+    if lopsided is None and not are_few(request.D, request.E, distance.p == 1 and metric == "euclidean"):
         return None
     if resources.memory is not None:
         _ = resources.budget  # refuses what is no amount
     n_jobs = 1 if resources.n_jobs is None else resources.jobs
+    if lopsided is not None:
+        return _few_lopsided(request, lopsided, n_jobs)
     if request.D.dim > 1:
         if distance.p == 1:
             reason = "asked for" if request.device == "cpu" else "too little work for a GPU"
@@ -307,7 +331,7 @@ def few_distances(request: Request) -> Distances | None:
     solver = _line_solver(request.both, distance, request.column_start)
     own = {"estimate": "exact", **on_cpu(distance, 1, request.device)}
     asked = few_pairs.Asked(distance.p, str(metric), n_jobs, own, time.perf_counter() - began)
-    return few_pairs.on_line(solver, request.D, request.E, asked)
+    return few_pairs.in_runs(solver, request.D, request.E, asked)
 
 
 def are_few(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
@@ -326,3 +350,16 @@ def are_few(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
     if n > few_pairs.MOST_POINTS or (by_table and n_pairs > 1 and dim >= distance_tables.LONG):
         return False
     return n_pairs * (float(pair_seconds(n / count, n / count, dim)) + MICRO * LAY_OUT) < few_pairs.MOST_SECONDS
+
+
+def _few_lopsided(request: Request, make: Callable[[], ExactOneOrTwo], n_jobs: int) -> Distances | None:
+    """The same for one or two points against many, unless somebody would wait for it."""
+    D, E = request.D, request.E
+    if E is None or len(D) * len(E) * seconds_of_pair(D, E) > LOPSIDED_SECONDS:
+        return None
+    began = time.perf_counter()
+    solver = make()
+    reason = "asked for" if request.device == "cpu" else "a sum takes no GPU"
+    own = {"p": 1, "estimate": "exact", "device_reason": reason}
+    asked = few_pairs.Asked(1.0, str(request.distance.metric), n_jobs, own, time.perf_counter() - began)
+    return few_pairs.in_runs(solver, D, E, asked)

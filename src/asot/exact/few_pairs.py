@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from asot._typing import Info
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
-from asot.exact.one_dimension import OneDimension
 from asot.exact.points import describe, widths
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Double, Int, Record, Tile, entry
 from asot.results.distances import Distances
 from asot.run.pairs import AllPairs, CrossPairs
-from asot.run.protocols import empty_solution
+from asot.run.protocols import Solver, empty_solution
 
 MOST_POINTS = 600
 """Points of a small collection."""
@@ -126,8 +125,8 @@ def solve(D: Distributions, E: Distributions | None, asked: Asked) -> Distances 
     return Distances.quickly(values, np.zeros(n_pairs, np.int8), pivots, pairs, info, _names(D, E), D.offsets)
 
 
-def on_line(solver: OneDimension, D: Distributions, E: Distributions | None, asked: Asked) -> Distances:
-    """The same on a line."""
+def in_runs(solver: Solver, D: Distributions, E: Distributions | None, asked: Asked) -> Distances:
+    """All pairs by a solver that takes runs, such as that of a line."""
     pairs, begun = _pairs(D, E), time.perf_counter()
     found = empty_solution(len(pairs))
     solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))

@@ -13,41 +13,56 @@ struct EightPairs {
     Stop stop;
 };
 
-// y ← masses / (K x) of one block, from from_size entries into into_size.
-static void half(const double* K, const double* masses, const double* x, double* y, int64_t from_size, int64_t into_size) {
+// y ← masses / (K x) of B blocks, from from_size entries into into_size;
+// from_block and into_block numbers lie between one block and the next.
+template <int B>
+INLINE void half(const double* K, const double* masses, const double* x, double* y, int64_t from_size, int64_t into_size,
+                 int64_t from_block, int64_t into_block) {
     for (int64_t g = 0; g < into_size; g += ROWS, masses += ROWS * LANES, y += ROWS * LANES) {
-        Doubles s0 = spread(0.0), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0;
+        Doubles sums[B][ROWS];
+        for (int b = 0; b < B; b++)
+            for (int r = 0; r < ROWS; r++) sums[b][r] = spread(0.0);
         for (int64_t j = 0; j < from_size; j++, K += ROWS) {
-            const Doubles lanes = load(x + j * LANES);
-            s0 = fused(spread(K[0]), lanes, s0);
-            s1 = fused(spread(K[1]), lanes, s1);
-            s2 = fused(spread(K[2]), lanes, s2);
-            s3 = fused(spread(K[3]), lanes, s3);
-            s4 = fused(spread(K[4]), lanes, s4);
-            s5 = fused(spread(K[5]), lanes, s5);
+            Doubles lanes[B];
+            for (int b = 0; b < B; b++) lanes[b] = load(x + b * from_block + j * LANES);
+#pragma GCC unroll 6
+            for (int r = 0; r < ROWS; r++) {
+                const Doubles entry = spread(K[r]);
+                for (int b = 0; b < B; b++) sums[b][r] = fused(entry, lanes[b], sums[b][r]);
+            }
         }
-        store(y, load(masses) / s0);
-        store(y + 8, load(masses + 8) / s1);
-        store(y + 16, load(masses + 16) / s2);
-        store(y + 24, load(masses + 24) / s3);
-        store(y + 32, load(masses + 32) / s4);
-        store(y + 40, load(masses + 40) / s5);
+        for (int b = 0; b < B; b++)
+            for (int r = 0; r < ROWS; r++) {
+                const int64_t place = b * into_block + r * LANES;
+                store(y + place, load(masses + place) / sums[b][r]);
+            }
     }
 }
 
+// All updates of B blocks from `block` on; false if they were interrupted.
+template <int B>
+static bool advance(const EightPairs& all, int64_t block, int64_t rows, int64_t columns, double* u) {
+    const double *a = all.a + block * rows, *b = all.b + block * columns;
+    double* v = all.v + block * columns;
+    for (int64_t iteration = 0; iteration < all.count; iteration++) {
+        if (iteration % UPDATES_PER_LOOK == 0 && *all.stop != 0) return false;
+        half<B>(all.K, a, v, u, all.l, all.k, columns, rows);
+        half<B>(all.KT, b, u, v, all.k, all.l, rows, columns);
+    }
+    return true;
+}
+
+// Two blocks at a time, where registers are wide enough for all of their sums: entries of K are then read half as often.
 ENTRY asot_eight_pairs(const EightPairs* all) {
     const int64_t rows = (all->k + ROWS - 1) / ROWS * ROWS * LANES, columns = (all->l + ROWS - 1) / ROWS * ROWS * LANES;
-    Memory memory(Memory::bytes_of<double>(rows));
+    Memory memory(Memory::bytes_of<double>(2 * rows));
     if (memory.failed()) return OUT_OF_MEMORY;
-    double* u = memory.take<double>(rows);
-    for (int64_t block = 0; block < all->blocks; block++) {
-        const double *a = all->a + block * rows, *b = all->b + block * columns;
-        double* v = all->v + block * columns;
-        for (int64_t iteration = 0; iteration < all->count; iteration++) {
-            if (iteration % UPDATES_PER_LOOK == 0 && *all->stop != 0) return DONE;
-            half(all->K, a, v, u, all->l, all->k);
-            half(all->KT, b, u, v, all->k, all->l);
-        }
-    }
+    double* u = memory.take<double>(2 * rows);
+    int64_t block = 0;
+    if constexpr (REGISTERS == 1)
+        for (; block + 2 <= all->blocks; block += 2)
+            if (!advance<2>(*all, block, rows, columns, u)) return DONE;
+    for (; block < all->blocks; block++)
+        if (!advance<1>(*all, block, rows, columns, u)) return DONE;
     return DONE;
 }
