@@ -164,10 +164,14 @@ def _memory_line(name: str) -> int:
 # ---------------------------------------------------------------------------------------------------------- machine
 
 
+RIVALS = ("lapjv", "lapx", "ortools", "faiss-cpu", "gudhi", "gensim", "wwl", "cajal")
+"""Packages whose version is told where they are installed."""
+
+
 def machine() -> dict[str, str]:
     """What the numbers depend on: processor, cores, system, versions, date."""
-    packages = ("asot", "numpy", "scipy", "torch", "POT")
-    versions = ", ".join(f"{name} {_version(name)}" for name in packages)
+    rivals = [name for name in RIVALS if _version(name) != "not installed"]
+    versions = ", ".join(f"{name} {_version(name)}" for name in ("asot", "numpy", "scipy", "torch", "POT", *rivals))
     return {
         "processor": f"{_processor()}; {_cores()} cores; {_simd()}",
         "memory": _total_memory(),

@@ -13,7 +13,7 @@ import asot
 from asot.anchors.files import load_space
 from asot.cli import cli
 from asot.data.files import load_collection
-from asot.results.files import load_distances
+from asot.saved import load_distances
 
 
 @pytest.fixture

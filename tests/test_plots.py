@@ -10,6 +10,7 @@ import asot
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
+from matplotlib.text import Text  # noqa: E402
 
 from asot.learn import maps  # noqa: E402
 
@@ -153,3 +154,25 @@ def test_a_plan_of_many_points_is_bundled_by_groups():
     told = [text.get_text() for text in ax.texts if text.get_text()]
     assert f"B {moved.loc['B', 'B']:.0%}" in told
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["before", "after"]
+
+
+def test_names_stand_beside_groups_and_nothing_is_cut_off(digits):
+    D, labels, _ = digits
+    named = asot.Distributions.from_list([D[i][0] for i in range(20)], ids=[f"patient {i:02}" for i in range(20)])
+    ax = asot.plots.matrix(asot.pairwise_exact(named), labels=labels[:20])
+    ax.figure.canvas.draw()
+    shown = ax.get_yticklabels()
+    assert sorted(text.get_text() for text in shown) == named.ids.tolist()
+    assert min(text.get_window_extent().x0 for text in shown) >= 0
+    heights = sorted(text.get_window_extent().y0 for text in shown)
+    assert np.diff(heights).min() >= max(text.get_window_extent().height for text in shown) * 0.8
+
+
+def test_names_of_bundles_do_not_cover_each_other():
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(size=(60, 2)) for _ in range(2)])
+    ax = asot.plots.plan(D, 0, 1, groups=rng.choice(["a kind", "another", "a third"], size=120))
+    ax.figure.canvas.draw()
+    boxes = [Text.get_window_extent(text).shrunk(0.9, 0.8) for text in ax.texts if text.get_text()]
+    assert len(boxes) == 9
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])

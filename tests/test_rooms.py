@@ -31,7 +31,7 @@ ROOMS = (
     ("estimate",),
     ("search",),
     ("choose",),
-    ("distances", "neighbors", "plans"),
+    ("distances", "neighbors", "plans", "saved"),
     ("gromov_wasserstein",),
     ("index",),
     ("learn", "baselines", "datasets"),

@@ -14,7 +14,9 @@ rng = np.random.default_rng(0)
 condition = np.repeat(["healthy", "ill"], 10)
 clouds = []
 for one in condition:
-    share = rng.uniform(0.05, 0.15) if one == "healthy" else rng.uniform(0.35, 0.55)
+    share = (
+        rng.uniform(0.05, 0.15) if one == "healthy" else rng.uniform(0.35, 0.55)
+    )
     n = rng.integers(150, 250)
     grown = rng.random(n) < share
     clouds.append(rng.normal(size=(n, 5)) + 3.0 * grown[:, None])

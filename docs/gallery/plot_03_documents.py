@@ -13,7 +13,9 @@ import asot
 rng = np.random.default_rng(1)
 topics = {"sport": 0, "music": 1, "food": 2}
 centers = 4.0 * rng.normal(size=(3, 50))
-vocabulary = np.concatenate([center + rng.normal(size=(40, 50)) for center in centers])  # 120 words
+vocabulary = np.concatenate(
+    [center + rng.normal(size=(40, 50)) for center in centers]
+)  # 120 words
 weights, subjects = [], []
 for subject, topic in topics.items():
     for _ in range(12):

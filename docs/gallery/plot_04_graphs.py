@@ -16,14 +16,22 @@ def nodes_of(graph):
     """Degree, mean degree of the neighbors, share of triangles: (n, 3)."""
     degree = dict(graph.degree())
     around = [np.mean([degree[v] for v in graph[u]] or [0]) for u in graph]
-    return np.column_stack([list(degree.values()), around, list(nx.clustering(graph).values())]).astype(float)
+    return np.column_stack(
+        [list(degree.values()), around, list(nx.clustering(graph).values())]
+    ).astype(float)
 
 
 rng = np.random.default_rng(2)
 makers = {
-    "ring": lambda n: nx.watts_strogatz_graph(n, 4, 0.05, seed=int(rng.integers(1e9))),
-    "hub": lambda n: nx.barabasi_albert_graph(n, 2, seed=int(rng.integers(1e9))),
-    "random": lambda n: nx.gnm_random_graph(n, 2 * n, seed=int(rng.integers(1e9))),
+    "ring": lambda n: nx.watts_strogatz_graph(
+        n, 4, 0.05, seed=int(rng.integers(1e9))
+    ),
+    "hub": lambda n: nx.barabasi_albert_graph(
+        n, 2, seed=int(rng.integers(1e9))
+    ),
+    "random": lambda n: nx.gnm_random_graph(
+        n, 2 * n, seed=int(rng.integers(1e9))
+    ),
 }
 kinds = np.repeat(list(makers), 15)
 graphs = [makers[kind](int(rng.integers(20, 60))) for kind in kinds]

@@ -20,7 +20,10 @@ print(f"{found.n_exact:,} of {600 * 599 // 2:,} pairs were solved")
 # %%
 # The most ordinary digits are on top, the oddest at the bottom.
 
-fig, axes = plt.subplots(2, 8, figsize=(8, 2.4), layout="constrained")
-for ax, i in zip(axes.ravel(), [*order[:8], *order[-8:]], strict=True):
-    ax.imshow(about["images"][i], cmap="gray_r")
+fig, axes = plt.subplots(4, 6, figsize=(6, 4.2), layout="constrained")
+for ax, i in zip(axes.ravel(), [*order[:12], *order[-12:]], strict=True):
+    ax.imshow(
+        about["images"][i], cmap="Blues" if i in order[:12] else "Oranges"
+    )
     ax.set_axis_off()
+fig.suptitle("ordinary (blue) and odd (orange)")

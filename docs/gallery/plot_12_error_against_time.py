@@ -13,7 +13,9 @@ import numpy as np
 import asot
 
 rng = np.random.default_rng(5)
-D = asot.Distributions.from_list([rng.normal(rng.normal(size=4), 1.0, size=(120, 4)) for _ in range(40)])
+D = asot.Distributions.from_list(
+    [rng.normal(rng.normal(size=4), 1.0, size=(120, 4)) for _ in range(40)]
+)
 exact = asot.pairwise_exact(D)
 fig, ax = plt.subplots(layout="constrained")
 for estimate in ("anchor", "calibrated"):
@@ -23,7 +25,10 @@ for estimate in ("anchor", "calibrated"):
         started = time.perf_counter()
         r = asot.pairwise(D, space=space, estimate=estimate)
         seconds.append(time.perf_counter() - started)
-        errors.append(np.sqrt(np.mean((r.values - exact.values) ** 2)) / exact.values.mean())
+        errors.append(
+            np.sqrt(np.mean((r.values - exact.values) ** 2))
+            / exact.values.mean()
+        )
     ax.loglog(seconds, errors, "o-", label=estimate)
 
 # %%

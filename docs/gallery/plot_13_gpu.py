@@ -12,10 +12,21 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 results = next(
-    path for folder in Path.cwd().parents if (path := folder / "benchmarks" / "results" / "gpu.md").is_file()
+    path
+    for folder in Path.cwd().parents
+    if (path := folder / "benchmarks" / "results" / "gpu.md").is_file()
 )
-rows = results.read_text(encoding="utf-8").split("**Exact**")[1].split("**Entropic**")[0].splitlines()
-cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows if row.startswith("| ")][2:]
+rows = (
+    results.read_text(encoding="utf-8")
+    .split("**Exact**")[1]
+    .split("**Entropic**")[0]
+    .splitlines()
+)
+cells = [
+    [cell.strip() for cell in row.split("|")[1:-1]]
+    for row in rows
+    if row.startswith("| ")
+][2:]
 names = [f"{size.split(': ')[1]}: {pairs} pairs" for size, pairs, *_ in cells]
 
 
@@ -28,9 +39,13 @@ def seconds(text):
 # All pairs, exact, from NumPy arrays to NumPy results.
 
 fig, ax = plt.subplots(layout="constrained")
-for shift, (name, column) in enumerate({"all threads of the CPU": 5, "one H200": 2}.items()):
+for shift, (name, column) in enumerate(
+    {"all threads of the CPU": 5, "one H200": 2}.items()
+):
     places = [y + 0.35 * shift for y in range(len(cells))]
-    ax.barh(places, [seconds(row[column]) for row in cells], height=0.3, label=name)
+    ax.barh(
+        places, [seconds(row[column]) for row in cells], height=0.3, label=name
+    )
 ax.set_xscale("log")
 ax.set_yticks([y + 0.175 for y in range(len(cells))], names)
 ax.set_xlabel("seconds")

@@ -15,9 +15,15 @@ import asot
 
 def valleys(signal):
     """Births and deaths (n, 2) of the valleys of a signal: sublevel-set persistence in dimension 0."""
-    owner, pairs = {}, []  # the deepest point of the valley that each visited point belongs to
+    owner, pairs = (
+        {},
+        [],
+    )  # the deepest point of the valley that each visited point belongs to
     for i in np.argsort(signal):
-        beside = sorted({owner[j] for j in (i - 1, i + 1) if j in owner}, key=lambda lowest: signal[lowest])
+        beside = sorted(
+            {owner[j] for j in (i - 1, i + 1) if j in owner},
+            key=lambda lowest: signal[lowest],
+        )
         owner[i] = beside[0] if beside else i
         for lowest in beside[1:]:  # the shallower valley ends here
             pairs.append((signal[lowest], signal[i]))
@@ -30,17 +36,25 @@ time = np.linspace(0, 1, 200)
 kinds = np.repeat(["slow", "fast", "noisy"], 15)
 waves = {"slow": (3, 0.05), "fast": (8, 0.05), "noisy": (3, 0.4)}
 signals = [
-    np.sin(2 * np.pi * (waves[kind][0] * time + rng.random())) + waves[kind][1] * rng.normal(size=200) for kind in kinds
+    np.sin(2 * np.pi * (waves[kind][0] * time + rng.random()))
+    + waves[kind][1] * rng.normal(size=200)
+    for kind in kinds
 ]
-diagrams = asot.Distributions.from_diagrams([valleys(signal) for signal in signals])
-distances = asot.pairwise_exact(diagrams, metric="chebyshev", unmatched="diagonal")
+diagrams = asot.Distributions.from_diagrams(
+    [valleys(signal) for signal in signals]
+)
+distances = asot.pairwise_exact(
+    diagrams, metric="chebyshev", unmatched="diagonal"
+)
 
 # %%
 # The three kinds of signals are far apart, wherever their waves begin.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
 for kind in waves:
-    points = np.concatenate([diagrams[int(i)][0] for i in np.flatnonzero(kinds == kind)])
+    points = np.concatenate(
+        [diagrams[int(i)][0] for i in np.flatnonzero(kinds == kind)]
+    )
     left.scatter(*points.T, s=6, label=kind)
 left.axline((-1, -1), slope=1, color="gray", linewidth=0.8)
 left.set_xlabel("birth")

@@ -29,9 +29,13 @@ print(part)
 # %%
 # The same call without ``part``, on Dask workers, computes only the blocks that are missing.
 
-workers = Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
+workers = Client(
+    n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+)
 with workers, joblib.parallel_config(backend="dask"):
-    whole = asot.pairwise_exact(digits, sink=asot.sinks.Store(folder / "run.zarr"))
+    whole = asot.pairwise_exact(
+        digits, sink=asot.sinks.Store(folder / "run.zarr")
+    )
 print(whole)
 
 # %%
@@ -39,5 +43,6 @@ print(whole)
 
 near = asot.open_store(folder / "run.zarr").top_k(5)
 fig, ax = plt.subplots(layout="constrained")
-ax.imshow(whole[:, :][::3, ::3], cmap="viridis")
-ax.set_title(f"300 digits in order of class; nearest of the first: {near.indices[0].tolist()}")
+ax.imshow(whole[:, :][::3, ::3])
+ax.set(title="300 digits in order of class", xticks=[], yticks=[])
+print("nearest of the first:", near.indices[0].tolist())

@@ -17,7 +17,10 @@ rng = np.random.default_rng(2)
 centers = rng.normal(scale=2.0, size=(12, 2))
 shapes = rng.normal(scale=0.7, size=(12, 2, 2))
 clouds = asot.Distributions.from_list(
-    [center + rng.normal(size=(200, 2)) @ shape.T for center, shape in zip(centers, shapes, strict=True)]
+    [
+        center + rng.normal(size=(200, 2)) @ shape.T
+        for center, shape in zip(centers, shapes, strict=True)
+    ]
 )
 w2 = asot.pairwise_exact(clouds, p=2).matrix()
 
@@ -26,7 +29,10 @@ def by_formula(i, j):
     """W₂ between two normal distributions."""
     S, T = shapes[i] @ shapes[i].T, shapes[j] @ shapes[j].T
     root = sqrtm(S)
-    return np.sqrt(((centers[i] - centers[j]) ** 2).sum() + np.trace(S + T - 2 * np.real(sqrtm(root @ T @ root))))
+    return np.sqrt(
+        ((centers[i] - centers[j]) ** 2).sum()
+        + np.trace(S + T - 2 * np.real(sqrtm(root @ T @ root)))
+    )
 
 
 i, j = np.triu_indices(12, 1)
@@ -38,13 +44,21 @@ expected = np.array([by_formula(a, b) for a, b in zip(i, j, strict=True)])
 
 places = np.linspace(0, 1, 81)
 cost = np.abs(places[:, None] - places)
-blobs = np.exp(-(((places - np.array([[0.2], [0.75]])) / np.array([[0.05], [0.1]])) ** 2) / 2)
+blobs = np.exp(
+    -(((places - np.array([[0.2], [0.75]])) / np.array([[0.05], [0.1]])) ** 2)
+    / 2
+)
 blobs /= blobs.sum(axis=1, keepdims=True)
-middles = {"W₁": asot.barycenter(blobs, cost, reg=0.01), "W₂": asot.barycenter(blobs, cost**2, reg=0.002)}
+middles = {
+    "W₁": asot.barycenter(blobs, cost, reg=0.01),
+    "W₂": asot.barycenter(blobs, cost**2, reg=0.002),
+}
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.plot(expected, w2[i, j], "o", markersize=4)
-left.axline((expected.mean(), expected.mean()), slope=1, color="gray", linewidth=0.8)
+left.axline(
+    (expected.mean(), expected.mean()), slope=1, color="gray", linewidth=0.8
+)
 left.set_xlabel("W₂ of the normal distributions")
 left.set_ylabel("W₂ of 200 points each")
 right.fill_between(places, blobs[0], alpha=0.3, color="gray")

@@ -20,9 +20,14 @@ N_POINTS, N_STEPS = 48, 500
 
 def rings(n_clouds, rng):
     """Clouds (n_clouds, points, 2): ellipses of random axes, most points of which are on one side."""
-    axes, middle = rng.uniform(0.4, 1.2, (n_clouds, 1, 2)), rng.uniform(0, 2 * np.pi, (n_clouds, 1))
+    axes, middle = (
+        rng.uniform(0.4, 1.2, (n_clouds, 1, 2)),
+        rng.uniform(0, 2 * np.pi, (n_clouds, 1)),
+    )
     angle = rng.vonmises(np.repeat(middle, N_POINTS, axis=1), 1.5)
-    clouds = axes * np.stack([np.cos(angle), np.sin(angle)], axis=2) + rng.normal(0, 0.02, (n_clouds, N_POINTS, 2))
+    clouds = axes * np.stack(
+        [np.cos(angle), np.sin(angle)], axis=2
+    ) + rng.normal(0, 0.02, (n_clouds, N_POINTS, 2))
     return torch.tensor(clouds, dtype=torch.float32)
 
 
@@ -30,9 +35,17 @@ class Autoencoder(torch.nn.Module):
     def __init__(self):
         super().__init__()
         linear, relu = torch.nn.Linear, torch.nn.ReLU
-        self.of_points = torch.nn.Sequential(linear(2, 64), relu(), linear(64, 64), relu())
+        self.of_points = torch.nn.Sequential(
+            linear(2, 64), relu(), linear(64, 64), relu()
+        )
         self.to_code = linear(128, 8)
-        self.decoder = torch.nn.Sequential(linear(8, 128), relu(), linear(128, 128), relu(), linear(128, 2 * N_POINTS))
+        self.decoder = torch.nn.Sequential(
+            linear(8, 128),
+            relu(),
+            linear(128, 128),
+            relu(),
+            linear(128, 2 * N_POINTS),
+        )
 
     def forward(self, clouds):
         features = self.of_points(clouds)
@@ -61,26 +74,49 @@ def train(loss):
         optimizer.step()
         if step % 25 == 0 or step == N_STEPS - 1:
             with torch.no_grad():
-                history.append((step, float(gradients.wasserstein(network(unseen), unseen).mean())))
+                history.append(
+                    (
+                        step,
+                        float(
+                            gradients.wasserstein(
+                                network(unseen), unseen
+                            ).mean()
+                        ),
+                    )
+                )
     return network, np.array(history)
 
 
 unseen = rings(100, np.random.default_rng(1))
 by_chamfer, chamfer_history = train(chamfer)
 by_wasserstein, wasserstein_history = train(gradients.wasserstein)
-print(f"exact W1 on unseen clouds: {chamfer_history[-1, 1]:.3f} by Chamfer, {wasserstein_history[-1, 1]:.3f} by W1")
+print(
+    f"exact W1 on unseen clouds: {chamfer_history[-1, 1]:.3f} by Chamfer, {wasserstein_history[-1, 1]:.3f} by W1"
+)
 
 # %%
 # Chamfer's clouds have the right outline and the wrong density.
 
-fig, axes = plt.subplots(1, 4, figsize=(12, 3), layout="constrained")
+fig, axes = plt.subplots(2, 2, figsize=(7, 5.6), layout="constrained")
+axes = axes.ravel()
 axes[0].plot(*chamfer_history.T, label="trained with Chamfer")
 axes[0].plot(*wasserstein_history.T, label="trained with W₁")
 axes[0].set(xlabel="step", ylabel="exact W₁ on unseen clouds", ylim=0)
 axes[0].legend()
 with torch.no_grad():
-    shown = {"a cloud": unseen[:1], "by Chamfer": by_chamfer(unseen[:1]), "by W₁": by_wasserstein(unseen[:1])}
+    shown = {
+        "a cloud": unseen[:1],
+        "by Chamfer": by_chamfer(unseen[:1]),
+        "by W₁": by_wasserstein(unseen[:1]),
+    }
 for ax, (title, cloud) in zip(axes[1:], shown.items(), strict=True):
     ax.scatter(*cloud[0].T, s=12)
-    ax.set(title=title, aspect="equal", xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), xticks=[], yticks=[])
+    ax.set(
+        title=title,
+        aspect="equal",
+        xlim=(-1.4, 1.4),
+        ylim=(-1.4, 1.4),
+        xticks=[],
+        yticks=[],
+    )
 plt.show()

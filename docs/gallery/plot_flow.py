@@ -15,13 +15,21 @@ from asot import gradients
 rng = np.random.default_rng(0)
 n = 200
 angle = rng.uniform(0, 2 * np.pi, n)
-two_arcs = np.where(np.arange(n) < n // 2, 0.5, -0.5)[:, None] * [1, 0.4] + 0.7 * np.stack(
-    [np.cos(angle / 2 + np.pi * (np.arange(n) >= n // 2)), np.sin(angle / 2 + np.pi * (np.arange(n) >= n // 2))], axis=1
+two_arcs = np.where(np.arange(n) < n // 2, 0.5, -0.5)[:, None] * [
+    1,
+    0.4,
+] + 0.7 * np.stack(
+    [
+        np.cos(angle / 2 + np.pi * (np.arange(n) >= n // 2)),
+        np.sin(angle / 2 + np.pi * (np.arange(n) >= n // 2)),
+    ],
+    axis=1,
 )
 targets = {
     "ring": np.stack([np.cos(angle), np.sin(angle)], axis=1),
     "two arcs": two_arcs,
-    "cross": rng.uniform(-1, 1, (n, 1)) * np.where(rng.random((n, 1)) < 0.5, [1, 1], [1, -1]),
+    "cross": rng.uniform(-1, 1, (n, 1))
+    * np.where(rng.random((n, 1)) < 0.5, [1, 1], [1, -1]),
 }
 y = torch.tensor(np.stack(list(targets.values())))
 x = torch.tensor(rng.normal(0, 0.25, y.shape))
@@ -45,7 +53,13 @@ for row, (name, line) in enumerate(zip(targets, axes, strict=True)):
     for step, ax in zip(shown, line, strict=True):
         ax.scatter(*y[row].T, s=4, color="0.8")
         ax.scatter(*frames[step][row].T, s=4)
-        ax.set(xticks=[], yticks=[], aspect="equal", xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
+        ax.set(
+            xticks=[],
+            yticks=[],
+            aspect="equal",
+            xlim=(-1.4, 1.4),
+            ylim=(-1.4, 1.4),
+        )
         if row == 0:
             ax.set_title(f"step {step}")
     line[0].set_ylabel(name)

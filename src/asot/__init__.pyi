@@ -10,6 +10,7 @@ from asot.anchors.metric import MetricAnchors as MetricAnchors
 from asot.anchors.space import AnchorSpace as AnchorSpace
 from asot.batch import Batch as Batch
 from asot.batch import emd_batch as emd_batch
+from asot.choose.model import Model as Model
 from asot.data.distributions import Distributions as Distributions
 from asot.data.files import load_collection as load_collection
 from asot.data.spaces.files import load_spaces as load_spaces
@@ -47,11 +48,11 @@ from asot.plans import TransportPlan as TransportPlan
 from asot.plans import plan as plan
 from asot.results.distances import Distances as Distances
 from asot.results.distances import Neighbors as Neighbors
-from asot.results.files import load_distances as load_distances
 from asot.results.plans import Plans as Plans
 from asot.results.radius_neighbors import RadiusNeighbors as RadiusNeighbors
 from asot.run.protocols import Status as Status
+from asot.saved import load_distances as load_distances
+from asot.saved import open_store as open_store
 from asot.store.stored import Stored as Stored
-from asot.store.stored import open_store as open_store
 
 __version__: str

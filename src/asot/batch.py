@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot._typing import Float, Indices, Info
 from asot.exact.batch import Clouds, Costs, ExactBatch, Side, ranges, starts_of
 from asot.results.sinks import distances_of
 from asot.run.pairs import ListedPairs
 from asot.run.progress import ProgressLike
 from asot.validation import to_float_array
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 BALANCE = 1e-6
 """By how much, relative to themselves, the totals of the two sides of a problem may differ."""
@@ -31,7 +29,7 @@ class Batch:
     """(B,) `asot.Status`"""
     n_iter: NDArray[np.int32]
     """(B,) bids and chains of assignments, or pivots"""
-    info: dict[str, Any]
+    info: Info
     solver: ExactBatch
 
     def __len__(self) -> int:

@@ -13,19 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asot._typing import Parameters
 from asot.anchors.resolve import fitted_space, is_fitted
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.choose.aim import Goal, calibrated, solve_to_aim
+from asot.choose.model import Model
 from asot.choose.on_anchors import solve_on_anchors
 from asot.choose.strategy import as_strategy
 from asot.data.distributions import Distributions, read_both
 from asot.exact.auto import exact_work, few_distances
-from asot.exact.unmatched import as_share
 from asot.ground.costs import Metric
 from asot.request.accuracy import Accuracy, as_error, as_max_error
-from asot.request.distance import Distance, as_order
+from asot.request.distance import Distance, as_order, as_share
 from asot.request.request import Request
-from asot.results.distances import named
+from asot.results.distances import named, with_model
 from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink
 from asot.run import devices
 from asot.run.progress import ProgressLike
@@ -44,7 +45,7 @@ def pairwise(
     max_error: float | str | None = None,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     space: Any = None,
     n_anchors: int | None = None,
@@ -53,6 +54,7 @@ def pairwise(
     reg: float | str | None = None,
     pairs: ArrayLike | None = None,
     strategy: dict[str, Any] | None = None,
+    model: Model | None = None,
     device: str = "auto",
     n_jobs: int | None = None,
     memory: int | str | None = None,
@@ -103,6 +105,10 @@ def pairwise(
         Which pairs to solve. Default: all i < j within D, or all of D × E.
     strategy : dict, optional
         ``info["strategy"]`` from another call, to repeat its choice.
+    model : Model, optional
+        ``r.model`` of another result of `pairwise` or `pairwise_exact`: its anchors and its fit are used as they are,
+        or its exact solves, and nothing is learned or measured again. p, metric, metric_params and unmatched must be
+        those it was made with.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "auto" uses the GPUs of the machine if there are any and the job is large enough; ``info`` says where the pairs
         were solved and why. "cuda" uses all visible GPUs, or fails with the reason. Bounds are
@@ -143,6 +149,11 @@ def pairwise(
     resources = Resources(n_jobs, memory, progress)
     request = Request(D, E, distance, pairs, sink, device, resources, level, proven, started)
     _check_together(request, estimate, reg, strategy, error=error, bounds=bounds)
+    if model is not None:
+        given = {"space": space, "n_anchors": n_anchors, "reg": reg, "strategy": strategy, "max_error": max_error}
+        given["estimate"] = None if estimate == "auto" else estimate
+        given["error"] = None if error == DEFAULT_ERROR else error
+        return _as_before(request, model, given)
     way = None if strategy is None else as_strategy(strategy, space is not None)
     if n_anchors is not None:
         n_anchors = _check_number(n_anchors, space)
@@ -164,6 +175,19 @@ def pairwise(
         assert anchors is not None
         result = solve_on_anchors(request, anchors, reg, given=is_fitted(space))
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
+
+
+def _as_before(request: Request, model: Any, given: dict[str, Any]) -> Any:
+    """Distances as another call made them; it has decided what is ``given`` here."""
+    if not isinstance(model, Model):
+        raise ValueError(
+            f"model must be r.model of a result of pairwise or pairwise_exact; found {type(model).__name__}"
+        )
+    twice = [name for name, value in given.items() if value is not None]
+    if twice:
+        raise ValueError(f"model= already says how values are computed; leave out {', '.join(twice)}")
+    D, E = request.D, request.E
+    return named(model.solve(request), D.ids, D.ids if E is None else E.ids, D.offsets)
 
 
 def _default_learner(n_anchors: int | None, device: str, resources: Resources) -> Any:
@@ -235,7 +259,7 @@ def pairwise_exact(
     *,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     share: float | None = None,
     pairs: ArrayLike | None = None,
@@ -293,7 +317,8 @@ def pairwise_exact(
     request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress))
     few: Any = few_distances(request)
     if few is not None:
+        few.__dict__["model"] = Model(D, E, distance)  # a copy would take as long as a pair
         return few
     work = exact_work(request, Notes({"estimate": "exact"}))
-    result = solve_work(work, default_sink(sink), request.resources)
+    result = with_model(solve_work(work, default_sink(sink), request.resources), lambda: Model(D, E, distance))
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asot._typing import Info
 from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.plans import TransportPlan
 from asot.request.accuracy import Accuracy, as_error
@@ -227,12 +228,12 @@ class _Into(SinkBase[Any]):
     def __init__(self, sink: TopK, n_pairs: int) -> None:
         self._sink, self._n_pairs = sink, n_pairs
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None: ...
+    def open(self, pairs: PairSet, info: Info) -> None: ...
 
     def accept(self, tile: Tile) -> None:
         self._sink.accept(tile)
 
-    def close(self, info: dict[str, Any]) -> Any:
+    def close(self, info: Info) -> Any:
         return self._sink.close({**info, "n_pairs": self._n_pairs, "n_solved": info["n_pairs"]})
 
 

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from asot.entropic import cuda as sinkhorn_cuda
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.divergence import Debiased
-from asot.entropic.options import SinkhornOptions
+from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cuda import solver as exact_cuda
-from asot.exact.graph_flow import ExactOnGraph, graph_pays
+from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import graph_of
 from asot.exact.metric_check import is_metric
 from asot.exact.one_problem import solve_small
+from asot.exact.price import graph_pays, graph_seconds, shared_cost_seconds
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
@@ -141,10 +142,10 @@ def run_emd(
         on_cpu, first, second, checked_cost, cancel=cancel and not plans
     )
     nodes = ExactSharedCost.count_nodes(checked_cost, cancel)
-    seconds = ExactSharedCost.seconds_per_pair(nodes)
+    seconds = shared_cost_seconds(nodes)
     if graph is not None:
         cpu_solver = functools.partial(ExactOnGraph, first, second, graph)
-        seconds = ExactOnGraph.seconds_per_pair(nodes)
+        seconds = graph_seconds(nodes)
     cpu_seconds = len(pair_set) * seconds / jobs
     unfit = None
     if nodes > exact_cuda.MAX_NODES:
@@ -285,14 +286,14 @@ def run_sinkhorn(
 ) -> Kept:
     """`sinkhorn_many` for callers that know more about the run."""
     devices.parse(device)
-    as_choice(precision, "precision", sinkhorn_cuda.PRECISIONS)
+    as_choice(precision, "precision", PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
     options = SinkhornOptions.read(
         checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value, init=init, reg_m=reg_m
     )
     first, second = _read_both(A, B, checked_cost, scaled=reg_m is None)
     pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
-    arithmetic = sinkhorn_cuda.choose_precision(precision, options.tol)
+    arithmetic = choose_precision(precision, options.tol)
     choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, options, resources.jobs)
 
     def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> Callable[[], SinkhornSharedCost]:
@@ -342,7 +343,7 @@ def _choose_for_sinkhorn(
     if device == "cpu" and precision in ("float32", "tf32"):
         raise ValueError(f"precision={precision!r} only applies to GPUs; the CPU computes in float64")
     work = len(pairs) * SinkhornSharedCost.seconds_per_pair(cost.shape, options.max_iter) / n_jobs
-    return devices.choose(device, needs=sinkhorn_cuda.NEEDS, cpu_seconds=work, unfit=options.only_on_cpu)
+    return devices.choose(device, needs=GPU_NEEDS, cpu_seconds=work, unfit=options.only_on_cpu)
 
 
 def _read_for_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, *, plans: bool) -> Read:
@@ -357,7 +358,7 @@ def _read_for_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, *, plans: 
 def _graph_pays(A: NDArray[np.float64], B: NDArray[np.float64] | None, n_pairs: int) -> bool:
     k = A.shape[1]
     together = int(held(A) + held(A if B is None else B))
-    seconds = min(ExactSharedCost.seconds_per_pair(min(k, together)), seconds_per_pair(A, B))
+    seconds = min(shared_cost_seconds(min(k, together)), seconds_per_pair(A, B))
     return graph_pays(k, seconds, n_pairs)
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import functools
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info, Parameters
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.auto import exact_solver, read_prices
@@ -28,16 +30,17 @@ from asot.request.distance import Distance, as_order
 from asot.results.distances import Neighbors, named
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices
-from asot.run.pairs import make_pairs
+from asot.run.cluster import Cluster
+from asot.run.pairs import make_pairs, tiles
 from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import Sink, Solver
-from asot.run.work import Resources
+from asot.run.work import Resources, active_cluster
 from asot.search import stated_recall
 from asot.search.cascade import Look, Shape
 from asot.search.choose import Offer, offer_bounds
 from asot.search.energy import energy_vectors
 from asot.search.rehearse import choose_look, rehearse
-from asot.search.strips import StripSearch
+from asot.search.strips import SearchStrip, Strip, StripSearch
 from asot.search.sweep import Best, Edges, Search
 from asot.store.identity import cost_hash
 from asot.store.sink import Store
@@ -65,7 +68,7 @@ def kneighbors(
     *,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     space: Any = None,
     prune: str = "auto",
@@ -101,7 +104,8 @@ def kneighbors(
     device : {"auto", "cpu", "cuda", "cuda:N"}
         As in `pairwise`. GPUs have their own bounds, so `prune` and `space` do not apply there.
     n_jobs, memory, progress
-        As in `pairwise_exact`.
+        As in `pairwise_exact`. Under ``joblib.parallel_config``, strips of rows are searched by the workers of the
+        cluster, each with its own bounds; with `recall`, the search stays in this process.
     random_state : int, RandomState or None
         Decides which pairs the pool of potentials comes from. The answer does not depend on it, unless there is a
         `recall`.
@@ -147,6 +151,10 @@ def kneighbors(
     if sink is not None:
         stored = _into_store(sink, problem, K, metric, metric_params, (space, prune, random_state), progress)
         return cast("Found", named(stored, *_names(Q, D)))
+    cluster = None if choice.gpus or share is not None else active_cluster()
+    if cluster is not None and shape.n_rows > 1:
+        found = _on_cluster(problem, K, (space, prune, random_state), cluster, progress, started)
+        return cast("Found", replace(found, names=_names(Q, D)))
     best = Best(shape.n_rows, K, shape.within)
     shown = Progress(progress, shape.n_pairs, "nearest neighbors")
     try:
@@ -175,7 +183,7 @@ def radius_neighbors(
     *,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     space: Any = None,
     prune: str = "auto",
@@ -192,7 +200,7 @@ def radius_neighbors(
     radius : float
         Pairs with W_p ≤ radius are found.
     Q, D, p, metric, metric_params, unmatched, space, prune, device, n_jobs, memory, progress, random_state
-        As in `kneighbors`.
+        As in `kneighbors`. It always runs in threads of this process, also under ``joblib.parallel_config``.
 
     Examples
     --------
@@ -291,7 +299,7 @@ def _choose(
 
 def _search_on_gpus(
     problem: _Problem, sink: Best | Edges, choice: devices.Choice, shown: Progress, started: float
-) -> dict[str, Any]:
+) -> Info:
     from asot.search.on_gpus import search_on_gpus
 
     shape, jobs, memory = problem.shape, problem.jobs, problem.memory
@@ -333,7 +341,28 @@ def _prepare(problem: _Problem, space: Any, prune: Any, random_state: Any, shown
     return Search(shape, solver, jobs, memory // 2, offer.made, shown, p), offer
 
 
-# ---------------------------------------------------------------------------------------------------------- on disk
+# ------------------------------------------------------------------------------------------- elsewhere, and on disk
+
+
+def _on_cluster(
+    problem: _Problem, K: int, lookers: tuple[Any, Any, Any], cluster: Cluster, progress: ProgressLike, started: float
+) -> Neighbors:
+    """The search in strips of rows by the workers of a cluster."""
+    shape = problem.shape
+    starts = list(tiles(shape.n_rows, max(1, -(-shape.n_rows // (4 * cluster.jobs)))))
+    task = SearchStrip(functools.partial(_strips, problem, K, *lookers, 1))
+    parts: list[Strip] = []
+    with Progress(progress, shape.n_rows, f"nearest neighbors ({cluster.name})", unit="row") as shown:
+        for strip in cluster.map(task, starts):
+            parts.append(strip)
+            shown.advance(len(strip.indices))
+    n_exact = sum(strip.n_exact for strip in parts)
+    search = Search(
+        shape, problem.solver, cluster.jobs, problem.memory, parts[0].made, Progress(False, 0, ""), problem.p
+    )
+    info = search.info(started) | {"n_exact": n_exact, "executor": cluster.name}
+    indices, distances = (np.concatenate([strip[part] for strip in parts]) for part in (0, 1))
+    return Neighbors(indices, distances, info, n_exact)
 
 
 def _into_store(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from asot._typing import Float, Parameters
 from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
 from asot.bounds.point_bracket import lift
@@ -25,14 +26,12 @@ from asot.data.reading import factorized
 from asot.exact.any_cost import CLIPPED, FINE, WIDER, WIDEST
 from asot.exact.metric_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
-from asot.exact.unmatched import Share, as_share, read_unmatched
+from asot.exact.unmatched import read_unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import Metric, cost_table, prepare_cost
-from asot.request.distance import as_order
+from asot.request.distance import Share, as_order, as_share
 from asot.results.frames import need_pandas
 from asot.validation import FloatArray, as_choice, as_histograms, to_array
-
-Float = NDArray[np.float64]
 
 MOST_ENTRIES = 2**24
 """Up to this many entries in the cost of a pair, the optimal plan is the default: 128 MB, and a few seconds."""
@@ -129,7 +128,7 @@ def plan(
     *,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     unmatched: Any = None,
     share: float | None = None,
     space: Any = None,
@@ -201,7 +200,7 @@ def _plan(
     return result
 
 
-def _ground_costs(pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None) -> Float:
+def _ground_costs(pair: Distributions, p: float, metric: Metric, parameters: Parameters | None) -> Float:
     """Distances (n_0, n_1) between the points of a collection of two."""
     if p == 1 and metric == "euclidean":
         (x, _), (y, _) = pair
@@ -261,7 +260,7 @@ def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:
 
 
 def _with_unmatched(
-    pair: Distributions, p: float, metric: Metric, parameters: dict[str, Any] | None, unmatched: Any
+    pair: Distributions, p: float, metric: Metric, parameters: Parameters | None, unmatched: Any
 ) -> TransportPlan:
     """The optimal plan where mass may stay without a partner: each side has a reservoir as large as the other side."""
     points, index = distinct_rows(pair.points)

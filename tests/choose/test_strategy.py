@@ -233,7 +233,7 @@ def test_the_number_that_was_compared_is_told():
     assert choice.strategy.kind == "exact"
     assert "measured to be 1.95 percent off, 2.1 percent with a margin for the sample" in choice.why
     assert "compared with 2%" in choice.why
-    assert choice.tried[0]["compared_error"] > 0.02 > choice.tried[0]["relative_error"]
+    assert choice.tried[0].compared_error > 0.02 > choice.tried[0].relative_error
 
 
 def test_more_draws_begin_with_the_same_pairs_and_are_repeated_to_the_last_bit(D, exact):

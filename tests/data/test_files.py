@@ -25,7 +25,8 @@ from asot.data.files import (
     save_arrays,
     save_collection,
 )
-from asot.results.files import load_distances, save_distances
+from asot.results.files import save_distances
+from asot.saved import load_distances
 
 HEADER = {"format": "asot", "kind": "anchor-space", "version": 1}
 

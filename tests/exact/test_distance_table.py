@@ -8,7 +8,8 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot.exact import auto
-from asot.exact.distance_table import BLOCK, distance_table, table_pays
+from asot.exact.auto import table_pays
+from asot.exact.distance_table import BLOCK, distance_table
 from asot.ground.metrics import prepare_metric
 
 

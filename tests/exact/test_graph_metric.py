@@ -8,9 +8,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 
 import asot
-from asot.exact.cancel_and_check import CancelAndCheck
-from asot.exact.graph_flow import ExactOnGraph, graph_pays
+from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import graph_of
+from asot.exact.price import graph_pays, sparse_rows_seconds
 from asot.validation import is_symmetric
 from tests.oracles import pot_values
 
@@ -133,7 +133,7 @@ def test_few_pixels_with_mass_are_solved_without_the_graph():
     cost = _norm(_lattice(np.arange(20), np.arange(20)), 1)
     A = np.zeros((3, 400))
     A[:, ::50] = np.random.default_rng(0).dirichlet(np.ones(8), 3)
-    assert not graph_pays(400, CancelAndCheck.seconds_per_pair(8, 8), n_pairs=10**6)
+    assert not graph_pays(400, sparse_rows_seconds(8, 8), n_pairs=10**6)
     assert "graph" not in asot.emd_many(A, cost=cost).info["solver"]
 
 

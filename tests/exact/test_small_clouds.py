@@ -7,9 +7,9 @@ import pytest
 
 import asot
 from asot.data.distinct import sparse_histograms
-from asot.exact.auto import points_solver
+from asot.exact.auto import are_small_clouds, points_solver
 from asot.exact.points import ExactPoints
-from asot.exact.small_clouds import SmallClouds, are_small_clouds
+from asot.exact.small_clouds import SmallClouds
 from asot.ground.metrics import prepare_metric
 from asot.results.sinks import distances_of
 from asot.run.pairs import make_pairs

@@ -1,5 +1,7 @@
 """`WassersteinNeighbors`: scikit-learn's conventions around certain neighbors."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -158,3 +160,59 @@ def test_the_oldest_is_forgotten_first(monkeypatch):
     recent.remember(b"large", "large", 101)
     assert recent.recalled(b"large") is None
     recent.forget()
+
+
+def test_what_is_added_is_found_as_if_it_had_been_fitted():
+    D, queries = clouds(300), clouds(5, seed=9)
+    once = asot.WassersteinNeighbors(4).fit(D)
+    model = asot.WassersteinNeighbors(4).partial_fit(D[:260])
+    for part in (D[260:270], D[270:]):
+        assert model.partial_fit(part) is model
+    expected = asot.kneighbors(queries, D, 4)
+    for own in (once, model):
+        distances, indices = own.kneighbors(queries)
+        assert np.array_equal(indices, expected.indices)
+        assert np.allclose(distances, expected.distances, rtol=1e-12)
+        assert own.kneighbors_graph(queries, mode="distance").shape == (5, 300)
+    assert np.array_equal(model.kneighbors()[1], once.kneighbors()[1])
+    with pytest.raises(ValueError, match=r"dimension|features"):
+        model.partial_fit(asot.Distributions.from_list([np.zeros((3, D.dim + 1))]))
+
+
+def test_queries_are_asked_of_what_fit_has_prepared(monkeypatch):
+    from asot.learn import neighbors_estimator
+
+    D = clouds(300)
+    model = asot.WassersteinNeighbors(3).fit(D)
+    wanted = asot.kneighbors(clouds(2, seed=4), D, 3)
+
+    def refuse(*_, **__):
+        raise AssertionError("prepared again")
+
+    monkeypatch.setattr(neighbors_estimator, "kneighbors", refuse)
+    assert np.array_equal(model.kneighbors(clouds(2, seed=4))[1], wanted.indices)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.kneighbors(clouds(2, seed=4))[1], wanted.indices)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prune": "projections"},
+        {"metric": "seuclidean"},
+        {"metric": "seuclidean", "metric_params": {"V": [1.0, 4.0]}},
+        {"p": 2},
+    ],
+    ids=str,
+)
+def test_every_option_has_the_answers_of_kneighbors(options):
+    D, queries = clouds(280, dim=2), clouds(4, seed=5, dim=2)
+    model = asot.WassersteinNeighbors(3, **options).fit(D)
+    expected = asot.kneighbors(queries, D, 3, **options)
+    assert np.array_equal(model.kneighbors(queries)[1], expected.indices)
+
+
+def test_recall_is_asked_of_the_index_too():
+    D = clouds(400)
+    found = asot.WassersteinNeighbors(3, recall=0.9).fit(D)._search(clouds(3, seed=6), 3)
+    assert found.info["recall"]["asked"] == 0.9

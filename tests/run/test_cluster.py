@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import asot
-from asot.run import cluster as clusters
-from asot.run.cluster import Cluster, active_cluster, run_task
+from asot.run.cluster import Cluster, run_task
+from asot.run.work import active_cluster
 from asot.sinks import Store, TopK
 from tests.run.cluster_faults import (
     flipped_bits,
@@ -55,6 +55,30 @@ def backend(request):
         request.getfixturevalue("dask_workers")
     with joblib.parallel_config(backend=request.param, n_jobs=2):
         yield request.param
+
+
+CLOUDS = asot.Distributions.from_list([np.random.default_rng(i).normal(i % 3, 1.0, size=(5, 2)) for i in range(40)])
+
+
+def test_a_search_is_shared_by_the_workers_and_finds_the_same(backend):
+    found = asot.kneighbors(CLOUDS, 4)
+    assert found.info["executor"] == backend
+    assert found.n_exact == found.info["n_exact"] > 0
+    with joblib.parallel_config(backend="threading"):
+        alone = asot.kneighbors(CLOUDS, 4)
+    assert "executor" not in alone.info
+    np.testing.assert_array_equal(found.indices, alone.indices)
+    np.testing.assert_array_equal(found.distances, alone.distances)
+    np.testing.assert_array_equal(found.ids, alone.ids)
+
+
+def test_baselines_are_shared_by_the_workers(backend):
+    from asot.baselines import sliced
+
+    found = sliced(CLOUDS, n_projections=20, random_state=0)
+    assert found.info["executor"] == backend
+    with joblib.parallel_config(backend="threading"):
+        np.testing.assert_array_equal(found.values, sliced(CLOUDS, n_projections=20, random_state=0).values)
 
 
 def test_without_a_backend_there_are_threads():
@@ -161,7 +185,6 @@ class Recorded(Cluster):
 
 def test_a_task_is_a_name_and_a_number_never_an_array(expected, tmp_path, monkeypatch):
     recorded = Recorded()
-    monkeypatch.setattr(clusters, "active_cluster", lambda: recorded)
     monkeypatch.setattr("asot.run.work.active_cluster", lambda: recorded)
     np.testing.assert_array_equal(asot.emd_many(A, cost=COST).values, expected.values)
     asot.emd_many(A, cost=COST, sink=Store(tmp_path / "run.zarr"))

@@ -114,3 +114,53 @@ def test_a_large_map_of_equal_distances_is_made_all_the_same():
 
     assert np.isfinite(classical_scaling(1.0 - np.eye(510))).all()
     assert not classical_scaling(np.zeros((510, 510))).any()
+
+
+def test_the_page_says_when_points_are_left_out_and_how_to_keep_them(tmp_path, digits, monkeypatch):
+    from asot.view import page
+
+    D, _, r = digits
+    monkeypatch.setattr(page, "MOST_NUMBERS", 10)
+    said = write_page(tmp_path / "p.html", r, D)
+    assert "left out" in said
+    assert "--all-points" in said
+    assert "points" not in carried(tmp_path / "p.html")
+    assert carried(tmp_path / "p.html")["left_out"] == said
+    assert write_page(tmp_path / "p.html", r, D, all_points=True) is None
+    assert "points" in carried(tmp_path / "p.html")
+
+
+def test_pairs_within_noise_are_marked(digits):
+    D, _, r = digits
+    floor = asot.noise_floor(D, random_state=0)
+    data = page_data(r, D, labels=None, title=None, noise=floor)
+    own = floor.matrix()[np.triu_indices(24, 1)].clip(max=data["largest"])
+    np.testing.assert_allclose(shares(data["noise"], data["largest"]), own, atol=data["largest"] / 60_000)
+
+
+def test_kinds_need_a_collection_and_one_entry_per_point(digits):
+    D, _, r = digits
+    with pytest.raises(ValueError, match="kinds of points need the collection"):
+        page_data(r, None, labels=None, title=None, kinds=np.zeros(5))
+    with pytest.raises(ValueError, match="one entry for each"):
+        page_data(r, D, labels=None, title=None, kinds=np.zeros(5))
+
+
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
+def test_the_browser_sums_a_plan_by_kind_as_python_does(tmp_path, digits):
+    D, _, _ = digits
+    r = asot.pairwise_exact(D)
+    kinds = np.where(D.points[:, 0] > np.median(D.points[:, 0]), "right", "left")
+    write_page(tmp_path / "p.html", r, D, kinds=kinds, noise=asot.noise_floor(D, random_state=0))
+    done = subprocess.run(
+        [find_browser(), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{tmp_path}/p.html"],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    shown = re.search(r'<tbody id="moves">(.+?)</tbody>', done.stdout, flags=re.DOTALL)[1]
+    cells = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", shown)]
+    nearest = 1 + int(np.argmin(r.matrix()[0, 1:]))
+    parts = asot.plan(D, 0, nearest, exact=True).by(kinds, values="cost")
+    total = parts.to_numpy().sum()
+    for source, target, _, share in cells:
+        assert float(share.split()[0]) == pytest.approx(100 * parts.loc[source, target] / total, abs=0.5)
+    assert "pairs are no farther apart" in done.stdout

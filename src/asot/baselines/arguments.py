@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 
 from asot.data.distributions import Distributions, read_both
 from asot.results.distances import Distances
-from asot.results.sinks import distances_of
+from asot.results.sinks import Condensed
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Solver
+from asot.run.work import Ready, Resources, Work, solve_work
 
 
 class Asked(NamedTuple):
@@ -49,7 +50,5 @@ def run(
 ) -> Distances:
     """Let the engine solve the pairs, and say in ``info`` what this is."""
     info = {"method": method, "metric": "euclidean", "p": 1}
-    result: Distances = distances_of(
-        asked.pair_set, solver, n_jobs=n_jobs, memory=memory, progress=progress, notes=Notes(info)
-    )
-    return result
+    work = Work(asked.pair_set, Ready(solver), notes=Notes(info))
+    return solve_work(work, Condensed(), Resources(n_jobs, memory, progress))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot._typing import Float, Info
 from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
 from asot.native import Doubles, Int, Ints, Record, Tile, entry
@@ -27,8 +28,6 @@ from asot.run.pairs import tiles
 from asot.run.progress import ProgressLike
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
-
-Float = NDArray[np.float64]
 
 SORTED_AT_A_TIME = 2**20
 """Numbers that a thread sorts before it looks up."""
@@ -124,7 +123,7 @@ class SharedDirections(Solver):
         starts = self._offsets[:-1]
         self._uniform = bool((np.maximum.reduceat(masses, starts) == np.minimum.reduceat(masses, starts)).all())
         self._sort(np.ldexp(points, -exponent), masses, directions, n_jobs)
-        self.info: dict[str, Any] = sliced_info("sliced, shared directions", self._count)
+        self.info: Info = sliced_info("sliced, shared directions", self._count)
 
     def _sort(self, points: Float, masses: Float, directions: Float, n_jobs: int) -> None:
         """Sorted points as (points, directions) where all masses are equal, else as (directions, points)."""
@@ -165,7 +164,7 @@ class SharedDirections(Solver):
         return as_solution(values)
 
 
-def sliced_info(solver: str, n_projections: int) -> dict[str, Any]:
+def sliced_info(solver: str, n_projections: int) -> Info:
     """What a result says about its solver."""
     return {
         "solver": solver,

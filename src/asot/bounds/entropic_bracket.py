@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.entropic.scalings import Scalings
 from asot.native import Doubles, Int, Ints, Record, entry
-
-Float = NDArray[np.float64]
 
 
 class ScaledPairs(Record):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Indices
 from asot.anchors.cell_means import in_stretches
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.cell_bracket import cell_bracket, cell_table
@@ -27,9 +28,6 @@ from asot.exact.shared_cost import Trees
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.executors import in_ranges
 from asot.validation import as_n_jobs
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 MOST_POINTS_PER_ANCHOR = 4
 """Distributions of more than this many points per anchor are bounded by their cells, not by their points."""
@@ -120,7 +118,7 @@ class Bounds:
         self._small: SmallPairs | None = None
         self._prepare(space, D, known.nearest)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that bounds depend on, beside the plans on the anchors."""
         own = {"points": self._D.points, "offsets": self._D.offsets, "masses": self._D.masses}
         return {"level": self.level, "collection": own, "radii": self.radii, "column_start": self._column_start}

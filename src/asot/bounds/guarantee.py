@@ -7,18 +7,14 @@ make the whole cheapest is a question of strategy (`asot.choose.strategy`).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Identity, Indices, Info
 from asot.bounds.error_bars import clip
 from asot.request.accuracy import Accuracy
 from asot.run.executors import Stop
-from asot.run.protocols import Identity, Solution, Solver, Status
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from asot.run.protocols import Solution, Solver, Status
 
 MOST_EXACT_TILES = 32
 """A tile all of whose pairs need an exact solve takes at most this many times as long as another."""
@@ -41,7 +37,7 @@ class Guaranteed(Solver):
         """``exact`` solves the original problems."""
         self._bounded, self._accepted, self._exact = bounded, accepted, exact
         self.stage = bounded.stage
-        self.info: dict[str, Any] = {**bounded.info, "max_error": str(accepted)}
+        self.info: Info = {**bounded.info, "max_error": str(accepted)}
 
     def identity(self) -> Identity:
         return {

@@ -16,14 +16,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.native import Doubles, Int, entry
 from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.validation import FloatArray
-
-Float = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-3
 """Share of the variance that may be left to ρ in a bound; it loosens the bounds by about this much of their square."""

@@ -11,16 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.auto import simplex_of_points
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.ground.metrics import prepare_metric
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 BLURRED = 1e-5
 """Rounding above this share of an upper bound blurs it."""

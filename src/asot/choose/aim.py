@@ -10,25 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from asot._typing import Float
+from asot._typing import Info
 from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
-from asot.bounds.guarantee import Guaranteed
 from asot.choose.attempts import AnchorAttempts, Attempt, CoarseAttempts, attempts_for
+from asot.choose.carry_out import estimates_work, place_of, scratch, solve_all
+from asot.choose.known_spaces import KnownSpaces
+from asot.choose.model import Model
 from asot.choose.strategy import Choice, Planner, Strategy
-from asot.estimate.calibration import EXACT_ERROR, EXACT_PAIRS
-from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, why_not_on_gpus
+from asot.estimate.calibration import EXACT_PAIRS
+from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.pair_features import Features, PairFeatures
-from asot.estimate.solver import Estimates
-from asot.exact.auto import exact_work
 from asot.request.accuracy import Accuracy
 from asot.request.request import Request
-from asot.results.distances import Distances, Neighbors
+from asot.results.distances import Distances, Neighbors, with_model
 from asot.results.sinks import default_sink
 from asot.run import devices, gpu_engine
 from asot.run.executors import kept_threads, one_thread_per_product
-from asot.run.protocols import Notes, Solver, Status, as_sink
-from asot.run.work import Ready, Work, solve_work
+from asot.run.protocols import as_sink
+from asot.run.work import solve_work
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,22 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
         info = {"metric": "euclidean", "p": 1} if request.distance.is_plain else request.distance.info
         info = {**info, "strategy": record}
         if trial is None:
-            result = _solve_all(request, info)
+            result = solve_all(request, info)
         else:
             result = _estimated(request, choice, trial, attempts, goal.space, info)
+    result = with_model(result, functools.partial(_model, request, trial, goal.space, record))
     return _timed(result, record, planning)
+
+
+def _model(request: Request, trial: Attempt | None, space: AnchorSpace | None, record: dict[str, Any]) -> Model:
+    """What a result is extended with."""
+    known = None
+    if trial is not None:
+        spaces = trial.spaces if space is None else (space,)
+        known = KnownSpaces(
+            spaces, space is None, trial.strategy.bounds, trial.features.level, trial.axes, trial.calibration.keep()
+        )  # fmt: skip
+    return Model(request.D, request.E, request.distance, request.level, request.max_error, known, record)
 
 
 def calibrated(request: Request, space: AnchorSpace, seed: int) -> Any:
@@ -147,26 +159,14 @@ def _begin(request: Request, price: Callable[[], float], features: Features) -> 
     """Let GPUs measure pairs while the host solves exact ones and fits, and looks for their price if it can wait."""
     if not isinstance(features, PairFeatures):
         return None
-    place = _place(request, np.inf if devices.parse(request.device)[0] == "cuda" else price(), features)
+    place = place_of(request, np.inf if devices.parse(request.device)[0] == "cuda" else price(), features)
     if not place.gpus or as_sink(default_sink(request.sink)).takes_work:  # a store has tiles of its own
         return None
-    measuring = FeaturesCuda(features, memory=_scratch(request), early=True)
+    measuring = FeaturesCuda(features, memory=scratch(request), early=True)
     return measuring if gpu_engine.begin(request.pairs, measuring, place, request.resources.memory) else None
 
 
-def _place(request: Request, price: float, features: PairFeatures) -> devices.Choice:
-    """Where estimates are made."""
-    seconds = price / request.resources.jobs
-    unfit = why_not_on_gpus(features) if request.max_error is None else "max_error is met on the CPU"
-    return devices.choose(request.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
-
-
-def _scratch(request: Request) -> int:
-    """Bytes for distances of a tile on a GPU that do not fit into its shared memory."""
-    return request.resources.budget // (2 * gpu_engine.IN_FLIGHT)
-
-
-def _measured(trial: Attempt | None) -> dict[str, Any]:
+def _measured(trial: Attempt | None) -> Info:
     """Error and interval of what was chosen, relative to the mean distance and in its units."""
     if trial is None:
         return {"relative_error": 0.0, "error": 0.0, "error_interval": [0.0, 0.0]}
@@ -177,37 +177,12 @@ def _measured(trial: Attempt | None) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ carrying out
 
 
-def _timed(result: Any, record: dict[str, Any], planning: float) -> Any:
+def _timed(result: Any, record: Info, planning: float) -> Any:
     """A result whose ``info["strategy"]`` also says what the choice and all the rest took."""
     if isinstance(result, (Distances, Neighbors)):
         took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
         result.info["strategy"] = {**record, **took}
     return result
-
-
-def _solve_all(request: Request, info: dict[str, Any]) -> Any:
-    """Every pair exactly, with its error, and with bounds where they are wanted."""
-    info = {**info, "estimate": "exact"}
-    if request.max_error is not None:
-        info["max_error"] = str(request.max_error)
-    work = exact_work(request, Notes(info, started=request.started))
-    result: Any = solve_work(work, default_sink(request.sink), request.resources)
-    if isinstance(result, Neighbors):
-        return replace(result, **_certain(result.distances, request))
-    if not isinstance(result, Distances):
-        return result
-    if request.max_error is not None:
-        result.info["n_exact"] = len(result)
-    status = np.full(len(result), Status.EXACT, dtype=np.int8)
-    return replace(result, status=status, **_certain(result.values, request))
-
-
-def _certain(values: Float, request: Request) -> dict[str, Any]:
-    """Error and bounds of exact values."""
-    certain = {"error": EXACT_ERROR * values}
-    if request.level is not None:
-        certain.update(lower=values.copy(), upper=values.copy())
-    return certain
 
 
 def _estimated(
@@ -216,23 +191,13 @@ def _estimated(
     trial: Attempt,
     attempts: AnchorAttempts | CoarseAttempts,
     space: AnchorSpace | None,
-    info: dict[str, Any],
+    info: Info,
 ) -> Any:
-    features, with_bounds = trial.features, request.level is not None
     if space is not None and request.distance.is_plain:
-        warn_far_from_anchors(space.proven, features.radii)
-    solver: Solver = Estimates(features, trial.calibration, give_bounds=with_bounds)
-    if request.max_error is not None:
-        solver = Guaranteed(solver, attempts.exact_solver(), request.max_error)
-    info = {**info, "n_anchors": trial.n_anchors, "estimate": "calibrated"}
-    work = Work(request.pairs, Ready(solver), notes=Notes(info, started=request.started))
-    if isinstance(features, PairFeatures):
-        place = _place(request, chosen.predicted_seconds, features)
-        if not place.gpus:
-            info["device_reason"] = place.reason
-        on_gpu = functools.partial(
-            EstimatesCuda, features, trial.calibration, give_bounds=with_bounds, memory=_scratch(request),
-            n_jobs=request.resources.jobs, measuring=trial.begun,
-        )  # fmt: skip
-        work = replace(work, gpu=on_gpu, choice=place)
+        warn_far_from_anchors(space.proven, trial.features.radii)
+    info = {**info, "n_anchors": trial.n_anchors}
+    seconds = chosen.predicted_seconds
+    work = estimates_work(
+        request, trial.features, trial.calibration, attempts.exact_solver, seconds, info, trial.begun
+    )  # fmt: skip
     return solve_work(work, request.bounded_sink, request.resources)

@@ -24,7 +24,7 @@ import numpy as np
 from asot._typing import Float, Indices
 from asot.anchors.space import AnchorSpace, Assigned
 from asot.bounds.error_bars import make_bounds
-from asot.bounds.short_vectors import Coordinates, leading_directions
+from asot.bounds.short_vectors import Coordinates, Directions, leading_directions
 from asot.choose.prices import AnchorPrices, CoarsePrices, Prices, count_load, learned_from
 from asot.choose.strategy import Strategy
 from asot.data.distinct import sparse_histograms
@@ -58,6 +58,9 @@ class Attempt:
     calibration: Calibration
     exact_share: float
     n_anchors: int
+    spaces: tuple[AnchorSpace, ...]
+    axes: Float | None
+    """(d, w) in which local means or covariances are compared, where these are not all coordinates."""
     seconds: float  # spent on all parts of it, also by earlier attempts
     begun: FeaturesCuda | None = None
     """What GPUs have begun to measure before there was a fit."""
@@ -120,7 +123,11 @@ class Attempts(ABC, Generic[Own]):
         calibration = Calibration(features, sample, self._resources)
         share = share_too_wide(self._request.max_error, calibration, sample)
         seconds = sample_seconds + sum(one.seconds for one in views) + preparing + time.perf_counter() - began
-        return Attempt(strategy, features, sample, calibration, share, views[0].space.n_anchors, seconds, begun)
+        spaces = tuple(one.space for one in views)
+        return Attempt(
+            strategy, features, sample, calibration, share, spaces[0].n_anchors, spaces, self._axes(features), seconds,
+            begun,
+        )  # fmt: skip
 
     def _drawn(self, strategy: Strategy) -> tuple[ExactSample, float]:
         """The pairs that are solved exactly, for all attempts, and how long that took."""
@@ -159,6 +166,9 @@ class Attempts(ABC, Generic[Own]):
 
     @abstractmethod
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Own]: ...
+
+    @abstractmethod
+    def _axes(self, features: Features) -> Float | None: ...
 
     @abstractmethod
     def _features(self, views: list[Own], with_bounds: bool, *, sampling: bool = False) -> Features:
@@ -202,6 +212,7 @@ class AnchorAttempts(Attempts[View]):
         super().__init__(request, space)
         self._column_start = None if request.E is None else len(request.D)
         self._short: Coordinates | None = None
+        self._directions: Directions | None = None
         if devices.parse(request.device)[0] == "cuda" and (self._is_soft or request.max_error is not None):
             self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
 
@@ -251,18 +262,25 @@ class AnchorAttempts(Attempts[View]):
         on_anchors = meanwhile(functools.partial(OnAnchors, space, both, self._column_start, assigned))
         if self._short is None:
             assert directions is not None
-            self._short = coordinates_of(both, n_jobs, directions())
+            self._directions = directions()
+            self._short = coordinates_of(both, n_jobs, self._directions)
         view = View(space, both, self._short, self._column_start, n_jobs=n_jobs, on_anchors=on_anchors())
         return SpaceView(space, view, time.perf_counter() - began, assigned)
 
+    def _axes(self, features: Features) -> Float | None:
+        return None if self._directions is None else self._directions.columns
+
     def _learned(self) -> ExactSharedCost | None:
-        """Distances in a space with soft codes, in addition to those of its nearest anchors."""
-        space, own = self._space, self._request
-        if space is None or not self._is_soft:
-            return None
-        A = space.histograms(own.D, device="cpu")
-        B = None if own.E is None else space.histograms(own.E, device="cpu")
-        return ExactSharedCost(A, B, space.cost, cancel=is_metric(space.cost))
+        return None if self._space is None else soft_distances(self._request, self._space)
+
+
+def soft_distances(request: Request, space: AnchorSpace) -> ExactSharedCost | None:
+    """Distances in a space with soft codes, in addition to those of its nearest anchors; None where there are none."""
+    if space.proven is space:
+        return None
+    A = space.histograms(request.D, device="cpu")
+    B = None if request.E is None else space.histograms(request.E, device="cpu")
+    return ExactSharedCost(A, B, space.cost, cancel=is_metric(space.cost))
 
 
 # ------------------------------------------------------------------------------------------------ every other distance
@@ -318,14 +336,30 @@ class CoarseAttempts(Attempts[Coarse]):
         listed = ListedPairs(np.stack([rows, columns], axis=1), n, n, symmetric=True)
         return solve_exactly(listed, self._solver(0), self._resources)
 
-    def on_places(self, space: AnchorSpace, *, learned: bool = False, on_anchors: bool = False) -> Coarse:
-        """The collection on few places; ``learned`` tells that the space is made for points as the metric sees them."""
-        cell, _ = space.assign(self.ground.points if learned else self.histograms.points)
-        places = np.ldexp(space.anchors, -self.ground.exponent) if on_anchors else None
+    def on_places(
+        self,
+        space: AnchorSpace,
+        *,
+        learned_at: int | None = None,
+        on_anchors: bool = False,
+        axes: Float | None = None,
+    ) -> Coarse:
+        """The collection on few places.
+
+        ``learned_at`` tells that the space is made for points as the metric sees them, divided by that power of two.
+        """
+        own = self.ground
+        seen = self.histograms.points if learned_at is None else np.ldexp(own.points, own.exponent - learned_at)
+        cell, _ = space.assign(seen)
+        places = np.ldexp(space.anchors, -own.exponent) if on_anchors else None
         return Coarse(
-            self.histograms, self._request.both.totals, self.ground, self._request.distance,
-            Cells(cell, space.n_anchors, places), self._request.column_start, self._resources.budget,
+            self.histograms, self._request.both.totals, own, self._request.distance,
+            Cells(cell, space.n_anchors, places), self._request.column_start, self._resources.budget, axes,
         )  # fmt: skip
+
+    def _axes(self, features: Features) -> Float | None:
+        assert isinstance(features, Coarse)
+        return features.axes
 
     def _features(self, views: list[Coarse], with_bounds: bool, *, sampling: bool = False) -> Coarse:
         return views[0]
@@ -339,7 +373,7 @@ class CoarseAttempts(Attempts[Coarse]):
             h = self.histograms
             seen = trusted(self.ground.points[h.index], h.offsets, h.masses, self._request.both.totals)
             space = learn_space(seen, n_anchors, seed, self._resources)
-            view = self.on_places(space, learned=True)
+            view = self.on_places(space, learned_at=self.ground.exponent)
         return SpaceView(space, view, time.perf_counter() - began)
 
     def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:

@@ -19,7 +19,7 @@ from asot.data.distributions import Distributions
 from asot.exact.price import MICRO, line_seconds, pair_seconds
 from asot.run.pairs import PairSet, at_places
 
-AROUND_A_PAIR = 1.5 * MICRO
+AROUND_A_PAIR = 2.0 * MICRO
 """What a run costs for each pair beside its solve."""
 
 GPU_FACTOR, GPU_SIZE, GPU_DECAY = 690.0, 23.0, 1.15

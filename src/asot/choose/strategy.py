@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from asot._typing import Info
 from asot.choose.prices import Prices
 from asot.request.accuracy import Accuracy
 
@@ -122,6 +123,21 @@ def more_draws(strategy: Strategy, n_pairs: int, seconds_left: float, exact_pair
     return more if more.n_draws <= MOST_DRAWS and affordable else None
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What a trial was measured to be, both errors relative to the mean distance."""
+
+    n_anchors: int | None
+    n_spaces: int
+    bounds: bool
+    relative_error: float
+    compared_error: float
+    """The one that was compared with the aim: it allows for the sample."""
+    met: bool
+    price: float
+    """Seconds, with what of it has to be solved exactly."""
+
+
 @dataclass
 class Choice(Generic[Tried]):
     """What was chosen, and why."""
@@ -130,18 +146,18 @@ class Choice(Generic[Tried]):
     why: str
     aim: Accuracy | None
     predicted_seconds: float
-    tried: list[dict[str, Any]] = field(default_factory=list)
+    tried: list[Judgement] = field(default_factory=list)
     trial: Tried | None = None
     """What the accepted trial has computed, to continue with."""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Info:
         """For `info["strategy"]`: only numbers, strings and lists."""
         return {
             **asdict(self.strategy),
             "why": self.why,
             "aim": None if self.aim is None else str(self.aim),
             "predicted_seconds": self.predicted_seconds,
-            "tried": self.tried,
+            "tried": [asdict(one) for one in self.tried],
         }
 
 
@@ -197,17 +213,17 @@ class Planner(Generic[Tried]):
         self._spaces_made: dict[int, int] = {}
 
     def choose(self) -> Choice[Tried]:
-        tried: list[dict[str, Any]] = []
+        tried: list[Judgement] = []
         spent, exact = 0.0, self._prices.exact
         seen: set[tuple[Any, ...]] = set()
         while len(tried) < TRIALS:
-            ways = [(self.price(s), s) for s in self._candidates() if tuple(_brief(s).values()) not in seen]
+            ways = [(self.price(s), s) for s in self._candidates() if _brief(s) not in seen]
             limit = WORTH_IT * exact - spent
             cheap = [(price, s) for price, s in ways if price < limit and self._hoped(s)]
             if not cheap:
                 break
             price, strategy = min(cheap, key=lambda way: (way[0], way[1].n_spaces, way[1].bounds))
-            seen.add(tuple(_brief(strategy).values()))
+            seen.add(_brief(strategy))
             spent += self._setup(strategy)
             trial = self._attempt(strategy)
             self._made(strategy)
@@ -216,10 +232,10 @@ class Planner(Generic[Tried]):
             spent += more
             met = self._aim is None or self._aim.met(trial.cautious, trial.mean)
             real = price + more + trial.exact_share * exact
-            tried.append({**_brief(strategy), **judged(trial), "met": bool(met), "price": real})
+            tried.append(judged(strategy, trial, bool(met), real))
             if met and real < limit:
                 return Choice(trial.strategy, self._praise(strategy, real), self._aim, real, tried, trial)
-            self._learn_from(strategy, max(judged(trial)["relative_error"], 1e-9), enough=met)
+            self._learn_from(strategy, max(tried[-1].relative_error, 1e-9), enough=met)
         return Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried)
 
     def _decided(self, trial: Tried, seconds_left: float) -> tuple[Tried, float]:
@@ -282,25 +298,25 @@ class Planner(Generic[Tried]):
         aim = "no error was requested" if self._aim is None else f"the measured error meets {self._aim}"
         return f"{s}: {aim}, at about {share:.2g} of the price of exact solves"
 
-    def _blame(self, tried: list[dict[str, Any]]) -> str:
+    def _blame(self, tried: list[Judgement]) -> str:
         if not tried:
             return "exact solves: no estimate would be cheaper"
         return f"exact solves: {failures(tried, self._aim)}, and anything better would cost as much as exact solves"
 
 
-def judged(trial: Trial) -> dict[str, float]:
-    """The measured error of a trial, and the one that was compared with the aim, both relative to the mean distance."""
+def judged(strategy: Strategy, trial: Trial, met: bool, price: float) -> Judgement:
+    """What was measured about a trial."""
     mean = trial.mean if trial.mean > 0 else np.inf
-    return {"relative_error": trial.rmse / mean, "compared_error": trial.cautious / mean}
+    return Judgement(*_brief(strategy), trial.rmse / mean, trial.cautious / mean, met, price)
 
 
-def failures(tried: list[dict[str, Any]], aim: Accuracy | None) -> str:
+def failures(tried: list[Judgement], aim: Accuracy | None) -> str:
     """What was tried in vain: the number that was compared with the aim, and how it came about."""
-    best = min(tried, key=lambda entry: entry["compared_error"])
-    measured, compared = (f"{100 * best[name]:.3g} percent" for name in ("relative_error", "compared_error"))
+    best = min(tried, key=lambda one: one.compared_error)
+    measured, compared = (f"{100 * error:.3g} percent" for error in (best.relative_error, best.compared_error))
     text = f"of {len(tried)} tried, the best estimate was measured to be {measured} off"
     return text if aim is None else f"{text}, {compared} with a margin for the sample, which was compared with {aim}"
 
 
-def _brief(s: Strategy) -> dict[str, Any]:
-    return {"n_anchors": s.n_anchors, "n_spaces": s.n_spaces, "bounds": s.bounds}
+def _brief(s: Strategy) -> tuple[int | None, int, bool]:
+    return s.n_anchors, s.n_spaces, s.bounds

@@ -121,7 +121,7 @@ def drivers(
     import asot
 
     _check(output, table, groups)
-    D, kinds = _points_with_labels(table, labels, by)
+    D, kinds = points_with_labels(table, labels, by)
     known = _read_table(groups)
     found = asot.drivers(
         D, kinds, known[_second(known, groups)], min_size=min_size, n_permutations=n_permutations, n_jobs=n_jobs,
@@ -166,7 +166,7 @@ def _check_column(table: Any, name: str | None, path: str) -> None:
         raise ValueError(f"{path} has no column {name!r}; it has {', '.join(map(repr, table.columns))}")
 
 
-def _points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, Any]:
+def points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, Any]:
     """A collection, and the kind of every point in its order."""
     import asot
     from asot.data.reading import factorized

@@ -26,7 +26,7 @@ def info(file: str) -> None:
 def _describe(path: str) -> str:
     from asot.anchors.files import load_space
     from asot.data.files import load_collection, read_header
-    from asot.results.files import load_distances
+    from asot.saved import load_distances
 
     suffix = Path(path).suffix.lower()
     if suffix == ".h5ad":

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity
 from asot.data.distributions import Distributions
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.validation import FloatArray
@@ -146,7 +146,7 @@ class SparseHistograms:
     index: NDArray[np.int64]  # (nnz,)
     masses: NDArray[np.float64]  # (nnz,), total 1 within a distribution
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """Its arrays, by the names that stores know them by."""
         return {"points": self.points, "offsets": self.offsets, "index": self.index, "masses": self.masses}
 

@@ -7,7 +7,7 @@ The file extension decides the format. See `asot.data.npz` for how arrays are re
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +118,8 @@ def save_collection(collection: Distributions, path: PathLike) -> None:
     elif suffix == ".parquet":
         save_parquet(collection, path)
     elif suffix == ".npz":
-        arrays = {"offsets": collection.offsets, "masses": collection.masses, "totals": collection.totals}
-        if collection.vocabulary is None:
-            arrays["points"] = collection.points
-        else:
-            arrays["support"], arrays["index"] = collection.vocabulary
-        save_arrays(path, {"kind": "distributions"}, {**arrays, "ids": plain_ids(collection.ids)})
+        arrays = {**collection_arrays(collection), "ids": plain_ids(collection.ids)}
+        save_arrays(path, {"kind": "distributions"}, arrays)
     else:
         raise ValueError(f"cannot write a collection to {path}: its name must end in {_one_of(COLLECTION_SUFFIXES)}")
 
@@ -136,19 +132,39 @@ def _load_npz_collection(path: PathLike) -> Distributions:
     points = ["support", "index"] if header is not None and "support" in names else ["points"]
     arrays = read_arrays(path, required=[*points, "offsets"], optional=["masses", "ids", "totals"])
     with naming(path):
-        given = arrays.get("masses"), arrays.get("ids")
-        if "support" in arrays:
-            D = Distributions._on_support(read_points(arrays["support"]), _as_index(arrays), arrays["offsets"], *given)
-        else:
-            D = Distributions(arrays["points"], arrays["offsets"], *given)
-        if header is None or "totals" not in arrays:
-            return D
-        if "masses" not in arrays:
-            raise ValueError("the array 'masses' is missing; the file is damaged")
-        return _with_totals(D, arrays["masses"], arrays["totals"])
+        if header is None:
+            arrays.pop("totals", None)
+        return collection_of(arrays)
 
 
-def _as_index(arrays: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+def collection_arrays(collection: Distributions) -> dict[str, NDArray[Any]]:
+    """All of a collection but its ids, as arrays that a file can hold."""
+    arrays = {"offsets": collection.offsets, "masses": collection.masses, "totals": collection.totals}
+    if collection.vocabulary is None:
+        arrays["points"] = collection.points
+    else:
+        arrays["support"], arrays["index"] = collection.vocabulary
+    return arrays
+
+
+def collection_of(arrays: Mapping[str, NDArray[Any]]) -> Distributions:
+    """The collection of some arrays from a file, bit for bit; anything that is none is refused."""
+    missing = [name for name in ("offsets", "index" if "support" in arrays else "points") if name not in arrays]
+    if missing:
+        raise ValueError(f"the array {missing[0]!r} is missing; the file is damaged")
+    given = arrays.get("masses"), arrays.get("ids")
+    if "support" in arrays:
+        D = Distributions._on_support(read_points(arrays["support"]), _as_index(arrays), arrays["offsets"], *given)
+    else:
+        D = Distributions(arrays["points"], arrays["offsets"], *given)
+    if "totals" not in arrays:
+        return D
+    if "masses" not in arrays:
+        raise ValueError("the array 'masses' is missing; the file is damaged")
+    return _with_totals(D, arrays["masses"], arrays["totals"])
+
+
+def _as_index(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
     index = arrays["index"]
     if index.ndim != 1 or index.dtype.kind not in "iu":
         raise ValueError(f"the array 'index' must hold integers (n,); found {index.dtype} of shape {index.shape}")

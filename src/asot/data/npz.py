@@ -42,6 +42,7 @@ _KINDS = {
     "distances": "distances",
     "distributions": "a collection",
     "index": "the settings of an index",
+    "model": "what distances were made with",
     "index-frame": "the frame of an index",
 }
 _LARGEST_NPY_HEADER = 2**16

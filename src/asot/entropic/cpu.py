@@ -11,13 +11,13 @@ import functools
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Indices
 from asot.entropic import eight_pairs, log_newton
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.entropic.scalings import Scalings
 from asot.entropic.shared_kernel import Answers, SharedKernel, solve_in_kernel
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 KERNEL_RANGE = 200.0
 """Largest max C/ε for which K is formed. Scalings then stay within e^±400 of each other; float64 holds e^±700."""
@@ -27,9 +27,6 @@ CACHE_BYTES = 2**20
 
 FEWEST_PAIRS = 128
 """... unless these are too few for fast products with a kernel that does not fit there itself."""
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 class SinkhornSharedCost(Solver):

@@ -10,33 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Info
 from asot.entropic.cuda_log import LogSinkhornCuda
 from asot.entropic.options import SinkhornOptions
-from asot.entropic.triton_fused import SMALLEST_TOL, SinkhornTriton, kernel_is_safe
+from asot.entropic.triton_fused import SinkhornTriton, kernel_is_safe
 from asot.run.gpu_transfer import launch_over_pairs, pair_arguments
 from asot.run.pairs import PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
-
-PRECISIONS = ("auto", "float32", "tf32", "float64")
-
-NEEDS = ("cupy", "torch", "triton")
-"""Packages that this solver needs."""
-
-Float = NDArray[np.float64]
-
-
-def choose_precision(precision: str, tol: float | None) -> str:
-    """float32 (three TF32 products) if that gives the requested accuracy, otherwise float64."""
-    if precision == "auto":
-        return "float32" if tol is None or tol >= SMALLEST_TOL["float32"] else "float64"
-    if tol is not None and tol < SMALLEST_TOL[precision]:
-        raise ValueError(
-            f"tol={tol:g} cannot be met in {precision}; use precision='float64', or tol={SMALLEST_TOL[precision]:g} "
-            "or more"
-        )
-    return precision
 
 
 class SinkhornCuda(DeviceSolver):
@@ -48,7 +29,7 @@ class SinkhornCuda(DeviceSolver):
         self._log = LogSinkhornCuda(A, B, cost, options)
         safe = kernel_is_safe(cost, options.reg, precision)
         self._fused = SinkhornTriton(A, B, cost, options, precision=precision) if safe else None
-        self.info: dict[str, Any] = (self._fused or self._log).info
+        self.info: Info = (self._fused or self._log).info
 
     def pairs_per_tile(self, memory: int) -> int:
         return (self._fused or self._log).pairs_per_tile(memory)

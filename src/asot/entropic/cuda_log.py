@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.gpu.cuda import load
 from asot.run.gpu_transfer import pair_arguments
@@ -35,8 +35,6 @@ BLOCK_BYTES = 1024
 
 SCRATCH_BYTES = 2**28
 """Most memory for the plans of all warps of a tile, where these do not lie in shared memory."""
-
-Float = NDArray[np.float64]
 
 
 class LogSinkhornCuda(DeviceSolver):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity
 from asot.results.distances import Distances
-from asot.run.protocols import Identity, Solution, Solver
+from asot.run.protocols import Solution, Solver
 
 
 class Debiased(Solver):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.native import Doubles, Int, Ints, Record, entry
 
 DOUBLES = 8
@@ -21,8 +22,6 @@ ROWS = 6
 LARGEST_KERNEL = 2**17
 """Entries of a kernel beyond which a BLAS library is faster, because eight pairs are too few for one pass through
 memory."""
-
-Float = NDArray[np.float64]
 
 
 class EightPairs(Record):

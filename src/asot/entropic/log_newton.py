@@ -21,9 +21,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, entry
-
-Float = NDArray[np.float64]
 
 # The loops are in native/entropic/log_newton.cpp, which has these numbers, too (a test compares them).
 

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.validation import as_choice, as_positive_int, as_reg, as_tol
 
 FIRST_LOOK, LOOK_EVERY = 5, 10
@@ -43,6 +44,16 @@ PATIENCE = 500
 
 VALUES = ("transport", "regularized", "divergence")
 INITS = ("ones", "target")
+
+PRECISIONS = ("auto", "float32", "tf32", "float64")
+"""Arithmetic on a GPU."""
+
+SMALLEST_TOL = {"float32": 1e-4, "tf32": 5e-2, "float64": 0.0}
+"""Tolerances below these cannot be judged at that precision. A tolerance is relative to a pair's value, which is often
+a hundredth of the largest cost, so marginal errors must be known to a hundredth of it."""
+
+GPU_NEEDS = ("cupy", "torch", "triton")
+"""Packages that the solver for GPUs needs."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +120,7 @@ class SinkhornOptions:
             return None
         return "reg_m is only solved on the CPU; asot.gradients also solves it on a GPU"
 
-    def info(self, solver: str, device: str, precision: str) -> dict[str, Any]:
+    def info(self, solver: str, device: str, precision: str) -> Info:
         """For `Distances.info`."""
         return {
             "solver": solver,
@@ -160,3 +171,15 @@ class Stopping(NamedTuple):
         goal = max(1e-2 * self.tol, self.rounding)
         missing = (goal / self.remaining(error, rate)).clip(1e-30, 1.0)
         return self.xp.log(missing) / self.xp.log(rate.clip(1e-9, 1.0 - self.eps))
+
+
+def choose_precision(precision: str, tol: float | None) -> str:
+    """float32 (three TF32 products) if that gives the requested accuracy, otherwise float64."""
+    if precision == "auto":
+        return "float32" if tol is None or tol >= SMALLEST_TOL["float32"] else "float64"
+    if tol is not None and tol < SMALLEST_TOL[precision]:
+        raise ValueError(
+            f"tol={tol:g} cannot be met in {precision}; use precision='float64', or tol={SMALLEST_TOL[precision]:g} "
+            "or more"
+        )
+    return precision

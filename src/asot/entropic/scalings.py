@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-Float = NDArray[np.float64]
+from asot._typing import Float
 
 
 class Scalings(NamedTuple):

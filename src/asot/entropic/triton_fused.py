@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.entropic.options import PATIENCE, SinkhornOptions
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
@@ -22,16 +23,11 @@ from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
 if TYPE_CHECKING:
     import torch
 
-Float = NDArray[np.float64]
 
 MOST_ANCHORS = 2**14
 
 LARGEST_EXPONENT = {"float32": 86.0, "tf32": 86.0, "float64": 410.0}
 """Numbers between exp(-x) and exp(x) are held with all their digits. Float64 has room left for small masses."""
-
-SMALLEST_TOL = {"float32": 1e-4, "tf32": 5e-2, "float64": 0.0}
-"""Tolerances below these cannot be judged at that precision. A tolerance is relative to a pair's value, which is often
-a hundredth of the largest cost, so marginal errors must be known to a hundredth of it."""
 
 NOISE = {"float32": 1e-6, "tf32": 1e-3, "float64": 1e-14}
 """Marginal errors below these are rounding: they have no rate."""

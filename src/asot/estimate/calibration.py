@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Indices, Info
 from asot.bounds.short_vectors import scaled
 from asot.data.distributions import Distributions
 from asot.estimate.exact_sample import draw_candidates, draw_sample, kinds, pool
@@ -30,9 +30,6 @@ from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.progress import Progress
 from asot.run.protocols import Solver
 from asot.run.work import Resources
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 EXACT_PAIRS = 64
 """How many pairs are solved exactly to fit and validate the estimate."""
@@ -135,7 +132,7 @@ class Residuals:
     interval: tuple[float, float]
     relative: float
 
-    def as_dict(self, name: str) -> dict[str, Any]:
+    def as_dict(self, name: str) -> Info:
         own = {"rmse": self.rmse, "rmse_interval": list(self.interval), "relative": self.relative}
         return {f"{name}_{key}": value for key, value in own.items()}
 
@@ -154,7 +151,7 @@ class Report:
     """Of plain distances on the anchors."""
     note: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Info:
         return {
             "used": self.used,
             "n_exact": self.n_exact,
@@ -164,6 +161,35 @@ class Report:
             **self.anchor.as_dict("anchor"),
             "note": self.note,
         }
+
+    @classmethod
+    def read(cls, record: Info) -> Report:
+        """The report whose `as_dict` this is."""
+        sides: Info = {
+            side: Residuals(
+                float(record[f"{side}_rmse"]), tuple(map(float, record[f"{side}_rmse_interval"])),  # type: ignore[arg-type]
+                float(record[f"{side}_relative"]),
+            )
+            for side in ("held_out", "anchor")
+        }  # fmt: skip
+        names = ("used", "n_exact", "coefficients", "mean_distance", "note")
+        return cls(**{name: record[name] for name in names}, **sides)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownFit:
+    """A fit as it is kept: for F features and U squares, in units of 2^exponent, with the S pairs solved exactly."""
+
+    coefficients: Float  # (F,)
+    error_weights: Float  # (U,)
+    solved: Indices  # (S,) row << 32 | column, ascending
+    exact: Float  # (S,)
+    exponent: int
+    report: Report
+
+    def without_pairs(self) -> KnownFit:
+        """The same for other collections, in which these pairs are others."""
+        return replace(self, solved=np.array([-1]), exact=np.zeros(1))
 
 
 class Calibration:
@@ -182,6 +208,21 @@ class Calibration:
         self._sampled = measured
         self._fit(measured, scaled(sample.exact, -features.exponent), sample)
 
+    @classmethod
+    def known(cls, features: Features, fit: KnownFit) -> Calibration:
+        """A fit that was made before, for other pairs in the same spaces."""
+        self = cls.__new__(cls)
+        self._features, self._sampled, self.report = features, np.empty((0, len(features.names))), fit.report
+        self.coefficients, self.solved, self.exact = fit.coefficients, fit.solved, fit.exact
+        unit = 4.0 ** (fit.exponent - features.exponent)  # of the one square that is no feature
+        self.error_weights = fit.error_weights * np.concatenate([[unit], np.ones(len(fit.error_weights) - 1)])
+        return self
+
+    def keep(self) -> KnownFit:
+        """The fit without the pairs that it is for."""
+        own = self._features.exponent
+        return KnownFit(self.coefficients, self.error_weights, self.solved, self.exact, own, self.report)
+
     def estimate(self, measured: Measured, rows: Indices, columns: Indices) -> tuple[Float, Float, NDArray[np.bool_]]:
         """Corrected distances and their expected errors (P,) of a tile, and which of them are exact."""
         x, exponent = measured.features, self._features.exponent
@@ -193,7 +234,7 @@ class Calibration:
         exact = self.exact[place]
         return np.where(known, exact, values), np.where(known, EXACT_ERROR * exact, error), known
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that estimates depend on, beside the features."""
         return {
             "coefficients": self.coefficients,

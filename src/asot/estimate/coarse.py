@@ -14,11 +14,11 @@ must stay unmatched: W_p^p ≥ R^p |difference of totals|.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Indices, Info
 from asot.data.distinct import SparseHistograms
 from asot.data.distributions import trusted
 from asot.estimate.pair_features import Features, Measured
@@ -26,10 +26,7 @@ from asot.exact.auto import exact_solver
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.request.distance import Distance
-from asot.run.protocols import Identity, Solution, Solver, Status
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from asot.run.protocols import Solution, Solver, Status
 
 NORM_NAMES = {EUCLIDEAN: "euclidean", CITYBLOCK: "cityblock", CHEBYSHEV: "chebyshev", MINKOWSKI: "minkowski"}
 """Kernels of norms: means of points make sense in them."""
@@ -70,12 +67,14 @@ class Coarse(Features):
     totals : (N,) masses before they were scaled
     ground : Ground
         A norm, prepared for the distinct points.
-    wanted : Distance
+    distance : Distance
     cells : Cells
     column_start : int
         Where the second collection begins; 0 for pairs within one.
     memory : int
         Bytes that a table may take.
+    axes : (d, w), optional
+        Along which covariances are compared. By default, those in which the points are spread most.
     """
 
     names: tuple[str, ...] = NAMES
@@ -86,24 +85,26 @@ class Coarse(Features):
         histograms: SparseHistograms,
         totals: Float,
         ground: Ground,
-        wanted: Distance,
+        distance: Distance,
         cells: Cells,
         column_start: int,
         memory: int,
+        axes: Float | None = None,
     ) -> None:
-        self._p, self.exponent, self.column_start = wanted.p, ground.exponent, column_start
+        self._p, self.exponent, self.column_start = distance.p, ground.exponent, column_start
         self._norm = ground.code, ground.order
-        self._totals = np.ones(len(totals)) if wanted.unmatched is None else totals
-        self._price = None if wanted.constant is None else float(np.ldexp(wanted.constant, -ground.exponent))
-        self._matched = wanted.unmatched is None
-        self._quadratic = wanted.p == 2 and ground.code == EUCLIDEAN and cells.places is None
+        self._totals = np.ones(len(totals)) if distance.unmatched is None else totals
+        self._price = None if distance.constant is None else float(np.ldexp(distance.constant, -ground.exponent))
+        self._matched = distance.unmatched is None
+        self._quadratic = distance.p == 2 and ground.code == EUCLIDEAN and cells.places is None
         self._coarsen(histograms, ground, cells)
-        unmatched = wanted.unmatched if self._price is None else self._price
+        unmatched = distance.unmatched if self._price is None else self._price
         options = {"p": ground.order} if ground.code == MINKOWSKI else None
-        own = Distance(wanted.p, NORM_NAMES[ground.code], options, unmatched)
+        own = Distance(distance.p, NORM_NAMES[ground.code], options, unmatched)
         self._solver = exact_solver(self.collection, own, column_start, memory)
-        self._shapes = _shapes(histograms, ground) if self._matched else None
-        if ground.code != EUCLIDEAN or wanted.p < 2:
+        self._shapes = _shapes(histograms, ground, axes) if self._matched else None
+        self.axes = None if self._shapes is None else self._shapes.axes
+        if ground.code != EUCLIDEAN or distance.p < 2:
             self._roots = None
         else:
             self._roots = None if self._shapes is None else self._shapes.roots
@@ -111,7 +112,7 @@ class Coarse(Features):
         self.prior = np.array([0.5, 0.0, 0.5, 0.0, 0.0, 0.0])
         self.plain = np.eye(len(NAMES))[0]
         self.radii: Float = np.ldexp(self._radii, self.exponent)
-        self.info: dict[str, Any] = {**self._solver.info, "metric": ground.name, "unmatched": wanted.unmatched}
+        self.info: Info = {**self._solver.info, "metric": ground.name, "unmatched": distance.unmatched}
 
     def _coarsen(self, histograms: SparseHistograms, ground: Ground, cells: Cells) -> None:
         """Set ``collection``, every distribution on the places of its cells, and the radii, in units of 2^exponent."""
@@ -230,7 +231,7 @@ class CoarseValues(Solver):
 
     def __init__(self, coarse: Coarse, *, give_bounds: bool) -> None:
         self._coarse, self._give_bounds = coarse, give_bounds
-        self.info: dict[str, Any] = coarse.info | ({"bounds": coarse.level} if give_bounds else {})
+        self.info: Info = coarse.info | ({"bounds": coarse.level} if give_bounds else {})
 
     def identity(self) -> Identity:
         return {**self._coarse.identity(), "solver": "coarse values, 1", "bounds": self._give_bounds}
@@ -253,9 +254,10 @@ class _Shapes:
     means: Float  # (N, d)
     roots: Float | None  # (N, w, w) square roots of covariances along leading axes
     traces: Float  # (N,) their traces
+    axes: Float | None = None  # (d, w)
 
 
-def _shapes(histograms: SparseHistograms, ground: Ground) -> _Shapes:
+def _shapes(histograms: SparseHistograms, ground: Ground, axes: Float | None) -> _Shapes:
     """Means and covariances of all distributions, in units of the ground metric."""
     offsets, masses = histograms.offsets, histograms.masses[:, None]
     points = ground.points[histograms.index]
@@ -264,15 +266,16 @@ def _shapes(histograms: SparseHistograms, ground: Ground) -> _Shapes:
         return _Shapes(means, None, np.zeros(len(means)))
     centered = points - np.repeat(means, np.diff(offsets), axis=0)
     if points.shape[1] > SHAPE_AXES:
-        _, axes = np.linalg.eigh((centered * masses).T @ centered)
-        centered = centered @ axes[:, -SHAPE_AXES:]
+        if axes is None:
+            axes = np.linalg.eigh((centered * masses).T @ centered)[1][:, -SHAPE_AXES:]
+        centered = centered @ axes
     width = centered.shape[1]
     covariance = np.empty((len(means), width, width))
     for c in range(width):
         for e in range(width):
             products = centered[:, c] * centered[:, e] * histograms.masses
             covariance[:, c, e] = np.add.reduceat(products, offsets[:-1])
-    size, axes = np.linalg.eigh(covariance)
+    size, turns = np.linalg.eigh(covariance)
     size = np.maximum(size, 0.0)
-    roots = (axes * np.sqrt(size)[:, None, :]) @ axes.transpose(0, 2, 1)
-    return _Shapes(means, roots, size.sum(axis=1))
+    roots = (turns * np.sqrt(size)[:, None, :]) @ turns.transpose(0, 2, 1)
+    return _Shapes(means, roots, size.sum(axis=1), axes)

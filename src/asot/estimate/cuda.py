@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from asot._typing import Info
 from asot.bounds.error_bars import PointBounds
 from asot.bounds.small_pairs import BLURRED
 from asot.estimate.calibration import EXACT_ERROR, Calibration
@@ -153,7 +154,7 @@ class EstimatesCuda(DeviceSolver):
         self.give_bounds, self.n_jobs = give_bounds, n_jobs
         self.measuring = FeaturesCuda(features, memory=memory) if measuring is None else measuring
         self._on_cpu = Estimates(features, calibration, give_bounds=give_bounds)
-        self.info: dict[str, Any] = {**self._on_cpu.info, "device": "cuda"}
+        self.info: Info = {**self._on_cpu.info, "device": "cuda"}
 
     def pairs_per_tile(self, memory: int) -> int:
         return self.measuring.pairs_per_tile(memory)

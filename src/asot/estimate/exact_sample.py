@@ -18,12 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 LEVELS = 8
 """Radii smaller than the largest by more than this power of two count as one kind."""

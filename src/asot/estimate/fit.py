@@ -18,9 +18,8 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from asot._typing import Float
 
 FOLDS = 8
 """Folds of the cross-validation."""

@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Indices, Info
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.error_bars import Bounds, combine
 from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates, scaled
 from asot.data.distributions import Distributions
 from asot.estimate.local_means import local_means, reprice
 from asot.exact.shared_cost import ExactSharedCost, Trees
-from asot.run.protocols import Identity, Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_n_jobs
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 CHEAP = ("anchor", "radii", "stays", "moves", "dual", "means", "spread")
 PRIOR = {"stays": 0.5, "moves": 0.5, "dual": 0.5}
@@ -208,7 +206,7 @@ class PairFeatures(Features):
         self._plain = 0 if learned is None else len(names) - 1
         self.plain = np.eye(len(names))[self._plain]
         self.radii: Float = np.mean([view.radii for view in views], axis=0)
-        self.info: dict[str, Any] = dict(views[0].anchor.info)
+        self.info: Info = dict(views[0].anchor.info)
 
     @property
     def level(self) -> str | None:

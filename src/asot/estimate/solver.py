@@ -6,18 +6,17 @@ engine this is a solver like any other, so that calibrated values go to any sink
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.bounds.entropic_bracket import anchor_bounds
 from asot.bounds.error_bars import Bounds, clip
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.estimate.calibration import Calibration
 from asot.estimate.pair_features import Features
 from asot.exact.shared_cost import ExactSharedCost
-from asot.run.protocols import Identity, Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status
 
 MOST_PAIRS = 2**14
 """Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
@@ -33,7 +32,7 @@ class BoundedAnchors(Solver):
 
     def __init__(self, anchor: ExactSharedCost, bounds: Bounds, learned: ExactSharedCost | None = None) -> None:
         self._anchor, self._bounds, self._learned = anchor, bounds, learned
-        self.info: dict[str, Any] = {**anchor.info, "bounds": bounds.level}
+        self.info: Info = {**anchor.info, "bounds": bounds.level}
 
     def identity(self) -> Identity:
         return {
@@ -63,7 +62,7 @@ class Estimates(Solver):
     def __init__(self, features: Features, calibration: Calibration, *, give_bounds: bool) -> None:
         self._features, self._calibration = features, calibration
         self._give_bounds = give_bounds
-        self.info: dict[str, Any] = {**features.info, "calibration": calibration.report.as_dict()}
+        self.info: Info = {**features.info, "calibration": calibration.report.as_dict()}
         if features.level is not None and give_bounds:
             self.info["bounds"] = features.level
 
@@ -98,7 +97,7 @@ class BoundedSinkhorn(Solver):
 
     def __init__(self, anchor: SinkhornSharedCost, bounds: Bounds) -> None:
         self._anchor, self._bounds = anchor, bounds
-        self.info: dict[str, Any] = {**anchor.info, "value": "transport", "bounds": bounds.level}
+        self.info: Info = {**anchor.info, "value": "transport", "bounds": bounds.level}
 
     def identity(self) -> Identity:
         return {

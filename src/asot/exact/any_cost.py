@@ -17,11 +17,10 @@ leaves the range of float64; the root is taken at the end.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.packing import quantize_sparse
 from asot.exact.points import PackedPoints, PointsSizes, pack, widths
@@ -30,7 +29,7 @@ from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 FINE = 2.0**-8
 """If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones
@@ -95,7 +94,7 @@ class ExactAnyCost(Solver):
             exponents=self._exponents,
             share=0.0 if unmatched is None else unmatched.share, cancels=self._cancels,
         )  # fmt: skip
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             **describe_any(cost.name, len(cost.ground.points)),
             "common_mass_canceled": self._cancels,
             "metric_proven": cost.is_metric,
@@ -146,7 +145,7 @@ class ExactAnyCost(Solver):
         return Solution(self._cost.scale * units * moved ** (1.0 / self._p), status, pivots)
 
 
-def describe_any(metric: str, n_distinct: int) -> dict[str, Any]:
+def describe_any(metric: str, n_distinct: int) -> Info:
     """For ``info`` of a result: W_p with p > 1 under a metric, all masses matched."""
     return {
         "solver": "network simplex",

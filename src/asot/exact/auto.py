@@ -29,31 +29,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
-from asot.exact import few_pairs
+from asot.exact import distance_table as distance_tables
+from asot.exact import few_pairs, small_clouds
 from asot.exact.any_cost import ExactAnyCost
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.cuda.points_plan import MOST_POINTS
-from asot.exact.distance_table import distance_table, table_pays
+from asot.exact.distance_table import distance_table
 from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
 from asot.exact.points import ExactPoints
-from asot.exact.price import mean_seconds
-from asot.exact.small_clouds import SmallClouds, are_small_clouds
+from asot.exact.price import LAY_OUT, MICRO, mean_seconds, pair_seconds
+from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost
-from asot.ground.metrics import KERNELS, ON_GPUS, Ground, prepare_metric
+from asot.ground.metrics import EUCLIDEAN, KERNELS, ON_GPUS, Ground, prepare_metric
 from asot.request.distance import Distance
 from asot.request.request import Request
 from asot.results.distances import Distances
 from asot.run import devices, gpu_engine
-from asot.run.cluster import joblib_is_idle
 from asot.run.executors import in_ranges, kept_threads
 from asot.run.pairs import PairSet
 from asot.run.protocols import Notes, Solver
-from asot.run.work import Resources, Work
+from asot.run.work import Resources, Work, joblib_is_idle
 
 MANY_PAIRS = 2048
 """From here on, small clouds have a solver of their own. Fewer pairs are over sooner than it is prepared, and have the
@@ -108,6 +109,32 @@ def points_solver(histograms: SparseHistograms, ground: Ground, column_start: in
     mean = len(histograms.index) / (len(histograms.offsets) - 1)
     table = distance_table(ground) if table_pays(ground, n_pairs * mean**2) else None
     return ExactPoints(histograms, ground, column_start, table)
+
+
+def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
+    """Whether `SmallClouds` solves the pairs of a collection."""
+    n = len(histograms.offsets) - 1
+    size = len(histograms.index) // n
+    if (
+        size > small_clouds.MOST_POINTS
+        or ground.code not in small_clouds.CODES
+        or ground.points.shape[1] >= small_clouds.MOST_DIMENSIONS
+    ):
+        return False
+    if abs(ground.exponent) > 800 or not np.array_equal(histograms.offsets, size * np.arange(n + 1)):
+        return False
+    return size == 2 or bool(histograms.masses.min() == histograms.masses.max())
+
+
+def table_pays(ground: Ground, n_distances: float) -> bool:
+    """Whether ``n_distances`` distances, repeats counted, are worth a table of all of them."""
+    n, d = ground.points.shape
+    return (
+        n <= distance_tables.LARGEST
+        and ground.code == EUCLIDEAN
+        and d >= distance_tables.LONG
+        and n * n <= 3.0 * n_distances
+    )
 
 
 def simplex_of_points(histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> ExactPoints:
@@ -259,7 +286,7 @@ def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | N
     return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
 
 
-def on_cpu(distance: Distance, dim: int, device: str) -> dict[str, Any]:
+def on_cpu(distance: Distance, dim: int, device: str) -> Info:
     """For ``info``: what the numbers are, and why no GPU was used. Refuses if the user named a GPU."""
     if devices.parse(device)[0] == "cuda":
         raise ValueError(
@@ -286,7 +313,7 @@ def few_distances(request: Request) -> Distances | None:
     if not is_usual:
         return None
     lopsided = _one_or_two(request)
-    if lopsided is None and not few_pairs.are_small(request.D, request.E, distance.p == 1 and metric == "euclidean"):
+    if lopsided is None and not are_few(request.D, request.E, distance.p == 1 and metric == "euclidean"):
         return None
     if resources.memory is not None:
         _ = resources.budget  # refuses what is no amount
@@ -296,7 +323,7 @@ def few_distances(request: Request) -> Distances | None:
     if request.D.dim > 1:
         if distance.p == 1:
             reason = "asked for" if request.device == "cpu" else "too little work for a GPU"
-            own: dict[str, Any] = {"p": 1, "estimate": "exact", "device_reason": reason}
+            own: Info = {"p": 1, "estimate": "exact", "device_reason": reason}
         else:
             own = {"estimate": "exact", **on_cpu(distance, request.D.dim, request.device)}
         return few_pairs.solve(request.D, request.E, few_pairs.Asked(distance.p, str(metric), n_jobs, own))
@@ -305,6 +332,24 @@ def few_distances(request: Request) -> Distances | None:
     own = {"estimate": "exact", **on_cpu(distance, 1, request.device)}
     asked = few_pairs.Asked(distance.p, str(metric), n_jobs, own, time.perf_counter() - began)
     return few_pairs.in_runs(solver, request.D, request.E, asked)
+
+
+def are_few(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
+    """Whether the pairs within D, or between D and E, are few and small.
+
+    ``by_table``: the general way might take distances of long points from a table, whose last bits differ.
+    """
+    dim, n, count = D.dim, len(D.masses), len(D)
+    n_pairs = count * (count - 1) // 2
+    if E is not None:
+        n_pairs, n, count = count * len(E), n + len(E.masses), count + len(E)
+    if n_pairs == 0:
+        return False
+    if dim == 1:
+        return OneDimension.most_seconds(n_pairs, n, n / count) < few_pairs.MOST_SECONDS
+    if n > few_pairs.MOST_POINTS or (by_table and n_pairs > 1 and dim >= distance_tables.LONG):
+        return False
+    return n_pairs * (float(pair_seconds(n / count, n / count, dim)) + MICRO * LAY_OUT) < few_pairs.MOST_SECONDS
 
 
 def _few_lopsided(request: Request, make: Callable[[], ExactOneOrTwo], n_jobs: int) -> Distances | None:

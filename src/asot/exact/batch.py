@@ -13,11 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices, Info
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Kept = TypeVar("Kept")
 
 
@@ -110,7 +109,7 @@ class ExactBatch(Solver):
             mass=self.arcs.mass, f_at=self.potentials.f_starts, f=self.potentials.f, g_at=self.potentials.g_starts,
             g=self.potentials.g,
         )  # fmt: skip
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "assignment or network simplex",
             "common_mass_canceled": False,
             "device": "cpu",

@@ -16,16 +16,16 @@ a vocabulary of thousands and ten words in a row, everything that looks at the v
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.packing import quantize_sparse
+from asot.exact.price import sparse_rows_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 SLACK = 1e-12
 """Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by
@@ -99,20 +99,14 @@ class CancelAndCheck(Solver):
             l=cost.shape[1], cost=cost, slack=SLACK, cancel=int(cancel), most_sources=most_sources,
             most_sinks=most_sinks, index_bits=index_bits, cost_scale=2.0 ** cost_bits_for(index_bits),
         )  # fmt: skip
-        self._seconds = self.seconds_per_pair(mean_sources, mean_sinks)
-        self.info: dict[str, Any] = {
+        self._seconds = sparse_rows_seconds(mean_sources, mean_sinks)
+        self.info: Info = {
             "solver": "network simplex",
             "common_mass_canceled": "where a pair proves that it may be" if cancel else False,
             "device": "cpu",
             "precision": "float64",
             "reg": None,
         }
-
-    @staticmethod
-    def seconds_per_pair(sources: float, sinks: float) -> float:
-        """Roughly how long a thread takes for a pair of rows with so many anchors."""
-        both = sources * sinks
-        return 6e-7 + 1.2e-8 * both + 2e-11 * both * min(sources, sinks)
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.ground.metrics import EUCLIDEAN, Ground
+from asot.ground.metrics import Ground
 from asot.native import Doubles, Int, Record, entry
 from asot.run.executors import one_thread_per_product
 
@@ -34,12 +34,6 @@ class ProductBlock(Record):
 
 
 _finish = entry("finish_distances", ProductBlock)
-
-
-def table_pays(ground: Ground, n_distances: float) -> bool:
-    """Whether ``n_distances`` distances, repeats counted, are worth a table of all of them."""
-    n, d = ground.points.shape
-    return n <= LARGEST and ground.code == EUCLIDEAN and d >= LONG and n * n <= 3.0 * n_distances
 
 
 def distance_table(ground: Ground) -> NDArray[np.float64]:

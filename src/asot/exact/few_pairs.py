@@ -19,12 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
-from asot.exact.distance_table import LONG
-from asot.exact.one_dimension import OneDimension
 from asot.exact.points import describe, widths
-from asot.exact.price import pair_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Double, Int, Record, Tile, entry
@@ -86,26 +84,8 @@ class Asked(NamedTuple):
     p: float  # order of the distance
     metric: str  # one of `METRICS`
     n_jobs: int
-    info: dict[str, Any]  # what the numbers are, and why no GPU was used
+    info: Info  # what the numbers are, and why no GPU was used
     preparing: float = 0.0  # seconds, if they were spent before
-
-
-def are_small(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
-    """Whether the pairs within D, or between D and E, are few and small.
-
-    ``by_table``: the general way might take distances of long points from a table, whose last bits differ.
-    """
-    dim, n, count = D.dim, len(D.masses), len(D)
-    n_pairs = count * (count - 1) // 2
-    if E is not None:
-        n_pairs, n, count = count * len(E), n + len(E.masses), count + len(E)
-    if n_pairs == 0:
-        return False
-    if dim == 1:
-        return OneDimension.most_seconds(n_pairs, n, n / count) < MOST_SECONDS
-    if n > MOST_POINTS or (by_table and n_pairs > 1 and dim >= LONG):
-        return False
-    return n_pairs * float(pair_seconds(n / count, n / count, dim)) < MOST_SECONDS
 
 
 def solve(D: Distributions, E: Distributions | None, asked: Asked) -> Distances | None:
@@ -155,7 +135,7 @@ def in_runs(solver: Solver, D: Distributions, E: Distributions | None, asked: As
     return Distances.quickly(found.values, found.status, found.n_iter, pairs, info, _names(D, E), D.offsets)
 
 
-def _info(own: dict[str, Any], asked: Asked, n_pairs: int, seconds: float, on_pairs: float) -> dict[str, Any]:
+def _info(own: Info, asked: Asked, n_pairs: int, seconds: float, on_pairs: float) -> Info:
     return {
         **own,
         **asked.info,

@@ -7,17 +7,17 @@ simplex is that of large problems (`sparse_tree`), on integers, without any tole
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.exact.graph_metric import Graph
 from asot.exact.integers import quantize_masses
+from asot.exact.price import graph_seconds
 from asot.exact.shared_cost import Histograms
 from asot.exact.workspace import MASS_BITS
 from asot.native import Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 
 class GraphArcs(Record):
@@ -55,8 +55,8 @@ class ExactOnGraph(Solver):
             k=k, arcs=len(costs), offsets=graph.offsets, tails=graph.tails, heads=graph.heads, costs=costs,
             lengths=lengths,
         )  # fmt: skip
-        self._seconds = self.seconds_per_pair(k)
-        self.info: dict[str, Any] = {
+        self._seconds = graph_seconds(k)
+        self.info: Info = {
             "solver": "network simplex on the graph of the cost",
             "graph_arcs": len(graph.heads),
             "common_mass_canceled": True,
@@ -64,10 +64,6 @@ class ExactOnGraph(Solver):
             "precision": "float64",
             "reg": None,
         }
-
-    @staticmethod
-    def seconds_per_pair(k: int) -> float:
-        return 3e-8 * k**1.6
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
@@ -93,12 +89,3 @@ class ExactOnGraph(Solver):
         _solve_tile(self._histograms, self._arcs, tile)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
-
-
-PRICE_OF_A_GRAPH = 4e-9
-"""Seconds for each of the k² costs that it takes to find a graph."""
-
-
-def graph_pays(k: int, seconds: float, n_pairs: int) -> bool:
-    """Whether pairs that take so many seconds with all arcs are worth a graph of k points, all of which count."""
-    return n_pairs * (seconds - ExactOnGraph.seconds_per_pair(k)) > PRICE_OF_A_GRAPH * k**2

@@ -12,16 +12,16 @@ Masses are integers, so equal distributions have the distance 0 and no order of 
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.packing import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.native import Int, Ints, Record, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import FloatArray
 
 
@@ -80,7 +80,7 @@ class NestedLabels(Solver):
             n_labels=self._n_labels, offsets=self._offsets, labels=self._labels, masses=self._masses
         )
         self._seconds = 2e-8 + 1.5e-9 * len(found) / n
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "tree of nested labels",
             "device": "cpu",
             "precision": "float64",

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Info
 from asot.native import Double, Doubles, Int, Ints, Record, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status, empty_solution
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status, empty_solution
 from asot.validation import FloatArray
-
-Float = NDArray[np.float64]
 
 SHORT_VECTOR = 16
 """Vectors up to this length lie across."""
@@ -146,7 +145,7 @@ class OneDimension(Solver):
             else:
                 self._kernel, self._record, length = _levels(cloud, grid)
         self._seconds = _expected(length if is_aligned else None, steps, p)
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "sorting, aligned" if is_aligned else "sorting",
             "device": "cpu",
             "precision": "float64",

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity
 from asot.data.distributions import Distributions
 from asot.exact.one_dimension import Runs
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status, empty_solution
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status, empty_solution
 
 METRICS = {"euclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "manhattan": CITYBLOCK, "chebyshev": CHEBYSHEV}
 

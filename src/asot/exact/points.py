@@ -9,11 +9,12 @@ ever stored, and nothing is of size N × V.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.packing import pack_points, quantize_sparse, used_coordinates
@@ -21,7 +22,7 @@ from asot.exact.price import GATHERED, IN_PLACE, mean_seconds, pair_seconds, per
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 
 class PackedPoints(Record):
@@ -139,7 +140,7 @@ class ExactPoints(Solver):
         )  # fmt: skip
 
 
-def describe(metric: str, n_distinct: int, equal: bool) -> dict[str, Any]:
+def describe(metric: str, n_distinct: int, equal: bool) -> Info:
     """For ``info`` of a result."""
     return {
         "solver": "assignment or network simplex" if equal else "network simplex",

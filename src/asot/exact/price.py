@@ -18,8 +18,11 @@ from asot.ground.metrics import CITYBLOCK, EUCLIDEAN
 
 MICRO = 1e-6
 
-SOLVE = 1.0
+SOLVE = 0.5
 """Microseconds of a pair with nothing to ship."""
+
+LAY_OUT = 0.5
+"""Microseconds to find out what a pair ships, where that is not known before."""
 
 PRODUCT, DIFFERENCE, OTHER = 1e-4, 6e-4, 1e-3
 """Microseconds for one coordinate of one distance: a multiplication, a difference, anything else."""
@@ -55,7 +58,7 @@ def mean_seconds(histograms: SparseHistograms, dim: int, column_start: int = 0) 
     offsets, n = histograms.offsets, len(histograms.offsets) - 1
     rows = float(offsets[column_start]) / column_start if column_start else float(offsets[n]) / n
     columns = float(offsets[n] - offsets[column_start]) / (n - column_start)
-    return float(pair_seconds(rows, columns, dim))
+    return float(pair_seconds(rows, columns, dim)) + MICRO * LAY_OUT
 
 
 def per_coordinate(code: int) -> float:
@@ -63,3 +66,31 @@ def per_coordinate(code: int) -> float:
     if code == EUCLIDEAN:
         return PRODUCT
     return DIFFERENCE if code == CITYBLOCK else OTHER
+
+
+# ------------------------------------------------------------------------------------------------ of histograms
+
+
+def shared_cost_seconds(nodes: int) -> float:
+    """Seconds of a pair of histograms under a shared cost, with so many sources and sinks at most."""
+    return 4e-7 + 1e-9 * nodes**2 + 5e-12 * nodes**3
+
+
+def sparse_rows_seconds(sources: float, sinks: float) -> float:
+    """The same for rows with so many anchors, each solved by itself (`asot.exact.cancel_and_check`)."""
+    both = sources * sinks
+    return 6e-7 + 1.2e-8 * both + 2e-11 * both * min(sources, sinks)
+
+
+def graph_seconds(k: int) -> float:
+    """The same on the graph of a cost between k points (`asot.exact.graph_flow`)."""
+    return 3e-8 * k**1.6
+
+
+FINDING_A_GRAPH = 4e-9
+"""Seconds for each of the k² costs that it takes to find a graph."""
+
+
+def graph_pays(k: int, seconds: float, n_pairs: int) -> bool:
+    """Whether pairs that take so many seconds with all arcs are worth a graph of k points, all of which count."""
+    return n_pairs * (seconds - graph_seconds(k)) > FINDING_A_GRAPH * k**2

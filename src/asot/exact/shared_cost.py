@@ -7,16 +7,18 @@ all masses are shipped by the same simplex.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.exact.integers import QuantizedCost, cost_bits_for, quantize_cost, quantize_masses
+from asot.exact.price import shared_cost_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.results.plans import Transport
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 
 class SharedCost(Record):
@@ -91,7 +93,7 @@ class ExactSharedCost(Solver):
         self._record = cost_record(self._cost)
         self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "network simplex",
             "common_mass_canceled": cancel,
             "device": "cpu",
@@ -104,12 +106,8 @@ class ExactSharedCost(Solver):
         """The most sources and sinks that a pair can have."""
         return cost.shape[0] if cancel else sum(cost.shape)
 
-    @staticmethod
-    def seconds_per_pair(nodes: int) -> float:
-        return 4e-7 + 1e-9 * nodes**2 + 5e-12 * nodes**3
-
     def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self.seconds_per_pair(self._nodes)
+        return n_pairs * shared_cost_seconds(self._nodes)
 
     def identity(self) -> Identity:
         return {
@@ -121,7 +119,7 @@ class ExactSharedCost(Solver):
         }
 
     def pairs_per_tile(self, memory: int) -> int:
-        seconds = self.seconds_per_pair(self._nodes)
+        seconds = shared_cost_seconds(self._nodes)
         return int(max(1, min(TILE_SECONDS / seconds, memory / 64, 2**16)))
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:

@@ -8,18 +8,17 @@ among the matchings.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.one_dimension import Runs
 from asot.exact.points import describe
 from asot.exact.workspace import LANES, MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Double, Doubles, Int, Record, entry
-from asot.run.protocols import Identity, Solution, Solver, Status, empty_solution
+from asot.run.protocols import Solution, Solver, Status, empty_solution
 
 MOST_POINTS = 5
 """Points of a cloud. Six have 720 matchings."""
@@ -27,7 +26,7 @@ MOST_POINTS = 5
 MOST_DIMENSIONS = 64
 """Up to here, distances are not computed faster by a product of matrices."""
 
-_CODES = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV)
+CODES = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV)
 
 
 class SmallCloudsRecord(Record):
@@ -42,19 +41,8 @@ class SmallCloudsRecord(Record):
 _solve = entry("small_clouds", SmallCloudsRecord, Runs)
 
 
-def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
-    """Whether `SmallClouds` solves the pairs of a collection."""
-    n = len(histograms.offsets) - 1
-    size = len(histograms.index) // n
-    if size > MOST_POINTS or ground.code not in _CODES or ground.points.shape[1] >= MOST_DIMENSIONS:
-        return False
-    if abs(ground.exponent) > 800 or not np.array_equal(histograms.offsets, size * np.arange(n + 1)):
-        return False
-    return size == 2 or bool(histograms.masses.min() == histograms.masses.max())
-
-
 class SmallClouds(Solver):
-    """Like `ExactPoints`, for collections of which `are_small_clouds` is true."""
+    """Like `ExactPoints`, for collections of which `asot.exact.auto.are_small_clouds` is true."""
 
     stage = "exact distances"
 
@@ -81,7 +69,7 @@ class SmallClouds(Solver):
         )  # fmt: skip
         self._column_start = column_start
         self._seconds = 1e-9 * (1 + 0.1 * size**2 * (dim + 10) + 0.5 * 2**size)
-        self.info: dict[str, Any] = {**describe(ground.name, len(ground.points), equal), "solver": "every matching"}
+        self.info: Info = {**describe(ground.name, len(ground.points), equal), "solver": "every matching"}
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds

@@ -8,28 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity
 from asot.data.distributions import Distributions
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
+from asot.request.distance import Share
 from asot.validation import to_float_array
-
-
-@dataclass(frozen=True)
-class Share:
-    """Partial transport: only this share of the mass has to be moved, and the rest stays for free."""
-
-    amount: float
-
-
-def as_share(share: Any, unmatched: Any) -> Any:
-    """``share=`` and ``unmatched=`` of a call as one: None, a `Share`, or the price of unmatched mass."""
-    if share is None:
-        return unmatched
-    if unmatched is not None:
-        raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
-    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share <= 1:
-        raise ValueError(f"share must be a number above 0 and up to 1; found {share!r}")
-    return None if share == 1 else Share(float(share))
 
 
 @dataclass(frozen=True)
@@ -45,7 +29,7 @@ class Unmatched:
     share: float = 0.0
     """What must be moved, as a share of the smaller total."""
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that answers depend on, by the names that stores know it by."""
         return {
             "name": self.name,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.exact.cancel_and_check import CancelAndCheck
 from asot.exact.metric_check import ALWAYS_CHECKED
+from asot.exact.price import sparse_rows_seconds
 from asot.validation import as_cost
 
 FEWEST = 256
@@ -69,4 +69,4 @@ def held(histograms: NDArray[np.float64]) -> float:
 
 def seconds_per_pair(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> float:
     """Roughly how long a thread takes for a pair that is solved by itself."""
-    return CancelAndCheck.seconds_per_pair(held(A), held(A if B is None else B))
+    return sparse_rows_seconds(held(A), held(A if B is None else B))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.shared_cost import ExactSharedCost
 from asot.results.distances import Distances
@@ -29,7 +30,7 @@ class KeepPlans(Condensed):
         super().__init__()
         self._shape = shape
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         k, l = self._shape
         advice = "ask for fewer pairs with pairs=..."
         refuse_what_cannot_fit(len(pairs) * 32 * (k + l), "the plans of all pairs", advice)
@@ -47,7 +48,7 @@ class KeepPlans(Condensed):
         self._f[own], self._g[own] = plans.f, plans.g
         self._parts.append(plans._replace(pair=plans.pair + tile.start, f=plans.f[:0], g=plans.g[:0]))
 
-    def close(self, info: dict[str, Any]) -> Distances:
+    def close(self, info: Info) -> Distances:
         none = np.empty(0, np.int64)
         nothing = none, none, none, np.empty(0)
         pair, source, sink, mass = (

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Parameters
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.native import Double, Doubles, Int, Record, entry
 from asot.validation import FloatArray, to_float_array
@@ -59,7 +60,7 @@ class GroundCost:
     scale: float
     table: NDArray[np.float64]  # (V, V), at most 1; (0, 0) where there is a kernel
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that costs depend on. A user's function is known by its table: by what it computes."""
         return {
             "name": self.name,
@@ -81,7 +82,7 @@ class GroundCost:
 
 
 def prepare_cost(
-    points: FloatArray, metric: Metric, parameters: dict[str, Any] | None = None, memory: int = 2**30
+    points: FloatArray, metric: Metric, parameters: Parameters | None = None, memory: int = 2**30
 ) -> GroundCost:
     """Read ``metric`` and ``metric_params`` for some distinct points (V, d); ``memory`` bounds a table."""
     if isinstance(metric, str) and metric in KERNELS:
@@ -111,7 +112,7 @@ def _on_sphere(name: str, ground: Ground, transform: int, scale: float) -> Groun
     return GroundCost(name, transform == ARC, ground, transform, scale, _NO_TABLE)
 
 
-def _refuse_parameters(metric: str, given: dict[str, Any]) -> None:
+def _refuse_parameters(metric: str, given: Parameters) -> None:
     if given:
         raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
 
@@ -187,7 +188,7 @@ def _between(ground: Ground, a: NDArray[np.float64], b: NDArray[np.float64]) -> 
 # ---------------------------------------------------------------------------------------------------------- tables
 
 
-def _tabulated(points: FloatArray, metric: Metric, given: dict[str, Any], memory: int) -> GroundCost:
+def _tabulated(points: FloatArray, metric: Metric, given: Parameters, memory: int) -> GroundCost:
     n = len(points)
     if 8 * n * n > memory:
         raise ValueError(
@@ -210,7 +211,7 @@ def _tabulated(points: FloatArray, metric: Metric, given: dict[str, Any], memory
     return GroundCost(name, proven, ground, PLAIN, float(2.0**exponent), np.ldexp(table, -exponent))
 
 
-def _looked_up(points: FloatArray, given: dict[str, Any]) -> NDArray[np.float64]:
+def _looked_up(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
     matrix = given.pop("distances", None)
     _refuse_parameters("precomputed", given)
     if matrix is None:
@@ -231,7 +232,7 @@ def _looked_up(points: FloatArray, given: dict[str, Any]) -> NDArray[np.float64]
     return np.ascontiguousarray(table[np.ix_(chosen, chosen)])
 
 
-def _periodic(points: FloatArray, given: dict[str, Any]) -> NDArray[np.float64]:
+def _periodic(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
     box = given.pop("box", None)
     _refuse_parameters("periodic", given)
     lengths = np.asarray(to_float_array([1.0] if box is None else np.atleast_1d(box), "box"), dtype=np.float64)
@@ -248,7 +249,7 @@ def _periodic(points: FloatArray, given: dict[str, Any]) -> NDArray[np.float64]:
     return np.sqrt(squares)
 
 
-def _by_scipy_or_sklearn(x: NDArray[np.float64], metric: Metric, given: dict[str, Any]) -> NDArray[np.float64]:
+def _by_scipy_or_sklearn(x: NDArray[np.float64], metric: Metric, given: Parameters) -> NDArray[np.float64]:
     from scipy.spatial import distance
     from sklearn.metrics import pairwise_distances
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Identity, Parameters
 from asot.validation import FloatArray, to_float_array
 
 EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON = (
@@ -58,7 +59,7 @@ class Ground:
     exponent: int
     name: str
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """All that distances depend on, by the names that stores know it by."""
         return {
             "points": self.points,
@@ -89,7 +90,7 @@ def norm(x: NDArray[np.float64], code: int, order: float) -> NDArray[np.float64]
     return np.asarray(most[:, 0] * (part**power).sum(axis=1) ** (1.0 / power))
 
 
-def prepare_metric(points: FloatArray, metric: str, parameters: dict[str, Any] | None = None) -> Ground:
+def prepare_metric(points: FloatArray, metric: str, parameters: Parameters | None = None) -> Ground:
     """Check a metric's name and parameters and transform the points to what its kernel expects."""
     if metric not in _CODES:
         raise ValueError(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
-from asot.exact.price import pair_seconds
+from asot.exact.price import LAY_OUT, MICRO, pair_seconds
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
 from asot.index.settings import Settings
 from asot.search.projections import COARSE, SHARES, WIDTH, Axes, choose_axes, project_on
@@ -203,7 +203,7 @@ def _landmarks(
     chosen = np.sort(rng.permutation(len(members))[:SAMPLE])
     sample = members[chosen]
     size = float(sample.sizes.mean())
-    seconds = float(pair_seconds(size, size, members.dim))
+    seconds = float(pair_seconds(size, size, members.dim)) + MICRO * LAY_OUT
     count = int(min(LANDMARKS, SOLVES / seconds, len(sample)))
     if count == 0 and settings.has_norm:
         return None

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distributions import Distributions, as_distributions
 from asot.index.folder import Folder, Generation, create_folder, finish_folder
 from asot.index.frame import Frame, Slack, make_frame
@@ -329,7 +330,7 @@ class GrowingMembers:
         return slack
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         """Members, room and speed: what queries solved lately, and whether `rebuild` or `compact` would pay."""
         snapshot = self._snapshot
         slots = 0 if snapshot is None else len(snapshot.alive)

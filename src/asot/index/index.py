@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Parameters
 from asot.data.distributions import Distributions, as_distributions
 from asot.index.frame import Slack, Tables
 from asot.index.growing import GrowingMembers, bounds_of
@@ -65,7 +66,7 @@ class Index(GrowingMembers):
         *,
         p: float = 1,
         metric: Any = "euclidean",
-        metric_params: dict[str, Any] | None = None,
+        metric_params: Parameters | None = None,
         unmatched: Any = None,
         random_state: Any = 0,
     ) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.data.distributions import Distributions, trusted
 from asot.data.reading import text_array
 from asot.index.columns import Column, MemoryColumn
 from asot.index.frame import TABLES, Frame, Slack, Tables
 
-Indices = NDArray[np.int64]
 Name = str | int
 
 COLUMNS: dict[str, Any] = {"points": np.float64, "masses": np.float64, "ends": np.int64, "totals": np.float64,

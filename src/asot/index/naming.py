@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.data.distributions import Distributions, UnknownId
-from asot.index.members import Indices, Name, Snapshot
+from asot.index.members import Name, Snapshot
 
 _LARGEST = 2**63
 

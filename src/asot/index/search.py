@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.distributions import Distributions
 from asot.index.frame import Frame, Slack, Tables
-from asot.index.members import Indices, Snapshot
+from asot.index.members import Snapshot
 from asot.index.settings import Settings
 from asot.run.executors import Stop
 from asot.search.kernels import (
@@ -31,8 +32,6 @@ from asot.search.kernels import (
     query_bounds,
 )
 from asot.search.relaxed_kernels import keep_possible
-
-Float = NDArray[np.float64]
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
 _CHUNK_POINTS = 2**17

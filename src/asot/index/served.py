@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Any
 
 import numpy as np
+
+from asot._typing import Info
 
 KEPT = 256
 """Queries that "lately" means, and as many after an index was opened or rebuilt."""
@@ -33,7 +34,7 @@ class Served:
                 self._last.append((count, share))
             self.n_queries += len(solves)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Info:
         """For ``info``."""
         with self._lock:
             first, last = list(self._first), list(self._last)

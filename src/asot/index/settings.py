@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Parameters
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.auto import exact_solver, read_prices
@@ -31,7 +32,7 @@ class Settings:
 
     p: float = 1.0
     metric: Metric = "euclidean"
-    metric_params: dict[str, Any] | None = None
+    metric_params: Parameters | None = None
     unmatched: Any = None
     seed: int = 0
 

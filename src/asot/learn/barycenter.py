@@ -12,8 +12,9 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from asot._typing import Float, Info
 from asot.data.reading import in_order_of
 from asot.histograms import emd_many
 from asot.run.protocols import Status
@@ -28,8 +29,6 @@ STEPS = 6
 MOST_COST = 150.0
 """Costs over ε up to which potentials, which differ by four times as much at most, have exponentials in range."""
 
-Float = NDArray[np.float64]
-
 
 class Barycenter(NamedTuple):
     """``masses, value, info = asot.barycenter(histograms, cost)``."""
@@ -38,7 +37,7 @@ class Barycenter(NamedTuple):
     """The barycenter (k,), of total 1."""
     value: float
     """Σ_i w_i W(h_i, masses), always computed by exact solves."""
-    info: dict[str, Any]
+    info: Info
     """How the masses were found: method and reg; if entropic, iterations, status, and how much mass the plans disagree
     on."""
 

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise_exact
 from asot.results.distances import Distances
 from asot.results.frames import need_pandas
 from asot.run.progress import Progress, ProgressLike
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

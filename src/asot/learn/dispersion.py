@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.learn.permanova import basis, indicators
-from asot.learn.shuffles import Index, share_as_large, shuffled
-
-Float = NDArray[np.float64]
+from asot.learn.shuffles import share_as_large, shuffled
 
 
-def from_centers(matrix: Float, label: Index) -> Float:
+def from_centers(matrix: Float, label: Indices) -> Float:
     """How far each distribution is from the center of its group (n,), with small groups corrected for their size."""
     squares, found = matrix**2, np.zeros(len(matrix))
     for group in range(int(label.max()) + 1):
@@ -31,7 +30,9 @@ def from_centers(matrix: Float, label: Index) -> Float:
     return found
 
 
-def dispersion_test(G: Float, label: Index, rng: Any, count: int, strata: list[Index] | None) -> tuple[float, float]:
+def dispersion_test(
+    G: Float, label: Indices, rng: Any, count: int, strata: list[Indices] | None
+) -> tuple[float, float]:
     """F of an analysis of variance of the distances to centers, and its p-value by permutation.
 
     From Gower's matrix G, the centers of groups (and of strata) are taken out, so that all members could be of one
@@ -68,7 +69,7 @@ def dispersion_test(G: Float, label: Index, rng: Any, count: int, strata: list[I
     return observed, share_as_large(values, observed, max(observed, 1.0) if np.isfinite(observed) else 1.0)
 
 
-def _f(values: Float, label: Index, groups: Index, counted: NDArray[np.bool_]) -> float:
+def _f(values: Float, label: Indices, groups: Indices, counted: NDArray[np.bool_]) -> float:
     own = values[counted]
     sizes = np.bincount(label[counted], minlength=label.max() + 1)[groups]
     means = np.bincount(label[counted], weights=own, minlength=label.max() + 1)[groups] / sizes
@@ -90,7 +91,7 @@ class Ranks:
         self._ranks = squareform(ranks)
         self._total, self._pairs = float(ranks.sum()), n * (n - 1) / 2
 
-    def statistic(self, label: Index) -> float:
+    def statistic(self, label: Indices) -> float:
         member = np.eye(int(label.max()) + 1)[label]  # (n, g)
         sizes = member.sum(axis=0)
         within = 0.5 * float(np.einsum("ij,ij->", member, self._ranks @ member))

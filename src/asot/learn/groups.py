@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from asot._typing import Float, Indices
 from asot.data.belonging import check_same_ids, ids_of, per_distribution
 from asot.data.reading import factorized
 from asot.learn.dispersion import Ranks, dispersion_test, from_centers
 from asot.learn.kernel import as_matrix
 from asot.learn.permanova import basis, design, effect_interval, gower, indicators, permuted_f, read_columns, term
-from asot.learn.shuffles import Index, check_strata_vary, members_of, share_as_large
+from asot.learn.shuffles import check_strata_vary, members_of, share_as_large
 from asot.learn.unequal_sizes import warn_of_sizes
 from asot.results.frames import need_pandas
 from asot.validation import as_choice, as_positive_int, as_seed
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ class _Tests:
         others = self.bases[:place] if self.by == "terms" else self.bases[:place] + self.bases[place + 1 :]
         return basis(np.concatenate([self.known, *(columns for _, columns in others)], axis=1))
 
-    def factors(self, label: Index) -> list[Factor]:
+    def factors(self, label: Indices) -> list[Factor]:
         found = []
         for place, (name, columns) in enumerate(self.bases):
             known = self.known_before(place)
@@ -258,7 +257,7 @@ class _Tests:
         return found
 
 
-def _check_groups(names: NDArray[Any], label: Index) -> None:
+def _check_groups(names: NDArray[Any], label: Indices) -> None:
     if len(names) < 2:
         raise ValueError(f"there is only one group, {str(names[0])!r}; comparing takes two or more")
     if np.bincount(label).max() == 1:
@@ -280,7 +279,7 @@ def _columns_of(column: Any, name: str, n: int, count: int) -> Float:
     return indicators(factorized(column, n, "groups", "distribution")[1])
 
 
-def _silhouette(matrix: Float, label: Index) -> float:
+def _silhouette(matrix: Float, label: Indices) -> float:
     from sklearn.metrics import silhouette_score
 
     clean = matrix.copy()
@@ -297,7 +296,7 @@ def _share_of_noise(matrix: Float, noise: Any, ids: NDArray[Any]) -> float:
     return float(floor[pairs].mean() / max(matrix[pairs].mean(), np.finfo(float).tiny))
 
 
-def _left_out_accuracy(matrix: Float, label: Index, votes: int) -> float:
+def _left_out_accuracy(matrix: Float, label: Indices, votes: int) -> float:
     others = matrix + np.diag(np.full(len(matrix), np.inf))
     nearest = label[np.argsort(others, axis=1, kind="stable")[:, :votes]]  # (n, votes)
     counts = np.stack([(nearest == group).sum(axis=1) for group in range(label.max() + 1)], axis=1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from asot._typing import Parameters
 from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
 from asot.distances import pairwise, pairwise_exact
@@ -68,7 +69,7 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         psd: str | None = "clip",
         p: float = 1,
         metric: str = "euclidean",
-        metric_params: dict[str, Any] | None = None,
+        metric_params: Parameters | None = None,
         unmatched: Any = None,
         error: float | str | None = None,
         device: str = "auto",

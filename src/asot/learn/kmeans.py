@@ -18,6 +18,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin as NamesColumns
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from asot._typing import Float
 from asot.anchors.base import ReadsCollections
 from asot.anchors.kmeans import KMeansAnchors
 from asot.anchors.resolve import fitted_space
@@ -29,8 +30,6 @@ from asot.native import Doubles, Int, Ints, Record, entry
 from asot.results.sinks import Dense
 from asot.run.progress import Progress, ProgressLike
 from asot.validation import as_choice, as_positive_int
-
-Float = NDArray[np.float64]
 
 SHARPNESS = 100.0
 """Barycenters are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and fast."""

@@ -15,10 +15,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.data.distributions import Distributions
 from asot.learn.recent import MOST_BYTES, recalled, remember
 
-Float = NDArray[np.float64]
 Solve = Callable[[Distributions, Distributions | None, NDArray[np.int64] | None], Float]
 """Solves listed pairs of two collections (P,), or all of them; the second may be None, for pairs within the first."""
 

@@ -10,20 +10,28 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from asot._typing import Parameters
 from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
+from asot.index.growing import FEWEST
+from asot.index.index import Index
 from asot.learn.recent import key_of, recalled, remember
 from asot.neighbors import kneighbors, radius_neighbors
 from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
+from asot.run import devices
 from asot.run.progress import ProgressLike
 from asot.validation import as_choice, as_positive_int
+
+MOST_QUERIES = 64
+"""Up to so many queries are asked one by one of what was prepared; more of them are worth a search of their own."""
 
 
 class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nearest neighbors under the exact W_p (`asot.kneighbors`), with scikit-learn's conventions.
 
-    Without a collection, methods search within the fitted one, where a distribution is not its own neighbor. As a
+    `fit` prepares the collection once, for queries that come one by one or a few at a time, and `partial_fit` adds to
+    it. Without a collection, methods search within the fitted one, where a distribution is not its own neighbor. As a
     transformer, it returns the graph that scikit-learn's estimators read with ``metric="precomputed"``.
 
     Parameters
@@ -65,7 +73,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         space: Any = None,
         p: float = 1,
         metric: str = "euclidean",
-        metric_params: dict[str, Any] | None = None,
+        metric_params: Parameters | None = None,
         unmatched: Any = None,
         prune: str = "auto",
         device: str = "auto",
@@ -91,10 +99,42 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         self.recall = recall
 
     def fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
-        """Remember a collection; ``y`` is not used."""
+        """Prepare a collection for queries, once (`asot.Index`); ``y`` is not used."""
         as_positive_int(self.n_neighbors, "n_neighbors")
         self.collection_: Distributions = self._read(X, reset=True)
+        self._index = self._prepared()
         return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
+        """Add distributions behind those that are fitted, which are not prepared again; ``y`` is not used."""
+        if not hasattr(self, "collection_"):
+            return self.fit(X, y)
+        more = self._read(X, reset=False)
+        n = len(self.collection_)
+        self.collection_ = self.collection_ + more
+        if self._index is not None:
+            self._index.add(more, ids=np.arange(n, n + len(more)))
+        return self
+
+    def _prepared(self) -> Index | None:
+        """An index of the fitted collection, where its answers are those of `asot.kneighbors` with the same options."""
+        prices = self.unmatched is not None and not isinstance(self.unmatched, str) and not np.isscalar(self.unmatched)
+        spread = self.metric in ("seuclidean", "mahalanobis")  # taken from queries and collection together
+        if self.space is not None or self.prune != "auto" or prices or spread or len(self.collection_) < FEWEST:
+            return None
+        if devices.parse(self.device)[0] == "cuda":
+            return None
+        index = Index(
+            p=self.p, metric=self.metric, metric_params=self.metric_params, unmatched=self.unmatched,
+            random_state=self.random_state,
+        )  # fmt: skip
+        index.add(self.collection_, ids=np.arange(len(self.collection_)))
+        return index
+
+    def __getstate__(self) -> dict[str, Any]:
+        """An index has locks, which are not pickled; it is made again with the first query."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_index"}
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -133,6 +173,14 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         """
         queries, collection = self._sides(X)
         count = as_positive_int(n_neighbors, "n_neighbors")
+        if collection is not None and len(queries) <= MOST_QUERIES:
+            if not hasattr(self, "_index"):
+                self._index = self._prepared()
+            if self._index is not None:
+                return self._index.query(
+                    queries, count, recall=self.recall, device=self.device, n_jobs=self.n_jobs, memory=self.memory,
+                    progress=self.progress,
+                )  # fmt: skip
         if self.recall is not None:  # what was measured holds for this number of neighbors
             return kneighbors(queries, collection, count, **self._options(), recall=self.recall)
         key = key_of("neighbors", queries, collection, self.p, self.metric, self.metric_params, self.unmatched)

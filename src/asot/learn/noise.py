@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise_exact
 from asot.run.progress import ProgressLike
 from asot.validation import as_positive_int, as_seed
-
-Float = NDArray[np.float64]
 
 LEAST, MOST = 0.05, 1.0
 """Range of exponents for the decay of noise: 1/2 in one dimension, 1/d in many."""

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.data.belonging import ids_of
 from asot.learn.kernel import as_matrix
 from asot.results.frames import need_pandas
 from asot.results.noise import noise_matrix
-
-Float = NDArray[np.float64]
 
 LIMIT = 3.5
 """Scores above this are called outliers (Iglewicz and Hoaglin 1993)."""

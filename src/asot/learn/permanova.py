@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.belonging import has_names, in_order_of_ids
 from asot.data.reading import factorized, is_missing
-from asot.learn.shuffles import Index, shuffled
-
-Float = NDArray[np.float64]
+from asot.learn.shuffles import shuffled
 
 BLOCKS = 40
 """Parts that are left out in turn for the interval of an effect."""
@@ -53,7 +52,7 @@ def basis(columns: Float, before: Float | None = None) -> Float:
     return np.asarray(u[:, s > 1e-9 * max(size, np.finfo(float).tiny)], dtype=np.float64)
 
 
-def indicators(label: Index) -> Float:
+def indicators(label: Indices) -> Float:
     """One column of 0 and 1 per group (n, g)."""
     return np.eye(int(label.max()) + 1)[label]
 
@@ -72,8 +71,8 @@ def term(G: Float, known: Float, added: Float) -> Term:
 
 
 def permuted_f(
-    G: Float, known: Float, added: Float, rng: Any, count: int, strata: list[Index] | None
-) -> Iterator[tuple[Index, float]]:
+    G: Float, known: Float, added: Float, rng: Any, count: int, strata: list[Indices] | None
+) -> Iterator[tuple[Indices, float]]:
     """Orders, and the pseudo-F of each, where what is not explained by ``known`` changes places."""
     rest = G - known @ (known.T @ G)
     rest = rest - (rest @ known) @ known.T

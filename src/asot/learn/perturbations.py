@@ -13,18 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices, Parameters
 from asot.anchors.kmeans import KMeansAnchors
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized, read_points
 from asot.distances import pairwise_exact
 from asot.ground.costs import Metric
 from asot.histograms import emd_many
-from asot.learn.shuffles import Index, check_strata_vary, members_of, q_values, share_as_large, shuffled
+from asot.learn.shuffles import check_strata_vary, members_of, q_values, share_as_large, shuffled
 from asot.results.frames import need_pandas
 from asot.run.progress import Progress, ProgressLike
 from asot.validation import as_positive_int, as_seed
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,7 @@ def perturbation_test(
     strata: Any = None,
     p: float = 1,
     metric: Metric = "euclidean",
-    metric_params: dict[str, Any] | None = None,
+    metric_params: Parameters | None = None,
     n_anchors: int | None = None,
     device: str = "auto",
     n_jobs: int | None = None,
@@ -169,7 +168,7 @@ class Distance:
 
     p: float
     metric: Metric
-    metric_params: dict[str, Any] | None
+    metric_params: Parameters | None
     n_anchors: int | None
     device: str
     n_jobs: int | None
@@ -178,7 +177,7 @@ class Distance:
 class _Splits:
     """Splits of a distribution and the control: the observed one, and random ones of the same sizes."""
 
-    def __init__(self, D: Distributions, control: int, asked: Distance, labels: Index | None, count: int) -> None:
+    def __init__(self, D: Distributions, control: int, asked: Distance, labels: Indices | None, count: int) -> None:
         self.D, self.control, self.asked, self.labels, self.count = D, control, asked, labels, count
         self.space: Any = None
         if asked.n_anchors is not None:
@@ -208,7 +207,7 @@ class _Splits:
     def _own(self, i: int) -> slice:
         return slice(int(self.D.offsets[i]), int(self.D.offsets[i + 1]))
 
-    def _exactly(self, pair: Distributions, first: Index, second: Index, weights: Float) -> Float:
+    def _exactly(self, pair: Distributions, first: Indices, second: Indices, weights: Float) -> Float:
         from scipy import sparse
 
         points, asked = np.asarray(pair.points), self.asked
@@ -223,7 +222,7 @@ class _Splits:
             device=asked.device, n_jobs=asked.n_jobs, progress=False,
         ).values  # fmt: skip
 
-    def _on_anchors(self, pair: Distributions, first: Index, second: Index, weights: Float) -> Float:
+    def _on_anchors(self, pair: Distributions, first: Indices, second: Indices, weights: Float) -> Float:
         cell, _ = self.space.assign(np.asarray(pair.points), device="cpu")
         k = self.space.n_anchors
         sides = []

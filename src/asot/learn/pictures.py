@@ -1,6 +1,8 @@
-"""Parts of pictures: bars of groups, trees, names that do not collide, and bundles of moves.
+"""Parts of pictures: one style for all, bars of groups, trees, names that do not collide, and bundles of moves.
 
 All of them draw on matplotlib axes that they are given; matplotlib itself is only imported where a color is chosen.
+Colors are six of Okabe and Ito's, which people who see red and green alike can tell apart, and two more that were
+searched for the same reason, in place of their black and yellow, which need a paper of one shade.
 """
 
 from __future__ import annotations
@@ -10,7 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from asot._typing import Float
+
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#a00aee", "#145158")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+"""Groups differ by color and by shape."""
+
+PAPER, INK, FAINT, LINES = "#ffffff", "#1f2933", "#8a94a3", "#d5dae1"
 
 MOST_LEVELS = 12
 """Numbers of more different values than this are measurements, and not groups."""
@@ -30,15 +38,20 @@ def draw_bar(ax: Any, groups: NDArray[Any], legend: bool = False) -> None:
     if is_measured(groups):
         strip.imshow(groups.astype(np.float64)[:, None], aspect="auto", cmap="viridis", interpolation="nearest")
     else:
-        found, code = np.unique(groups, return_inverse=True)
-        cmap = "tab10" if code.max() < 10 else "tab20"
-        strip.imshow(code[:, None] % 20, aspect="auto", cmap=cmap, vmin=0, vmax=9 if cmap == "tab10" else 19)
-        if legend:
-            from matplotlib.patches import Patch
+        from matplotlib.colors import ListedColormap
+        from matplotlib.patches import Patch
 
-            colors = strip.images[0]
-            handles = [Patch(color=colors.cmap(colors.norm(c % 20)), label=str(name)) for c, name in enumerate(found)]
-            ax.legend(handles=handles, fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(1.01, 1.0))
+        found, code = np.unique(groups, return_inverse=True)
+        colors = ListedColormap([COLORS[c % len(COLORS)] for c in range(len(found))])
+        strip.imshow(code[:, None], aspect="auto", cmap=colors, vmin=0, vmax=max(len(found) - 1, 1))
+        if legend:
+            handles = [Patch(color=COLORS[c % len(COLORS)], label=str(name)) for c, name in enumerate(found)]
+            place = {
+                "loc": "upper left",
+                "bbox_to_anchor": (1.01, 1.14),
+                "ncols": -(-len(found) // 3),
+            }  # beside the tree
+            ax.legend(handles=handles, fontsize=7, frameon=False, borderpad=0.0, **place)
     strip.set_xticks([])
     strip.set_yticks([])
     ax.tick_params(axis="y", pad=14)
@@ -55,7 +68,7 @@ def draw_tree(ax: Any, square: Float) -> None:
     drawn = dendrogram(tree_of(square), no_plot=True)
     top = ax.inset_axes([0.0, 1.01, 1.0, 0.12])
     for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True):
-        top.plot((np.array(x) - 5.0) / 10.0, y, color="0.4", linewidth=0.6)
+        top.plot((np.array(x) - 5.0) / 10.0, y, color=FAINT, linewidth=0.6)
     top.set_xlim(-0.5, len(square) - 0.5)
     top.axis("off")
 
@@ -94,6 +107,7 @@ def draw_bundles(ax: Any, moved: Any, first: Float, second: Float, groups: Any) 
     entries = moved.tocoo()
     own_i, own_j = (np.asarray(side) for side in moved.sides(groups))
     total = entries.data.sum()
+    found: list[tuple[float, str, Float]] = []
     for source in np.unique(own_i):
         for target in np.unique(own_j):
             chosen = (own_i[entries.row] == source) & (own_j[entries.col] == target)
@@ -101,16 +115,35 @@ def draw_bundles(ax: Any, moved: Any, first: Float, second: Float, groups: Any) 
             if mass < LEAST_SHARE * total:
                 continue
             weight = entries.data[chosen] / mass
-            ends = weight @ first[entries.row[chosen]], weight @ second[entries.col[chosen]]
-            width = 0.5 + 9.0 * mass / total
-            arrow = {
-                "arrowstyle": "-|>",
-                "linewidth": width,
-                "color": "0.35",
-                "alpha": 0.7,
-                "mutation_scale": 8 + width,
-            }
-            ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
-            middle = 0.5 * (ends[0] + ends[1])
+            ends = np.stack([weight @ first[entries.row[chosen]], weight @ second[entries.col[chosen]]])
+            _draw_arrow(ax, ends, 0.5 + 9.0 * mass / total)
             name = str(source) if source == target else f"{source} → {target}"
-            ax.annotate(f"{name} {mass / total:.0%}", middle, fontsize=7, ha="center", zorder=4)
+            found.append((-float(mass), f"{name} {mass / total:.0%}", ends.mean(axis=0)))
+    found.sort(key=lambda one: one[0])  # the largest have the first choice of a place
+    ax.update_datalim(np.concatenate([first, second]))
+    _write_bundles(ax, [name for _, name, _ in found], np.array([at for *_, at in found]).reshape(-1, 2))
+
+
+def _draw_arrow(ax: Any, ends: Float, width: float) -> None:
+    arrow = {"arrowstyle": "-|>", "linewidth": width, "color": FAINT, "alpha": 0.7, "mutation_scale": 8 + width}
+    ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
+
+
+def _write_bundles(ax: Any, names: list[str], places: Float) -> None:
+    """Names of bundles at their middles, moved up or down where another one is, with a line to where they belong."""
+    ax.autoscale_view()
+    at = ax.transData.transform(places) * 72.0 / ax.figure.dpi if len(places) else places
+    taken: list[tuple[float, float, float, float]] = []
+    line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.5}
+    for name, place, (px, py) in zip(names, places, at, strict=True):
+        width = 4.2 * len(name)
+        steps = [0.0] if not taken else [11.0 * sign * k for k in range(len(names) + 1) for sign in (1, -1)]
+        for dy in steps:
+            box = (px - width / 2, py + dy, px + width / 2, py + dy + 10.0)
+            if not any(_overlap(box, other) for other in taken):
+                break
+        taken.append(box)
+        ax.annotate(
+            name, place, fontsize=7, ha="center", zorder=4, xytext=(0, dy), textcoords="offset points",
+            arrowprops=line if abs(dy) > 11 else None, bbox={"facecolor": PAPER, "alpha": 0.75, "pad": 0.6, "lw": 0},
+        )  # fmt: skip

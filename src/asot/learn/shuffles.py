@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Index = NDArray[np.int64]
+from asot._typing import Indices
 
 
-def shuffled(rng: Any, n: int, strata: list[Index] | None) -> Index:
+def shuffled(rng: Any, n: int, strata: list[Indices] | None) -> Indices:
     """A random order (n,) that maps every stratum to itself; strata None is one stratum of all."""
     if strata is None:
         return np.asarray(rng.permutation(n), dtype=np.int64)
@@ -24,12 +24,12 @@ def shuffled(rng: Any, n: int, strata: list[Index] | None) -> Index:
     return order
 
 
-def members_of(label: Index) -> list[Index]:
+def members_of(label: Indices) -> list[Indices]:
     """Where each stratum (0, 1, 2, …) has its members."""
     return [np.flatnonzero(label == stratum) for stratum in range(int(label.max()) + 1)]
 
 
-def check_strata_vary(label: Index, strata: list[Index] | None, words: str) -> None:
+def check_strata_vary(label: Indices, strata: list[Indices] | None, words: str) -> None:
     """Refuse strata within which nothing can change places."""
     if strata is not None and all(len(np.unique(label[own])) == 1 for own in strata):
         raise ValueError(f"{words} do not differ within any stratum, so there is nothing to exchange; leave out strata")

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise
 from asot.results.distances import Distances
 from asot.run.progress import ProgressLike
 from asot.validation import as_pairs, as_positive_int, as_seed
-
-Float = NDArray[np.float64]
 
 
 def size_matched(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from asot._typing import Info, Parameters
 from asot.ground.costs import Metric
 from asot.ground.metrics import KERNELS, NORMS
 
@@ -19,12 +20,30 @@ def as_order(p: Any) -> float:
 
 
 @dataclass(frozen=True)
+class Share:
+    """Partial transport: only this share of the mass has to be moved, and the rest stays for free."""
+
+    amount: float
+
+
+def as_share(share: Any, unmatched: Any) -> Any:
+    """``share=`` and ``unmatched=`` of a call as one: None, a `Share`, or the price of unmatched mass."""
+    if share is None:
+        return unmatched
+    if unmatched is not None:
+        raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
+    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share <= 1:
+        raise ValueError(f"share must be a number above 0 and up to 1; found {share!r}")
+    return None if share == 1 else Share(float(share))
+
+
+@dataclass(frozen=True)
 class Distance:
     """The arguments ``p``, ``metric``, ``metric_params`` and ``unmatched`` of a call."""
 
     p: float = 1.0
     metric: Metric = "euclidean"
-    metric_params: dict[str, Any] | None = None
+    metric_params: Parameters | None = None
     unmatched: Any = None
 
     @property
@@ -48,6 +67,6 @@ class Distance:
         return float(self.unmatched) if number else None
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         """For ``info`` of a result: what its numbers are."""
         return {"p": int(self.p) if float(self.p).is_integer() else self.p, "rooted": self.p != 1}

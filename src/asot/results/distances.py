@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.notebook import MOST_ROWS, page_of
+from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
-from asot.run.protocols import Status
+from asot.run.progress import ProgressLike
+from asot.run.protocols import Sink, Status
+from asot.run.work import Resources
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,8 @@ class Distances:
         Names of the rows and of the columns: those of the collections, or 0, 1, 2, …
     sizes : (N,) int64 or None
         Points of the distributions of the rows, where that is known.
+    model : Model or None
+        What the distances were made with, for `extend` and ``asot.pairwise(new, old, model=r.model)``.
 
     ``np.asarray(r)`` is ``r.matrix()``, so that SciPy and scikit-learn read it as a matrix of distances.
 
@@ -66,11 +73,12 @@ class Distances:
     lower: NDArray[np.float64] | None = None
     upper: NDArray[np.float64] | None = None
     plans: Plans | None = field(default=None, repr=False)
-    info: dict[str, Any] = field(default_factory=dict)
+    info: Info = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
     checked: bool = field(default=False, repr=False)
     offsets: NDArray[np.int64] | None = field(default=None, repr=False)  # (N + 1,) of the rows' collection
+    model: ModelBase | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.checked:  # by the GPU, or before this copy was made; millions of values take a while to read
@@ -87,15 +95,16 @@ class Distances:
         status: NDArray[np.int8],
         n_iter: NDArray[np.int32],
         pair_set: PairSet,
-        info: dict[str, Any],
+        info: Info,
         names: tuple[NDArray[Any] | None, NDArray[Any] | None],
         offsets: NDArray[np.int64],
+        model: ModelBase | None = None,
     ) -> Distances:
         """The same object, made in a third of the time: the constructor of a frozen class takes as long as a pair."""
         self = cls.__new__(cls)
         self.__dict__.update(
             values=values, status=status, n_iter=n_iter, pair_set=pair_set, info=info, names=names, offsets=offsets,
-            checked=False,
+            model=model, checked=False,
         )  # fmt: skip
         if math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
             self.__post_init__()
@@ -191,14 +200,57 @@ class Distances:
 
         return distances_to_anndata(self, obs, n_neighbors)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def extend(
+        self,
+        new: Any,
+        *,
+        n_jobs: int | None = None,
+        memory: int | str | None = None,
+        progress: ProgressLike = None,
+        sink: Sink[Any] | None = None,
+    ) -> Any:
+        """Distances over the old distributions and ``new`` ones behind them; only pairs with new ones are computed.
+
+        They are computed as the old ones were: exactly, or with the anchors and the fit of `model`. Old pairs keep
+        their values, errors and bounds, bit for bit. Between two collections, ``new`` are further rows. If no
+        distribution has an id, numbers go on; otherwise, every new id must be new. Pairs are solved on the CPU.
+
+        >>> import asot
+        >>> r = asot.pairwise_exact(asot.Distributions.from_list([[[0.0]], [[3.0]]], ids=["eve", "adam"]))
+        >>> r.extend(asot.Distributions.from_list([[[1.0]]], ids=["seth"])).to_frame()
+              eve  adam  seth
+        eve   0.0   3.0   1.0
+        adam  3.0   0.0   2.0
+        seth  1.0   2.0   0.0
+        """
+        if self.model is None:
+            raise ValueError(NO_MODEL)
+        return self.model.extend(self, new, Resources(n_jobs, memory, progress), sink)
+
+    def identity(self) -> dict[str, Any]:
+        """For a store into which it grows: what it is."""
+        return {"values": self.values}
+
+    def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64], field: str = "values") -> NDArray[Any]:
+        """The values, or another field, of some of all pairs (P,); rows come before columns within one collection."""
+        pairs = self.pair_set
+        if isinstance(pairs, ListedPairs):
+            raise ValueError("a list of pairs has no rows; use .values with .pairs")
+        place = rows * pairs.n_columns + columns
+        if isinstance(pairs, AllPairs):
+            place = pairs.row_start(rows) + columns - rows - 1
+        found: NDArray[Any] = getattr(self, field)[place]
+        return found
+
+    def save(self, path: str | os.PathLike[str], *, collection: bool = True) -> None:
         """Write to a file: ``.npz`` keeps everything, ``.npy`` the matrix, ``.csv`` one line per pair.
 
-        `asot.load_distances` reads it back.
+        `asot.load_distances` reads it back. An ``.npz`` file can be extended later, so it also has the points of the
+        collection; ``collection=False`` leaves them out.
         """
         from asot.results.files import save_distances
 
-        save_distances(self, path)
+        save_distances(self, path, collection=collection)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -254,7 +306,7 @@ class Neighbors:
 
     indices: NDArray[np.int64]
     distances: NDArray[np.float64]
-    info: dict[str, Any] = field(default_factory=dict, repr=False)
+    info: Info = field(default_factory=dict, repr=False)
     n_exact: int | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
     lower: NDArray[np.float64] | None = field(default=None, repr=False)
@@ -321,4 +373,13 @@ def named(
         return replace(result, names=(rows, columns))
     if hasattr(result, "keep_names"):  # a store
         result.keep_names(rows, columns)
+    return result
+
+
+def with_model(result: Any, make: Callable[[], ModelBase]) -> Any:
+    """A result, or a store, that knows what it was made with; what a user's own sink returned stays as it is."""
+    if isinstance(result, Distances):
+        return replace(result, model=make())
+    if hasattr(result, "keep_model"):  # a store
+        result.keep_model(make())
     return result

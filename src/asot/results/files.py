@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.npz import PathLike, atomic_write, load_arrays, naming, plain_ids, read_array, save_arrays
+from asot.data.npz import PathLike, atomic_write, list_arrays, load_arrays, naming, plain_ids, read_array, save_arrays
 from asot.data.reading import text_array
 from asot.data.tabular import csv_rows, guarded, number, unguarded
 from asot.results.distances import Distances
+from asot.results.model import ModelParts
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, tiles
 from asot.run.protocols import Status
 from asot.validation import as_pairs, to_array
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 DISTANCE_SUFFIXES = (".npy", ".npz", ".csv")
 _PER_PAIR = ("marginal_error", "lower", "upper", "error")
+_MODEL = "model_"
 _OF_PLANS = ("source", "sink", "mass", "start", "f", "g")
 
 
@@ -37,12 +39,15 @@ def save_distances(
     path: PathLike,
     ids_rows: Sequence[Any] | NDArray[Any] | None = None,
     ids_columns: Sequence[Any] | NDArray[Any] | None = None,
+    *,
+    collection: bool = True,
 ) -> None:
-    """Write distances, with their ids or the given ones; the file extension decides the format. `load_distances` reads
-    it back.
+    """Write distances, with their ids or the given ones; the file extension decides the format. `asot.load_distances`
+    reads it back.
 
     ``.npz``
-        Everything a `Distances` holds: values, status, bounds, plans, info, ids.
+        Everything a `Distances` holds: values, status, bounds, plans, info, ids, and what it was made with, so that it
+        can be extended: with the points of the collection, unless ``collection`` is False.
     ``.npy``
         The matrix (N, N) or (N, M).
     ``.csv``
@@ -51,7 +56,7 @@ def save_distances(
     >>> import tempfile, pathlib, numpy as np, asot
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "distances.npz"
     >>> save_distances(asot.emd_many(np.eye(3), cost=1.0 - np.eye(3)), target)
-    >>> load_distances(target).values
+    >>> asot.load_distances(target).values
     array([1., 1., 1.])
     """
     if not isinstance(result, Distances):
@@ -68,7 +73,7 @@ def save_distances(
         with atomic_write(path) as stream:
             np.save(stream, matrix, allow_pickle=False)
     elif suffix == ".npz":
-        _save_npz(path, result, rows, columns)
+        _save_npz(path, result, rows, columns, collection)
     else:
         _save_csv(path, result, rows, columns)
 
@@ -79,22 +84,20 @@ def check_distances_suffix(path: PathLike) -> None:
         raise ValueError(f"cannot write distances to {path}: its name must end in .npy, .npz or .csv")
 
 
-def load_distances(path: PathLike) -> Distances:
-    """Read the file that `save_distances` wrote; safe on files from strangers.
-
-    Tables and matrices hold no status: it is then ``Status.UNKNOWN``, and ``info`` is empty. In a table, ids are
-    strings, and a list of pairs is assumed to be within one collection if an id appears on both sides.
-    """
+def read_distances(path: PathLike) -> tuple[Distances, ModelParts | None]:
+    """The distances in a file, without what they were made with, and that (`asot.load_distances` puts it together)."""
     suffix = Path(path).suffix.lower()
     if suffix == ".csv":
-        return _load_csv(path)
+        return _load_csv(path), None
     if suffix == ".npy":
-        return _load_npy(path)
+        return _load_npy(path), None
     if suffix != ".npz":
         raise ValueError(f"cannot read distances from {path}: its name must end in .npy, .npz or .csv")
     required = ["values", "status", "n_iter"]
     optional = [*_PER_PAIR, "pairs", "ids_rows", "ids_columns", "offsets", *(f"plans_{name}" for name in _OF_PLANS)]
-    header, arrays = load_arrays(path, "distances", required, optional)
+    of_model = [name for name in list_arrays(path) if name.startswith(_MODEL)]
+    header, arrays = load_arrays(path, "distances", required, [*optional, *of_model])
+    model = {name.removeprefix(_MODEL): arrays.pop(name) for name in of_model}
     with naming(path):
         pair_set = _read_pair_set(header.get("pairs"), arrays.get("pairs"))
         for name in [*required, *_PER_PAIR]:
@@ -107,7 +110,7 @@ def load_distances(path: PathLike) -> Distances:
         names, offsets = _read_names(arrays, pair_set), _read_offsets(arrays, pair_set.n_rows)
         plans = _read_plans(arrays, len(pair_set))
     more: dict[str, Any] = {name: arrays[name].astype(np.float64, copy=False) for name in _PER_PAIR if name in arrays}
-    return Distances(
+    result = Distances(
         values=arrays["values"].astype(np.float64, copy=False),
         status=arrays["status"].astype(np.int8, copy=False),
         n_iter=arrays["n_iter"].astype(np.int32, copy=False),
@@ -118,6 +121,10 @@ def load_distances(path: PathLike) -> Distances:
         offsets=offsets,
         **more,
     )
+    described = header.get("model")
+    if described is not None and not isinstance(described, dict):
+        raise ValueError(f"{path}: the header does not describe a model; the file is damaged")
+    return result, None if described is None else ModelParts(described, model)
 
 
 # ---------------------------------------------------------------------------------------------------------------- names
@@ -158,7 +165,7 @@ def _read_offsets(arrays: dict[str, NDArray[Any]], n: int) -> NDArray[np.int64] 
 # ----------------------------------------------------------------------------------------------------------- everything
 
 
-def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any], collection: bool) -> None:
     arrays: dict[str, NDArray[Any]] = {
         "values": result.values,
         "status": result.status,
@@ -175,6 +182,10 @@ def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
     if result.plans is not None:
         arrays |= {f"plans_{name}": getattr(result.plans, name) for name in _OF_PLANS}
     header: dict[str, Any] = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
+    model = None if result.model is None else result.model.parts(collection)
+    if model is not None:
+        header["model"] = model.header
+        arrays |= {f"{_MODEL}{name}": array for name, array in model.arrays.items()}
     save_arrays(path, header, arrays)
 
 

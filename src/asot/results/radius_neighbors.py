@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.results.distances import neighbor_graph
 from asot.results.frames import neighbors_frame
 
@@ -24,7 +25,7 @@ class RadiusNeighbors:
     indices: NDArray[np.int64]  # (edges,)
     distances: NDArray[np.float64]  # (edges,)
     n_exact: int  # pairs that were solved
-    info: dict[str, Any] = field(default_factory=dict, repr=False)
+    info: Info = field(default_factory=dict, repr=False)
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot._typing import Info
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.results.distances import Distances, Neighbors
 from asot.run import engine
@@ -40,7 +41,7 @@ class Condensed(SinkBase[Distances]):
         self._allocate, self._extras = allocate, extras
         self._checked = False
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         size = len(pairs)
         _refuse_large_result(size * (8 + 1 + 4))
         self._pairs = pairs
@@ -82,7 +83,7 @@ class Condensed(SinkBase[Distances]):
         array: NDArray[np.float64] = self._more[name]
         return array
 
-    def close(self, info: dict[str, Any]) -> Distances:
+    def close(self, info: Info) -> Distances:
         more: dict[str, Any] = {**self._more, "info": info, "checked": self._checked}
         return Distances(self._values, self._status, self._n_iter, self._pairs, **more)
 
@@ -96,7 +97,7 @@ class Dense(SinkBase["NDArray[np.float64]"]):
            [1., 0.]])
     """
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         if isinstance(pairs, ListedPairs):
             raise ValueError("a list of pairs does not fill a matrix; use the default sink")
         _refuse_large_result(8 * pairs.n_rows * pairs.n_columns)
@@ -110,7 +111,7 @@ class Dense(SinkBase["NDArray[np.float64]"]):
             flat = self._matrix.reshape(-1)
             flat[tile.start : tile.start + len(tile.solution.values)] = tile.solution.values
 
-    def close(self, info: dict[str, Any]) -> NDArray[np.float64]:
+    def close(self, info: Info) -> NDArray[np.float64]:
         if self._symmetric:
             _mirror(self._matrix)
         return self._matrix
@@ -128,7 +129,7 @@ class TopK(SinkBase[Neighbors]):
     def __init__(self, n_neighbors: int) -> None:
         self.n_neighbors = as_positive_int(n_neighbors, "n_neighbors")
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         if isinstance(pairs, ListedPairs):
             raise ValueError("nearest neighbors need all pairs or two sets, not a list of pairs")
         candidates = pairs.n_columns - pairs.symmetric
@@ -165,7 +166,7 @@ class TopK(SinkBase[Neighbors]):
             self._limits = self._distances[:, -1].copy()
         return self._limits
 
-    def close(self, info: dict[str, Any]) -> Neighbors:
+    def close(self, info: Info) -> Neighbors:
         more: dict[str, Any] = {name: np.ascontiguousarray(self._more[:, :, e]) for e, name in enumerate(self._names)}
         return Neighbors(self._indices, self._distances, info, **more)
 
@@ -187,7 +188,7 @@ class Radius(SinkBase[Any]):
             raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
         self.radius = float(radius)
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         self._pairs = pairs
         self._found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
 
@@ -199,7 +200,7 @@ class Radius(SinkBase[Any]):
     def limits(self) -> NDArray[np.float64]:
         return np.full(self._pairs.n_rows, self.radius)
 
-    def close(self, info: dict[str, Any]) -> Any:
+    def close(self, info: Info) -> Any:
         from scipy import sparse
 
         nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
@@ -235,7 +236,7 @@ class Counts(SinkBase["NDArray[np.int64]"]):
         if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
             raise ValueError("edges must be two or more increasing numbers")
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         self._counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
 
     def accept(self, tile: Tile) -> None:
@@ -245,7 +246,7 @@ class Counts(SinkBase["NDArray[np.int64]"]):
         """Count a tile that was counted elsewhere."""
         self._counts += counts.astype(np.int64)
 
-    def close(self, info: dict[str, Any]) -> NDArray[np.int64]:
+    def close(self, info: Info) -> NDArray[np.int64]:
         return self._counts
 
 
@@ -264,13 +265,13 @@ class Callback(SinkBase[None]):
             raise ValueError(f"Callback needs a function of (rows, columns, values); found {function!r}")
         self.function = function
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         pass
 
     def accept(self, tile: Tile) -> None:
         self.function(*tile.indices(), tile.solution.values)
 
-    def close(self, info: dict[str, Any]) -> None:
+    def close(self, info: Info) -> None:
         return None
 
 

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import os
 import pickle
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,30 +24,6 @@ from asot.run.executors import Answer, Item, Stop
 
 MOST_DEATHS = 5
 """How many times in a row workers may die without finishing an item."""
-
-
-def active_cluster() -> Cluster | None:
-    """The executor that the caller has named by ``joblib.parallel_config``; None for threads of this process."""
-    if "joblib" not in sys.modules:
-        return None
-    from joblib.parallel import get_active_backend
-
-    backend, n_jobs = get_active_backend(prefer="threads")
-    if type(backend).__name__ in ("ThreadingBackend", "SequentialBackend"):
-        return None
-    return Cluster(backend, n_jobs)
-
-
-def joblib_is_idle() -> bool:
-    """Whether no ``joblib.parallel_config`` is in force. Asking joblib takes as long as a small pair."""
-    joblib: Any = sys.modules.get("joblib.parallel")
-    if joblib is None:
-        return True
-    try:
-        usual = joblib.default_parallel_config
-        return getattr(joblib._backend, "config", usual) is usual
-    except AttributeError:  # a version that keeps this elsewhere
-        return False
 
 
 class Cluster:

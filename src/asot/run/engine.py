@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from asot._typing import Info
 from asot.run.executors import Stop, local_executor
 from asot.run.pairs import AllPairs, CrossPairs, PairSet, tiles
 from asot.run.progress import Progress, ProgressLike
@@ -33,8 +34,6 @@ from asot.validation import as_bytes, as_n_jobs
 
 DEFAULT_MEMORY = 2**30
 """Scratch memory of a call, for all threads together, unless ``memory`` says otherwise."""
-
-Info = dict[str, Any]
 
 Kept = TypeVar("Kept")
 

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from asot._typing import Info
 from asot.run import engine
 from asot.run.devices import Choice
 from asot.run.gpu_transfer import Fetch, fetch_for, pinned_empty
@@ -58,7 +59,7 @@ def run(
     ``cpu_solver`` makes the solver that takes over if the GPUs have too little memory.
     """
     jobs = as_n_jobs(n_jobs)
-    device: dict[str, Any] = {"device": choice.name, "device_reason": choice.reason}
+    device: Info = {"device": choice.name, "device_reason": choice.reason}
     kept_in = as_sink(sink)
     kept_in.allocate_with(pinned_empty)
     run = engine.Run(pairs, kept_in, solver, notes, device)

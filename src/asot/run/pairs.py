@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from asot.validation import as_pairs
 
-Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
+RowsColumns = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Rows and columns of pairs, both (P,)."""
 
 Runs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Rows, and for each the columns from a first one to the one before an end."""
@@ -35,7 +36,7 @@ class PairSet(Protocol):
         ...
 
     def __len__(self) -> int: ...
-    def indices(self, start: int, stop: int) -> Indices:
+    def indices(self, start: int, stop: int) -> RowsColumns:
         """Rows and columns of the pairs start..stop-1 of the order."""
         ...
 
@@ -71,7 +72,7 @@ class AllPairs:
             row -= 1
         return row
 
-    def indices(self, start: int, stop: int) -> Indices:
+    def indices(self, start: int, stop: int) -> RowsColumns:
         if self.n_rows == 2:
             both = np.arange(2)
             return both[start:stop], both[start + 1 : stop + 1]
@@ -103,7 +104,7 @@ class CrossPairs:
     def __len__(self) -> int:
         return self.n_rows * self.n_columns
 
-    def indices(self, start: int, stop: int) -> Indices:
+    def indices(self, start: int, stop: int) -> RowsColumns:
         position = np.arange(start, stop)
         row = position // self.n_columns
         return row, position - row * self.n_columns
@@ -130,14 +131,14 @@ class ListedPairs:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def indices(self, start: int, stop: int) -> Indices:
+    def indices(self, start: int, stop: int) -> RowsColumns:
         row, column = self.pairs[start:stop].T
         if self.symmetric:
             return np.minimum(row, column), np.maximum(row, column)
         return row.copy(), column.copy()
 
 
-def indices_of_runs(rows: NDArray[np.int64], columns: NDArray[np.int64], ends: NDArray[np.int64]) -> Indices:
+def indices_of_runs(rows: NDArray[np.int64], columns: NDArray[np.int64], ends: NDArray[np.int64]) -> RowsColumns:
     """Rows and columns of every pair of some runs."""
     sizes = ends - columns
     places = np.cumsum(sizes)

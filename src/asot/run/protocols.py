@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.pairs import Indices, ListedPairs, PairSet
+from asot._typing import Identity, Info
+from asot.run.pairs import ListedPairs, PairSet, RowsColumns
 
 if TYPE_CHECKING:
     from asot.run.cluster import Cluster
@@ -127,15 +128,11 @@ class DeviceSolution:
     trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
 
 
-Identity = dict[str, Any]
-"""What results depend on: plain values and arrays, by name; records of such values may nest."""
-
-
 @dataclass(frozen=True)
 class Notes:
     """What a call knows about its run. ``info`` is for the result alone: nothing reads it back."""
 
-    info: dict[str, Any] = field(default_factory=dict)
+    info: Info = field(default_factory=dict)
     stage: str | None = None
     """What a bar calls it; None: what the solver says."""
     started: float | None = None
@@ -149,7 +146,7 @@ class Notes:
 class Solver(ABC):
     """The base of every solver: `pairs_per_tile` and `solve` must be written, all else has a default."""
 
-    info: dict[str, Any]
+    info: Info
     """What this solver is, for `Distances.info`. Nothing reads it back."""
 
     stage = "distances"
@@ -228,7 +225,7 @@ class OnDevice(ABC):
 class DeviceSolver(ABC):
     """A solver for GPUs: made on the host, without a device until `on` copies what all pairs share to one."""
 
-    info: dict[str, Any]
+    info: Info
     stage = "distances"
 
     @abstractmethod
@@ -252,12 +249,12 @@ class Tile:
     start: int
     solution: Solution
     pairs: PairSet
-    chosen: Indices | None = None
+    chosen: RowsColumns | None = None
     """Rows and columns, if they are already known or if the tile holds only some of its pairs."""
     is_placed: bool = False
     """Whether the answers are where the sink wants them: `SinkBase.room`."""
 
-    def indices(self) -> Indices:
+    def indices(self) -> RowsColumns:
         """Rows and columns of the pairs; only computed for sinks that use them."""
         if self.chosen is not None:
             return self.chosen
@@ -267,7 +264,7 @@ class Tile:
 class Sink(Protocol[T_co]):
     """Where tiles go. ``T_co`` is what `close` returns, and therefore what the call returns."""
 
-    def open(self, pairs: PairSet, info: dict[str, Any], /) -> None:
+    def open(self, pairs: PairSet, info: Info, /) -> None:
         """Receive which pairs will come and what is known about the run; refuse what cannot be kept."""
         ...
 
@@ -275,7 +272,7 @@ class Sink(Protocol[T_co]):
         """Take the next tile, in pair order."""
         ...
 
-    def close(self, info: dict[str, Any], /) -> T_co:
+    def close(self, info: Info, /) -> T_co:
         """The result. ``info`` now also has what was counted during the run."""
         ...
 
@@ -290,7 +287,7 @@ class SinkBase(ABC, Generic[T_co]):
     """Whether it cuts whole runs into pieces of its own: then `take` is called, and nothing else."""
 
     @abstractmethod
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         """As in `Sink`."""
 
     @abstractmethod
@@ -298,7 +295,7 @@ class SinkBase(ABC, Generic[T_co]):
         """As in `Sink`."""
 
     @abstractmethod
-    def close(self, info: dict[str, Any]) -> T_co:
+    def close(self, info: Info) -> T_co:
         """As in `Sink`."""
 
     def room(self, start: int, stop: int, extras: tuple[str, ...]) -> Solution | None:
@@ -338,7 +335,7 @@ class _UsersSink(SinkBase[T_co]):
     def __init__(self, sink: Any) -> None:
         self._sink = sink
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         parameters = inspect.signature(self._sink.open).parameters.values()
         many = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
         self._sink.open(pairs, info) if many or len(parameters) > 1 else self._sink.open(pairs)
@@ -346,7 +343,7 @@ class _UsersSink(SinkBase[T_co]):
     def accept(self, tile: Tile) -> None:
         self._sink.accept(tile)
 
-    def close(self, info: dict[str, Any]) -> T_co:
+    def close(self, info: Info) -> T_co:
         kept: T_co = self._sink.close(info)
         return kept
 

@@ -8,14 +8,14 @@ of asot end in `solve_work`.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from asot.run import engine, gpu_engine
-from asot.run.cluster import Cluster, active_cluster
 from asot.run.devices import Choice
 from asot.run.executors import Stop
 from asot.run.pairs import PairSet, tiles
@@ -33,6 +33,9 @@ from asot.run.protocols import (
     joined,
 )
 from asot.validation import as_bytes, as_n_jobs
+
+if TYPE_CHECKING:
+    from asot.run.cluster import Cluster
 
 Kept = TypeVar("Kept")
 
@@ -130,6 +133,32 @@ def solve_work(
     if work.choice.gpus and work.gpu is not None:
         return gpu_engine.run(work.pairs, work.gpu(), work.cpu, work.choice, own, notes=work.notes, **limits)
     return engine.run(work.pairs, work.cpu(), own, notes=work.notes, **limits)
+
+
+def active_cluster() -> Cluster | None:
+    """The executor that the caller has named by ``joblib.parallel_config``; None for threads of this process."""
+    if "joblib" not in sys.modules:
+        return None
+    from joblib.parallel import get_active_backend
+
+    backend, n_jobs = get_active_backend(prefer="threads")
+    if type(backend).__name__ in ("ThreadingBackend", "SequentialBackend"):
+        return None
+    from asot.run.cluster import Cluster
+
+    return Cluster(backend, n_jobs)
+
+
+def joblib_is_idle() -> bool:
+    """Whether no ``joblib.parallel_config`` is in force. Asking joblib takes as long as a small pair."""
+    joblib: Any = sys.modules.get("joblib.parallel")
+    if joblib is None:
+        return True
+    try:
+        usual = joblib.default_parallel_config
+        return getattr(joblib._backend, "config", usual) is usual
+    except AttributeError:  # a version that keeps this elsewhere
+        return False
 
 
 def _on_cluster(work: Work, cluster: Cluster, sink: SinkBase[Any], memory: int, progress: ProgressLike) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
@@ -41,7 +42,7 @@ class Offer:
     """Seconds that ``cascade()`` takes, roughly; 0 if the user asked for it."""
     fixed: Look | None
     """The bounds that ``prune=`` named; None: what a rehearsal finds to be the cheapest."""
-    made: dict[str, Any]
+    made: Info
     """A record, for the report."""
     free: dict[str, Look]
     """What takes no time to make, by the word that ``prune=`` has for it: each is tried in the rehearsal by itself."""
@@ -84,7 +85,7 @@ def offer_bounds(
     use_projections = norm and prune != "potentials"
     use_potentials = plain and (prune in ("potentials", "all") or not norm or anchors is not None)
     names = [name for name, used in (("projections", use_projections), ("potentials", use_potentials)) if used]
-    made: dict[str, Any] = {"bounds": [], "tables": names, "n_rotations": 0, "n_potentials": 0, "n_exact": 0}
+    made: Info = {"bounds": [], "tables": names, "n_rotations": 0, "n_potentials": 0, "n_exact": 0}
     if anchors is not None:
         made["n_anchors"] = anchors.n_anchors
 

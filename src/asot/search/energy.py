@@ -14,8 +14,8 @@ not depend on threads or on who computes matrix products.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.distinct import SparseHistograms
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost, plain_distances
@@ -27,9 +27,6 @@ LANDMARKS = 256
 _BITS = 20
 _POINTS = 2**12  # of a piece of work of one thread
 _RIDGE = 1e-3  # the part of the largest eigenvalue that is added to all, against noise in directions that hardly occur
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 def energy_vectors(

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.auto import gpu_solver, simplex_of_points
 from asot.exact.cuda.points import Limits
@@ -37,13 +37,13 @@ FIRST_COLUMNS, GROWTH = 256, 16
 """Columns of a first look at two collections, and how many times more each further look has."""
 
 
-class _Shifted(SinkBase["dict[str, Any]"]):
+class _Shifted(SinkBase["Info"]):
     """The sink of a search, for columns from ``start`` on."""
 
     def __init__(self, sink: Best | Edges, start: int) -> None:
         self._sink, self._start = sink, start
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> None:
+    def open(self, pairs: PairSet, info: Info) -> None:
         pass
 
     def limits(self) -> NDArray[np.float64]:
@@ -53,7 +53,7 @@ class _Shifted(SinkBase["dict[str, Any]"]):
         rows, columns = tile.indices()
         self._sink.accept(Tile(tile.start, tile.solution, tile.pairs, (rows, columns + self._start)))
 
-    def close(self, info: dict[str, Any]) -> dict[str, Any]:
+    def close(self, info: Info) -> Info:
         return info
 
 
@@ -77,10 +77,10 @@ def search_on_gpus(
     n_jobs: int,
     memory: int,
     shown: Progress,
-) -> dict[str, Any]:
+) -> Info:
     """Look at all pairs of ``shape``, and return what to say about the search. ``sink`` keeps what was found."""
     n_rows, n_columns, column_start, within = shape
-    info: dict[str, Any] = {}
+    info: Info = {}
     solved = 0
     profiles = _profiles(histograms, ground, n_columns, n_jobs)
     table_bytes = None if memory == engine.DEFAULT_MEMORY else memory // 2

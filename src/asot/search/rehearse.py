@@ -12,11 +12,11 @@ No clock is involved, so the same call always takes the same path. The answer do
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distinct import SparseHistograms
 from asot.search.cascade import Look
 from asot.search.choose import Offer
@@ -70,7 +70,7 @@ def rehearse(search: Search, histograms: SparseHistograms, offer: Offer, sink: B
 def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Rehearsed:
     shape = search.shape
     solve = _price_of_a_solve(search)
-    record: dict[str, Any] = {"solve_microseconds": 1e6 * solve, "plans": []}
+    record: Info = {"solve_microseconds": 1e6 * solve, "plans": []}
     search.made["rehearsal"] = record
     brute = solve * shape.n_pairs
     if brute < _SHORT:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.native import Bytes, Doubles, Int, Ints, Record, entry
 from asot.search.kernels import NearestLists, SearchLimits
 from asot.search.relaxed_costs import Cost, Histograms, RelaxedCost, RelaxedPoints
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 class RelaxedRange(Record):

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices, Info
 from asot.run.executors import Stop, in_threads, one_thread_per_product
 from asot.run.pairs import tiles
 from asot.search.cascade import Shape
@@ -30,9 +30,6 @@ _LOOKS = 2**20  # pairs that one piece of work of a thread looks at
 _SOLVES = 2**16  # pairs that are collected before they are solved
 _NORMAL = 1.96  # two-sided, 95 %
 _IN_VAIN = 0.1  # the part of a certain search's work that finding the number of candidates may take
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 def as_recall(recall: Any, prune: Any, space: Any, sink: Any) -> float | None:
@@ -140,7 +137,7 @@ def _smallest(values: Float, count: int) -> Indices:
 
 def search_with_recall(
     search: Search, candidates: Candidates, held_out: HeldOut, best: Best, recall: float, certain: Rehearsed
-) -> dict[str, Any] | None:
+) -> Info | None:
     """Fill ``best`` and tell what was measured; None, with some pairs solved, if a ``certain`` search is no dearer."""
     shape, n_neighbors = search.shape, best.distances.shape[1]
     _solve_rows(search, held_out.tuning, best)
@@ -163,7 +160,7 @@ def search_with_recall(
     return record | {"held_out_queries": len(held_out.measuring), "measured": share, "interval": (low, high)}
 
 
-def all_were_found(recall: float, n_candidates: int) -> dict[str, Any]:
+def all_were_found(recall: float, n_candidates: int) -> Info:
     """What to tell where every pair was solved, or ruled out for certain."""
     exact = {"measured": 1.0, "interval": (1.0, 1.0)}
     queries = {"tuning_queries": 0, "held_out_queries": 0}
@@ -211,7 +208,7 @@ def _design(shares: Float, n_neighbors: int) -> float:
     return max(1.0, float(shares.var(ddof=1)) / alone) if alone > 0 else 1.0
 
 
-def _measured(found: Indices, n_neighbors: int, design: float = 1.0) -> dict[str, Any]:
+def _measured(found: Indices, n_neighbors: int, design: float = 1.0) -> Info:
     """The share of neighbors that were found, from counts of each row (n,), and Wilson's 95 % interval.
 
     Neighbors of one row are missed together, so they count as fewer independent ones: as the spread between rows tells,

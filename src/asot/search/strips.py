@@ -7,20 +7,23 @@ collection together look at every pair twice. The neighbors are the same, to the
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices, Info
 from asot.results.sinks import distances_of, keep_nearest
+from asot.run.executors import Stop
 from asot.run.pairs import ListedPairs, tiles
 from asot.search.cascade import Look
 from asot.search.sweep import Search
 
 _ROUND = 2**22
 """Pairs that are looked at before the distances found meanwhile are taken into account."""
-
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class StripSearch:
     look: Look | None
     n_neighbors: int
 
-    def nearest(self, low: int, high: int) -> tuple[Index, NDArray[np.float64]]:
+    def nearest(self, low: int, high: int) -> tuple[Indices, NDArray[np.float64]]:
         """The nearest of the rows low..high-1: indices and distances (high - low, K), ascending, ties by index."""
         strip = _Strip(self.search, self.n_neighbors, low, high)
         look = None if self.look is None else self.look.from_one_end()
@@ -39,7 +42,39 @@ class StripSearch:
             strip.solve_promising(look)
         for start, stop in tiles(high, max(1, _ROUND // self.search.shape.n_columns), low):
             strip.solve_what_is_left(look, start, stop)
+        self.search.n_exact += strip.n_solved
         return strip.indices, strip.distances
+
+
+class Strip(NamedTuple):
+    """The answer for a range of rows, from whatever process."""
+
+    indices: Indices  # (rows, K)
+    distances: NDArray[np.float64]  # (rows, K)
+    n_exact: int  # pairs that were solved for it, those of its preparation included where it is the first of a process
+    made: Info
+    """What was used, for ``info``."""
+
+
+@dataclass(frozen=True)
+class SearchStrip:
+    """Search a range of rows, in any process: the task of a cluster."""
+
+    prepare: Callable[[], StripSearch]
+
+    @functools.cached_property
+    def search(self) -> StripSearch:
+        """Made once in every process."""
+        return self.prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"prepare": self.prepare}
+
+    def __call__(self, own: tuple[int, int], stop: Stop) -> Strip:
+        search = self.search.search
+        found = self.search.nearest(*own)
+        counted, search.n_exact = search.n_exact, 0
+        return Strip(*found, counted, search.made)
 
 
 class _Strip:
@@ -50,6 +85,7 @@ class _Strip:
         self.distances = np.full((high - low, n_neighbors), np.inf)
         self.indices = np.full((high - low, n_neighbors), np.iinfo(np.int64).max)
         self._solved = np.empty(0, dtype=np.int64)
+        self.n_solved = 0
 
     def solve_promising(self, look: Look) -> None:
         """Solve the pairs that look nearest, in two rounds: K of each row, then those that may improve on them."""
@@ -75,7 +111,7 @@ class _Strip:
             rows, columns, _ = look.pairs_within(start, stop, limits, settled, self._search.jobs)
         self._solve(rows, columns)
 
-    def _solve(self, rows: Index, columns: Index) -> Index:
+    def _solve(self, rows: Indices, columns: Indices) -> Indices:
         """Solve the pairs that were not solved as promising, and return their keys."""
         search, s = self._search, self._search.shape
         if s.within:
@@ -87,6 +123,7 @@ class _Strip:
             return keys
         pairs = ListedPairs(np.stack([rows, columns], axis=1), s.n_rows, s.n_columns, symmetric=s.within)
         run = distances_of(pairs, search.solver, n_jobs=search.jobs, memory=search.memory, progress=False)
+        self.n_solved += len(keys)
         kept = self.distances, self.indices, np.empty((*self.distances.shape, 0))
         keep_nearest(rows - self._low, columns, run.values, np.empty((len(rows), 0)), *kept)
         return keys

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.results.sinks import keep_nearest
 from asot.run import engine
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
@@ -35,7 +36,7 @@ class Search:
     solver: Solver
     jobs: int
     memory: int
-    made: dict[str, Any]
+    made: Info
     """What was prepared and found, for the report."""
     shown: Progress
     """Counts every pair once: when it is solved, or when it is excluded."""
@@ -142,9 +143,9 @@ class Search:
         rows, columns = np.nonzero(wanted)
         return rows + start, columns + first
 
-    def info(self, started: float) -> dict[str, Any]:
+    def info(self, started: float) -> Info:
         order = int(self.p) if float(self.p).is_integer() else self.p
-        own: dict[str, Any] = {"estimate": "exact", "p": order, "rooted": order != 1}
+        own: Info = {"estimate": "exact", "p": order, "rooted": order != 1}
         own |= {"n_pairs": self.shape.n_pairs, "n_exact": self.n_exact, "n_jobs": self.jobs}
         own |= {"n_columns": self.shape.n_columns, "seconds": time.perf_counter() - started}
         return {**self.solver.info, **self.made, **own}
@@ -165,7 +166,7 @@ class Best:
         self._kept = self.distances, self.indices, np.empty((n_rows, n_neighbors, 0))
         self._symmetric = symmetric
 
-    def open(self, pairs: Any, info: dict[str, Any]) -> None:
+    def open(self, pairs: Any, info: Info) -> None:
         pass
 
     def accept(self, tile: Tile) -> None:
@@ -174,7 +175,7 @@ class Best:
         if self._symmetric:
             keep_nearest(columns, rows, tile.solution.values, np.empty((len(rows), 0)), *self._kept)
 
-    def close(self, info: dict[str, Any]) -> None:
+    def close(self, info: Info) -> None:
         pass
 
     def limits(self) -> Limits:
@@ -188,7 +189,7 @@ class Edges:
         self._radius, self._symmetric, self._n_rows = radius, symmetric, n_rows
         self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
 
-    def open(self, pairs: Any, info: dict[str, Any]) -> None:
+    def open(self, pairs: Any, info: Info) -> None:
         pass
 
     def accept(self, tile: Tile) -> None:
@@ -199,7 +200,7 @@ class Edges:
         if self._symmetric:
             self._parts.append((columns, rows, values))
 
-    def close(self, info: dict[str, Any]) -> None:
+    def close(self, info: Info) -> None:
         pass
 
     def limits(self) -> Limits:

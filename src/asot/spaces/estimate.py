@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Indices
 from asot.data.spaces.reading import Spaces
 from asot.results.sinks import distances_of
 from asot.run.pairs import PairSet, at_places
-from asot.run.protocols import Identity, Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status
 from asot.run.work import Resources
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 SAMPLE = 128
 """Pairs that are solved for the fit and its error; each is held out once, in one of the folds."""

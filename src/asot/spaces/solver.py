@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Identity, Indices, Info
 from asot.data.spaces.quantiles import default_bins, eccentricities, lifted, rounding, row_quantiles, space_quantiles
 from asot.data.spaces.reading import Spaces
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Identity, Solution, Solver, Status
-
-Float = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 FROM_BOUND, FROM_PRODUCT = 1, 2
 """Where descents begin: at the plan of the third lower bound, at the product of the masses."""
@@ -58,7 +54,7 @@ class Gromov(Solver):
         self._quantiles = row_quantiles(spaces, bins)
         self._whole, self._eccentric = space_quantiles(spaces, bins), eccentricities(spaces, p, bins)
         self._rounding = rounding(spaces, bins)
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "conditional gradient on exact transport steps" if starts else "plan of the third lower bound",
             "convention": convention(p, alpha),
             "p": p,

@@ -68,12 +68,19 @@ class StoreFiles:
         return self._arrays[name]
 
     def is_done(self, number: int) -> bool:
-        return all(_size(self._chunk_file(name, number)) == self._chunk_bytes(name) for name in self.fields)
+        return number in self._empty() or all(
+            _size(self._chunk_file(name, number)) == self._chunk_bytes(name) for name in self.fields
+        )
 
     def done(self) -> set[int]:
         """Blocks that are done, as the folder shows: no more than there are files."""
         found = [self._done_of(name) for name in self.fields]
-        return set.intersection(*found)
+        return set.intersection(*found) | self._empty()
+
+    def _empty(self) -> set[int]:
+        """The block of a last row that is alone: it has no pairs, and zarr writes no chunk of nothing."""
+        last = len(self.grid) - 1
+        return {last} if self.grid.is_triangle and self.grid.size(last) == 0 else set()
 
     def _done_of(self, name: str) -> set[int]:
         chunks, expected = self.path / name / "c", self._chunk_bytes(name)
@@ -93,7 +100,7 @@ class StoreFiles:
     def times(self) -> list[float]:
         """When the blocks that are done were written, in order."""
         main = "values" if "values" in self.fields else "distances"
-        return sorted(self._chunk_file(main, number).stat().st_mtime for number in self.done())
+        return sorted(self._chunk_file(main, number).stat().st_mtime for number in self.done() - self._empty())
 
     def _number(self, place: tuple[int, ...]) -> int:
         """The block whose chunk is at a place; -1 if there is none."""

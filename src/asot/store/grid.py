@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.pairs import AllPairs, Indices, ListedPairs, PairSet
+from asot.run.pairs import AllPairs, ListedPairs, PairSet, RowsColumns
 
 SMALLEST_SIDE = 64
 MOST_ROWS_OF_A_STRIP = 4096
@@ -40,7 +40,7 @@ class BlockPairs:
         height, width = self.last_row - self.first_row, self.last_column - self.first_column
         return height * (height - 1) // 2 if self.on_diagonal else height * width
 
-    def indices(self, start: int, stop: int) -> Indices:
+    def indices(self, start: int, stop: int) -> RowsColumns:
         if self.on_diagonal:
             row, column = AllPairs(self.last_row - self.first_row).indices(start, stop)
         else:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.results.sinks import Condensed, TopK
 from asot.run.cluster import Cluster
 from asot.run.executors import Executor, Stop, local_executor
@@ -166,14 +167,14 @@ class Store(SinkBase[Stored]):
             raise ValueError(f"this call computes no {lost[0]!r} to store; ask for it, for example with bounds=True")
         return {name: "int8" if name == "status" else self.dtype for name in chosen}
 
-    def open(self, pairs: PairSet, info: dict[str, Any]) -> NoReturn:
+    def open(self, pairs: PairSet, info: Info) -> NoReturn:
         """A store does not take tiles: it is handed whole runs (`run`), which it cuts into blocks."""
         raise TypeError("a store takes whole runs; pass it as sink= to one of asot's calls")
 
     def accept(self, tile: Tile) -> None:
         self.open(tile.pairs, {})
 
-    def close(self, info: dict[str, Any]) -> Stored:
+    def close(self, info: Info) -> Stored:
         self.open(ListedPairs(np.empty((0, 2), np.int64), 0, 0, False), info)
 
 

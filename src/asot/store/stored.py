@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Info
 from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
 from asot.results.distances import Distances, Neighbors
+from asot.results.model import NO_MODEL, ModelBase
 from asot.results.sinks import keep_nearest
 from asot.run.pairs import ListedPairs, PairSet
-from asot.store.files import StoreFiles, import_zarr, open_files
+from asot.run.progress import ProgressLike
+from asot.run.protocols import Sink
+from asot.run.work import Resources
+from asot.store.files import StoreFiles, import_zarr
 from asot.validation import as_index, as_positive_int, refuse_what_cannot_fit
-
-Float = NDArray[np.float64]
 
 
 class Stored:
@@ -29,9 +32,10 @@ class Stored:
     that are not computed yet are NaN.
     """
 
-    def __init__(self, files: StoreFiles) -> None:
-        self._files = files
-        self.info: dict[str, Any] = {**files.manifest["settings"], "store": str(files.path)}
+    def __init__(self, files: StoreFiles, read_model: Callable[[], ModelBase] | None = None) -> None:
+        self._files, self._read_model = files, read_model
+        self._model: ModelBase | None = None
+        self.info: Info = {**files.manifest["settings"], "store": str(files.path)}
 
     # ------------------------------------------------------------------------------------------------ what there is
 
@@ -68,6 +72,56 @@ class Stored:
             self._names_file.unlink(missing_ok=True)
         else:
             save_arrays(self._names_file, {"kind": "names"}, parts)
+
+    # ------------------------------------------------------------------------------------------------ growing
+
+    @property
+    def model(self) -> ModelBase | None:
+        """What the distances were made with, as of `Distances`."""
+        if self._model is None and self._read_model is not None and self.model_file.is_file():
+            self._model = self._read_model()
+        return self._model
+
+    @property
+    def model_file(self) -> Path:
+        return self._names_file.with_name("model.npz")
+
+    def keep_model(self, model: ModelBase) -> None:
+        """Write what the distances were made with beside them, unless it is there."""
+        parts = None if self._files.n_neighbors is not None else model.parts()
+        if parts is None:
+            return
+        self._model = model
+        if not self.model_file.is_file():
+            save_arrays(self.model_file, {"kind": "model", "model": parts.header}, parts.arrays)
+
+    def identity(self) -> dict[str, Any]:
+        """What its distances depend on."""
+        return {"settings": self._files.manifest["settings"], "inputs": self._files.manifest["inputs"]}
+
+    def extend(
+        self,
+        new: Any,
+        *,
+        n_jobs: int | None = None,
+        memory: int | str | None = None,
+        progress: ProgressLike = None,
+        sink: Sink[Any] | None = None,
+    ) -> Any:
+        """Distances over old and new distributions, as of `Distances.extend`: in memory, or in another store.
+
+        Rows become longer, so a store cannot grow where it is: ``stored.extend(new, sink=asot.sinks.Store(other))``
+        copies what is known and computes the rest. The same call again resumes.
+        """
+        self._needs_values("pairs to extend")
+        if not self.is_complete:
+            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        if self.model is None:
+            raise ValueError(NO_MODEL)
+        other = getattr(sink, "path", None)
+        if other is not None and Path(other).absolute() == self._files.path.absolute():
+            raise ValueError(f"a store cannot grow where it is; name another folder than {self._files.path}")
+        return self.model.extend(self, new, Resources(n_jobs, memory, progress), sink)
 
     @property
     def _names_file(self) -> Path:
@@ -231,7 +285,8 @@ class Stored:
         more: dict[str, Any] = {name: self.values(name).astype(np.float64) for name in extra}
         status = self.values("status") if "status" in self.fields else np.zeros(len(values), np.int8)
         n_iter = np.zeros(len(values), np.int32)
-        return Distances(values, status, n_iter, self.pair_set, info=dict(self.info), names=self.names, **more)
+        more |= {"info": dict(self.info), "names": self.names, "model": self.model}
+        return Distances(values, status, n_iter, self.pair_set, **more)
 
     def to_frame(self, form: str = "square") -> Any:
         """A pandas DataFrame with the ids, as of `Distances.to_frame`; all of it is read."""
@@ -310,22 +365,6 @@ class Stored:
             return upper
         zeros = da.nan_to_num(da.triu(upper, 1))
         return zeros + zeros.T
-
-
-def open_store(path: str | os.PathLike[str]) -> Stored:
-    """Open what `sinks.Store` has written, complete or not; nothing is executed or changed.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np, asot
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = asot.sinks.Store(folder + "/run.zarr")
-    ...     _ = asot.emd_many(np.eye(3), cost=1.0 - np.eye(3), sink=store)
-    ...     r = asot.open_store(folder + "/run.zarr")
-    ...     r[0, 1], np.asarray(r).tolist()
-    (1.0, [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
-    """
-    return Stored(open_files(path))
 
 
 def _are_same(there: NDArray[Any] | None, wanted: NDArray[Any] | None) -> bool:

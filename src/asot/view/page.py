@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.data.belonging import check_same_ids, ids_of
 from asot.data.npz import PathLike, atomic_write
 from asot.learn.maps import as_square, embed, leaf_order
+from asot.results.noise import noise_matrix
 
 if TYPE_CHECKING:
     from asot.data.distributions import Distributions
@@ -41,8 +42,11 @@ def write_page(
     D: Distributions | None = None,
     *,
     labels: ArrayLike | None = None,
+    kinds: ArrayLike | None = None,
+    noise: Any = None,
+    all_points: bool = False,
     title: str | None = None,
-) -> None:
+) -> str | None:
     """Write a page that explores distances of all pairs of one collection.
 
     Parameters
@@ -54,7 +58,18 @@ def write_page(
         The collection itself, so that the page can show what moves where.
     labels : (N,), optional
         Groups, shown by color. A pandas column or a dictionary is looked up by id.
+    kinds : (n,), optional
+        The kind of every point of D, such as its cell type, in its order: plans are summed up by kind.
+    noise : NoiseFloor or array-like (N, N), optional
+        ``asot.noise_floor(D)``: pairs that are no farther apart than samples of one distribution are marked.
+    all_points : bool
+        Keep the points of D even if there are more than 3 million coordinates, for a page of that size.
     title : str, optional
+
+    Returns
+    -------
+    str or None
+        Why the page has no plans although D was given, and how to keep them.
 
     Examples
     --------
@@ -62,16 +77,21 @@ def write_page(
     >>> from asot.view import write_page
     >>> D, labels, _ = asot.datasets.load_digits(20)
     >>> page = pathlib.Path(tempfile.mkdtemp()) / "digits.html"
-    >>> write_page(page, asot.pairwise_exact(D), D, labels=labels)
+    >>> write_page(page, asot.pairwise_exact(D), D, labels=labels, noise=asot.noise_floor(D))
     >>> "<title>" in page.read_text()
     True
     """
-    data = page_data(r, D, labels=labels, title=title)
+    data = page_data(r, D, labels=labels, kinds=kinds, noise=noise, all_points=all_points, title=title)
     with atomic_write(path) as stream:
         stream.write(render(data).encode())
+    left_out: str | None = data["left_out"]
+    return left_out
 
 
-def page_data(r: Distances, D: Distributions | None, *, labels: ArrayLike | None, title: str | None) -> dict[str, Any]:
+def page_data(
+    r: Distances, D: Distributions | None, *, labels: ArrayLike | None, title: str | None,
+    kinds: ArrayLike | None = None, noise: Any = None, all_points: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """What the page knows, as plain JSON."""
     from asot.plots import as_groups
 
@@ -96,13 +116,25 @@ def page_data(r: Distances, D: Distributions | None, *, labels: ArrayLike | None
         "order": leaf_order(matrix).tolist(),
         "places": np.round(embed(matrix, "auto" if n <= MOST_ON_A_MAP_OF_NEIGHBORS else "mds"), 5).tolist(),
         "about": _about(r),
+        "smallest": float(matrix[above].min()) if n > 1 else 0.0,
+        "left_out": None,
     }
     for name in ("lower", "upper", "error"):
         values = getattr(r, name, None)
         if values is not None and len(values) == len(above[0]):
             data[name] = _shares(values, matrix.max())
-    if D is not None and D.points.size <= MOST_NUMBERS:
-        data["points"] = _collection(D)
+    if noise is not None:
+        data["noise"] = _shares(noise_matrix(noise, n, ids)[above], matrix.max() if n else 0.0)
+    if D is not None and (all_points or D.points.size <= MOST_NUMBERS):
+        data["points"] = _collection(D, kinds)
+    elif D is not None:
+        data["left_out"] = (
+            f"the points of the collection are left out: they are {D.points.size:,} numbers, more than "
+            f"{MOST_NUMBERS:,}; --all-points (all_points=True) keeps them, for a page of about "
+            f"{D.points.size * 16 / 3e6:.0f} MB"
+        )
+    elif kinds is not None:
+        raise ValueError("kinds of points need the collection they are points of; give D as well")
     return data
 
 
@@ -119,14 +151,23 @@ def _shares(values: NDArray[np.float64], largest: float) -> str:
     return base64.b64encode(np.rint(unit * 65535).astype("<u2").tobytes()).decode()
 
 
-def _collection(D: Distributions) -> dict[str, Any]:
+def _collection(D: Distributions, kinds: ArrayLike | None) -> dict[str, Any]:
     """Points as float32, and the two main axes of all of them for the picture."""
     points = np.asarray(D.points, dtype=np.float64)
     center = points.mean(axis=0)
     scale = float(np.abs(points - center).max()) or 1.0
     unit = (points - center) / scale
     axes = np.eye(2, D.dim) if D.dim <= 2 else np.linalg.eigh(unit.T @ unit)[1][:, [-1, -2]].T
+    names, own = None, None
+    if kinds is not None:
+        given = np.asarray(kinds)
+        if given.shape != (len(points),):
+            raise ValueError(f"kinds must have one entry for each of {len(points):,} points; found {given.shape}")
+        found, code = np.unique(given.astype(str), return_inverse=True)
+        names, own = found.tolist(), base64.b64encode(code.astype("<u2").tobytes()).decode()
     return {
+        "kinds": names,
+        "kind": own,
         "dim": D.dim,
         "scale": scale,
         "offsets": D.offsets.tolist(),

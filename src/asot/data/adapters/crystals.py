@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.data.reading import label_of
 from asot.validation import can_be_walked, refuse_what_cannot_fit, to_float_array
 
@@ -21,8 +21,6 @@ SAME = 1e-9
 
 _BLOCK = 2**21
 """Distances that are computed at a time."""
-
-Float = NDArray[np.float64]
 
 
 def read_structures(structures: Sequence[Any], k: int, fractional: bool, ids: Any) -> tuple[list[Float], list[Float]]:

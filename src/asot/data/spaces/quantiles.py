@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.data.spaces.reading import Spaces
-
-Float = NDArray[np.float64]
 
 MOST_BINS = 128
 """Bins for spaces of different sizes or masses, unless told otherwise."""

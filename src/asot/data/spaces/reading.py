@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.data.distributions import Distributions
 from asot.data.spaces.graphs import is_graph, shortest_paths
 from asot.validation import as_index, to_float_array
-
-Float = NDArray[np.float64]
 
 MOST_ORDER = 16
 """The largest p of GW_p."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from asot._typing import Float
 
 
 def read_swc(path: str | os.PathLike[str], n_points: int, along_tree: bool) -> Float:

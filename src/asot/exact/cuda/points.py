@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
 from asot.exact.packing import quantize_sparse
@@ -117,7 +118,7 @@ class ExactPointsCuda(DeviceSolver):
         self._mean_size = float(sizes.mean())
         self.largest = int(sizes.max())
         self.wants_table = len(ground.points) ** 2 <= n_pairs * self._mean_size**2
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "network simplex",
             "common_mass_canceled": True,
             "device": "cuda",

@@ -76,7 +76,7 @@ DEVICE double projected(
 //
 // Where limits are given (BOUNDED), pairs that are certainly above the limit of their row, and of their column within
 // one set, are left out: their value is infinite. For a norm no distance is less than the norm of the one-dimensional
-// distances along axes (asot.bounds.search.projections). `profiles` (n_sorted * SHARES + n_means, n_distributions) has
+// distances along axes (asot.search.projections). `profiles` (n_sorted * SHARES + n_means, n_distributions) has
 // what is needed of every distribution: means of shares of its sorted coordinates along some axes, and plain means
 // along others. A bound from them in float32 is certain after bound * (1 - relative) - absolute.
 extern "C" __global__ void classify_pairs(

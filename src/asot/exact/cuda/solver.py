@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Info
 from asot.exact.cuda.tables import KernelPlan, Launch, lanes_plan, node_cost, node_masses, warp_plan
 from asot.gpu.cuda import load
 from asot.run.gpu_transfer import pair_arguments
@@ -63,7 +64,7 @@ class ExactCuda(DeviceSolver):
         self.unit = self._cost.unit
         self.exponent = self._cost.exponent
         self._follow(lanes_plan(self._cost) if self._cost.n_nodes <= MOST_LANES_NODES else warp_plan(self._cost))
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "network simplex",
             "common_mass_canceled": cancel,
             "device": "cuda",

@@ -1,4 +1,4 @@
-// Local means: how they are laid out, and what anchor plans cost between them; see src/asot/bounds/local_means.py.
+// Local means: how they are laid out, and what anchor plans cost between them; see src/asot/estimate/local_means.py.
 #include "blocks.hpp"
 #include "records.hpp"
 

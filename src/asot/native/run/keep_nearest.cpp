@@ -1,4 +1,4 @@
-// The nearest of every row, kept while distances come in; see src/asot/run/sinks.py.
+// The nearest of every row, kept while distances come in; see src/asot/results/sinks.py.
 #include "../common/entry.hpp"
 
 struct NewNeighbors {

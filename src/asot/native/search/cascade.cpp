@@ -1,11 +1,11 @@
-// Bounds of pairs of rows of small tables, a few nanoseconds each; see src/asot/bounds/search/cascade.py.
+// Bounds of pairs of rows of small tables, a few nanoseconds each; see src/asot/search/cascade.py.
 //
 // A pair is dropped as soon as one of its bounds is above the limit. The order is: means and coarse shares, fine shares,
 // rotations, potentials. Sums of floats are certain after `relative` and `absolute`, no matter how they are ordered.
 #include "../common/metrics.hpp"
 #include "limits.hpp"
 
-constexpr int64_t SHARES = 32, COARSE = 8;  // as in asot.bounds.search.projections
+constexpr int64_t SHARES = 32, COARSE = 8;  // as in asot.search.projections
 constexpr int64_t COLUMNS = 256;  // that all rows of a piece meet, one row after the other, while their coarse table is
                                   // in the cache
 

@@ -1,6 +1,6 @@
 // What the tables of a search are made from: means of sorted coordinates, and potentials extended to all points.
 //
-// See src/asot/bounds/search/projections.py and dual_pool.py.
+// See src/asot/search/projections.py and dual_pool.py.
 #include "../common/metrics.hpp"
 
 struct SortedMasses {

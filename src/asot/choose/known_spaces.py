@@ -1,0 +1,67 @@
+"""Estimates with spaces and a fit that are already there: nothing is learned, drawn or fitted again.
+
+A pair is then estimated as it would have been in the call that made the fit, whatever other pairs there are: features
+depend on the two distributions, the spaces and a few axes, all of which are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asot._typing import Float
+from asot.anchors.space import AnchorSpace
+from asot.bounds.error_bars import make_bounds
+from asot.bounds.short_vectors import Directions
+from asot.choose.attempts import CoarseAttempts, soft_distances
+from asot.estimate.calibration import Calibration, KnownFit
+from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
+from asot.request.request import Request
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSpaces:
+    """Spaces, and a fit of what they show of a pair."""
+
+    spaces: tuple[AnchorSpace, ...]
+    learned: bool
+    """Whether they were learned in the call, from points as its metric sees them, or given."""
+    with_bounds: bool
+    """Whether bounds are features."""
+    level: str | None
+    """Which bounds."""
+    axes: Float | None
+    """(d, w) in which local means or covariances are compared, where these are not all coordinates."""
+    fit: KnownFit
+
+    def features(self, request: Request) -> Features:
+        """What the fit learns from, for the pairs of a request."""
+        if not request.distance.is_plain:
+            return self._coarse(request)
+        both, n_jobs = request.both, request.resources.n_jobs
+        start = None if request.E is None else len(request.D)
+        directions = None if self.axes is None else Directions(self.axes, self.fit.exponent)
+        short = coordinates_of(both, n_jobs, directions)
+        level = self.level if self.with_bounds else request.level
+        views = []
+        for space in (one.proven for one in self.spaces):
+            assigned = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
+            on_anchors = OnAnchors(space, both, start, assigned)
+            bounds = None if level is None else make_bounds(space, both, start or 0, level, n_jobs, assigned)
+            views.append(View(space, both, short, start, bounds, n_jobs, on_anchors))
+        learned = soft_distances(request, self.spaces[0])
+        return PairFeatures(views, short, start or 0, with_bounds=self.with_bounds, learned=learned)
+
+    def _coarse(self, request: Request) -> Features:
+        attempts = CoarseAttempts(request, None)
+        if attempts.why_exact is not None:
+            raise ValueError(f"{attempts.why_exact}; use pairwise_exact for all pairs")
+        learned_at = self.fit.exponent if self.learned else None
+        return attempts.on_places(self.spaces[0].proven, learned_at=learned_at, axes=self.axes)
+
+    def calibration(self, features: Features, *, same_rows: bool) -> Calibration:
+        """The fit for these features; ``same_rows``: the pairs that were solved for it keep their exact values."""
+        if len(features.names) != len(self.fit.coefficients):
+            raise ValueError(
+                f"the model was fitted to {len(self.fit.coefficients)} features, not {len(features.names)}"
+            )
+        return Calibration.known(features, self.fit if same_rows else self.fit.without_pairs())

@@ -1,0 +1,247 @@
+"""What a result was made with: which distance, the collections, and the anchors and the fit, or exact solves.
+
+`Distances.extend` computes only pairs with new distributions, and ``asot.pairwise(new, old, model=r.model)`` only those
+it is asked for; both as the call that made the model would have.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from asot._typing import Float
+from asot.anchors.space import AnchorSpace
+from asot.choose.attempts import attempts_for
+from asot.choose.carry_out import certain, estimates_work, solve_all
+from asot.choose.grown import Grown
+from asot.choose.known_spaces import KnownSpaces
+from asot.data.distributions import Distributions, as_distributions
+from asot.exact.auto import exact_solver
+from asot.request.accuracy import Accuracy
+from asot.request.distance import Distance
+from asot.request.request import Request
+from asot.results.distances import Distances, named, with_model
+from asot.results.model import ModelBase
+from asot.results.sinks import default_sink
+from asot.run.executors import kept_threads, one_thread_per_product
+from asot.run.pairs import ListedPairs
+from asot.run.protocols import Notes, Sink, Solver, Status
+from asot.run.work import Ready, Resources, Work, solve_work
+
+FARTHER = 2.0
+"""How many times farther from the anchors than any old distribution makes a new one suspicious."""
+
+FROM_POINTS = {"seuclidean": "V", "mahalanobis": "VI"}
+"""Metrics with a parameter that is computed from the points where it is not given."""
+
+
+@dataclass(eq=False)
+class Model(ModelBase):
+    """What a result was made with. Nobody changes it."""
+
+    D: Distributions | None
+    """The rows of the result; None if it was saved without its collections."""
+    E: Distributions | None
+    distance: Distance
+    level: str | None = None
+    """Which bounds the result has."""
+    max_error: Accuracy | None = None
+    known: KnownSpaces | None = None
+    """The anchors and the fit of estimates; None where pairs are solved exactly."""
+    strategy: dict[str, Any] | None = None
+    """``info["strategy"]`` of a result of `pairwise`; None of `pairwise_exact`."""
+    dim: int = 0
+
+    def __post_init__(self) -> None:
+        self.dim = self.dim if self.D is None else self.D.dim
+
+    @property
+    def kind(self) -> str:
+        """ "exact" or "calibrated"."""
+        return "exact" if self.known is None else "calibrated"
+
+    @property
+    def spaces(self) -> tuple[AnchorSpace, ...]:
+        """The anchors of estimates."""
+        return () if self.known is None else self.known.spaces
+
+    def __repr__(self) -> str:
+        how = "exact solves" if self.known is None else f"{self.spaces[0].n_anchors} anchors, calibrated"
+        of = "" if self.D is None else f" of {len(self.D):,} distributions"
+        return f"Model{of} in {self.dim} dimensions: {describe(self.distance)}, {how}"
+
+    # ------------------------------------------------------------------------------------------------ other pairs
+
+    def solve(self, request: Request) -> Any:
+        """The distances of a request, as this model makes them."""
+        self.check_fits(request.D, request.distance)
+        self._check_extends()
+        request = replace(request, max_error=self.max_error, level=request.level or self.level)
+        info = self._info(request)
+        with one_thread_per_product(), kept_threads(request.resources.jobs):
+            if self.known is None:
+                return solve_all(request, info)
+            features = self.known.features(request)
+            fitted = self.known.calibration(features, same_rows=False)
+            seconds = features.expected_seconds(len(request.pairs))
+            work = estimates_work(request, features, fitted, attempts_for(request, None).exact_solver, seconds, info)
+            return solve_work(work, request.bounded_sink, request.resources)
+
+    def check_fits(self, D: Distributions, distance: Distance) -> None:
+        """Refuse collections and distances that the model is not for."""
+        if D.dim != self.dim:
+            raise ValueError(f"the model is for points in {self.dim} dimensions, but the collection has {D.dim}")
+        if not _same(distance, self.distance):
+            raise ValueError(
+                f"the model is for {describe(self.distance)}, but this call asks for {describe(distance)}; "
+                "pass the p, metric, metric_params and unmatched that the model was made with"
+            )
+
+    def _check_extends(self) -> None:
+        """Refuse distances that depend on all points of a collection, and so change with new ones."""
+        distance = self.distance
+        parameter = FROM_POINTS.get(str(distance.metric))
+        if parameter is not None and parameter not in (distance.metric_params or {}):
+            raise ValueError(
+                f"metric {distance.metric!r} took its {parameter} from the old points, and new ones would change it; "
+                f"make the result with metric_params={{{parameter!r}: ...}}, which it keeps"
+            )
+        if distance.unmatched is not None and np.ndim(distance.unmatched) > 0:
+            raise ValueError(
+                "unmatched= was an array with a price for every old point, which says nothing of new ones; make the "
+                "result with a number or 'diagonal', or solve all pairs again"
+            )
+
+    def _info(self, request: Request) -> dict[str, Any]:
+        info = {"metric": "euclidean", "p": 1} if request.distance.is_plain else request.distance.info
+        if self.strategy is not None:
+            info["strategy"] = self.strategy
+        return info if self.known is None else {**info, "n_anchors": self.spaces[0].n_anchors}
+
+    # ------------------------------------------------------------------------------------------------ growing
+
+    def extend(self, result: Any, new: Any, resources: Resources, sink: Sink[Any] | None) -> Any:
+        started = time.perf_counter()
+        if isinstance(result.pair_set, ListedPairs):
+            raise ValueError(
+                "a list of pairs does not say which pairs with new distributions are wanted; use "
+                "asot.pairwise(new, old, pairs=..., model=r.model)"
+            )
+        old, more = self._collection(result), as_distributions(new)
+        self.check_fits(more, self.distance)
+        self._check_extends()
+        both = joined(old, more)
+        request = Request(
+            both, self.E, self.distance, None, sink, "cpu", resources, self.level, self.max_error, started
+        )  # fmt: skip
+        with one_thread_per_product(), kept_threads(resources.jobs):
+            work = self._work(request, result)
+            grown: Any = solve_work(work, self._sink(request), resources)
+        if self.known is None and isinstance(grown, Distances) and self.strategy is not None:
+            status = np.full(len(grown), Status.EXACT, dtype=np.int8)
+            grown = replace(grown, status=status, **certain(grown.values, request))
+        own = replace(self, D=both)
+        grown = named(grown, both.ids, both.ids if self.E is None else self.E.ids, both.offsets)
+        return with_model(grown, lambda: own)
+
+    def _collection(self, result: Any) -> Distributions:
+        if self.D is None:
+            raise ValueError(
+                "the result was saved without its collection, so it cannot be extended by itself; use "
+                "asot.pairwise(new, old, model=r.model), or save it with r.save(path)"
+            )
+        if len(self.D) != result.pair_set.n_rows or (self.E is None) != result.pair_set.symmetric:
+            raise ValueError("the model is of other collections than the distances; the file is damaged")
+        return self.D
+
+    def _work(self, request: Request, old: Any) -> Work:
+        solver: Solver
+        n_new = (len(request.D) - old.pair_set.n_rows) * request.pairs.n_columns
+        info = {**self._info(request), "estimate": "exact", "n_old": old.pair_set.n_rows}
+        if self.known is None:
+            solver = exact_solver(
+                request.both, self.distance, request.column_start, request.resources.budget, n_pairs=n_new
+            )  # fmt: skip
+        else:
+            features = self.known.features(request)
+            fitted = self.known.calibration(features, same_rows=True)
+            _warn_of_others(features.radii[: len(request.D)], old.pair_set.n_rows)
+            own = estimates_work(request, features, fitted, attempts_for(request, None).exact_solver, 0.0, info)
+            solver, info = own.cpu(), own.notes.info
+        there = ("values", "lower", "upper", "error") if self.known is not None else ("values",)
+        fields = [name for name in there if name == "values" or _has(old, name)]
+        fields += ["status"] if _has(old, "status") else []
+        return Work(request.pairs, Ready(Grown(old, tuple(fields), solver)), notes=Notes(info, started=request.started))
+
+    def _sink(self, request: Request) -> Sink[Any]:
+        return default_sink(request.sink) if self.known is None else request.bounded_sink
+
+    def parts(self, collection: bool = True) -> Any:
+        from asot.choose.model_files import model_parts
+
+        return model_parts(self, collection)
+
+
+def _warn_of_others(radii: Float, n_old: int) -> None:
+    """Tell of new distributions that the anchors were not made for."""
+    far = np.flatnonzero(radii[n_old:] > FARTHER * radii[:n_old].max())
+    if len(far):
+        warnings.warn(
+            f"{len(far):,} of {len(radii) - n_old:,} new distributions, the first of them new distribution {far[0]}, "
+            f"are more than {FARTHER:g} times as far from the anchors as any old one: their errors may be larger than "
+            "stated; compute all pairs anew if there will be more of them",
+            stacklevel=5,
+        )
+
+
+def _has(old: Any, field: str) -> bool:
+    """Whether a result, or a store, has a field."""
+    return field in old.fields if hasattr(old, "fields") else getattr(old, field) is not None
+
+
+def joined(old: Distributions, new: Distributions) -> Distributions:
+    """Old and new distributions in one collection; an id that is there twice is refused."""
+    both = old + new
+    if both.given_ids is None:
+        return both
+    seen = set(old.ids.tolist())
+    for i, name in enumerate(new.ids.tolist()):
+        if name in seen:
+            raise ValueError(
+                f"the id {name!r} of new distribution {i} is there already; ids of new distributions must be new "
+                "(Distributions(..., ids=...))"
+            )
+        seen.add(name)
+    return both
+
+
+def describe(distance: Distance) -> str:
+    """Which distance it is, in words."""
+    metric = getattr(distance.metric, "__qualname__", distance.metric)
+    more = "" if not distance.metric_params else f" with {', '.join(sorted(distance.metric_params))}"
+    prices = "" if distance.unmatched is None else ", with unmatched mass"
+    return f"W_{distance.p:g} under {metric!r}{more}{prices}"
+
+
+def _same(one: Distance, other: Distance) -> bool:
+    parameters = [distance.metric_params or {} for distance in (one, other)]
+    return (
+        one.p == other.p
+        and one.metric == other.metric
+        and parameters[0].keys() == parameters[1].keys()
+        and all(_equal(parameters[0][key], parameters[1][key]) for key in parameters[0])
+        and _equal(one.unmatched, other.unmatched)
+    )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, str) or isinstance(other, str) or one is None or other is None:
+        return bool(one is other or (isinstance(one, str) and isinstance(other, str) and one == other))
+    if hasattr(one, "share") or hasattr(other, "share"):
+        return bool(one == other)
+    a: Float = np.asarray(one)
+    return bool(np.array_equal(a, np.asarray(other)))

@@ -1,0 +1,24 @@
+"""How many modules a call passes in its main thread: fewer can be read more easily, so that the numbers only fall."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.walks import CALLS, modules_passed
+
+MOST = {"pairwise": 45, "pairwise_exact": 21, "kneighbors": 28, "emd_many": 17, "sinkhorn_many": 14}
+"""As measured. Aims: 28, 16, 20, 12, 12."""
+
+MOST_FOR_OTHER_DISTANCES = 4
+"""Modules that W_1 does not pass: costs, prices of unmatched mass, their solver, and their features."""
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_call_passes_few_modules(name):
+    passed = modules_passed(CALLS[name])
+    assert len(passed) <= MOST[name], " ".join(passed)
+
+
+def test_other_distances_go_the_same_way():
+    plain, other = (set(modules_passed(CALLS[name])) for name in ("pairwise", "pairwise, other"))
+    assert len(other - plain) <= MOST_FOR_OTHER_DISTANCES, sorted(other - plain)
