@@ -105,3 +105,16 @@ def test_a_program_that_would_take_minutes_is_refused():
     H, cost, _ = problem(n=60, k=80)
     with pytest.raises(ValueError, match=r"linear program of [\d,]+ variables, more than 300,000; use reg='auto'"):
         asot.barycenter(np.ones_like(H), cost)
+
+
+@pytest.mark.parametrize("reg", [0.2, 0.03, 0.004])
+def test_longer_steps_end_where_plain_ones_do(reg):
+    H, cost, weights = problem()
+    kernel, u = np.exp(-cost / reg), np.ones(H.T.shape)
+    for _ in range(60_000):
+        reached = kernel.T @ (H.T / (kernel @ u))
+        b = np.exp(np.log(reached) @ weights)
+        u = b[:, None] / reached
+    found = asot.barycenter(H, cost, weights, reg=reg, tol=1e-10, max_iter=20_000)
+    assert found.info["status"] == "CONVERGED"
+    np.testing.assert_allclose(found.masses, b / b.sum(), atol=1e-8)

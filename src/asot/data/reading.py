@@ -172,6 +172,11 @@ def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> 
     return unique, group
 
 
+def sorted_by(group: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
+    """The order (n,) that puts members of a group together and keeps their order; short numbers are sorted faster."""
+    return np.argsort(group.astype(np.uint16) if n_groups <= 2**16 else group, kind="stable")
+
+
 def _entry(name: str) -> str:
     """What one of them is called: a label, or an entry of the argument."""
     return "label" if name == "labels" else f"{name}: entry"
@@ -200,18 +205,15 @@ def _of_categories(labels: Any, n: int, name: str, of: str) -> tuple[NDArray[Any
 
 
 def _of_texts(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    place: dict[Any, int] = {}
-    group = np.fromiter((place.setdefault(name, len(place)) for name in names.tolist()), np.int64, len(names))
-    distinct = list(place)
-    order = sorted(range(len(distinct)), key=distinct.__getitem__)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    ordered = [distinct[i] for i in order]
-    if all(type(name) is str for name in ordered):
-        return text_array(ordered), rank[group]
+    listed = names.tolist()
+    ordered = sorted(dict.fromkeys(listed))
+    place = {name: i for i, name in enumerate(ordered)}
+    group = np.fromiter(map(place.__getitem__, listed), np.int64, len(listed))
+    if set(map(type, ordered)) == {str}:
+        return text_array(ordered), group
     unique = np.empty(len(ordered), dtype=object)
     unique[:] = ordered
-    return unique, rank[group]
+    return unique, group
 
 
 def _is_text(names: NDArray[Any]) -> bool:
@@ -225,6 +227,8 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind in "mM":
         return np.isnat(values)
     if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=np.bool_)
+    if set(map(type, values.ravel().tolist())) == {str}:
         return np.zeros(values.shape, dtype=np.bool_)
     return np.fromiter((_is_nothing(v) for v in values.ravel()), np.bool_, values.size).reshape(values.shape)
 

@@ -133,7 +133,7 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
     if psd is None:
         done = "nothing, as requested: the kernel was not checked for negative eigenvalues"
         return Kernel(matrix, rate, None, done, ids=ids)
-    eigenvalues, vectors = np.linalg.eigh(matrix)
+    eigenvalues = np.linalg.eigvalsh(matrix)
     smallest = float(eigenvalues[0])
     negative = eigenvalues < -len(matrix) * np.finfo(float).eps * eigenvalues[-1]
     if not negative.any():
@@ -141,9 +141,11 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
         return Kernel(matrix, rate, smallest, done, ids=ids)
     count = f"{int(negative.sum())} of {len(matrix)} eigenvalues negative, down to {smallest:.3g}"
     if psd == "clip":
-        keep = vectors[:, ~negative]
-        clipped = (keep * np.maximum(eigenvalues[~negative], 0.0)) @ keep.T
-        return Kernel(0.5 * (clipped + clipped.T), rate, smallest, f"clipped: {count}, set to 0", keep @ keep.T, ids)
+        from scipy.linalg import eigh
+
+        values, vectors = eigh(matrix, subset_by_index=(0, int(negative.sum()) - 1))
+        clipped, keep = matrix - (vectors * values) @ vectors.T, np.eye(len(matrix)) - vectors @ vectors.T
+        return Kernel(0.5 * (clipped + clipped.T), rate, smallest, f"clipped: {count}, set to 0", keep, ids)
     shifted = matrix - smallest * np.eye(len(matrix))
     return Kernel(shifted, rate, smallest, f"shifted: {count}, {-smallest:.3g} added to the diagonal", ids=ids)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import factorized
+from asot.data.reading import factorized, sorted_by
 from asot.validation import FloatArray
 
 
@@ -34,7 +34,7 @@ def flatten_table(table: Any, by: str, points: str | Sequence[str], masses: str 
         _check_numbers(frame[name], name)
     unique, group = _labels(frame[by], by)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
-    order = None if not np.any(group[1:] < group[:-1]) else np.argsort(group, kind="stable")
+    order = None if not np.any(group[1:] < group[:-1]) else sorted_by(group, len(unique))
     flat = _gathered([frame[name] for name in names], order)
     given = None if masses is None else _gathered([frame[masses]], order)[:, 0]
     return flat, offsets, given, unique
@@ -62,6 +62,10 @@ def _labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if missing.any():
         raise ValueError(f"column {name!r} is missing in row {int(np.argmax(missing))}; every point needs one")
     native = column.to_native()
+    if str(column.dtype) == "String" and hasattr(native, "factorize"):  # pandas, which keeps strings out of Python
+        codes, distinct = native.factorize()
+        unique, rank = factorized(np.asarray(distinct, dtype=object), len(distinct))
+        return unique, rank[codes]
     return factorized(native if hasattr(native, "cat") and hasattr(native, "iloc") else column.to_numpy(), len(column))
 
 
