@@ -65,7 +65,7 @@ def test_tiles_on_several_devices_are_the_same():
     def run(gpus, memory):
         solver = ExactCuda(A, None, COST, cancel=True)
         choice = Choice(gpus, "a test", required=True)
-        return device_engine.run(AllPairs(N), solver, on_cpu, choice, memory=memory)
+        return device_engine.run(AllPairs(N), solver, on_cpu, choice, Condensed(), memory=memory)
 
     assert np.array_equal(run((0,), None).values, run((0, 0, 0), 10**6).values)
 
@@ -84,7 +84,7 @@ def test_too_little_memory_is_a_smaller_tile_or_the_cpu(values):
         try:
             solver = ExactCuda(A, None, COST, cancel=True)
             choice = Choice((0,), "a test", required=False)
-            r = device_engine.run(AllPairs(N), solver, on_cpu, choice)
+            r = device_engine.run(AllPairs(N), solver, on_cpu, choice, Condensed())
         finally:
             pool.set_limit(size=0)
         assert np.abs(r.values - values).max() <= 1e-12 * COST.max()

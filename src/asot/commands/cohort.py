@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,9 @@ def _second(table: Any, path: str) -> str:
 
 def _check_column(table: Any, name: str | None, path: str) -> None:
     if name is not None and name not in table.columns:
-        raise ValueError(f"{path} has no column {name!r}; it has {', '.join(map(repr, table.columns))}")
+        close = get_close_matches(name, [str(one) for one in table.columns], 1)
+        hint = f"did you mean {close[0]!r}? It has" if close else "it has"
+        raise ValueError(f"{path} has no column {name!r}; {hint} {', '.join(map(repr, table.columns))}")
 
 
 def points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, Any]:
