@@ -373,3 +373,28 @@ def test_masses_do_not_depend_on_the_order_of_points_and_those_of_total_1_stay_a
     D = Distributions.from_list([np.zeros((4, 1))] * 2, [dyadic, 2.0**1000 * dyadic])
     assert D[0][1].tolist() == D[1][1].tolist() == dyadic.tolist()
     assert D.totals.tolist() == [1.0, 2.0**1000]
+
+
+def test_plain_arrays_are_joined_as_any_others_are():
+    rng = np.random.default_rng(0)
+    for dtype in ("float64", "float32"):
+        arrays = [rng.normal(size=(n, 3)).astype(dtype) for n in (2, 1, 5)]
+        joined, one_by_one = (
+            asot.Distributions.from_list(arrays),
+            asot.Distributions.from_list([*arrays[:2], arrays[2].tolist()]),
+        )
+        assert joined.points.dtype == dtype
+        np.testing.assert_array_equal(joined.points, np.vstack(arrays))
+        np.testing.assert_array_equal(joined.offsets, one_by_one.offsets)
+        np.testing.assert_array_equal(joined.masses, one_by_one.masses)
+
+
+def test_the_array_at_fault_is_named():
+    good = np.zeros((2, 3))
+    for bad, message in (
+        (np.zeros((2, 2)), "1 has points in 2 dim"),
+        (np.zeros((0, 3)), "1 is empty"),
+        (np.zeros(3), "1 must be points"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            asot.Distributions.from_list([good, bad, good])
