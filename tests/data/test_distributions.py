@@ -380,8 +380,8 @@ def test_plain_arrays_are_joined_as_any_others_are():
     for dtype in ("float64", "float32"):
         arrays = [rng.normal(size=(n, 3)).astype(dtype) for n in (2, 1, 5)]
         joined, one_by_one = (
-            asot.Distributions.from_list(arrays),
-            asot.Distributions.from_list([*arrays[:2], arrays[2].tolist()]),
+            Distributions.from_list(arrays),
+            Distributions.from_list([*arrays[:2], arrays[2].tolist()]),
         )
         assert joined.points.dtype == dtype
         np.testing.assert_array_equal(joined.points, np.vstack(arrays))
@@ -397,4 +397,4 @@ def test_the_array_at_fault_is_named():
         (np.zeros(3), "1 must be points"),
     ):
         with pytest.raises(ValueError, match=message):
-            asot.Distributions.from_list([good, bad, good])
+            Distributions.from_list([good, bad, good])
