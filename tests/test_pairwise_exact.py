@@ -14,7 +14,6 @@ from scipy.stats import wasserstein_distance
 
 import asot
 from asot import Distributions, Status
-from asot.exact import auto
 from asot.ground.metrics import prepare_metric
 from tests.oracles import ot
 from tests.strategies import extent, ragged_lists
@@ -394,22 +393,3 @@ def test_standardized_distances_do_not_depend_on_a_far_first_point(metric, given
     shifted = Distributions(offset.points - 2.0**30, near.offsets)
     values = [asot.pairwise_exact(D, metric=metric, metric_params=given).values[0] for D in (offset, shifted)]
     assert values[0] == pytest.approx(values[1], rel=1e-14)
-
-
-def test_a_list_that_names_few_distributions_prepares_no_others(monkeypatch):
-    rng = np.random.default_rng(0)
-    D = asot.Distributions.from_list([rng.normal(size=(6, 3)) for _ in range(40)], ids=[f"d{i}" for i in range(40)])
-    pairs = [(30, 2), (2, 30), (5, 5), (7, 30)]
-    whole = asot.pairwise_exact(D).matrix()
-    wanted = [whole[i, j] for i, j in pairs]
-    seen = []
-    plain = auto.sparse_histograms
-    monkeypatch.setattr(auto, "sparse_histograms", lambda own, *rest: (seen.append(len(own)), plain(own, *rest))[1])
-    r = asot.pairwise_exact(D, pairs=pairs)
-    assert seen == [4]
-    assert np.allclose(r.values, wanted, rtol=1e-14)
-    assert r.pairs.tolist() == [list(pair) for pair in pairs]
-    assert r.to_frame("long")["id_i"].tolist() == ["d30", "d2", "d5", "d7"]
-    between = asot.pairwise_exact(D[:20], D[20:], pairs=[(2, 10), (7, 10)])
-    assert seen[1:] == [3]
-    assert np.allclose(between.values, [whole[2, 30], whole[7, 30]], rtol=1e-14)

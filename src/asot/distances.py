@@ -319,10 +319,6 @@ def pairwise_exact(
     if few is not None:
         few.__dict__["model"] = Model(D, E, distance)  # a copy would take as long as a pair
         return few
-    named_alone = request.of_named()
-    work = exact_work(request if named_alone is None else named_alone, Notes({"estimate": "exact"}))
-    result: Any = solve_work(work, default_sink(sink), request.resources)
-    if named_alone is not None:
-        result = replace(result, pair_set=request.pairs)
-    result = with_model(result, lambda: Model(D, E, distance))
+    work = exact_work(request, Notes({"estimate": "exact"}))
+    result = with_model(solve_work(work, default_sink(sink), request.resources), lambda: Model(D, E, distance))
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
