@@ -187,8 +187,9 @@ def test_cells_hold_mass_mean_and_spread_of_each_distribution(lists, k):
     space = AnchorSpace(D.points[:k])
     cells = space.cells(D)
     size = extent(D.points)
+    everywhere, _ = space.assign(D.points)
     for i, (points, masses) in enumerate(D):
-        nearest, _ = space.assign(points)
+        nearest = everywhere[D.offsets[i] : D.offsets[i + 1]]
         own = slice(cells.offsets[i], cells.offsets[i + 1])
         assert cells.anchor[own].tolist() == sorted(set(nearest[masses > 0].tolist()))
         for u, mass, mean, variance in zip(*(part[own] for part in cells[1:]), strict=True):
