@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Info
+from asot.exact.runs import Runs, RunsSolver
 from asot.native import Double, Doubles, Int, Ints, Record, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status, empty_solution
+from asot.run.protocols import TILE_SECONDS
 from asot.validation import FloatArray
 
 SHORT_VECTOR = 16
@@ -83,15 +84,6 @@ class Merged(Record):
     _fields_ = [("starts", Ints), ("stations", Doubles), ("p", Double)]  # noqa: RUF012
 
 
-class Runs(Record):
-    """Pairs that are asked for (``native/exact/line_runs.hpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("rows", Ints), ("columns", Ints), ("ends", Ints), ("values", Doubles), ("room", Int),
-        ("stop", Ints),
-    ]  # fmt: skip
-
-
 _sort = entry("line_sort", LineCloud, LineLists)
 _fill_levels = entry("line_levels", LineCloud, LineGrid)
 _QUANTILES = entry("line_quantiles_along", Quantiles, Runs), entry("line_quantiles_across", Quantiles, Runs)
@@ -99,7 +91,7 @@ _LEVELS = entry("line_levels_along", Levels, Runs), entry("line_levels_across", 
 _merge = entry("line_merge", Merged, Runs)
 
 
-class OneDimension(Solver):
+class OneDimension(RunsSolver):
     """Prepared once from distributions on a line; then solves tiles of pairs.
 
     Parameters
@@ -113,8 +105,6 @@ class OneDimension(Solver):
     """
 
     stage = "exact distances"
-
-    takes_runs = True
 
     def __init__(
         self,
@@ -174,28 +164,8 @@ class OneDimension(Solver):
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))
 
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        room = empty_solution(len(rows))
-        self.solve_runs(rows, columns, columns + 1, room, stop)
-        return room
-
-    def solve_runs(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        room: Solution,
-        stop: NDArray[np.int64],
-    ) -> None:
-        """Solve the pairs of row rows[r] with the columns columns[r]..ends[r]-1, one run r after the other."""
-        if self._column_start:
-            columns, ends = columns + self._column_start, ends + self._column_start
-        runs = Runs(
-            n=len(rows), rows=rows, columns=columns, ends=ends, values=room.values, room=len(room.values), stop=stop
-        )
+    def solve_kernel(self, runs: Runs) -> None:
         self._kernel(self._record, runs)
-        room.status.fill(Status.OPTIMAL)
-        room.n_iter.fill(0)
 
 
 # ---------------------------------------------------------------------------------------------------- preparation

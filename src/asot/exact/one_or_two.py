@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Identity
 from asot.data.distributions import Distributions
-from asot.exact.one_dimension import Runs
+from asot.exact.runs import Runs, RunsSolver
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status, empty_solution
+from asot.run.protocols import TILE_SECONDS
 
 METRICS = {"euclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "manhattan": CITYBLOCK, "chebyshev": CHEBYSHEV}
 
@@ -64,12 +63,10 @@ def few_are_columns(D: Distributions, E: Distributions, metric: Any) -> bool | N
     return few if sides[few] == 1.0 or np.diff((E if few else D).offsets).max() <= 2 else None
 
 
-class ExactOneOrTwo(Solver):
+class ExactOneOrTwo(RunsSolver):
     """W_1 between D and E, where `few_are_columns` is not None."""
 
     stage = "exact distances"
-
-    takes_runs = True
 
     def __init__(self, D: Distributions, E: Distributions, metric: str, few_are_columns: bool) -> None:
         few, many = (E, D) if few_are_columns else (D, E)
@@ -105,26 +102,8 @@ class ExactOneOrTwo(Solver):
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))
 
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        room = empty_solution(len(rows))
-        self.solve_runs(rows, columns, columns + 1, room, stop)
-        return room
-
-    def solve_runs(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        room: Solution,
-        stop: NDArray[np.int64],
-    ) -> None:
-        """Solve the pairs of row rows[r] with the columns columns[r]..ends[r]-1, one run r after the other."""
-        runs = Runs(
-            n=len(rows), rows=rows, columns=columns, ends=ends, values=room.values, room=len(room.values), stop=stop
-        )
+    def solve_kernel(self, runs: Runs) -> None:
         _solve(self._record, runs, self._turned)
-        room.status.fill(Status.OPTIMAL)
-        room.n_iter.fill(0)
 
 
 def seconds_of_pair(D: Distributions, E: Distributions) -> float:

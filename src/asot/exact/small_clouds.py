@@ -9,16 +9,14 @@ among the matchings.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms
-from asot.exact.one_dimension import Runs
 from asot.exact.points import describe
+from asot.exact.runs import Runs, RunsSolver
 from asot.exact.workspace import LANES, MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Double, Doubles, Int, Record, entry
-from asot.run.protocols import Solution, Solver, Status, empty_solution
 
 MOST_POINTS = 5
 """Points of a cloud. Six have 720 matchings."""
@@ -41,12 +39,10 @@ class SmallCloudsRecord(Record):
 _solve = entry("small_clouds", SmallCloudsRecord, Runs)
 
 
-class SmallClouds(Solver):
+class SmallClouds(RunsSolver):
     """Like `ExactPoints`, for collections of which `asot.exact.auto.are_small_clouds` is true."""
 
     stage = "exact distances"
-
-    takes_runs = True
 
     def __init__(self, histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> None:
         self._histograms, self._ground = histograms, ground
@@ -85,25 +81,5 @@ class SmallClouds(Solver):
     def pairs_per_tile(self, memory: int) -> int:
         return int(max(1, min(2**20, memory / 64)))
 
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        room = empty_solution(len(rows))
-        self.solve_runs(rows, columns, columns + 1, room, stop)
-        return room
-
-    def solve_runs(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        room: Solution,
-        stop: NDArray[np.int64],
-    ) -> None:
-        """Solve the pairs of row rows[r] with the columns columns[r]..ends[r]-1, one run r after the other."""
-        if self._column_start:
-            columns, ends = columns + self._column_start, ends + self._column_start
-        runs = Runs(
-            n=len(rows), rows=rows, columns=columns, ends=ends, values=room.values, room=len(room.values), stop=stop
-        )
+    def solve_kernel(self, runs: Runs) -> None:
         _solve(self._record, runs)
-        room.status.fill(Status.OPTIMAL)
-        room.n_iter.fill(0)

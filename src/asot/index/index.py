@@ -236,24 +236,34 @@ class Index(GrowingMembers):
     def _on_gpu(
         self, queries: Queries, K: int, device: str, jobs: int, memory: Any, progress: ProgressLike
     ) -> Neighbors:
-        slots = np.flatnonzero(queries.allowed)
-        members, more = queries.snapshot.taken(slots), {"n_jobs": jobs, "memory": memory, "progress": progress}
-        found = kneighbors(queries.collection, members, K, device=device, **more, **self._words())
-        info = found.info | {"n_columns": queries.snapshot.count}
-        names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
-        places = queries.snapshot.positions(slots[found.indices])
+        slots, words = self._asked_of_gpu(queries, device, jobs, memory, progress)
+        found = kneighbors(queries.collection, queries.snapshot.taken(slots), K, **words)
+        places, info, names = _in_index(found, slots, queries)
         return Neighbors(places, found.distances, info, found.n_exact, names)
 
     def _radius_on_gpu(
         self, queries: Queries, radius: float, device: str, jobs: int, memory: Any, progress: ProgressLike
     ) -> RadiusNeighbors:
-        slots = np.flatnonzero(queries.allowed)
-        members, more = queries.snapshot.taken(slots), {"n_jobs": jobs, "memory": memory, "progress": progress}
-        found = radius_neighbors(queries.collection, members, radius, device=device, **more, **self._words())
-        info = found.info | {"n_columns": queries.snapshot.count}
-        names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
-        places = queries.snapshot.positions(slots[found.indices])
+        slots, words = self._asked_of_gpu(queries, device, jobs, memory, progress)
+        found = radius_neighbors(queries.collection, queries.snapshot.taken(slots), radius, **words)
+        places, info, names = _in_index(found, slots, queries)
         return RadiusNeighbors(found.indptr, places, found.distances, found.n_exact, info, names)
+
+    def _asked_of_gpu(
+        self, queries: Queries, device: str, jobs: int, memory: Any, progress: ProgressLike
+    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        """Which members are looked at, and the other words of the call."""
+        words = {"device": device, "n_jobs": jobs, "memory": memory, "progress": progress, **self._words()}
+        return np.flatnonzero(queries.allowed), words
+
+
+def _in_index(
+    found: Neighbors | RadiusNeighbors, slots: NDArray[np.int64], queries: Queries
+) -> tuple[NDArray[np.int64], dict[str, Any], tuple[Any, Any]]:
+    """Places, ``info`` and names of neighbors that were found among some members."""
+    snapshot = queries.snapshot
+    info = found.info | {"n_columns": snapshot.count}
+    return snapshot.positions(slots[found.indices]), info, (queries.collection.ids, Names(snapshot))
 
 
 def _queries(

@@ -1,0 +1,59 @@
+"""Solvers whose pairs take nanoseconds: they are told runs of pairs, one row against neighboring columns, not lists.
+
+A list of pairs, and copies of answers, would take longer than the answers. What such a solver adds is its kernel.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot.native import Doubles, Int, Ints, Record
+from asot.run.protocols import Solution, Solver, Status, empty_solution
+
+
+class Runs(Record):
+    """Pairs that are asked for (``native/exact/line_runs.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("rows", Ints), ("columns", Ints), ("ends", Ints), ("values", Doubles), ("room", Int),
+        ("stop", Ints),
+    ]  # fmt: skip
+
+
+class RunsSolver(Solver):
+    """A solver that a kernel of runs makes."""
+
+    takes_runs = True
+
+    _column_start = 0
+    """Added to columns: the second collection of a rectangle follows the first one."""
+
+    @abstractmethod
+    def solve_kernel(self, runs: Runs) -> None:
+        """Fill the values of all pairs of the runs."""
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        room = empty_solution(len(rows))
+        self.solve_runs(rows, columns, columns + 1, room, stop)
+        return room
+
+    def solve_runs(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        room: Solution,
+        stop: NDArray[np.int64],
+    ) -> None:
+        if self._column_start:
+            columns, ends = columns + self._column_start, ends + self._column_start
+        self.solve_kernel(
+            Runs(
+                n=len(rows), rows=rows, columns=columns, ends=ends, values=room.values, room=len(room.values), stop=stop
+            )
+        )
+        room.status.fill(Status.OPTIMAL)
+        room.n_iter.fill(0)
