@@ -115,3 +115,15 @@ def test_copies_that_were_moved_are_found_by_a_radius():
     D = Distributions.from_structures(known + moved, k=20)
     found = asot.radius_neighbors(D, radius=0.02, metric="chebyshev")
     assert found.indices.tolist() == [*range(30, 60), *range(30)]
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-3, 1e290])
+def test_rows_are_as_large_as_their_crystal(scale):
+    lattice, positions = crystal(np.random.default_rng(5))
+    plain, scaled = (Distributions.from_structures([(s * lattice, s * positions)], k=20) for s in (1.0, scale))
+    np.testing.assert_allclose(scaled.points / scale, plain.points, rtol=1e-9)
+
+
+def test_more_neighbors_than_memory_are_refused():
+    with pytest.raises(MemoryError, match="use a smaller k"):
+        Distributions.from_structures([(np.eye(3), [[0.0, 0.0, 0.0]])], k=10**12)

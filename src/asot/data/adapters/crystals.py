@@ -19,6 +19,8 @@ from asot.validation import can_be_walked, refuse_what_cannot_fit, to_float_arra
 SAME = 1e-9
 """Rows that differ by no more than this share of their largest distance are of atoms with the same surroundings."""
 
+SMALLER = "use a smaller k"
+
 _BLOCK = 2**21
 """Distances that are computed at a time."""
 
@@ -36,8 +38,10 @@ def read_structures(structures: Sequence[Any], k: int, fractional: bool, ids: An
     for i, structure in enumerate(structures):
         name = label_of(i, ids)
         lattice, positions = _cell_and_positions(structure, fractional, name)
-        found, count = _merged(nearest_distances(lattice, positions, int(k)))
-        rows.append(found)
+        refuse_what_cannot_fit(16 * len(positions) * int(k), f"{k:,} neighbors of each atom of {name}", SMALLER)
+        unit = 2.0 ** np.frexp(np.abs(lattice).max())[1]
+        found, count = _merged(nearest_distances(lattice / unit, positions / unit, int(k)))
+        rows.append(found * unit)
         masses.append(count / len(positions))
     return rows, masses
 
@@ -65,8 +69,9 @@ def _cell_and_positions(structure: Any, fractional: bool, name: str) -> tuple[Fl
         )
     if len(positions) == 0:
         raise ValueError(f"{name} has no atoms")
-    lengths = np.linalg.norm(lattice, axis=1)
-    if not lengths.all() or abs(np.linalg.det(lattice / lengths[:, None])) < 1e-9:
+    most = np.abs(lattice).max(axis=1, keepdims=True)  # in this unit, squares stay in range
+    shares = lattice / np.where(most > 0, most, 1.0)
+    if not most.all() or abs(np.linalg.det(shares / np.linalg.norm(shares, axis=1, keepdims=True))) < 1e-9:
         raise ValueError(f"the cell vectors of {name} lie in a plane; a cell needs a volume")
     return lattice, positions
 
@@ -103,12 +108,11 @@ def _within(lattice: Float, inverse: Float, places: Float, k: int, radius: float
     """
     n = len(places)
     reach = np.floor(radius * np.linalg.norm(inverse, axis=0) + 1.0).astype(np.int64)
+    count = n * int(np.prod(2.0 * reach + 1.0))
+    refuse_what_cannot_fit(96 * count, f"{count:,} atoms near a cell", SMALLER)
     shifts = np.stack(np.meshgrid(*(np.arange(-r, r + 1) for r in reach), indexing="ij"), axis=-1).reshape(-1, 3)
     if n * len(shifts) <= k:
         return None
-    refuse_what_cannot_fit(
-        32 * n * len(shifts), f"{n * len(shifts):,} atoms within {radius:.3g} of a cell", "use a smaller k"
-    )
     copies = ((places[:, None] + shifts) @ lattice).reshape(-1, 3)
     own = places @ lattice
     found = np.empty((n, k))
