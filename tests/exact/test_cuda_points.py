@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 import asot
 from asot.data.distinct import sparse_histograms
 from asot.exact.cuda.points import ExactPointsCuda, Limits
-from asot.exact.cuda.points_plan import CLASSES, MOST_POINTS, classes_for, narrow_class, wide_class
+from asot.exact.cuda.points_plan import BLOCKS, CLASSES, MOST_POINTS, BlockClass, classes_for, narrow_class, wide_class
 from asot.exact.points import ExactPoints
 from asot.gpu import cuda
 from asot.ground.metrics import prepare_metric
@@ -24,6 +24,12 @@ from tests.oracles import highs_values
 from tests.simt import host, numpy_as_cupy
 
 NARROW, LONG, WIDE = CLASSES[0], narrow_class(2, low_is_near=True, most_warps=4), wide_class(2, 2, most_warps=4)
+BLOCK, TWO_WARPS = BlockClass(64, 64, 32), BlockClass(64, 96, 64)
+EVERY_KERNEL = pytest.mark.parametrize(
+    ("own", "most"),
+    [(NARROW, 32), (LONG, 32), (WIDE, 64), (BLOCK, 64), (TWO_WARPS, 64)],
+    ids=["narrow", "long", "wide", "block", "two warps"],
+)
 KINDS = ("normal", "grid", "line", "uniform", "few")
 SHARED_MEMORY = {"turing": 64 * 1024, "ada": 99 * 1024, "ampere": 163 * 1024, "hopper": 227 * 1024}
 TOL = 1e-12
@@ -72,7 +78,7 @@ def assert_optimal(found, expected):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("own", "most"), [(NARROW, 32), (LONG, 32), (WIDE, 64)], ids=["narrow", "long", "wide"])
+@EVERY_KERNEL
 def test_values_are_the_cpus(gpu, kind, own, most):
     gpu()
     found, expected = solve(collection(kind, 8, 1, most), (own,))
@@ -91,11 +97,23 @@ def test_values_are_those_of_highs(gpu):
     np.testing.assert_allclose(found.values.get()[1:], highs_values(A, A, cdist(pooled, pooled), pairs), rtol=1e-9)
 
 
-def test_one_side_may_be_much_longer(gpu):
+@pytest.mark.parametrize("classes", [(LONG, WIDE), (BLOCK,), (TWO_WARPS,)], ids=["wide", "block", "two warps"])
+def test_one_side_may_be_much_longer(gpu, classes):
     gpu()
     rng = np.random.default_rng(0)
     D = asot.Distributions.from_list([rng.normal(size=(n, 2)) for n in (1, 3, 30, 60, 64, 2)])
-    assert_optimal(*solve(D, (LONG, WIDE)))
+    assert_optimal(*solve(D, classes))
+
+
+def test_a_deep_tree(gpu):
+    """Points along a line, nearly: subtrees that move are long paths."""
+    gpu()
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list(
+        [np.sort(rng.random((60, 1)), axis=0) + 1e-4 * rng.random((60, 2)) for _ in range(4)]
+    )
+    D = asot.Distributions(D.points, D.offsets, np.concatenate([rng.dirichlet(np.ones(60)) for _ in range(4)]))
+    assert_optimal(*solve(D, (TWO_WARPS,)))
 
 
 @pytest.mark.parametrize("table", [True, False])
@@ -116,7 +134,7 @@ def test_every_metric(gpu, metric, table):
 
 def test_coordinates_serve_where_a_table_does_not_fit(gpu):
     gpu()
-    for classes in ((NARROW,), (WIDE,)):
+    for classes in ((NARROW,), (WIDE,), (BLOCK,)):
         assert_optimal(*solve(collection("normal", 5, 10, 32), classes, table=False))
 
 
@@ -147,13 +165,13 @@ def test_an_outlier_takes_no_digits_from_other_pairs(gpu):
     np.testing.assert_allclose(*r, rtol=1e-12)
 
 
-@pytest.mark.parametrize("classes", [(NARROW,), (LONG,), (WIDE,)], ids=["narrow", "long", "wide"])
-def test_the_order_of_threads_does_not_matter(gpu, classes):
+@EVERY_KERNEL
+def test_the_order_of_threads_does_not_matter(gpu, own, most):
     D = collection("grid", 6, 10, 32)
     found = []
     for order in host.ORDERS:
         gpu(order_seed=order)
-        found.append(solve(D, classes)[0])
+        found.append(solve(D, (own,))[0])
     assert all(np.array_equal(found[0].values, other.values) for other in found[1:])
     assert all(np.array_equal(found[0].n_iter, other.n_iter) for other in found[1:])
 
@@ -188,7 +206,9 @@ def test_pairs_that_are_too_large_are_solved_on_the_cpu(gpu, monkeypatch):
 
 @pytest.mark.parametrize("n_columns", [10, 10**6])  # mean points, sorted projections
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock", "canberra"])
-@pytest.mark.parametrize(("own", "most"), [(NARROW, 25), (WIDE, 50)], ids=["narrow", "wide"])
+@pytest.mark.parametrize(
+    ("own", "most"), [(NARROW, 25), (WIDE, 50), (TWO_WARPS, 50)], ids=["narrow", "wide", "two warps"]
+)
 def test_only_pairs_above_their_limits_are_left_out(gpu, own, most, metric, n_columns):
     gpu()
     D = collection("grid" if own is NARROW else "normal", 12, most - 15, most)
@@ -256,11 +276,11 @@ def test_a_bound_on_pivots_leaves_a_feasible_plan(gpu, monkeypatch):
 @pytest.mark.parametrize("shared_memory", SHARED_MEMORY.values(), ids=SHARED_MEMORY)
 @pytest.mark.parametrize("own", CLASSES, ids=lambda own: f"{own.most_rows}x{own.most_columns}")
 def test_blocks_fit_into_memory(shared_memory, own):
-    if own.warp_bytes > shared_memory:
-        assert own.most_rows >= 384
+    if own.least_bytes > shared_memory:
+        assert own.most_rows > 1024
         return
     launch = own.launch(shared_memory, 2**27, 132, TABLE)
-    assert 1 <= launch.blocks <= 132
+    assert 1 <= launch.blocks <= 132 * (32 if own in BLOCKS else 1)
     assert 32 <= launch.threads <= 1024
     assert launch.shared_bytes <= shared_memory
     assert 4 * launch.far_words <= max(2**27, 4 * own.far_words)
@@ -271,10 +291,10 @@ def test_classes_go_from_small_to_large():
     nodes = [own.most_rows + own.most_columns for own in CLASSES]
     assert nodes[0] == min(nodes)
     hopper = SHARED_MEMORY["hopper"]
-    assert classes_for(MOST_POINTS, hopper) == classes_for(10**6, hopper) == list(CLASSES)
-    assert [own.most_columns for own in classes_for(33, hopper)] == [32, 64, 64]
-    assert classes_for(20, hopper) == [CLASSES[0]]
-    assert classes_for(10**6, SHARED_MEMORY["turing"])[-1].most_rows == 256
+    assert classes_for(MOST_POINTS, hopper, CLASSES) == classes_for(10**6, hopper, CLASSES) == list(CLASSES)
+    assert [own.most_columns for own in classes_for(33, hopper, CLASSES)] == [32, 64, 64]
+    assert classes_for(20, hopper, CLASSES) == [CLASSES[0]]
+    assert classes_for(10**6, SHARED_MEMORY["turing"], CLASSES)[-1].most_rows == 1024
 
 
 def test_a_table_must_be_worth_its_memory():
@@ -285,7 +305,7 @@ def test_a_table_must_be_worth_its_memory():
     assert not ExactPointsCuda(histograms, ground, n_pairs=1).wants_table
 
 
-@pytest.mark.parametrize("own", [CLASSES[0], CLASSES[1], wide_class(2, 2, 20), wide_class(4, 4, 16)], ids=str)
+@pytest.mark.parametrize("own", [CLASSES[0], CLASSES[1], wide_class(2, 2, 20), BLOCKS[4], BLOCKS[-1]], ids=str)
 def test_nvcc_compiles_kernels_for_old_and_new_gpus(tmp_path, own):
     nvcc = shutil.which("nvcc")
     if nvcc is None:

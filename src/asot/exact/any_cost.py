@@ -75,28 +75,29 @@ class ExactAnyCost(Solver):
         unmatched: Unmatched | None = None,
         column_start: int = 0,
     ) -> None:
-        self._cost, self._p, self._unmatched, self._column_start = cost, p, unmatched, column_start
-        self._histograms, self._sizes = histograms, np.diff(histograms.offsets)
+        self.cost, self.p, self.unmatched, self.column_start = cost, p, unmatched, column_start
+        self.histograms, self._sizes = histograms, np.diff(histograms.offsets)
         self._dim = cost.ground.points.shape[1]
-        self._seconds = any_cost_seconds(2.0 * float(self._sizes.mean()), self._dim)
-        self._exponents: NDArray[np.int64] | None = None
+        self.mean_size = float(self._sizes.mean())
+        self._seconds = any_cost_seconds(2.0 * self.mean_size, self._dim)
+        self.exponents: NDArray[np.int64] | None = None
         if unmatched is None:
-            masses = quantize_sparse(histograms.offsets, histograms.masses)
+            self.masses = quantize_sparse(histograms.offsets, histograms.masses)
         else:
-            self._exponents = mass_exponents(unmatched.totals)
-            masses = quantize_totals(histograms, unmatched.totals, self._exponents)
-        self._points = pack(cost.ground.points, histograms, masses)
-        self._cancels = p == 1 and cost.is_metric and (unmatched is None or unmatched.lets_cancel(cost))
+            self.exponents = mass_exponents(unmatched.totals)
+            self.masses = quantize_totals(histograms, unmatched.totals, self.exponents)
+        self._points = pack(cost.ground.points, histograms, self.masses)
+        self.cancels = p == 1 and cost.is_metric and (unmatched is None or unmatched.lets_cancel(cost))
         self._kernel = AnyCost(
             code=cost.ground.code, order=cost.ground.order, transform=cost.transform, power=float(p),
             n=len(cost.ground.points), table=cost.table if cost.has_table else None,
             prices=None if unmatched is None else unmatched.prices / cost.scale,
-            exponents=self._exponents,
-            share=0.0 if unmatched is None else unmatched.share, cancels=self._cancels,
+            exponents=self.exponents,
+            share=0.0 if unmatched is None else unmatched.share, cancels=self.cancels,
         )  # fmt: skip
         self.info: Info = {
             **describe_any(cost.name, len(cost.ground.points)),
-            "common_mass_canceled": self._cancels,
+            "common_mass_canceled": self.cancels,
             "metric_proven": cost.is_metric,
             "unmatched": None if unmatched is None else unmatched.name,
             "share": unmatched.share if unmatched is not None and unmatched.share else None,
@@ -106,21 +107,21 @@ class ExactAnyCost(Solver):
         return n_pairs * self._seconds
 
     def seconds_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
-        p, q, width = left_to_ship(self._histograms, rows, columns).T.astype(float)
-        if not self._cancels:
+        p, q, width = left_to_ship(self.histograms, rows, columns).T.astype(float)
+        if not self.cancels:
             p, q = (self._sizes[which].astype(float) for which in (rows, columns))
-        each = OTHER if self._cost.has_table else per_coordinate(self._cost.ground.code)
+        each = OTHER if self.cost.has_table else per_coordinate(self.cost.ground.code)
         reading = np.where(width < self._dim, GATHERED, IN_PLACE)
         return float(pair_seconds(p, q, width, each=each, reading=reading).mean())
 
     def identity(self) -> Identity:
         return {
             "solver": "any cost, 1",
-            "histograms": self._histograms.identity(),
-            "cost": self._cost.identity(),
-            "p": self._p,
-            "unmatched": None if self._unmatched is None else self._unmatched.identity(),
-            "column_start": self._column_start,
+            "histograms": self.histograms.identity(),
+            "cost": self.cost.identity(),
+            "p": self.p,
+            "unmatched": None if self.unmatched is None else self.unmatched.identity(),
+            "column_start": self.column_start,
         }
 
     def pairs_per_tile(self, memory: int) -> int:
@@ -129,7 +130,7 @@ class ExactAnyCost(Solver):
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         values, units, reach = (np.empty(len(rows)) for _ in range(3))
         pivots = np.empty(len(rows), dtype=np.int32)
-        second = columns + self._column_start
+        second = columns + self.column_start
         index_bits, cost_scale = widths(int(self._sizes.max()) + 1)  # of the collection: no answer depends on its tile
         sizes = PointsSizes(
             most_sources=int(self._sizes[rows].max()) + 1, most_sinks=int(self._sizes[second].max()) + 1,
@@ -137,12 +138,12 @@ class ExactAnyCost(Solver):
         )  # fmt: skip
         tile = Tile(n=len(rows), rows=rows, columns=second, values=values, steps=pivots, stop=stop)
         _solve_tile(self._points, self._kernel, sizes, tile, AnyCostOut(units=units, reach=reach))
-        if self._unmatched is not None and stop[0] == 0:
-            self._unmatched.check_reach(reach * self._cost.scale, rows, columns)
-        unit = 0 if self._exponents is None else np.maximum(self._exponents[rows], self._exponents[second])
+        if self.unmatched is not None and stop[0] == 0:
+            self.unmatched.check_reach(reach * self.cost.scale, rows, columns)
+        unit = 0 if self.exponents is None else np.maximum(self.exponents[rows], self.exponents[second])
         moved = np.ldexp(values, unit - MASS_BITS)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(self._cost.scale * units * moved ** (1.0 / self._p), status, pivots)
+        return Solution(self.cost.scale * units * moved ** (1.0 / self.p), status, pivots)
 
 
 def describe_any(metric: str, n_distinct: int) -> Info:

@@ -35,6 +35,7 @@ from asot.data.distributions import Distributions
 from asot.exact import distance_table as distance_tables
 from asot.exact import few_pairs, small_clouds
 from asot.exact.any_cost import ExactAnyCost
+from asot.exact.cuda.any_cost import ExactAnyCostCuda
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import distance_table
@@ -42,18 +43,18 @@ from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
 from asot.exact.points import ExactPoints
-from asot.exact.price import LAY_OUT, MICRO, mean_seconds, pair_seconds
+from asot.exact.price import LAY_OUT, MICRO, any_cost_seconds, mean_seconds, pair_seconds
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost
-from asot.ground.metrics import EUCLIDEAN, KERNELS, ON_GPUS, Ground, prepare_metric
+from asot.ground.metrics import EUCLIDEAN, ON_GPUS, Ground, prepare_metric
 from asot.request.distance import Distance
 from asot.request.request import Request
 from asot.results.distances import Distances
 from asot.run import devices, gpu_engine
 from asot.run.executors import in_ranges, kept_threads
 from asot.run.pairs import PairSet
-from asot.run.protocols import Notes, Solver
+from asot.run.protocols import DeviceSolver, Notes, Solver
 from asot.run.work import Resources, Work, joblib_is_idle
 
 MANY_PAIRS = 2048
@@ -97,6 +98,17 @@ def exact_solver(
     if distance.has_kernel:
         ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
         return points_solver(histograms, ground, column_start, n_pairs)
+    return _any_cost_solver(pooled, distance, column_start, memory, histograms)
+
+
+def _any_cost_solver(
+    pooled: Distributions,
+    distance: Distance,
+    column_start: int,
+    memory: int,
+    histograms: SparseHistograms | None = None,
+) -> ExactAnyCost:
+    histograms = sparse_histograms(pooled) if histograms is None else histograms
     cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, memory)
     prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
     return ExactAnyCost(histograms, cost, distance.p, prices, column_start)
@@ -187,8 +199,7 @@ def exact_work(request: Request, notes: Notes) -> Work:
     distance, device, pooled = request.distance, request.device, request.both
     start, wants_gpu = request.column_start, devices.parse(request.device)[0] == "cuda"
     if not distance.has_kernel or (distance.is_sorted(pooled.dim) and not wants_gpu):
-        make = functools.partial(exact_solver, pooled, distance, start, request.resources.budget)
-        return Work(request.pairs, make, notes=notes.with_info(**on_cpu(distance, pooled.dim, device)))
+        return _other_work(request, notes)
     lopsided = None if wants_gpu else _one_or_two(request)
     if lopsided is not None:
         reason = "asked for" if device == "cpu" else "a sum takes no GPU"
@@ -204,6 +215,36 @@ def exact_work(request: Request, notes: Notes) -> Work:
         return Work(request.pairs, tree, notes=notes.with_info(device_reason=reason))
     ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
     return points_work(request.pairs, histograms, ground, start, device, request.resources, notes)
+
+
+def _other_work(request: Request, notes: Notes) -> Work:
+    """Other orders, costs and unmatched mass; and sorting, which takes no GPU unless it is named."""
+    distance, resources, pooled = request.distance, request.resources, request.both
+    make = functools.partial(exact_solver, pooled, distance, request.column_start, resources.budget)
+    if distance.is_sorted(pooled.dim) and devices.parse(request.device)[0] != "cuda":
+        return Work(request.pairs, make, notes=notes.with_info(**on_cpu(distance, pooled.dim, request.device)))
+    size = len(pooled.masses) / len(pooled)
+    one_thread = len(request.pairs) * any_cost_seconds(2.0 * size, pooled.dim)
+    choice = devices.choose(
+        request.device,
+        needs=("cupy",),
+        cpu_seconds=min(one_thread, one_thread / resources.jobs + THREADS_SECONDS),
+        gpu_seconds=GPU_SECONDS + GPU_SECONDS_PER_POINT * size**2,
+    )
+    notes = notes.with_info(**distance.info, device_reason=choice.reason)
+    on_gpu = functools.partial(_any_cost_on_gpu, request) if choice.gpus else None
+    return Work(request.pairs, make, on_gpu, choice, notes)
+
+
+def _any_cost_on_gpu(request: Request) -> DeviceSolver:
+    distance, resources = request.distance, request.resources
+    solver = _any_cost_solver(request.both, distance, request.column_start, resources.budget)
+    return ExactAnyCostCuda(solver, memory=_working_memory(resources), n_jobs=resources.jobs)
+
+
+def _working_memory(resources: Resources) -> int | None:
+    """What the kernels of a tile on a GPU may work in, if the caller limits it."""
+    return None if resources.memory is None else resources.budget // (2 * gpu_engine.IN_FLIGHT)
 
 
 def _one_or_two(request: Request) -> Callable[[], ExactOneOrTwo] | None:
@@ -269,7 +310,7 @@ def gpu_solver(
         ground,
         column_start,
         n_pairs=n_pairs,
-        memory=resources.budget // (2 * gpu_engine.IN_FLIGHT),
+        memory=_working_memory(resources),
         table_bytes=table_bytes,
         n_jobs=resources.jobs,
         limits=limits,
@@ -287,13 +328,8 @@ def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | N
 
 
 def on_cpu(distance: Distance, dim: int, device: str) -> Info:
-    """For ``info``: what the numbers are, and why no GPU was used. Refuses if the user named a GPU."""
-    if devices.parse(device)[0] == "cuda":
-        raise ValueError(
-            f"device={str(device)!r} solves p=1 under {', '.join(KERNELS)}, without unmatched mass; "
-            "use device='auto' or 'cpu'"
-        )
-    reason = "sorting takes no GPU" if distance.is_sorted(dim) else "GPUs solve p=1 under metrics with a kernel"
+    """For ``info``: what the numbers are, and why no GPU was used."""
+    reason = "sorting takes no GPU" if distance.is_sorted(dim) else "too little work for a GPU"
     return {**distance.info, "device_reason": "asked for" if device == "cpu" else reason}
 
 

@@ -15,6 +15,9 @@ from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
 from asot.request.distance import Share
 from asot.validation import to_float_array
 
+CONSTANT_SLACK = 1.0 + 1e-12
+"""A distance may be this much above twice a constant price: rounding must not refuse a price that just suffices."""
+
 
 @dataclass(frozen=True)
 class Unmatched:
@@ -54,7 +57,7 @@ class Unmatched:
         different number."""
         if self.constant is None:
             return
-        far = reach > 2.0 * self.constant * (1.0 + 1e-12)
+        far = reach > 2.0 * self.constant * CONSTANT_SLACK
         if far.any():
             t = int(np.argmax(far))
             raise ValueError(

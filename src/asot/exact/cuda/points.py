@@ -1,10 +1,10 @@
 """The original problems, exactly, on an NVIDIA GPU: W_1 between the distributions themselves (docs/method.md §8).
 
-The same integers and the same simplex as on the CPU (`asot.exact.points`), a pair per warp. Distances between the
-distinct points come from a table if it fits into the GPU's memory, and from coordinates if not. A first kernel counts
-what is left of every pair after common mass is canceled, and puts the pair on the list of its size class; the kernel of
-each class then takes the pairs of its list. A tile costs a launch per class, and nothing is copied but the answers.
-Pairs that no class has room for are left open, and the CPU solves them when the tile has arrived.
+The same integers and the same simplex as on the CPU (`asot.exact.points`), a pair per warp or per block. Distances
+between the distinct points come from a table if it fits into the GPU's memory, and from coordinates if not. A first
+kernel counts what is left of every pair after common mass is canceled, and puts the pair on the list of its size class;
+the kernel of each class then takes the pairs of its list. A tile costs a launch per class, and nothing is copied but
+the answers. Pairs that no class has room for are left open, and the CPU solves them when the tile has arrived.
 """
 
 from __future__ import annotations
@@ -17,13 +17,20 @@ from numpy.typing import NDArray
 
 from asot._typing import Info
 from asot.data.distinct import SparseHistograms
-from asot.exact.cuda.points_plan import CLASSES, CLASSES_FROM_COORDINATES, MOST_POINTS, SizeClass, classes_for
+from asot.exact.cuda.points_plan import (
+    CLASSES,
+    CLASSES_FROM_COORDINATES,
+    MOST_POINTS,
+    BlockClass,
+    SizeClass,
+    classes_for,
+)
 from asot.exact.packing import quantize_sparse
 from asot.gpu.cuda import load, load_all
 from asot.ground.metrics import Ground
 from asot.results.distances import Distances
 from asot.results.sinks import distances_of
-from asot.run import engine
+from asot.run import gpu_engine
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
@@ -37,6 +44,9 @@ MANY_TILES, FIRST_TILE_SECONDS = 64, 0.005
 
 TABLE_SHARE = 3
 """A table of distances may take a third of the GPU's free memory, unless the caller limits memory."""
+
+WORKING_SHARE = 4
+"""Costs of pairs that are being solved may take a quarter."""
 
 PROFILE_SHARES = 8
 """Shares of the mass along a sorted axis (`Limits.profiles`)."""
@@ -83,8 +93,8 @@ class ExactPointsCuda(DeviceSolver):
         Added to column indices: the second collection of a rectangle follows the first one.
     n_pairs : int
         How many pairs there will be, which decides whether a table of distances pays off.
-    memory : int
-        Bytes that the kernels may work in, on each GPU.
+    memory : int, optional
+        Bytes that the kernels of a tile may work in, on each GPU; None: a part of its free memory.
     table_bytes : int, optional
         Bound on a table of distances; None: a part of the GPU's free memory.
     n_jobs : int
@@ -101,11 +111,11 @@ class ExactPointsCuda(DeviceSolver):
         column_start: int = 0,
         *,
         n_pairs: int,
-        memory: int = engine.DEFAULT_MEMORY,
+        memory: int | None = None,
         table_bytes: int | None = None,
         n_jobs: int = 1,
         limits: Limits | None = None,
-        classes: tuple[SizeClass, ...] | None = None,
+        classes: tuple[SizeClass | BlockClass, ...] | None = None,
     ) -> None:
         self.histograms, self.ground, self.column_start = histograms, ground, column_start
         self.masses: NDArray[np.int64] = quantize_sparse(histograms.offsets, histograms.masses)
@@ -172,7 +182,9 @@ class ExactPointsOnDevice(OnDevice):
         self._numbers = np.int32(n), np.int32(depth), np.float64(host.ground.order)
         self._exponent = np.int32(host.ground.exponent)
         self._distances = cupy.asarray(np.pad(host.ground.points, ((0, 0), (0, depth - d))))
-        has_table = host.wants_table and 8 * n * n <= _room_for_table(host.table_bytes)
+        has_table = host.wants_table and 8 * n * n <= (
+            free_bytes() // TABLE_SHARE if host.table_bytes is None else host.table_bytes
+        )
         classes = host.classes or (CLASSES if has_table else CLASSES_FROM_COORDINATES)
         self._classes = classes_for(host.largest, shared, classes)
         most = [own.most_rows for own in self._classes], [own.most_columns for own in self._classes]
@@ -183,7 +195,8 @@ class ExactPointsOnDevice(OnDevice):
         self._limits = host.limits or NO_LIMITS
         self._profiles = *self._limits.arguments(), np.float64(host.ground.order), self._exponent
         self.n_solved = cupy.zeros(1, dtype=np.uint64)
-        self._kernels = [(own.kernel, own.launch(shared, host.memory, self._n_blocks, source)) for own in self._classes]
+        memory = working_bytes(host.memory)
+        self._kernels = [(own.kernel, own.launch(shared, memory, self._n_blocks, source)) for own in self._classes]
         load_all([(name, launch.defines) for name, launch in self._kernels])
         self.leaves_open = host.largest > min(MOST_POINTS, int(most[0][-1]))
         self._host = host
@@ -202,6 +215,7 @@ class ExactPointsOnDevice(OnDevice):
         taken = cupy.zeros(n, dtype=np.int32)
         which = (*pair_arguments(pairs, start, stop), np.int64(start))
         answers = solution.values, solution.status, solution.n_iter
+        far = cupy.empty(max(launch.far_words for _, launch in self._kernels), dtype=np.uint32)
         limits = [cupy.asarray(each) for each in self._limits.now()]
         self._prepare("classify_pairs")(
             (8 * self._n_blocks,), (256,),
@@ -209,12 +223,12 @@ class ExactPointsOnDevice(OnDevice):
              *self._profiles, *limits, *answers),
         )  # fmt: skip
         for c, (name, launch) in enumerate(self._kernels):
-            blocks, threads, shared_bytes, far_words, defines = launch
+            blocks, threads, shared_bytes, _, defines = launch
             function = load(name, defines).get_function(name)
             function.max_dynamic_shared_size_bytes = shared_bytes
             arguments = (
                 *self._collection, self._distances, *self._numbers, self._exponent, *which, self._column_start,
-                lists[c], n_listed[c : c + 1], taken[c : c + 1], cupy.empty(far_words, dtype=np.uint32),
+                lists[c], n_listed[c : c + 1], taken[c : c + 1], far,
                 *limits, *answers, self.n_solved,
             )  # fmt: skip
             function((blocks,), (threads,), arguments, shared_mem=shared_bytes)
@@ -234,11 +248,13 @@ class ExactPointsOnDevice(OnDevice):
         return table
 
 
-def _room_for_table(limit: int | None) -> int:
-    """Bytes that a table of distances may take on the current GPU."""
+def working_bytes(limit: int | None) -> int:
+    """Bytes of the current GPU that the kernels of a tile may work in: ``limit``, if there is one."""
+    return free_bytes() // (WORKING_SHARE * gpu_engine.IN_FLIGHT) if limit is None else limit
+
+
+def free_bytes() -> int:
+    """Of the current GPU's memory."""
     import cupy
 
-    if limit is not None:
-        return limit
-    free = int(cupy.cuda.Device().mem_info[0]) + int(cupy.get_default_memory_pool().free_bytes())
-    return free // TABLE_SHARE
+    return int(cupy.cuda.Device().mem_info[0]) + int(cupy.get_default_memory_pool().free_bytes())

@@ -5,14 +5,16 @@
 // 32-bit words: rows are priced by the high ones. A potential is a sum along a path of the tree, in which rows and
 // columns alternate, so none exceeds 2^COST_BITS times the number of rows.
 //
-// Defines: TABLE (0 or 1): whether distances are given, (n_points, n_points), or coordinates, (n_points, n_coordinates);
+// Defines: COST_BITS, 52 unless there are too many rows for that; TABLE (0 or 1): whether distances are given, (n_points, n_points), or coordinates, (n_points, n_coordinates);
 // BOUNDED (0 or 1): whether pairs that are above a limit need no value. Feasible potentials for the high words, which
 // are never above the costs, bound the value from below: the least cost of every node of one side, and what that leaves
 // to the other side.
 
 #include "points_metric.cuh"
 
-constexpr int COST_BITS = 52;
+#ifndef COST_BITS
+#define COST_BITS 52
+#endif
 constexpr int MASS_BITS = 60;
 constexpr i64 TOP = 0x7fffffffffffffffll;
 constexpr int DEPTH = 8;  // coordinates at a time; their number is a multiple of it, filled up with zeros
@@ -74,6 +76,17 @@ DEVICE double distance(const Collection& c, int one, int two) {
 #endif
 }
 
+// The mass on a point, found among the places from..to-1 of a distribution.
+DEVICE i64 mass_on(const Collection& c, int point, i64 from, i64 to) {
+    i64 low = from, high = to;
+    while (low < high) {
+        const i64 middle = (low + high) / 2;
+        if (c.point[middle] < point) low = middle + 1;
+        else high = middle;
+    }
+    return low < to && c.point[low] == point ? c.mass[low] : 0;
+}
+
 // What one distribution has more of than another: points and masses. The whole warp works on it; returns how many.
 DEVICE int surplus(const Collection& c, int own, int other, int* points, i64* masses) {
     const int lane = lane_id();
@@ -85,14 +98,7 @@ DEVICE int surplus(const Collection& c, int own, int other, int* points, i64* ma
         i64 mass = 0;
         if (at < end) {
             point = c.point[at];
-            mass = c.mass[at];
-            i64 low = from, high = to;
-            while (low < high) {
-                const i64 middle = (low + high) / 2;
-                if (c.point[middle] < point) low = middle + 1;
-                else high = middle;
-            }
-            if (low < to && c.point[low] == point) mass -= c.mass[low];
+            mass = c.mass[at] - mass_on(c, point, from, to);
         }
         const u32 kept = __ballot_sync(ALL_LANES, mass > 0);
         if (mass > 0) {

@@ -1,18 +1,23 @@
 """Which kernel takes which pair of distributions, and how much memory it needs: size classes.
 
-A warp needs more memory for a pair with many points left, and the more memory a warp has, the fewer of them run side by
-side. So there is a kernel for every size, and a pair goes to the first one that has room for it.
+A pair with many points left needs more memory, and the more memory a pair has, the fewer of them run side by side. So
+there is a kernel for every size, and a pair goes to the first one that has room for it. Small pairs are the work of a
+warp each, larger ones that of a block.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-MOST_POINTS = 512
+MOST_POINTS = 2048
 """Points that may be left on either side of a pair."""
 
 MOST_NARROW_ROWS = 32
+
+RESERVED_BYTES, MOST_THREADS, REGISTERS, REGISTERS_PER_THREAD = 1024, 1536, 2**16, 80
+"""Shared memory that CUDA takes of each block; threads of a multiprocessor, its registers, and what one should have."""
 
 
 class Launch(NamedTuple):
@@ -41,6 +46,11 @@ class SizeClass:
     most_warps: int
     """Warps of a block, at most: more would have too few registers."""
 
+    @property
+    def least_bytes(self) -> int:
+        """Shared memory without which nothing runs."""
+        return self.warp_bytes
+
     def launch(self, shared_memory: int, far_bytes: int, most_blocks: int, source: dict[str, int]) -> Launch:
         """As many warps as fit: into the shared memory of a block, and into ``far_bytes`` of global memory in all.
 
@@ -54,6 +64,46 @@ class SizeClass:
             blocks = min(most_blocks, most)
         defines = self.defines | source | {"WARP_BYTES": self.warp_bytes, "THREADS": 32 * warps, "BLOCKS": 1}
         return Launch(blocks, 32 * warps, warps * self.warp_bytes, max(1, blocks * warps * self.far_words), defines)
+
+
+@dataclass(frozen=True)
+class BlockClass:
+    """Pairs that are the work of a whole block each (``block_simplex.cuh``)."""
+
+    most_rows: int
+    most_columns: int
+    threads: int
+    kernel: str = "points_block"
+
+    @property
+    def least_bytes(self) -> int:
+        """Shared memory of a block."""
+        nodes = self.most_rows + self.most_columns
+        tree = 28 * nodes + 4 * -(-nodes // 32)
+        own = 16 if self.kernel == "points_block" else 32 + 4 * nodes
+        return -(-tree // 16) * 16 + self.threads + own
+
+    @property
+    def far_words(self) -> int:
+        """32-bit words of global memory that a block works in."""
+        return 2 * self.most_rows * self.most_columns
+
+    def launch(self, shared_memory: int, far_bytes: int, most_blocks: int, source: dict[str, int]) -> Launch:
+        """As `SizeClass.launch`; a multiprocessor has as many blocks as fit."""
+        beside = min(shared_memory // (self.least_bytes + RESERVED_BYTES), MOST_THREADS // self.threads) or 1
+        blocks = max(1, min(beside * most_blocks, far_bytes // (4 * self.far_words)))
+        defines = source | {
+            "ROWS": self.most_rows,
+            "COLUMNS": self.most_columns,
+            "THREADS": self.threads,
+            "COST_BITS": 52 - max(0, (self.most_rows - 1).bit_length() - 9),
+            "BLOCK_BYTES": self.least_bytes,
+            "BLOCKS": min(beside, REGISTERS // (REGISTERS_PER_THREAD * self.threads)) or 1,
+        }
+        return Launch(blocks, self.threads, self.least_bytes, blocks * self.far_words, defines)
+
+
+Class = TypeVar("Class", bound=SizeClass | BlockClass)
 
 
 def narrow_class(column_words: int, *, low_is_near: bool, most_warps: int) -> SizeClass:
@@ -89,33 +139,43 @@ def wide_class(row_words: int, column_words: int, most_warps: int) -> SizeClass:
     )
 
 
+BLOCKS = (
+    BlockClass(32, 32, 32),
+    BlockClass(64, 64, 32),
+    BlockClass(128, 128, 32),
+    BlockClass(160, 160, 64),
+    BlockClass(192, 192, 64),
+    BlockClass(256, 256, 64),
+    BlockClass(320, 320, 96),
+    BlockClass(416, 416, 128),
+    BlockClass(512, 512, 128),
+    BlockClass(768, 768, 192),
+    BlockClass(1024, 1024, 256),
+    BlockClass(1536, 1536, 384),
+    BlockClass(2048, 2048, 512),
+)
+"""A pair per block, from small to large."""
+
 CLASSES = (
     narrow_class(1, low_is_near=False, most_warps=32),
     narrow_class(2, low_is_near=False, most_warps=20),
     wide_class(2, 2, most_warps=20),
     narrow_class(4, low_is_near=False, most_warps=12),
     wide_class(2, 4, most_warps=20),
-    wide_class(3, 4, most_warps=20),
-    wide_class(4, 4, most_warps=16),
-    wide_class(4, 6, most_warps=16),
-    wide_class(6, 6, most_warps=12),
-    wide_class(6, 8, most_warps=8),
-    wide_class(8, 8, most_warps=8),
-    wide_class(12, 12, most_warps=4),
-    wide_class(16, 16, most_warps=4),
+    *BLOCKS[2:],
 )
-"""From small to large: a pair belongs to the first that has room for it."""
+"""From small to large: a pair belongs to the first that has room for it. A warp is as fast as a block up to 64 rows."""
 
 
 CLASSES_FROM_COORDINATES = (narrow_class(1, low_is_near=True, most_warps=24), *CLASSES[1:])
 """Where distances are summed from coordinates, both words of a sum are read and written often."""
 
 
-def classes_for(largest: int, shared_memory: int, classes: tuple[SizeClass, ...] = CLASSES) -> list[SizeClass]:
-    """The classes that pairs of distributions of at most ``largest`` points can need, where a warp fits."""
-    needed: list[SizeClass] = []
+def classes_for(largest: int, shared_memory: int, classes: Sequence[Class]) -> list[Class]:
+    """The classes that pairs of distributions of at most ``largest`` points can need, where they fit."""
+    needed: list[Class] = []
     for own in classes:
-        if own.warp_bytes <= shared_memory:
+        if own.least_bytes <= shared_memory:
             needed.append(own)
             if largest <= own.most_rows and largest <= own.most_columns:
                 break
