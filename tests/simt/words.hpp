@@ -81,6 +81,7 @@ inline long long __double_as_longlong(double value) {
     memcpy(&bits, &value, 8);
     return bits;
 }
+inline long long __double2ll_rn(double value) { return llrint(value); }
 inline double __longlong_as_double(long long bits) {
     double value;
     memcpy(&value, &bits, 8);

@@ -9,7 +9,12 @@
 // cycle leaves, which keeps the tree strongly feasible: the highest on the column's side or, if there is none, the
 // lowest on the row's side.
 //
-// Defines: ROWS and COLUMNS, the most of them; THREADS of a block, a multiple of 32.
+// Defines: ROWS and COLUMNS, the most of them; THREADS of a block, a multiple of 32; FAR_FLOW (0 or 1, 0 if it is not
+// there): whether flows lie in global memory, for problems whose tree would not fit otherwise.
+
+#ifndef FAR_FLOW
+#define FAR_FLOW 0
+#endif
 
 constexpr int WARPS = THREADS / 32;
 constexpr int NODES = ROWS + COLUMNS;
@@ -29,12 +34,12 @@ struct Tree {
     u32* turned;     // (GROUPS,) which places of a group are on the path
 };
 
-constexpr int TREE_BYTES = 28 * NODES + 4 * GROUPS;
+constexpr int TREE_BYTES = (FAR_FLOW ? 20 : 28) * NODES + 4 * GROUPS;
 
-DEVICE Tree tree_at(char* memory) {
+DEVICE Tree tree_at(char* memory, i64* far_flow = nullptr) {
     Tree tree;
-    tree.flow = (i64*)memory;
-    tree.potential = tree.flow + NODES;
+    tree.flow = FAR_FLOW ? far_flow : (i64*)memory;
+    tree.potential = (i64*)memory + (FAR_FLOW ? 0 : NODES);
     tree.path = (u32*)(tree.potential + NODES);
     tree.turned = tree.path + NODES;
     tree.parent = (u16*)(tree.turned + GROUPS);

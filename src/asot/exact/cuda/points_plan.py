@@ -74,19 +74,22 @@ class BlockClass:
     most_columns: int
     threads: int
     kernel: str = "points_block"
+    far_flow: bool = False
+    """Whether flows lie in global memory, so that the rest of a tree fits."""
 
     @property
     def least_bytes(self) -> int:
         """Shared memory of a block."""
         nodes = self.most_rows + self.most_columns
-        tree = 28 * nodes + 4 * -(-nodes // 32)
+        tree = (20 if self.far_flow else 28) * nodes + 4 * -(-nodes // 32)
         own = 16 if self.kernel == "points_block" else 32 + 4 * nodes
         return -(-tree // 16) * 16 + self.threads + own
 
     @property
     def far_words(self) -> int:
         """32-bit words of global memory that a block works in."""
-        return 2 * self.most_rows * self.most_columns
+        flows = 2 * (self.most_rows + self.most_columns) if self.far_flow else 0
+        return 2 * self.most_rows * self.most_columns + flows
 
     def launch(self, shared_memory: int, far_bytes: int, most_blocks: int, source: dict[str, int]) -> Launch:
         """As `SizeClass.launch`; a multiprocessor has as many blocks as fit."""
@@ -96,6 +99,7 @@ class BlockClass:
             "ROWS": self.most_rows,
             "COLUMNS": self.most_columns,
             "THREADS": self.threads,
+            "FAR_FLOW": int(self.far_flow),
             "COST_BITS": 52 - max(0, (self.most_rows - 1).bit_length() - 9),
             "BLOCK_BYTES": self.least_bytes,
             "BLOCKS": min(beside, REGISTERS // (REGISTERS_PER_THREAD * self.threads)) or 1,

@@ -1,0 +1,284 @@
+// Exact optimal transport of problems with costs of their own, a problem per block: matrices, or clouds of points whose
+// costs are computed here. No cost is assumed to be a metric, so all mass is shipped. The CPU's kernel is
+// native/exact/batch.cpp; what is wrong with a problem is only noted here, and said by the host.
+//
+// Defines (asot.exact.cuda.own_costs): ROWS, COLUMNS, THREADS and FAR_FLOW of block_tree.cuh, COST_BITS, BLOCK_BYTES of
+// shared memory, BLOCKS per multiprocessor, METRIC, and CLOUDS (0 or 1). TABLE and BOUNDED are 0.
+
+#include "points_pair.cuh"
+#include "block_simplex.cuh"
+
+static_assert(COLUMNS % 32 == 0, "rows of costs are padded to whole warps");
+static_assert(BLOCK_BYTES == (TREE_BYTES + 15) / 16 * 16 + 32 * WARPS + 32 + 4 * NODES, "the host counts otherwise");
+static_assert(4 * NODES + 8 * COLUMNS <= 12 * NODES, "names and masses fit where potentials and the path are later");
+
+constexpr double WHOLE = 1152921504606846976.0;  // 2^MASS_BITS
+constexpr int EXTREME = 400;                     // costs beyond 2^±400 get a unit of their own
+
+// The n rows or columns of a problem.
+struct Side {
+    const double* mass;   // (n,) or null: uniform of total 1
+    const double* points; // (n, d), if costs are those of clouds
+    int n;
+};
+
+struct Costs {
+    const double* matrix;  // or null: clouds
+    int stride;            // of the matrix, or coordinates of a point
+    double power, shrink;
+};
+
+struct Whole {
+    Side side[2];  // rows and columns as they were given
+    Costs costs;
+    bool swapped;  // whether the simplex has the given columns as its rows
+};
+
+DEVICE double given_cost(const Whole& whole, int i, int j) {
+#if CLOUDS
+    const double *x = whole.side[0].points + (i64)i * whole.costs.stride;
+    const double *y = whole.side[1].points + (i64)j * whole.costs.stride;
+    const double shrink = whole.costs.shrink, power = whole.costs.power;
+    Gap gap = {0.0, 0.0};
+#pragma unroll 4
+    for (int t = 0; t < whole.costs.stride; t++) widen(gap, x[t] * shrink, y[t] * shrink, 2.0);
+    if (METRIC == EUCLIDEAN && power == 2.0) return gap.sum;
+    const double far = length(gap, 2.0);
+    return power == 1.0 ? far : power == 2.0 ? far * far : pow(far, power);
+#else
+    return whole.costs.matrix[(i64)i * whole.costs.stride + j];
+#endif
+}
+
+// Of a row and a column of the simplex, by the names of their nodes.
+DEVICE double cost_between(const Whole& whole, int row, int column) {
+    return whole.swapped ? given_cost(whole, column, row) : given_cost(whole, row, column);
+}
+
+// What the threads of a block find out together.
+struct Found {
+    double total[2];
+    int count[2];
+    int slot;
+};
+
+// Masses of a side as integers of total 2^MASS_BITS, and the names of those that are not 0. One warp works on it; the
+// largest takes what rounding leaves.
+DEVICE void place_side(const Side& side, int* names, i64* masses, double* total, int* count) {
+    const int lane = lane_id();
+    double sum = 0.0;
+    for (int i = lane; i < side.n; i += 32) sum += side.mass ? side.mass[i] : 1.0 / (double)side.n;
+    sum = warp_sum(sum);
+    int kept = 0;
+    i64 left = 0;
+    Least largest = {TOP, NOTHING};
+    for (int first = 0; first < side.n; first += 32) {
+        const int i = first + lane;
+        const double share = i < side.n && sum > 0.0 ? side.mass ? side.mass[i] / sum : 1.0 / (double)side.n : 0.0;
+        const i64 units = share >= 0.0 && share <= 1.0 ? __double2ll_rn(share * WHOLE) : 0;
+        const u32 votes = __ballot_sync(ALL_LANES, units > 0);
+        if (units > 0) {
+            const int place = kept + count_set(votes & ((1u << lane) - 1));
+            names[place] = i;
+            masses[place] = units;
+            left += units;
+            if (-units < largest.value) largest = {-units, place};
+        }
+        kept += count_set(votes);
+    }
+    for (int far = 16; far > 0; far /= 2) left += __shfl_xor_sync(ALL_LANES, left, far);
+    largest = warp_least(largest);
+    if (lane == 0) {
+        if (kept > 0) masses[largest.tag] += (1ll << MASS_BITS) - left;
+        *total = side.mass ? sum : (double)(side.n > 0);
+        *count = kept;
+    }
+}
+
+// Masses to the flows and names of the nodes; returns what a unit of mass is worth, or 0 where nothing is shipped. Uniform
+// masses on both sides are ratios of sizes, which integers hold exactly.
+DEVICE double lay_out(const Whole& whole, Problem& problem, const Tree& tree, Found* found, int* name) {
+    const int n = whole.side[0].n, m = whole.side[1].n, warp = threadIdx.x >> 5;
+    const bool uniform = !whole.side[0].mass && !whole.side[1].mass;
+    if (n == 0 || m == 0) return 0.0;
+    if (uniform) {
+        const i64 part = (1ll << MASS_BITS) / (n == m ? n : (i64)n * m);
+        problem = {min(n, m), max(n, m), 0};
+        for (int node = threadIdx.x; node < n + m; node += THREADS) {
+            const bool is_row = node < problem.n_rows;
+            name[node] = is_row ? node : node - problem.n_rows;
+            tree.flow[node] = n == m ? part : part * (is_row ? problem.n_columns : problem.n_rows);
+        }
+        meet();
+        return 1.0 / ((double)n * (double)(n == m ? part : part * m));
+    }
+    int* names = (int*)tree.potential;  // lists lie where potentials and what follows them are later
+    i64* masses = (i64*)(tree.potential + NODES / 2);
+    const int own = whole.swapped ? 1 : 0;
+    if (warp == 0) place_side(whole.side[own], names, tree.flow, found->total + own, found->count + own);
+    if (warp == WARPS - 1)
+        place_side(whole.side[1 - own], names + ROWS, masses, found->total + 1 - own, found->count + 1 - own);
+    meet();
+    problem = {found->count[own], found->count[1 - own], 0};
+    for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS) {
+        const bool is_row = node < problem.n_rows;
+        name[node] = names[is_row ? node : ROWS + node - problem.n_rows];
+        if (!is_row) tree.flow[node] = masses[node - problem.n_rows];
+    }
+    meet();
+    return problem.n_rows > 0 && problem.n_columns > 0 ? found->total[0] / WHOLE : 0.0;
+}
+
+// Integer costs are those given, divided by 2^exponent and less `low`, in units of 2^(problem.unit - COST_BITS).
+struct Units {
+    int exponent;
+    double low;
+};
+
+// Read all costs, once if they are those of clouds; false if one is not finite.
+DEVICE bool place_costs(const Whole& whole, Problem& problem, const Tables& tables, const int* name, Units& units, Board& board) {
+    double depth = 0.0, size = 0.0;  // below 0, and of the largest
+    bool finite = true;
+    for (int r = threadIdx.x >> 5; r < problem.n_rows; r += WARPS)
+        for (int k = lane_id(); k < problem.n_columns; k += 32) {
+            const double cost = cost_between(whole, name[r], name[problem.n_rows + k]);
+            const i64 bits = __double_as_longlong(cost);
+            tables.high[r * tables.stride + k] = high_word(bits);
+            tables.low[r * tables.stride + k] = (u32)bits;
+            finite &= isfinite(cost);
+            depth = larger(depth, -cost);
+            size = larger(size, fabs(cost));
+        }
+    if (block_least({finite ? 1 : 0, 0}, board).value == 0) return false;
+    depth = block_most(depth, board);
+    size = block_most(size, board);
+    int exponent;
+    frexp(size, &exponent);
+    units.exponent = size == 0.0 || (exponent > -EXTREME && exponent < EXTREME) ? 0 : exponent;
+    units.low = -ldexp(depth, -units.exponent);
+    const double most = ldexp(size, -units.exponent) - units.low;  // no cost is above it
+    problem.unit = unit_exponent(high_word(__double_as_longlong(most)));
+    const double scale = ldexp(1.0, COST_BITS - problem.unit);
+    for (int r = threadIdx.x >> 5; r < problem.n_rows; r += WARPS)
+        for (int k = lane_id(); k < problem.n_columns; k += 32) {  // the same thread's as above
+            const int at = r * tables.stride + k;
+            const double given = __longlong_as_double((i64)tables.high[at] << 32 | tables.low[at]);
+            const i64 bits = __double_as_longlong(ldexp(given, -units.exponent) - units.low);
+            const i64 cost = integer_cost(high_word(bits), (u32)bits, scale);
+            tables.high[at] = high_word(cost);
+            tables.low[at] = (u32)cost;
+        }
+    meet();
+    return true;
+}
+
+// What the plan costs, and its arcs, each at the place of the node whose arc to its parent it is.
+DEVICE double write_arcs(
+    const Whole& whole, const Problem& problem, const Tree& tree, const int* name, double worth, i64* source, i64* sink,
+    double* mass, Board& board
+) {
+    double total = 0.0;
+    for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS) {
+        const int up = tree.parent[node];
+        if (up == node || tree.flow[node] == 0) continue;
+        const int row = name[node < problem.n_rows ? node : up], column = name[node < problem.n_rows ? up : node];
+        const double moved = (double)tree.flow[node] * worth;
+        total += moved * cost_between(whole, row, column);
+        source[node] = whole.swapped ? column : row;
+        sink[node] = whole.swapped ? row : column;
+        mass[node] = moved;
+    }
+    return block_sum(total, board);
+}
+
+// Potentials of all rows and columns, also of those without mass: the heights of the sinks, carried over every cost
+// twice, so that f_i + g_j ≤ cost_ij however the heights were rounded.
+DEVICE void write_potentials(
+    const Whole& whole, const Problem& problem, const Tree& tree, const int* name, const Units& units, double* f, double* g
+) {
+    const int n = whole.side[0].n, m = whole.side[1].n;
+    const int first = whole.swapped ? 0 : problem.n_rows, count = whole.swapped ? problem.n_rows : problem.n_columns;
+    const double sign = whole.swapped ? -1.0 : 1.0;
+    const int exponent = problem.unit - COST_BITS + units.exponent;
+    const double infinity = __longlong_as_double(0x7ff0000000000000ll);
+    for (int i = threadIdx.x >> 5; i < n; i += WARPS) {
+        double least = infinity;
+        for (int k = lane_id(); k < count; k += 32) {
+            const double height = sign * ldexp((double)tree.potential[first + k], exponent);
+            least = fmin(least, given_cost(whole, i, name[first + k]) + height);
+        }
+        for (int far = 16; far > 0; far /= 2) least = fmin(least, __shfl_xor_sync(ALL_LANES, least, far));
+        if (lane_id() == 0) f[i] = least;
+    }
+    meet();
+    for (int j = threadIdx.x; j < m; j += THREADS) {
+        double least = infinity;
+        for (int i = 0; i < n; i++) least = fmin(least, given_cost(whole, i, j) - f[i]);
+        g[j] = least;
+    }
+}
+
+// Which kernel takes which problem: the first that has room for it.
+extern "C" __global__ void classify_problems(
+    const i64* __restrict__ sizes, const i64* __restrict__ other_sizes, int count, const int* __restrict__ most,
+    int n_classes, int* __restrict__ lists, int* __restrict__ n_listed
+) {
+    for (int t = blockIdx.x * blockDim.x + threadIdx.x; t < count; t += gridDim.x * blockDim.x) {
+        const i64 size = max(sizes[t], other_sizes[t]);
+        int own = 0;
+        while (own < n_classes - 1 && size > most[own]) own++;
+        lists[(i64)own * count + atomicAdd(n_listed + own, 1)] = t;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
+    const i64* __restrict__ rows_at, const i64* __restrict__ row_sizes, const double* __restrict__ row_mass,
+    const i64* __restrict__ columns_at, const i64* __restrict__ column_sizes, const double* __restrict__ column_mass,
+    const double* __restrict__ costs, const i64* __restrict__ costs_at, int stride, const double* __restrict__ x,
+    const double* __restrict__ y, double power, const double* __restrict__ shrink, double balance,
+    const int* __restrict__ list, const int* __restrict__ n_listed, int* __restrict__ taken, u32* far,
+    const i64* __restrict__ arcs_at, double* __restrict__ values, i64* __restrict__ source, i64* __restrict__ sink,
+    double* __restrict__ mass, const i64* __restrict__ f_at, const i64* __restrict__ g_at, double* __restrict__ f,
+    double* __restrict__ g, int* __restrict__ n_wrong
+) {
+    DYNAMIC_SHARED(shared);
+    char* behind = shared + (TREE_BYTES + 15) / 16 * 16;
+    const i64 plane = (i64)ROWS * COLUMNS;
+    u32* own_far = far + (i64)blockIdx.x * (2 * plane + (FAR_FLOW ? 2 * NODES : 0));
+    const Tree tree = tree_at(shared, (i64*)(own_far + 2 * plane));
+    Board board = {(Least*)behind, 0};
+    Found* found = (Found*)(behind + 32 * WARPS);
+    int* name = (int*)(behind + 32 * WARPS + 32);
+    const int count = *n_listed;
+    for (int next = blockIdx.x; next < count; next = next_of_block(taken, &found->slot)) {
+        const int b = list[next];
+        const i64 row = rows_at[b], column = columns_at[b];
+        Whole whole;
+        whole.side[0] = {row_mass ? row_mass + row : nullptr, x + row * stride, (int)row_sizes[b]};
+        whole.side[1] = {column_mass ? column_mass + column : nullptr, y + column * stride, (int)column_sizes[b]};
+        whole.costs = {CLOUDS ? nullptr : costs + costs_at[b], stride, power, shrink ? shrink[b] : 1.0};
+        whole.swapped = row_sizes[b] > column_sizes[b];
+        Problem problem = {0, 0, 0};
+        const double worth = lay_out(whole, problem, tree, found, name);
+        Tables tables = {(int*)own_far, own_far + plane, (problem.n_columns + 31) & ~31};
+        Units units = {0, 0.0};
+        bool wrong = false;
+        if (whole.side[0].mass || whole.side[1].mass) {
+            const double one = found->total[0], two = found->total[1];
+            wrong = whole.side[0].n > 0 && whole.side[1].n > 0 && !(fabs(one - two) <= balance * larger(one, two));
+            for (int s = 0; s < 2; s++)
+                for (int i = threadIdx.x; whole.side[s].mass && i < whole.side[s].n; i += THREADS)
+                    wrong |= !(whole.side[s].mass[i] >= 0.0 && isfinite(whole.side[s].mass[i]));
+        }
+        wrong |= (whole.side[0].n > 0) != (whole.side[1].n > 0);
+        wrong = block_least({wrong ? 0 : 1, 0}, board).value == 0;
+        if (!wrong && worth > 0.0) wrong = !place_costs(whole, problem, tables, name, units, board);
+        if (wrong && threadIdx.x == 0) atomicAdd(n_wrong, 1);
+        if (wrong || !(worth > 0.0)) continue;
+        solve_block(problem, tables, tree, board);
+        const double value =
+            write_arcs(whole, problem, tree, name, worth, source + arcs_at[b], sink + arcs_at[b], mass + arcs_at[b], board);
+        if (threadIdx.x == 0) values[b] = value;
+        if (f_at) write_potentials(whole, problem, tree, name, units, f + f_at[b], g + g_at[b]);
+    }
+}

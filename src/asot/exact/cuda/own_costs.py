@@ -1,0 +1,119 @@
+"""Exact problems with costs of their own on an NVIDIA GPU: `asot.exact.batch` for arrays that are there already.
+
+A problem is the work of a block (``own_costs.cu``). A first kernel puts every problem on the list of its size class;
+the kernel of each class takes the problems of its list. Nothing is copied to the host but the number of problems that
+have something wrong with them; the caller finds out what it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asot.exact.cuda.points import working_bytes
+from asot.exact.cuda.points_plan import BLOCKS, BlockClass, classes_for
+from asot.gpu.cuda import load
+
+CLASSES = (
+    *(BlockClass(own.most_rows, own.most_columns, own.threads, "own_costs") for own in BLOCKS),
+    BlockClass(3072, 3072, 512, "own_costs", far_flow=True),
+    BlockClass(4096, 4096, 512, "own_costs", far_flow=True),
+)
+
+MOST_POINTS = CLASSES[-1].most_columns
+"""Of either side of a problem."""
+
+
+class DeviceSide(NamedTuple):
+    """Rows or columns of P problems; arrays are CuPy's."""
+
+    starts: Any  # (P,) int64: where those of a problem begin among all masses, and among all points
+    sizes: Any  # (P,) int64
+    masses: Any  # flat float64, or None: uniform of total 1
+    most: int  # no size is larger
+
+
+class DeviceMatrices(NamedTuple):
+    """Entry (i, j) of problem t is ``flat[starts[t] + i · stride + j]``."""
+
+    flat: Any  # float64
+    starts: Any  # (P,) int64
+    stride: int
+
+
+class DeviceClouds(NamedTuple):
+    """Costs d(x_i, y_j)^power of points, which the sides' starts refer to."""
+
+    x: Any  # (N, d) float64
+    y: Any  # (M, d) float64
+    metric: int  # a code of `asot.ground.metrics`
+    power: float
+    shrink: Any  # (P,) float64: what the coordinates of a problem are multiplied with, or None: 1
+
+
+class DevicePlans(NamedTuple):
+    """Answers. Whoever makes the arrays fills them with zeros."""
+
+    arcs_at: Any  # (P,) int64: where the arcs of a problem begin; there is room for one per row and column
+    values: Any  # (P,) float64
+    source: Any  # (arcs,) int64
+    sink: Any  # (arcs,) int64
+    mass: Any  # (arcs,) float64
+    f_at: Any = None  # (P,) int64, or None: no potentials are wanted
+    g_at: Any = None
+    f: Any = None  # flat float64
+    g: Any = None
+
+
+def solve(
+    rows: DeviceSide, columns: DeviceSide, costs: DeviceMatrices | DeviceClouds, plans: DevicePlans, balance: float
+) -> Any:
+    """Enqueue all problems on the current stream. Returns the number (1,) of those with masses or costs that are no
+    problem: they keep their zeros. ``balance``: by how much totals of sides may differ, relative to themselves."""
+    import cupy
+
+    count, most = len(plans.values), max(rows.most, columns.most)
+    n_wrong = cupy.zeros(1, dtype=np.int32)
+    if count == 0:
+        return n_wrong
+    attributes = cupy.cuda.Device().attributes
+    shared, processors = int(attributes["MaxSharedMemoryPerBlockOptin"]), int(attributes["MultiProcessorCount"])
+    classes = classes_for(most, shared, CLASSES)
+    if most > classes[-1].most_columns:
+        raise ValueError(f"a GPU solves up to {classes[-1].most_columns} rows and columns here; found {most}")
+    is_clouds = isinstance(costs, DeviceClouds)
+    source = {"CLOUDS": int(is_clouds), "METRIC": costs.metric if is_clouds else 0, "TABLE": 0, "BOUNDED": 0}
+    classes = classes if int(rows.sizes.shape[0]) > 1 else classes[-1:]
+    memory = working_bytes(None)
+    launches = [own.launch(shared, memory, min(processors, count), source) for own in classes]
+    lists, n_listed = cupy.empty((len(classes), count), dtype=np.int32), cupy.zeros(len(classes), dtype=np.int32)
+    taken = cupy.zeros(len(classes), dtype=np.int32)
+    far = cupy.empty(max(launch.far_words for launch in launches), dtype=np.uint32)
+    sizes = cupy.asarray(np.array([own.most_columns for own in classes], dtype=np.int32))
+    load("own_costs", launches[0].defines).get_function("classify_problems")(
+        (max(1, min(count // 256, processors)),), (256,),
+        (rows.sizes, columns.sizes, np.int32(count), sizes, np.int32(len(classes)), lists, n_listed),
+    )  # fmt: skip
+    none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
+    for c, launch in enumerate(launches):
+        function = load("own_costs", launch.defines).get_function("own_costs")
+        function.max_dynamic_shared_size_bytes = launch.shared_bytes
+        arguments = (
+            rows.starts, rows.sizes, none if rows.masses is None else rows.masses,
+            columns.starts, columns.sizes, none if columns.masses is None else columns.masses,
+            *_costs(costs, none, no_place), np.float64(balance), lists[c], n_listed[c : c + 1], taken[c : c + 1], far,
+            plans.arcs_at, plans.values, plans.source, plans.sink, plans.mass,
+            *((no_place, no_place, none, none) if plans.f_at is None else (plans.f_at, plans.g_at, plans.f, plans.g)),
+            n_wrong,
+        )  # fmt: skip
+        function((launch.blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
+    return n_wrong
+
+
+def _costs(costs: DeviceMatrices | DeviceClouds, none: Any, no_place: Any) -> tuple[Any, ...]:
+    """As the kernel takes them: matrices, their places, stride or coordinates, points, power, factor."""
+    if isinstance(costs, DeviceClouds):
+        shrink = none if costs.shrink is None else costs.shrink
+        return none, no_place, np.int32(costs.x.shape[1]), costs.x, costs.y, np.float64(costs.power), shrink
+    return costs.flat, costs.starts, np.int32(costs.stride), none, none, np.float64(1.0), none

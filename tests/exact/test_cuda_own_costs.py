@@ -1,0 +1,174 @@
+"""Problems with costs of their own on a GPU, run by the emulator, against the CPU's batched solver and SciPy."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+import asot
+from asot.exact.cuda import own_costs
+from asot.exact.cuda.own_costs import DeviceClouds, DeviceMatrices, DevicePlans, DeviceSide
+from asot.exact.cuda.points_plan import BlockClass
+from asot.ground.metrics import CITYBLOCK, EUCLIDEAN
+from tests.simt import host, numpy_as_cupy
+
+pytestmark = host.needs_compiler
+NEAR, FAR = BlockClass(64, 64, 32, "own_costs"), BlockClass(64, 64, 64, "own_costs", far_flow=True)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setattr(own_costs, "CLASSES", (NEAR,))  # each one is compiled for the emulator
+    return functools.partial(numpy_as_cupy.install, monkeypatch)
+
+
+def flat(parts):
+    """Arrays one after the other, and where each begins."""
+    sizes = [part.size for part in parts]
+    return np.concatenate([part.ravel() for part in parts]), np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(
+        np.int64
+    )
+
+
+def side(sizes, masses=None):
+    sizes = np.asarray(sizes, dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    return DeviceSide(starts, sizes, None if masses is None else np.concatenate(masses), int(sizes.max()))
+
+
+def answers(rows, columns):
+    room = int(rows.sizes.sum() + columns.sizes.sum())
+    arrays = np.zeros(len(rows.sizes)), np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room)
+    f, g = np.zeros(int(rows.sizes.sum())), np.zeros(int(columns.sizes.sum()))
+    return DevicePlans(rows.starts + columns.starts, *arrays, rows.starts, columns.starts, f, g)
+
+
+def solve_matrices(costs, a=None, b=None):
+    """Values and plans of a list of matrices; all but rows of a common width are laid out anew."""
+    width = max(cost.shape[1] for cost in costs)
+    padded = [np.pad(cost, ((0, 0), (0, width - cost.shape[1])), constant_values=np.nan) for cost in costs]
+    rows, columns = side([len(cost) for cost in costs], a), side([cost.shape[1] for cost in costs], b)
+    plans = answers(rows, columns)
+    wrong = own_costs.solve(rows, columns, DeviceMatrices(*flat(padded), width), plans, 1e-6)
+    return plans, rows, columns, int(wrong[0])
+
+
+def assert_optimal(costs, plans, rows, columns, a, b):
+    """Marginals and duality: no solver is needed for that."""
+    for t, cost in enumerate(costs):
+        begin, n, m = int(plans.arcs_at[t]), *cost.shape
+        plan = np.zeros((n, m))
+        arcs = slice(begin, begin + n + m)
+        np.add.at(plan, (plans.source[arcs], plans.sink[arcs]), plans.mass[arcs])
+        np.testing.assert_allclose(plan.sum(axis=1), a[t], atol=1e-15)
+        np.testing.assert_allclose(plan.sum(axis=0), b[t], atol=1e-15)
+        f, g = plans.f[rows.starts[t] :][:n], plans.g[columns.starts[t] :][:m]
+        assert (f[:, None] + g <= cost + 1e-12 * np.abs(cost).max()).all()
+        np.testing.assert_allclose(a[t] @ f + b[t] @ g, plans.values[t], rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose((plan * cost).sum(), plans.values[t], rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("own", [NEAR, FAR], ids=["near", "far"])
+@pytest.mark.parametrize("kind", ["random", "negative", "ties", "tiny", "huge"])
+def test_plans_and_potentials_are_optimal(gpu, monkeypatch, own, kind):
+    gpu()
+    monkeypatch.setattr(own_costs, "CLASSES", (own,))
+    rng = np.random.default_rng(0)
+    shapes = [(1, 1), (1, 7), (9, 2), (20, 30), (40, 33), (17, 17)]
+    costs = [rng.random(shape) for shape in shapes]
+    if kind == "ties":
+        costs = [np.round(3 * cost) for cost in costs]
+    costs = [
+        cost * {"tiny": 1e-300, "huge": 1e300}.get(kind, 1.0) - (0.7 if kind == "negative" else 0.0) for cost in costs
+    ]
+    a, b = ([rng.dirichlet(np.full(shape[axis], 0.4)) for shape in shapes] for axis in (0, 1))
+    a[3][:4] = 0.0  # rows without mass
+    a[3] /= a[3].sum()
+    plans, rows, columns, wrong = solve_matrices(costs, a, b)
+    assert wrong == 0
+    scale = {"tiny": 1e300, "huge": 1e-300}.get(kind, 1.0)
+    for array in (plans.values, plans.f, plans.g):
+        array *= scale
+    assert_optimal([cost * scale for cost in costs], plans, rows, columns, a, b)
+    expected = [asot.emd_batch([cost * scale], [x], [y]).values[0] for cost, x, y in zip(costs, a, b, strict=True)]
+    np.testing.assert_allclose(plans.values, expected, rtol=1e-11, atol=1e-14)
+
+
+def test_uniform_masses_of_equal_sizes_are_assignments(gpu):
+    gpu()
+    rng = np.random.default_rng(1)
+    costs = [rng.random((n, n)) for n in (1, 5, 40, 64)]
+    plans, *_ = solve_matrices(costs)
+    for t, cost in enumerate(costs):
+        arcs = slice(int(plans.arcs_at[t]), int(plans.arcs_at[t]) + 2 * len(cost))
+        used = plans.mass[arcs] > 0
+        assert used.sum() == len(cost)
+        matched = linear_sum_assignment(cost)
+        assert plans.values[t] == pytest.approx(cost[matched].mean(), rel=1e-13)
+        order = np.argsort(plans.source[arcs][used])
+        assert np.array_equal(plans.sink[arcs][used][order], matched[1])
+
+
+@pytest.mark.parametrize(("metric", "code"), [("euclidean", EUCLIDEAN), ("cityblock", CITYBLOCK)])
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
+def test_clouds(gpu, metric, code, power):
+    gpu()
+    rng = np.random.default_rng(2)
+    sizes = [(3, 8), (20, 11), (30, 30)]
+    x, y = ([rng.normal(size=(pair[i], 5)) for pair in sizes] for i in (0, 1))
+    rows, columns = side([n for n, _ in sizes]), side([m for _, m in sizes])
+    plans = answers(rows, columns)
+    costs = DeviceClouds(np.concatenate(x), np.concatenate(y), code, power, np.array([1.0, 0.5, 2.0]))
+    assert own_costs.solve(rows, columns, costs, plans, 1e-6)[0] == 0
+    shrink = (1.0, 0.5, 2.0)
+    matrices = [cdist(p * s, q * s, metric) ** power for p, q, s in zip(x, y, shrink, strict=True)]
+    uniform = [[np.full(n, 1.0 / n) for n in side_.sizes] for side_ in (rows, columns)]
+    assert_optimal(matrices, plans, rows, columns, *uniform)
+
+
+@pytest.mark.parametrize("what", ["cost", "mass", "negative", "totals"])
+def test_what_is_wrong_is_counted_and_left_alone(gpu, what):
+    gpu()
+    rng = np.random.default_rng(3)
+    costs = [rng.random((4, 6)) for _ in range(3)]
+    a, b = [np.full(4, 0.25) for _ in range(3)], [np.full(6, 1 / 6) for _ in range(3)]
+    if what == "cost":
+        costs[1][2, 3] = np.inf
+    elif what == "totals":
+        a[1] = a[1] * 1.01
+    else:
+        a[1][0] = -0.1 if what == "negative" else np.nan
+    plans, _, _, wrong = solve_matrices(costs, a, b)
+    assert wrong == 1
+    assert plans.values[1] == 0.0
+    assert (plans.values[[0, 2]] > 0).all()
+
+
+def test_nothing_to_ship(gpu):
+    gpu()
+    plans, _, _, wrong = solve_matrices(
+        [np.ones((2, 3)), np.ones((3, 2))], [np.zeros(2), np.ones(3)], [np.zeros(3), np.full(2, 1.5)]
+    )
+    assert wrong == 0
+    np.testing.assert_allclose(plans.values, [0.0, 3.0])
+
+
+def test_the_order_of_threads_does_not_matter(gpu, monkeypatch):
+    monkeypatch.setattr(own_costs, "CLASSES", (FAR,))
+    rng = np.random.default_rng(4)
+    costs, found = [np.round(rng.random((30, 25)), 1) for _ in range(3)], []
+    for order in host.ORDERS:
+        gpu(order_seed=order)
+        found.append(solve_matrices(costs)[0])
+    for other in found[1:]:
+        assert all(np.array_equal(one, two) for one, two in zip(found[0], other, strict=True))
+
+
+def test_more_than_there_is_room_for_is_refused(gpu):
+    gpu()
+    with pytest.raises(ValueError, match="up to 64 rows and columns here; found 70"):
+        solve_matrices([np.ones((3, 70))])
