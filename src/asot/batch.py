@@ -88,7 +88,7 @@ def emd_batch(
            [0.5, 0. ]])
     """
     rows, columns, prepared = read_problems(costs, a, b, n, m)
-    return solve_batch(rows, columns, prepared, plans=plans, n_jobs=n_jobs, progress=progress)
+    return solve_batch(rows, columns, prepared, plans=plans, potentials=plans, n_jobs=n_jobs, progress=progress)
 
 
 def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any, balance: float = BALANCE) -> tuple[Side, Side, Costs]:
@@ -105,11 +105,18 @@ def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any, balance: float = B
 
 
 def solve_batch(
-    rows: Side, columns: Side, costs: Costs | Clouds, *, plans: bool, n_jobs: int | None, progress: ProgressLike = False
+    rows: Side,
+    columns: Side,
+    costs: Costs | Clouds,
+    *,
+    plans: bool,
+    potentials: bool,
+    n_jobs: int | None,
+    progress: ProgressLike,
 ) -> Batch:
     """Run checked problems through the engine."""
     B = len(rows.sizes)
-    solver = ExactBatch(rows, columns, costs, plans=plans)
+    solver = ExactBatch(rows, columns, costs, plans=plans, potentials=potentials)
     each = np.arange(B, dtype=np.int64)
     pairs = ListedPairs(np.stack([each, each], axis=1), B, B, symmetric=False)
     if B == 0:

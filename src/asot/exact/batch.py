@@ -86,9 +86,10 @@ class Clouds:
 
 
 class ExactBatch(Solver):
-    """Solves problem t of the batch as the pair (t, t). With ``plans``, arcs and potentials are kept as well."""
+    """Solves problem t of the batch as the pair (t, t). With ``plans`` their arcs are kept, with ``potentials`` these
+    as well."""
 
-    def __init__(self, rows: Side, columns: Side, costs: Costs | Clouds, *, plans: bool) -> None:
+    def __init__(self, rows: Side, columns: Side, costs: Costs | Clouds, *, plans: bool, potentials: bool) -> None:
         self._rows, self._columns = rows, columns
         given: dict[str, Any] = {
             "rows_at": rows.starts, "rows": rows.sizes, "row_mass": rows.masses,
@@ -103,12 +104,15 @@ class ExactBatch(Solver):
         self._problems = BatchProblems(**given)
         room = (rows.room, columns.room)
         self.arcs = Arcs.room_for(*room) if plans else None
-        self.potentials = Potentials.room_for(*room) if plans else None
-        self._plans = BatchPlans() if self.arcs is None or self.potentials is None else BatchPlans(
-            arcs_at=self.arcs.starts, n_arcs=self.arcs.counts, source=self.arcs.source, sink=self.arcs.sink,
-            mass=self.arcs.mass, f_at=self.potentials.f_starts, f=self.potentials.f, g_at=self.potentials.g_starts,
-            g=self.potentials.g,
-        )  # fmt: skip
+        self.potentials = Potentials.room_for(*room) if potentials else None
+        kept: dict[str, Any] = {}
+        if self.arcs is not None:
+            kept |= {"arcs_at": self.arcs.starts, "n_arcs": self.arcs.counts, "mass": self.arcs.mass}
+            kept |= {"source": self.arcs.source, "sink": self.arcs.sink}
+        if self.potentials is not None:
+            kept |= {"f_at": self.potentials.f_starts, "f": self.potentials.f}
+            kept |= {"g_at": self.potentials.g_starts, "g": self.potentials.g}
+        self._plans = BatchPlans(**kept)
         self.info: Info = {
             "solver": "assignment or network simplex",
             "common_mass_canceled": False,

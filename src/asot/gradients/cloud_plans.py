@@ -10,25 +10,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from asot.batch import check_masses, solve_batch
 from asot.data.reading import place_of
-from asot.exact.batch import Clouds, Side, ranges
+from asot.gradients.solver import Clouds, Side, home_of, solve
 from asot.gradients.tensors import balance_of, wide
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
 CODES = {"euclidean": EUCLIDEAN, "sqeuclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "chebyshev": CHEBYSHEV}
 EXTREME = 300
 """A pair whose coordinates, to the power of its costs, are beyond 2^±300 is solved in a unit of its own."""
+NO_EXPONENT = -1100
+"""Of a cloud whose coordinates are all 0."""
 
 
 class CloudPlans(NamedTuple):
-    """Plans and potentials of P pairs. A pair of n and m points has room for n + m arcs; masses are 0 where it has
-    fewer."""
+    """Plans of P pairs, and potentials where they are wanted, else none. A pair of n and m points has room for n + m
+    arcs; masses are 0 where it has fewer."""
 
     pair: Tensor  # (arcs,) which pair an arc belongs to
     source: Tensor  # (arcs,) rows of x
@@ -54,36 +53,47 @@ def solve_clouds(
     rooms: tuple[int, int],
     power: float,
     metric: str,
+    *,
+    potentials: bool,
 ) -> CloudPlans:
     """Plans of the pairs (P, 2) of clouds x (N, d) and y (M, d), which ``rooms`` = (points of all first clouds, points
     of all second clouds) have in all."""
-    out: tuple[Tensor, ...] = _clouds(x, y, a, b, x_offsets, y_offsets, pairs, *rooms, power, metric)
+    out: tuple[Tensor, ...] = _clouds(x, y, a, b, x_offsets, y_offsets, pairs, *rooms, power, metric, potentials)
     return CloudPlans(*out)
 
 
-def _numbers(tensor: Tensor) -> NDArray[np.float64]:
-    array: NDArray[np.float64] = tensor.detach().to("cpu", torch.float64).contiguous().numpy()
-    return array
-
-
-def _sides(x: Any, a: Any, offsets: Any, chosen: Any, name: str) -> tuple[NDArray[np.float64], Side, NDArray[np.int64]]:
-    """Checked points, which of them the pairs take, and the exponent of the largest coordinate of each cloud."""
-    points, bounds = _numbers(x), offsets.cpu().numpy()
-    sizes = np.diff(bounds)
-    largest = np.abs(points).max(axis=1, initial=0.0)
-    if not np.isfinite(largest).all():
-        cloud, place = place_of(int((~np.isfinite(largest)).argmax()), bounds)
-        raise ValueError(f"problem {cloud}: point {place} of its cloud in {name} is not finite")
-    most = np.zeros(len(sizes))
-    filled = sizes > 0
-    if filled.any():
-        most[filled] = np.maximum.reduceat(largest, bounds[:-1][filled])
-    side = Side(
-        np.ascontiguousarray(bounds[:-1][chosen]),
-        np.ascontiguousarray(sizes[chosen]),
-        None if a is None else _numbers(a),
+def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, home: Any) -> Side:
+    """Which points, of which masses, the problems take; ``offsets`` and ``chosen`` are on the CPU."""
+    sizes = offsets.diff()[chosen]
+    return Side(
+        offsets[:-1][chosen].to(home),
+        sizes.to(home),
+        None if masses is None else masses.detach().to(home, torch.float64),
+        most=int(sizes.max()) if len(sizes) else 0,
+        padded=False,
+        room=room,
     )
-    return points, side, np.where(most[chosen] > 0, np.frexp(most[chosen])[1], -1100)
+
+
+def _exponents(points: Tensor, offsets: Tensor, name: str) -> Tensor:
+    """The exponent (clouds,) of the largest coordinate of each cloud, where it has one. Refuses what is not finite."""
+    largest = points.abs().amax(1) if points.shape[1] else points.new_zeros(len(points))
+    if not bool(largest.isfinite().all()):
+        cloud, place = place_of(int((~largest.isfinite()).int().argmax()), offsets.numpy())
+        raise ValueError(f"problem {cloud}: point {place} of its cloud in {name} is not finite")
+    clouds = len(offsets) - 1
+    which = torch.arange(clouds).repeat_interleave(offsets.diff()).to(points.device)
+    most = points.new_zeros(clouds).scatter_reduce(0, which, largest, "amax")
+    return torch.where(most > 0, torch.frexp(most).exponent, NO_EXPONENT)
+
+
+def _units(exponent: Tensor, power: float) -> Tensor | None:
+    """Powers of two (P,) by which the coordinates of problems are divided, or None: all of them by 1."""
+    extreme = (exponent.abs() * max(power, 2.0) > EXTREME) & (exponent > NO_EXPONENT)
+    if not bool(extreme.any()):
+        return None
+    bits = torch.where(extreme, exponent.clamp(-1000, 1000), 0).to(torch.int64) + 1023
+    return (bits << 52).view(torch.float64)
 
 
 def _solve(
@@ -98,30 +108,36 @@ def _solve(
     columns: int,
     power: float,
     metric: str,
+    potentials: bool,
 ) -> tuple[Tensor, ...]:
-    first, second = pairs.cpu().numpy().T
-    points_x, left, exponent_x = _sides(x, a, x_offsets, first, "x")
-    points_y, right, exponent_y = _sides(y, b, y_offsets, second, "y")
-    check_masses(left, right, balance_of(a, b))
-    exponent = np.maximum(exponent_x, exponent_y)
-    extreme = (np.abs(exponent) * max(power, 2.0) > EXTREME) & (exponent > -1100)
-    unit = np.ldexp(1.0, np.where(extreme, np.clip(exponent, -1000, 1000), 0))
-    costs = Clouds(points_x, points_y, CODES[metric], 2.0, power, 1.0 / unit if extreme.any() else None)
-    solver = solve_batch(left, right, costs, plans=True, n_jobs=torch.get_num_threads()).solver
-    arcs, potentials = solver.arcs, solver.potentials
-    assert arcs is not None
-    assert potentials is not None
-    pair = np.repeat(np.arange(len(pairs)), left.sizes + right.sizes)
-    row_pair, row = ranges(left.starts, left.sizes)
-    column_pair, column = ranges(right.starts, right.sizes)
+    home = home_of(x)
+    points = [part.detach().to(home, torch.float64).contiguous() for part in (x, y)]
+    first, second = pairs.unbind(1)
+    left = _side(a, x_offsets, first, rows, home)
+    right = _side(b, y_offsets, second, columns, home)
+    exponents = _exponents(points[0], x_offsets, "x"), _exponents(points[1], y_offsets, "y")
+    unit = _units(torch.maximum(exponents[0][first.to(home)], exponents[1][second.to(home)]), power)
+    costs = Clouds(points[0], points[1], CODES[metric], power, None if unit is None else 1.0 / unit)
+    plans = solve(left, right, costs, potentials=potentials, balance=balance_of(a, b))
+    problems = torch.arange(len(pairs), device=home)
+    pair = problems.repeat_interleave(left.sizes + right.sizes, output_size=rows + columns)
     parts = (
-        pair, arcs.source + left.starts[pair], arcs.sink + right.starts[pair], arcs.mass,
-        row_pair, row, potentials.f, column_pair, column, potentials.g, unit,
+        pair, plans.source + left.starts[pair], plans.sink + right.starts[pair], plans.mass,
+        *_places(left, problems, potentials), plans.f, *_places(right, problems, potentials), plans.g,
+        points[0].new_ones(len(pairs)) if unit is None else unit,
     )  # fmt: skip
     dtype = wide(x)
-    return tuple(
-        torch.as_tensor(part).to(x.device, dtype if part.dtype == np.float64 else torch.int64) for part in parts
-    )
+    return tuple(part.to(x.device, dtype if part.is_floating_point() else None) for part in parts)
+
+
+def _places(side: Side, problems: Tensor, potentials: bool) -> tuple[Tensor, Tensor]:
+    """The problem, and the point, of each potential of a side: (room,) and (room,), or nothing."""
+    if not potentials:
+        return problems.new_empty(0), problems.new_empty(0)
+    problem = problems.repeat_interleave(side.sizes, output_size=side.room)
+    before = side.sizes.cumsum(0) - side.sizes
+    within = torch.arange(side.room, device=problem.device) - before[problem]
+    return problem, side.starts[problem] + within
 
 
 def _shapes(
@@ -134,17 +150,22 @@ def _shapes(
     pairs: Tensor,
     rows: int,
     columns: int,
-    *_: Any,
+    power: float,
+    metric: str,
+    potentials: bool,
 ) -> tuple[Tensor, ...]:
     def room(size: Any, kinds: str) -> list[Tensor]:
         return [x.new_empty((size,), dtype=wide(x) if kind == "f" else torch.int64) for kind in kinds]
 
-    return (*room(rows + columns, "iiif"), *room(rows, "iif"), *room(columns, "iif"), *room(pairs.shape[0], "f"))
+    f, g = (rows, columns) if potentials else (0, 0)
+    return (*room(rows + columns, "iiif"), *room(f, "iif"), *room(g, "iif"), *room(pairs.shape[0], "f"))
 
 
 _SCHEMA = (
     "(Tensor x, Tensor y, Tensor? a, Tensor? b, Tensor x_offsets, Tensor y_offsets, Tensor pairs, SymInt rows, "
-    "SymInt columns, float power, str metric) -> (" + ", ".join(["Tensor"] * len(CloudPlans._fields)) + ")"
+    "SymInt columns, float power, str metric, bool potentials) -> ("
+    + ", ".join(["Tensor"] * len(CloudPlans._fields))
+    + ")"
 )
 _clouds: Any = torch.library.custom_op("asot::clouds", _solve, mutates_args=(), schema=_SCHEMA)
 _clouds.register_fake(_shapes)
@@ -154,7 +175,7 @@ _clouds.register_fake(_shapes)
 def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     """V batches are one longer batch of V times as many clouds, whose plans are cut apart again."""
     V = info.batch_size
-    x_offsets, y_offsets, pairs, rows, columns, power, metric = given[4:]
+    x_offsets, y_offsets, pairs, rows, columns, *how = given[4:]
     if any(dim is not None for dim in in_dims[4:]):
         raise NotImplementedError("vmap maps points and masses of asot.gradients, but neither offsets nor pairs")
     whole: list[Any] = [
@@ -170,8 +191,8 @@ def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     ]
     clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1])
     listed = (pairs[None] + step[:, :, None] * clouds).flatten(0, 1)
-    out = CloudPlans(*_clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, power, metric))
-    apart = CloudPlans(*(part.reshape(V, -1, *part.shape[1:]) for part in out))
+    out = CloudPlans(*_clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, *how))
+    apart = CloudPlans(*(part.view(V, len(part) // V) for part in out))
     shift = step.to(x.device)
     moved = apart._replace(
         pair=apart.pair - shift * P, source=apart.source - shift * N, sink=apart.sink - shift * M,

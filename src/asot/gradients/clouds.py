@@ -18,6 +18,27 @@ if TYPE_CHECKING:
 
     from asot.gradients.cloud_plans import CloudPlans
 
+
+class CloudPlan(NamedTuple):
+    """Optimal plans of P pairs of clouds, sparse: arc e belongs to pair ``pair[e]`` and ships ``mass[e]`` from point
+    ``source[e]`` to point ``sink[e]``, rows of x and y (of ``x.flatten(0, 1)`` and ``y.flatten(0, 1)`` where these are
+    batches). A pair of n and m points has room for n + m arcs; masses are 0 where it has fewer.
+
+    Potentials: point ``row[k]`` of pair ``row_pair[k]`` has ``f[k]``, and f_i + g_j ≤ d(x_i, y_j)^p. The sum of f and
+    g, weighted with the masses, is the value to the power p. Plans and potentials are float64."""
+
+    pair: Tensor  # (arcs,) int64
+    source: Tensor
+    sink: Tensor
+    mass: Tensor
+    row_pair: Tensor  # (rows,) int64, where rows counts the points of the first clouds of all pairs
+    row: Tensor
+    f: Tensor
+    column_pair: Tensor  # (columns,) int64
+    column: Tensor
+    g: Tensor
+
+
 METRICS = ("euclidean", "sqeuclidean", "cityblock", "chebyshev")
 
 
@@ -32,7 +53,8 @@ def wasserstein(
     pairs: Any = None,
     p: float = 1,
     metric: str = "euclidean",
-) -> Tensor:
+    plans: bool = False,
+) -> Any:
     """Exact Wasserstein distances W_p between clouds of points, with gradients in points and masses.
 
     Parameters
@@ -49,10 +71,14 @@ def wasserstein(
     p : float ≥ 1
         Values are (Σ T d^p)^(1/p).
     metric : {"euclidean", "sqeuclidean", "cityblock", "chebyshev"}
+    plans : bool
+        Return the plans and potentials as well.
 
     Returns
     -------
-    tensor (P,), in the dtype and on the device of x; a number for one pair without offsets
+    values : tensor (P,)
+        In the dtype and on the device of x; a number for one pair without offsets. With ``plans=True``, (values,
+        `CloudPlan`).
 
     Notes
     -----
@@ -89,9 +115,14 @@ def wasserstein(
         raise ValueError(
             f"x has {first.points.shape[1]} coordinates, y has {second.points.shape[1]}; they must be in one space"
         )
+    listed = _read_pairs(torch, pairs, len(first), len(second))
     with torch.autocast(_kind_of(x), enabled=False):
-        values = _values(torch, first, second, _read_pairs(torch, pairs, len(first), len(second)), p, metric)
-    return values[0] if single else values
+        weighted = first.masses is not None or second.masses is not None
+        solved = _plans(first, second, listed, p, metric, potentials=plans or weighted)
+        values = _values(torch, first, second, len(listed), solved, p, metric)
+        if single:
+            values = values[0]
+        return (values, _public(solved, p, metric)) if plans else values
 
 
 def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
@@ -125,7 +156,8 @@ def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
         _Side.read(torch, part.detach()[None] if single else part.detach(), None, None, name, "masses")
         for part, name in ((x, "x"), (y, "y"))
     )
-    plans = _plans(first, second, _read_pairs(torch, None, len(first), len(second)), as_order(p))
+    pairs = _read_pairs(torch, None, len(first), len(second))
+    plans = _plans(first, second, pairs, as_order(p), "euclidean", potentials=False)
     B, n = (1, len(x)) if single else x.shape[:2]
     shipped = (plans.mass > 0).view(B, 2 * n)  # n arcs of each problem, one from each point of x
     order = shipped.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :n]
@@ -233,34 +265,45 @@ def _read_pairs(torch: Any, pairs: Any, n_first: int, n_second: int) -> Tensor:
 # ------------------------------------------------------------------------------------------------------------ pricing
 
 
-def _plans(first: _Side, second: _Side, pairs: Tensor, p: float, metric: str = "euclidean") -> CloudPlans:
+def _plans(first: _Side, second: _Side, pairs: Tensor, p: float, metric: str, *, potentials: bool) -> CloudPlans:
     from asot.gradients.cloud_plans import solve_clouds
 
     rooms = first.points_of(pairs[:, 0]), second.points_of(pairs[:, 1])
-    power = 2.0 * p if metric == "sqeuclidean" else p
     x, y, a, b = (
         None if part is None else part.detach() for part in (first.points, second.points, first.masses, second.masses)
     )
     assert x is not None
     assert y is not None
-    return solve_clouds(x, y, a, b, first.offsets, second.offsets, pairs, rooms, power, metric)
+    offsets = first.offsets, second.offsets
+    return solve_clouds(x, y, a, b, *offsets, pairs, rooms, _power(p, metric), metric, potentials=potentials)
 
 
-def _values(torch: Any, first: _Side, second: _Side, pairs: Tensor, p: float, metric: str) -> Tensor:
+def _power(p: float, metric: str) -> float:
+    """Of the metric whose code the solver gets: a squared distance is one of power 2."""
+    return 2.0 * p if metric == "sqeuclidean" else p
+
+
+def _public(plans: CloudPlans, p: float, metric: str) -> CloudPlan:
+    """What a caller gets to see, potentials in units of his costs."""
+    scale = plans.unit ** _power(p, metric)
+    f, g = plans.f * scale[plans.row_pair], plans.g * scale[plans.column_pair]
+    return CloudPlan(*plans._replace(f=f, g=g)[:-1])
+
+
+def _values(torch: Any, first: _Side, second: _Side, n_pairs: int, plans: CloudPlans, p: float, metric: str) -> Tensor:
     """Values (P,) that autograd can follow: the arcs of optimal plans, priced again, in the pairs' units."""
     from asot.gradients.operations import without_second
 
-    plans = _plans(first, second, pairs, p, metric)
     dtype, shrink = wide(first.points), (1.0 / plans.unit)[plans.pair][:, None]
     x, y = without_second(first.points), without_second(second.points)
     gap = x[plans.source].to(dtype) * shrink - y[plans.sink].to(dtype) * shrink
-    values = plans.unit.new_zeros(len(pairs)).index_add(0, plans.pair, plans.mass * _ground(torch, gap, metric, p))
+    values = plans.unit.new_zeros(n_pairs).index_add(0, plans.pair, plans.mass * _ground(torch, gap, metric, p))
     for masses, place, point, potential in (
         (first.masses, plans.row_pair, plans.row, plans.f),
         (second.masses, plans.column_pair, plans.column, plans.g),
     ):
         if masses is not None:
-            values = values + _through_masses(masses, place, point, potential, len(pairs))
+            values = values + _through_masses(masses, place, point, potential, n_pairs)
     if p != 1:
         positive = values > 0
         values = torch.where(positive, torch.where(positive, values, 1.0) ** (1.0 / p), 0.0)

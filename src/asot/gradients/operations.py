@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from asot.batch import read_problems, solve_batch
+from asot.batch import as_sizes
+from asot.gradients.solver import Matrices, Side, home_of, solve
 from asot.gradients.tensors import balance_of
 
 NO_SECOND = (
@@ -122,22 +123,38 @@ def _solve(
     cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     B, rows, columns = cost.shape
-    costs, mass_a, mass_b = (None if x is None else x.detach().to("cpu", torch.float64).numpy() for x in (cost, a, b))
-    size_n, size_m = (None if x is None else x.cpu().numpy() for x in (n, m))
-    problems = read_problems(costs, mass_a, mass_b, size_n, size_m, balance_of(a, b))
-    r = solve_batch(*problems, plans=True, n_jobs=torch.get_num_threads())
-    arcs, potentials = r.solver.arcs, r.solver.potentials
-    assert arcs is not None
-    assert potentials is not None
-    shapes = (B,), (B, rows + columns), (B, rows + columns), (B, rows + columns), (B, rows), (B, columns)
-    parts: tuple[Any, ...] = r.values, arcs.source, arcs.sink, arcs.mass, potentials.f, potentials.g
-    integers, floats = torch.int64, _kept_dtype(cost)
-    dtypes = cost.dtype, integers, integers, floats, floats, floats
-    kept = [
-        torch.as_tensor(part.reshape(shape)).to(cost.device, dtype)
-        for part, shape, dtype in zip(parts, shapes, dtypes, strict=True)
+    home = home_of(cost)
+    each = torch.arange(B, device=home)
+    flat = cost.detach().to(home, torch.float64).reshape(-1)
+    sides = [
+        Side(
+            each * k,
+            _sizes(size, k, each, name),
+            None if mass is None else mass.detach().to(home, torch.float64).reshape(-1),
+            k,
+            True,
+            B * k,
+        )
+        for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
     ]
-    return kept[0], kept[1], kept[2], kept[3], kept[4], kept[5]
+    plans = solve(*sides, Matrices(flat, each * (rows * columns), columns), potentials=True, balance=balance_of(a, b))
+    floats, arcs = _kept_dtype(cost), (B, rows + columns)
+    return (
+        plans.values.to(cost.device, cost.dtype),
+        plans.source.to(cost.device).view(arcs),
+        plans.sink.to(cost.device).view(arcs),
+        plans.mass.to(cost.device, floats).view(arcs),
+        plans.f.to(cost.device, floats).view(B, rows),
+        plans.g.to(cost.device, floats).view(B, columns),
+    )
+
+
+def _sizes(given: Tensor | None, most: int, each: Tensor, name: str) -> Tensor:
+    """True sizes (B,) of padded problems, where these are solved."""
+    if given is None:
+        return torch.full_like(each, most)
+    as_sizes(given.cpu().numpy(), most, len(each), name)
+    return given.to(each.device)
 
 
 def _centred(potential: Tensor, sizes: Tensor | None) -> Tensor:
