@@ -1,8 +1,8 @@
 """The one place where losses meet a solver: problems on tensors of any device go in, sparse plans come out.
 
-Callers put their problems where `home_of` says, call `solve`, and bring plans to the device that they came from. On the
-CPU, arrays of tensors go to the batched solver as they are. What is wrong with a problem is said by the CPU wherever it
-is solved (`check`), so that there is one sentence for it. Imported with the first call.
+Callers put their problems where `home_of` says, call `solve`, and bring plans to the device that they came from. Arrays
+of tensors go to the batched solver of their device as they are. What is wrong with a problem is said by the CPU,
+wherever it is solved, so that there is one sentence for it. Imported with the first call.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from torch import Tensor
 
 from asot import batch
 from asot.exact import batch as exact
+from asot.exact.cuda import own_costs
+from asot.run import devices
 
 
 class Side(NamedTuple):
@@ -61,13 +63,66 @@ class Plans(NamedTuple):
 
 def home_of(tensor: Tensor) -> torch.device:
     """Where the problems of a tensor are solved: on its own device if that has a solver, else on the CPU."""
-    return torch.device("cpu")
+    has_solver = tensor.is_cuda and devices.gpu_count() > 0
+    return tensor.device if has_solver else torch.device("cpu")
 
 
 def solve(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float) -> Plans:
     """Check problems that are at home, and solve them there. ``balance``: by how much the totals of sides may differ,
     relative to themselves."""
-    return solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
+    home = rows.starts.device
+    if home.type == "cpu":
+        return solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
+    if max(rows.most, columns.most) <= own_costs.MOST_POINTS:
+        return _solve_on_gpu(rows, columns, costs, potentials=potentials, balance=balance)
+    solved = solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
+    return Plans(*(part.to(home) for part in solved))
+
+
+def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float) -> Plans:
+    """Solve on the GPU that has the tensors, on torch's stream."""
+    import cupy
+
+    home = rows.starts.device
+    count, room = len(rows.starts), rows.room + columns.room
+    at = [_places(side) for side in (rows, columns)]
+    values, mass = (torch.zeros(size, dtype=torch.float64, device=home) for size in (count, room))
+    source, sink = (torch.zeros(room, dtype=torch.int64, device=home) for _ in range(2))
+    f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
+    stream = cupy.cuda.ExternalStream(torch.cuda.current_stream(home).cuda_stream, home.index)
+    with cupy.cuda.Device(home.index), stream:
+        sides = [
+            own_costs.DeviceSide(_shared(side.starts), _shared(side.sizes), _shared(side.masses), side.most)
+            for side in (rows, columns)
+        ]
+        wanted = map(_shared, (*at, f, g)) if potentials else ()
+        given: own_costs.DeviceMatrices | own_costs.DeviceClouds
+        if isinstance(costs, Clouds):
+            given = own_costs.DeviceClouds(
+                _shared(costs.x), _shared(costs.y), costs.metric, costs.power, _shared(costs.shrink)
+            )
+        else:
+            given = own_costs.DeviceMatrices(_shared(costs.flat), _shared(costs.starts), costs.stride)
+        plans = own_costs.DevicePlans(*map(_shared, (at[0] + at[1], values, source, sink, mass)), *wanted)
+        n_wrong = int(own_costs.solve(sides[0], sides[1], given, plans, balance).get()[0])
+    if n_wrong:  # refused by the CPU or, where it is only a matter of rounding, solved there
+        solved = solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
+        return Plans(*(part.to(home) for part in solved))
+    return Plans(values, source, sink, mass, f, g)
+
+
+def _places(side: Side) -> Tensor:
+    """Where each problem's room begins, (P,)."""
+    if side.padded:
+        return torch.arange(len(side.starts), device=side.starts.device) * side.most
+    return side.sizes.cumsum(0) - side.sizes
+
+
+def _shared(tensor: Tensor | None) -> Any:
+    """A tensor of a GPU as CuPy sees it: the same memory."""
+    import cupy
+
+    return None if tensor is None else cupy.asarray(tensor.detach())
 
 
 def solve_on_cpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float) -> Plans:

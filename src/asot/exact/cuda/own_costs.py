@@ -7,12 +7,13 @@ have something wrong with them; the caller finds out what it is.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from asot.exact.cuda.points import working_bytes
-from asot.exact.cuda.points_plan import BLOCKS, BlockClass, classes_for
+from asot.exact.cuda.points_plan import BLOCKS, BlockClass, Launch, classes_for
 from asot.gpu.cuda import load
 
 CLASSES = (
@@ -73,42 +74,62 @@ def solve(
     problem: they keep their zeros. ``balance``: by how much totals of sides may differ, relative to themselves."""
     import cupy
 
-    count, most = len(plans.values), max(rows.most, columns.most)
+    count = len(plans.values)
     n_wrong = cupy.zeros(1, dtype=np.int32)
     if count == 0:
         return n_wrong
-    attributes = cupy.cuda.Device().attributes
-    shared, processors = int(attributes["MaxSharedMemoryPerBlockOptin"]), int(attributes["MultiProcessorCount"])
-    classes = classes_for(most, shared, CLASSES)
-    if most > classes[-1].most_columns:
-        raise ValueError(f"a GPU solves up to {classes[-1].most_columns} rows and columns here; found {most}")
-    is_clouds = isinstance(costs, DeviceClouds)
-    source = {"CLOUDS": int(is_clouds), "METRIC": costs.metric if is_clouds else 0, "TABLE": 0, "BOUNDED": 0}
-    classes = classes if int(rows.sizes.shape[0]) > 1 else classes[-1:]
-    memory = working_bytes(None)
-    launches = [own.launch(shared, memory, min(processors, count), source) for own in classes]
-    lists, n_listed = cupy.empty((len(classes), count), dtype=np.int32), cupy.zeros(len(classes), dtype=np.int32)
-    taken = cupy.zeros(len(classes), dtype=np.int32)
-    far = cupy.empty(max(launch.far_words for launch in launches), dtype=np.uint32)
-    sizes = cupy.asarray(np.array([own.most_columns for own in classes], dtype=np.int32))
-    load("own_costs", launches[0].defines).get_function("classify_problems")(
-        (max(1, min(count // 256, processors)),), (256,),
-        (rows.sizes, columns.sizes, np.int32(count), sizes, np.int32(len(classes)), lists, n_listed),
+    metric = costs.metric if isinstance(costs, DeviceClouds) else None
+    ready = _kernels(cupy.cuda.Device().id, max(rows.most, columns.most), metric, CLASSES)
+    n = len(ready.launches)
+    lists, counters = cupy.empty((n, count), dtype=np.int32), cupy.zeros((2, n), dtype=np.int32)
+    far = cupy.empty(ready.far_words, dtype=np.uint32)
+    ready.classify(
+        (-(-count // 256),), (256,),
+        (rows.sizes, columns.sizes, np.int32(count), ready.sizes, np.int32(n), lists, counters[0]),
     )  # fmt: skip
     none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
-    for c, launch in enumerate(launches):
-        function = load("own_costs", launch.defines).get_function("own_costs")
-        function.max_dynamic_shared_size_bytes = launch.shared_bytes
+    potentials = (no_place, no_place, none, none) if plans.f_at is None else plans[5:]
+    for c, (function, launch) in enumerate(zip(ready.functions, ready.launches, strict=True)):
         arguments = (
             rows.starts, rows.sizes, none if rows.masses is None else rows.masses,
             columns.starts, columns.sizes, none if columns.masses is None else columns.masses,
-            *_costs(costs, none, no_place), np.float64(balance), lists[c], n_listed[c : c + 1], taken[c : c + 1], far,
-            plans.arcs_at, plans.values, plans.source, plans.sink, plans.mass,
-            *((no_place, no_place, none, none) if plans.f_at is None else (plans.f_at, plans.g_at, plans.f, plans.g)),
-            n_wrong,
+            *_costs(costs, none, no_place), np.float64(balance), lists[c], counters[0, c:], counters[1, c:], far,
+            *plans[:5], *potentials, n_wrong,
         )  # fmt: skip
-        function((launch.blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
+        blocks = min(launch.blocks, count)
+        function((blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
     return n_wrong
+
+
+class _Kernels(NamedTuple):
+    """What problems of up to a size need on a GPU."""
+
+    launches: list[Launch]
+    functions: list[Any]
+    classify: Any
+    sizes: Any  # (classes,) int32
+    far_words: int
+
+
+@functools.lru_cache(maxsize=256)
+def _kernels(device: int, most: int, metric: int | None, classes: tuple[BlockClass, ...]) -> _Kernels:
+    """For the current GPU, which is ``device``: kept, since a small batch takes less time than asking for it."""
+    import cupy
+
+    attributes = cupy.cuda.Device().attributes
+    shared, processors = int(attributes["MaxSharedMemoryPerBlockOptin"]), int(attributes["MultiProcessorCount"])
+    needed = classes_for(most, shared, classes)
+    if most > needed[-1].most_columns:
+        raise ValueError(f"a GPU solves up to {needed[-1].most_columns} rows and columns here; found {most}")
+    source = {"CLOUDS": int(metric is not None), "METRIC": metric or 0, "TABLE": 0, "BOUNDED": 0}
+    launches = [own.launch(shared, working_bytes(None), processors, source) for own in needed]
+    modules = [load("own_costs", launch.defines) for launch in launches]
+    functions = [module.get_function("own_costs") for module in modules]
+    for function, launch in zip(functions, launches, strict=True):
+        function.max_dynamic_shared_size_bytes = launch.shared_bytes
+    sizes = cupy.asarray(np.array([own.most_columns for own in needed], dtype=np.int32))
+    far_words = max(launch.far_words for launch in launches)
+    return _Kernels(launches, functions, modules[0].get_function("classify_problems"), sizes, far_words)
 
 
 def _costs(costs: DeviceMatrices | DeviceClouds, none: Any, no_place: Any) -> tuple[Any, ...]:
