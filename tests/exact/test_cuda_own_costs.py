@@ -115,11 +115,12 @@ def test_uniform_masses_of_equal_sizes_are_assignments(gpu):
 
 @pytest.mark.parametrize(("metric", "code"), [("euclidean", EUCLIDEAN), ("cityblock", CITYBLOCK)])
 @pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
-def test_clouds(gpu, metric, code, power):
+@pytest.mark.parametrize("dim", [5, 70])
+def test_clouds(gpu, metric, code, power, dim):
     gpu()
     rng = np.random.default_rng(2)
     sizes = [(3, 8), (20, 11), (30, 30)]
-    x, y = ([rng.normal(size=(pair[i], 5)) for pair in sizes] for i in (0, 1))
+    x, y = ([rng.normal(size=(pair[i], dim)) for pair in sizes] for i in (0, 1))
     rows, columns = side([n for n, _ in sizes]), side([m for _, m in sizes])
     plans = answers(rows, columns)
     costs = DeviceClouds(np.concatenate(x), np.concatenate(y), code, power, np.array([1.0, 0.5, 2.0]))

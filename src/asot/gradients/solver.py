@@ -89,8 +89,7 @@ def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
     values, mass = (torch.zeros(size, dtype=torch.float64, device=home) for size in (count, room))
     source, sink = (torch.zeros(room, dtype=torch.int64, device=home) for _ in range(2))
     f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
-    stream = cupy.cuda.ExternalStream(torch.cuda.current_stream(home).cuda_stream, home.index)
-    with cupy.cuda.Device(home.index), stream:
+    with cupy.cuda.Device(home.index), _stream_of(home):
         sides = [
             own_costs.DeviceSide(_shared(side.starts), _shared(side.sizes), _shared(side.masses), side.most)
             for side in (rows, columns)
@@ -109,6 +108,16 @@ def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
         solved = solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
         return Plans(*(part.to(home) for part in solved))
     return Plans(values, source, sink, mass, f, g)
+
+
+def _stream_of(home: torch.device) -> Any:
+    """Torch's stream as one of CuPy."""
+    import cupy
+
+    stream = torch.cuda.current_stream(home)
+    if hasattr(stream, "__cuda_stream__") and hasattr(cupy.cuda.Stream, "from_external"):
+        return cupy.cuda.Stream.from_external(stream)
+    return cupy.cuda.ExternalStream(stream.cuda_stream, home.index)
 
 
 def _places(side: Side) -> Tensor:

@@ -13,6 +13,7 @@ static_assert(BLOCK_BYTES == (TREE_BYTES + 15) / 16 * 16 + 32 * WARPS + 32 + 4 *
 static_assert(4 * NODES + 8 * COLUMNS <= 12 * NODES, "names and masses fit where potentials and the path are later");
 
 constexpr double WHOLE = 1152921504606846976.0;  // 2^MASS_BITS
+constexpr int LONG = 64;                         // coordinates from which a warp measures a distance together
 constexpr int EXTREME = 400;                     // costs beyond 2^±400 get a unit of their own
 
 // The n rows or columns of a problem.
@@ -34,21 +35,39 @@ struct Whole {
     bool swapped;  // whether the simplex has the given columns as its rows
 };
 
+// What two points differ by, to the power of the costs.
+DEVICE double raised(const Costs& costs, const Gap& gap) {
+    if (METRIC == EUCLIDEAN && costs.power == 2.0) return gap.sum;
+    const double far = length(gap, 2.0);
+    return costs.power == 1.0 ? far : costs.power == 2.0 ? far * far : pow(far, costs.power);
+}
+
 DEVICE double given_cost(const Whole& whole, int i, int j) {
 #if CLOUDS
     const double *x = whole.side[0].points + (i64)i * whole.costs.stride;
     const double *y = whole.side[1].points + (i64)j * whole.costs.stride;
-    const double shrink = whole.costs.shrink, power = whole.costs.power;
     Gap gap = {0.0, 0.0};
 #pragma unroll 4
-    for (int t = 0; t < whole.costs.stride; t++) widen(gap, x[t] * shrink, y[t] * shrink, 2.0);
-    if (METRIC == EUCLIDEAN && power == 2.0) return gap.sum;
-    const double far = length(gap, 2.0);
-    return power == 1.0 ? far : power == 2.0 ? far * far : pow(far, power);
+    for (int t = 0; t < whole.costs.stride; t++) widen(gap, x[t] * whole.costs.shrink, y[t] * whole.costs.shrink, 2.0);
+    return raised(whole.costs, gap);
 #else
     return whole.costs.matrix[(i64)i * whole.costs.stride + j];
 #endif
 }
+
+#if CLOUDS
+// The same of long points, by all lanes of a warp, which read neighbors.
+DEVICE double given_cost_by_warp(const Whole& whole, int i, int j) {
+    const double *x = whole.side[0].points + (i64)i * whole.costs.stride;
+    const double *y = whole.side[1].points + (i64)j * whole.costs.stride;
+    Gap gap = {0.0, 0.0};
+#pragma unroll 4
+    for (int t = lane_id(); t < whole.costs.stride; t += 32)
+        widen(gap, x[t] * whole.costs.shrink, y[t] * whole.costs.shrink, 2.0);
+    gap.sum = METRIC == CHEBYSHEV ? warp_max(gap.sum) : warp_sum(gap.sum);
+    return raised(whole.costs, gap);
+}
+#endif
 
 // Of a row and a column of the simplex, by the names of their nodes.
 DEVICE double cost_between(const Whole& whole, int row, int column) {
@@ -129,26 +148,50 @@ DEVICE double lay_out(const Whole& whole, Problem& problem, const Tree& tree, Fo
     return problem.n_rows > 0 && problem.n_columns > 0 ? found->total[0] / WHOLE : 0.0;
 }
 
+// The costs of a row, for every column as bits of a double, into the tables.
+DEVICE void read_row(const Whole& whole, const Problem& problem, const Tables& tables, const int* name, int r) {
+    int* high = tables.high + r * tables.stride;
+    u32* low = tables.low + r * tables.stride;
+#if CLOUDS
+    if (whole.costs.stride >= LONG) {
+        for (int k = 0; k < problem.n_columns; k++) {
+            const int one = name[r], two = name[problem.n_rows + k];
+            const i64 bits = __double_as_longlong(
+                whole.swapped ? given_cost_by_warp(whole, two, one) : given_cost_by_warp(whole, one, two));
+            if (lane_id() == (k & 31)) {
+                high[k] = high_word(bits);
+                low[k] = (u32)bits;
+            }
+        }
+        return;
+    }
+#endif
+    for (int k = lane_id(); k < problem.n_columns; k += 32) {
+        const i64 bits = __double_as_longlong(cost_between(whole, name[r], name[problem.n_rows + k]));
+        high[k] = high_word(bits);
+        low[k] = (u32)bits;
+    }
+}
+
 // Integer costs are those given, divided by 2^exponent and less `low`, in units of 2^(problem.unit - COST_BITS).
 struct Units {
     int exponent;
     double low;
 };
 
-// Read all costs, once if they are those of clouds; false if one is not finite.
+// Read all costs, once; false if one is not finite. What a thread writes is what it reads again.
 DEVICE bool place_costs(const Whole& whole, Problem& problem, const Tables& tables, const int* name, Units& units, Board& board) {
     double depth = 0.0, size = 0.0;  // below 0, and of the largest
     bool finite = true;
-    for (int r = threadIdx.x >> 5; r < problem.n_rows; r += WARPS)
+    for (int r = threadIdx.x >> 5; r < problem.n_rows; r += WARPS) {
+        read_row(whole, problem, tables, name, r);
         for (int k = lane_id(); k < problem.n_columns; k += 32) {
-            const double cost = cost_between(whole, name[r], name[problem.n_rows + k]);
-            const i64 bits = __double_as_longlong(cost);
-            tables.high[r * tables.stride + k] = high_word(bits);
-            tables.low[r * tables.stride + k] = (u32)bits;
+            const double cost = __longlong_as_double(cost_of(tables, r, k));
             finite &= isfinite(cost);
             depth = larger(depth, -cost);
             size = larger(size, fabs(cost));
         }
+    }
     if (block_least({finite ? 1 : 0, 0}, board).value == 0) return false;
     depth = block_most(depth, board);
     size = block_most(size, board);
@@ -160,9 +203,9 @@ DEVICE bool place_costs(const Whole& whole, Problem& problem, const Tables& tabl
     problem.unit = unit_exponent(high_word(__double_as_longlong(most)));
     const double scale = ldexp(1.0, COST_BITS - problem.unit);
     for (int r = threadIdx.x >> 5; r < problem.n_rows; r += WARPS)
-        for (int k = lane_id(); k < problem.n_columns; k += 32) {  // the same thread's as above
+        for (int k = lane_id(); k < problem.n_columns; k += 32) {
             const int at = r * tables.stride + k;
-            const double given = __longlong_as_double((i64)tables.high[at] << 32 | tables.low[at]);
+            const double given = __longlong_as_double(cost_of(tables, r, k));
             const i64 bits = __double_as_longlong(ldexp(given, -units.exponent) - units.low);
             const i64 cost = integer_cost(high_word(bits), (u32)bits, scale);
             tables.high[at] = high_word(cost);
@@ -172,18 +215,20 @@ DEVICE bool place_costs(const Whole& whole, Problem& problem, const Tables& tabl
     return true;
 }
 
-// What the plan costs, and its arcs, each at the place of the node whose arc to its parent it is.
+// What the plan costs, and its arcs, each at the place of the node whose arc to its parent it is. The cost of clouds is
+// that of the integers.
 DEVICE double write_arcs(
-    const Whole& whole, const Problem& problem, const Tree& tree, const int* name, double worth, i64* source, i64* sink,
-    double* mass, Board& board
+    const Whole& whole, const Problem& problem, const Tables& tables, const Tree& tree, const int* name, double worth,
+    i64* source, i64* sink, double* mass, Board& board
 ) {
+    const double unit = ldexp(1.0, problem.unit - COST_BITS);
     double total = 0.0;
     for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS) {
         const int up = tree.parent[node];
         if (up == node || tree.flow[node] == 0) continue;
         const int row = name[node < problem.n_rows ? node : up], column = name[node < problem.n_rows ? up : node];
         const double moved = (double)tree.flow[node] * worth;
-        total += moved * cost_between(whole, row, column);
+        total += moved * (CLOUDS ? unit * (double)cost_above(problem, tables, tree, node) : cost_between(whole, row, column));
         source[node] = whole.swapped ? column : row;
         sink[node] = whole.swapped ? row : column;
         mass[node] = moved;
@@ -277,7 +322,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
         if (wrong || !(worth > 0.0)) continue;
         solve_block(problem, tables, tree, board);
         const double value =
-            write_arcs(whole, problem, tree, name, worth, source + arcs_at[b], sink + arcs_at[b], mass + arcs_at[b], board);
+            write_arcs(whole, problem, tables, tree, name, worth, source + arcs_at[b], sink + arcs_at[b], mass + arcs_at[b],
+                       board);
         if (threadIdx.x == 0) values[b] = value;
         if (f_at) write_potentials(whole, problem, tree, name, units, f + f_at[b], g + g_at[b]);
     }
