@@ -7,13 +7,13 @@ Later the engine delivers it, which only waits for that tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.gpu.cuda import load
+from asot.gpu.cuda import Variant, load
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
 from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
 
@@ -21,6 +21,11 @@ PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
 
 MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
+
+
+def variants(shared_memory: int) -> Iterator[Variant]:
+    """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`)."""
+    yield "reduce", {}
 
 
 def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
