@@ -74,6 +74,7 @@ class FeaturesCuda:
         self.features, self.memory, self._early = features, memory, early
         self.anchors = [ExactCuda(*view.untied, view.cost, cancel=True) for view in features.views]
         self._on: dict[int, FeaturesOnDevice] = {}
+        self.begun = 0
 
     def pairs_per_tile(self, memory: int) -> int:
         memory //= 2 if self._early else 1
@@ -155,6 +156,7 @@ class EstimatesCuda(DeviceSolver):
         self.features, self.calibration = features, calibration
         self.give_bounds, self.n_jobs = give_bounds, n_jobs
         self.measuring = FeaturesCuda(features, memory=memory) if measuring is None else measuring
+        self.begun = self.measuring.begun
         self._on_cpu = Estimates(features, calibration, give_bounds=give_bounds)
         self.info: Info = {**self._on_cpu.info, "device": "cuda"}
 
