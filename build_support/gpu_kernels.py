@@ -14,7 +14,6 @@ import importlib.util
 import json
 import os
 import sys
-import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -95,17 +94,35 @@ def find_nvrtc() -> Path:
     sys.exit("NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12==12.8.93")
 
 
+def contents(place: Path) -> dict[str, bytes]:
+    """Everything in an archive, by kind and key."""
+    with zipfile.ZipFile(place) as archive:
+        index = json.loads(archive.read(ahead.INDEX))
+        members = {member: archive.read(member) for member in {member for member, _, _ in index.values()}}
+    return {key: members[member][start : start + size] for key, (member, start, size) in index.items()}
+
+
 def write(kinds: list[str], place: Path, nvrtc: Nvrtc) -> None:
-    """Compile everything and write the archive: one member for every kernel file and kind of chip, and an index."""
-    texts = {name: source(name) for name in {name for _, name, _ in jobs(kinds)}}
+    """Compile everything and write the archive: one member for every kernel file and kind of chip, and an index.
+
+    What an archive in this place already has is taken from there.
+    """
     asked = list(jobs(kinds))
+    texts = {name: source(name) for _, name, _ in asked}
+    known = contents(place) if place.exists() else {}
+    keys = [f"{kind}/{ahead.key_of(texts[name], options)}" for kind, name, options in asked]
+
+    def made_or_known(job: tuple[str, str, tuple[str, ...]], key: str) -> bytes:
+        kind, name, options = job
+        return known.get(key) or nvrtc.compile(texts[name], options, kind)
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = list(pool.map(lambda job: nvrtc.compile(texts[job[1]], job[2], job[0]), asked))
+        made = list(pool.map(made_or_known, asked, keys))
     members: dict[str, bytearray] = {}
     index: dict[str, tuple[str, int, int]] = {}
-    for (kind, name, options), code in zip(asked, made, strict=True):
+    for (kind, name, _), key, code in zip(asked, keys, made, strict=True):
         member = members.setdefault(f"{kind}/{name}", bytearray())
-        index[f"{kind}/{ahead.key_of(texts[name], options)}"] = f"{kind}/{name}", len(member), len(code)
+        index[key] = f"{kind}/{name}", len(member), len(code)
         member += code
     place.parent.mkdir(parents=True, exist_ok=True)
     unfinished = place.with_suffix(".tmp")
@@ -114,7 +131,8 @@ def write(kinds: list[str], place: Path, nvrtc: Nvrtc) -> None:
         for member, code in members.items():
             archive.writestr(member, bytes(code), zipfile.ZIP_LZMA)
     unfinished.replace(place)
-    print(f"{place}: {len(index)} kernels, {place.stat().st_size / 1e6:.2f} MB ({sum(map(len, made)) / 1e6:.0f} MB)")
+    sizes = place.stat().st_size / 1e6, sum(map(len, made)) / 1e6
+    sys.stdout.write(f"{place}: {len(index)} kernels, {sizes[0]:.2f} MB ({sizes[1]:.0f} MB unpacked)\n")
 
 
 def main() -> None:
@@ -125,9 +143,7 @@ def main() -> None:
     asked = parser.parse_args()
     if unknown := set(asked.kinds) - set(every):
         parser.error(f"{', '.join(sorted(unknown))}: not one of {', '.join(every)}")
-    started = time.perf_counter()
     write(asked.kinds or every, asked.to, Nvrtc(find_nvrtc()))
-    print(f"{time.perf_counter() - started:.0f} s")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ from scipy import sparse
 
 from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
 from asot.run import gpu_engine as device_engine
+from asot.run import gpu_transfer
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
-from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, Solution, Solver, Status
+from asot.run.protocols import OPEN, DeviceSolution, DeviceSolver, OnDevice, Solution, Solver, Status
 from tests.simt import host, numpy_as_cupy
 
 pytestmark = host.needs_compiler
@@ -261,6 +262,45 @@ def test_ctrl_c_stops_all_gpus(monkeypatch):
     assert max(start for _, start, _ in solver.tiles) < 300
     for gpu in (0, 1):  # what was under way on either of them has ended
         assert waited & {stream.ptr for stream in device_engine._streams(gpu)}
+
+
+class LeavesOpen(Lookup):
+    """Leaves every pair with row 3 to the CPU: a large distribution."""
+
+    leaves_open = True
+
+    def __init__(self, per_tile=100):
+        super().__init__(per_tile)
+        self.mended = 0
+
+    def solve(self, pairs, start, stop):
+        solution = super().solve(pairs, start, stop)
+        open_ = (pairs.indices(start, stop)[0] == 3) & (solution.status != Status.MAX_ITER)
+        solution.values[open_], solution.status[open_] = 0.0, OPEN
+        return solution
+
+    def solve_open(self, pairs):
+        self.mended += len(pairs)
+        return OnCpu().solve(*pairs.indices(0, len(pairs)), np.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize("pairs", [AllPairs(N), CrossPairs(N, N)])
+@pytest.mark.parametrize("sink", [lambda: TopK(5), lambda: Radius(1.0), lambda: Counts([0.0, 0.5, 3.3])])
+def test_one_large_distribution_does_not_keep_a_sink_from_what_it_needs(monkeypatch, pairs, sink):
+    """Most answers still stay on the GPU, and what the CPU solves is counted among the others."""
+    monkeypatch.delattr(gpu_transfer.FetchAll, "deliver")
+    solver, expected = LeavesOpen(50), solve(pairs, sink())
+    found = solve(pairs, sink(), solver=solver)
+    rows, columns = pairs.indices(0, len(pairs))
+    assert solver.mended == np.count_nonzero((rows == 3) & (columns % 7 != 0))
+    if sparse.issparse(found):
+        assert (found != expected).nnz == 0
+    elif isinstance(found, np.ndarray):
+        assert np.array_equal(found, expected)
+    else:
+        assert np.array_equal(found.indices, expected.indices)
+        assert np.array_equal(found.distances, expected.distances)
+        assert found.info["n_solved_on_cpu"] == solver.mended
 
 
 def test_progress_is_reported():
