@@ -17,6 +17,7 @@ from asot.entropic import cuda as sinkhorn_cuda
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.divergence import Debiased
 from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
+from asot.exact import gpu_price
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.graph_flow import ExactOnGraph
@@ -151,7 +152,10 @@ def run_emd(
     if nodes > exact_cuda.MAX_NODES:
         counted = "anchors of a metric cost" if cancel else "rows and columns of a cost not known to be a metric"
         unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}; found {nodes}"
-    choice = devices.choose(device, needs=("cupy",), cpu_seconds=cpu_seconds, unfit=unfit)
+    gpu_seconds = gpu_price.CALL_SECONDS + len(pair_set) * gpu_price.shared_cost_seconds(nodes, cancel=cancel)
+    choice = devices.choose(
+        device, needs=("cupy",), cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit
+    )  # fmt: skip
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
     return _run(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), sink, resources)
 

@@ -111,6 +111,8 @@ class ExactPointsCuda(DeviceSolver):
     n_jobs : int
         Threads for pairs that are left to the CPU.
     limits : Limits, optional
+    most_points : int
+        Pairs with more points left on a side may be left to the CPU, which is faster with them.
     """
 
     stage = "exact distances"
@@ -126,6 +128,7 @@ class ExactPointsCuda(DeviceSolver):
         table_bytes: int | None = None,
         n_jobs: int = 1,
         limits: Limits | None = None,
+        most_points: int = MOST_POINTS,
         classes: tuple[SizeClass | BlockClass, ...] | None = None,
     ) -> None:
         self.histograms, self.ground, self.column_start = histograms, ground, column_start
@@ -133,6 +136,7 @@ class ExactPointsCuda(DeviceSolver):
         self.memory, self.table_bytes = memory, table_bytes
         self.classes = classes
         self.limits = limits
+        self.most_points = most_points
         self._n_jobs, self._n_pairs = n_jobs, n_pairs
         self._devices: list[ExactPointsOnDevice] = []
         sizes = np.diff(histograms.offsets)
@@ -197,7 +201,7 @@ class ExactPointsOnDevice(OnDevice):
             free_bytes() // TABLE_SHARE if host.table_bytes is None else host.table_bytes
         )
         classes = host.classes or (CLASSES if has_table else CLASSES_FROM_COORDINATES)
-        self._classes = classes_for(host.largest, shared, classes)
+        self._classes = classes_for(min(host.largest, host.most_points), shared, classes)
         most = [own.most_rows for own in self._classes], [own.most_columns for own in self._classes]
         self._most = [cupy.asarray(np.array(bound, dtype=np.int32)) for bound in most]
         if has_table:

@@ -24,6 +24,7 @@ from asot.exact.cuda.tables import (
     node_masses,
     warp_plan,
 )
+from asot.exact.gpu_price import shared_cost_seconds
 from asot.gpu.cuda import Variant, load
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
@@ -90,13 +91,7 @@ class ExactCuda(DeviceSolver):
         }
 
     def pairs_per_tile(self, memory: int) -> int:
-        n = self.plan.n_nodes
-        if n <= 32:
-            seconds = 1.5e-12 * n**2
-        else:
-            seconds = (5e-14 if n <= MOST_LANES_NODES else 3e-14) * n**3
-        if not self._cancel:
-            seconds *= 4  # all masses are shipped
+        seconds = shared_cost_seconds(self.plan.n_nodes, cancel=self._cancel)
         return int(np.clip(TILE_SECONDS / seconds, LEAST_PAIRS, max(1, min(MOST_PAIRS, memory // BYTES_PER_PAIR))))
 
     def on(self, device: int) -> ExactOnDevice:
