@@ -84,11 +84,11 @@ class Nvrtc:
 
 
 def find_nvrtc() -> Path:
-    """The library of the installed package nvidia-cuda-nvrtc-cu12."""
-    package = importlib.util.find_spec("nvidia.cuda_nvrtc")
+    """The library of the installed package nvidia-cuda-nvrtc-cu12, or else of a later one."""
+    package = importlib.util.find_spec("nvidia")
     folders = [] if package is None else list(package.submodule_search_locations or ())
-    for folder in folders:
-        for pattern in ("lib/libnvrtc.so.*", "bin/nvrtc64_*_0.dll"):
+    for pattern in ("cuda_nvrtc/lib/libnvrtc.so.*", "cu*/lib/libnvrtc.so.*"):
+        for folder in folders:
             if found := sorted(Path(folder).glob(pattern)):
                 return found[0]
     sys.exit("NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12==12.8.93")

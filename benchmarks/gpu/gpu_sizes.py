@@ -2,7 +2,7 @@
 
 Gaussian clouds of one size, with equal and with random masses; whole warm calls of `pairwise_exact`. A collection
 begins with a few distributions and is doubled until a call takes a tenth of a second, so that a rate is that of many
-pairs. The rates are those by which `device="auto"` decides (`asot.exact.gpu_rates`).
+pairs. The rates are those by which `device="auto"` decides (`asot.exact.price`).
 """
 
 from __future__ import annotations

@@ -17,14 +17,13 @@ from asot.entropic import cuda as sinkhorn_cuda
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.divergence import Debiased
 from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
-from asot.exact import gpu_price
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import graph_of
 from asot.exact.metric_check import is_metric
 from asot.exact.one_problem import solve_small
-from asot.exact.price import graph_pays, graph_seconds, shared_cost_seconds
+from asot.exact.price import CALL_SECONDS, graph_pays, graph_seconds, shared_cost_gpu_seconds, shared_cost_seconds
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
@@ -152,7 +151,7 @@ def run_emd(
     if nodes > exact_cuda.MAX_NODES:
         counted = "anchors of a metric cost" if cancel else "rows and columns of a cost not known to be a metric"
         unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}; found {nodes}"
-    gpu_seconds = gpu_price.CALL_SECONDS + len(pair_set) * gpu_price.shared_cost_seconds(nodes, cancel=cancel)
+    gpu_seconds = CALL_SECONDS + len(pair_set) * shared_cost_gpu_seconds(nodes, cancel=cancel)
     choice = devices.choose(
         device, needs=("cupy",), cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit
     )  # fmt: skip

@@ -23,8 +23,7 @@ from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.auto import exact_solver, read_prices
 from asot.exact.cuda.points_plan import MOST_POINTS
-from asot.exact.gpu_price import best_split
-from asot.exact.price import mean_seconds
+from asot.exact.price import best_split, mean_seconds
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS

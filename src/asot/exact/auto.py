@@ -39,12 +39,20 @@ from asot.exact.cuda.any_cost import ExactAnyCostCuda
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import distance_table
-from asot.exact.gpu_price import best_split
 from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
 from asot.exact.points import ExactPoints
-from asot.exact.price import LAY_OUT, MICRO, any_cost_seconds, pair_seconds
+from asot.exact.price import (
+    CALL_SECONDS,
+    CALL_SECONDS_PER_POINT,
+    LAY_OUT,
+    MICRO,
+    any_cost_seconds,
+    best_split,
+    pair_seconds,
+    threads_seconds,
+)
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost

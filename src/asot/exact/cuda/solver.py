@@ -24,7 +24,7 @@ from asot.exact.cuda.tables import (
     node_masses,
     warp_plan,
 )
-from asot.exact.gpu_price import shared_cost_seconds
+from asot.exact.price import shared_cost_gpu_seconds
 from asot.gpu.cuda import Variant, load
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
@@ -91,7 +91,7 @@ class ExactCuda(DeviceSolver):
         }
 
     def pairs_per_tile(self, memory: int) -> int:
-        seconds = shared_cost_seconds(self.plan.n_nodes, cancel=self._cancel)
+        seconds = shared_cost_gpu_seconds(self.plan.n_nodes, cancel=self._cancel)
         return int(np.clip(TILE_SECONDS / seconds, LEAST_PAIRS, max(1, min(MOST_PAIRS, memory // BYTES_PER_PAIR))))
 
     def on(self, device: int) -> ExactOnDevice:

@@ -7,7 +7,7 @@ import pytest
 
 import asot
 from asot.exact.cuda.points_plan import MOST_POINTS
-from asot.exact.gpu_price import RATES, Split, best_split, gpu_rate
+from asot.exact.price import RATES, Split, best_split, gpu_rate
 from asot.run import devices
 from tests.simt import numpy_as_cupy
 
