@@ -32,7 +32,9 @@ SOLVERS = (
 )
 """Modules with ``variants``."""
 
-PLACE = Path(__file__).parents[1] / "packaging" / "cuda" / "src" / "asot_cuda" / ahead.ARCHIVE
+ROOT = Path(__file__).parents[1]
+PLACE = ROOT / "packaging" / "cuda" / "src" / "asot_cuda" / ahead.ARCHIVE
+KEPT = ROOT / "build" / "gpu_kernels"
 
 
 class CompileError(RuntimeError):
@@ -94,27 +96,24 @@ def find_nvrtc() -> Path:
     sys.exit("NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12==12.8.93")
 
 
-def contents(place: Path) -> dict[str, bytes]:
-    """Everything in an archive, by kind and key."""
-    with zipfile.ZipFile(place) as archive:
-        index = json.loads(archive.read(ahead.INDEX))
-        members = {member: archive.read(member) for member in {member for member, _, _ in index.values()}}
-    return {key: members[member][start : start + size] for key, (member, start, size) in index.items()}
-
-
 def write(kinds: list[str], place: Path, nvrtc: Nvrtc) -> None:
     """Compile everything and write the archive: one member for every kernel file and kind of chip, and an index.
 
-    What an archive in this place already has is taken from there.
+    What was compiled before is taken from the folder build.
     """
     asked = list(jobs(kinds))
     texts = {name: source(name) for _, name, _ in asked}
-    known = contents(place) if place.exists() else {}
     keys = [f"{kind}/{ahead.key_of(texts[name], options)}" for kind, name, options in asked]
 
     def made_or_known(job: tuple[str, str, tuple[str, ...]], key: str) -> bytes:
         kind, name, options = job
-        return known.get(key) or nvrtc.compile(texts[name], options, kind)
+        kept = KEPT / key
+        if not kept.exists():
+            unfinished = kept.with_suffix(".tmp")
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(nvrtc.compile(texts[name], options, kind))
+            unfinished.replace(kept)
+        return kept.read_bytes()
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(made_or_known, asked, keys))

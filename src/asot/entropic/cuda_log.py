@@ -142,7 +142,7 @@ class LogSinkhornOnDevice(OnDevice):
         count = stop - start
         solution = DeviceSolution(
             cupy.empty(count),
-            cupy.full(count, OPEN, dtype=np.int8),
+            cupy.asarray(np.full(count, OPEN, dtype=np.int8)),  # cupy.full would compile a kernel
             cupy.zeros(count, dtype=np.int32),
             cupy.empty(count),
         )

@@ -27,7 +27,7 @@ from asot.exact.workspace import MASS_BITS
 from asot.gpu.cuda import Variant, load
 from asot.results.distances import Distances
 from asot.results.sinks import distances_of
-from asot.run.gpu_transfer import pair_arguments
+from asot.run.gpu_transfer import launch_over_pairs, pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, Status
 
@@ -128,7 +128,10 @@ class FeaturesOnDevice:
         for turn, view in enumerate(self._views):
             tile = TilePairs(pairs, start, stop, which, self._column_start, later_view=turn > 0)
             solved = view.measure(tile, features, bounds)
-            pivots = solved.n_iter if pivots is None else pivots + solved.n_iter
+            if pivots is None:
+                pivots = solved.n_iter
+            else:  # with + CuPy would compile a kernel
+                launch_over_pairs("add_counts", count, np.int64(count), solved.n_iter, pivots)
         return MeasuredTile(which, features, bounds, pivots)
 
 
@@ -213,7 +216,7 @@ class EstimatesOnDevice(OnDevice):
 
 
 NO_TEAMS = {"WIDTH": 8, "TEAM": 32, "FAR": 0, "THREADS": 1024}
-"""For the kernel that has a thread for each pair."""
+"""For the kernel that has a thread for each pair: any of the variants has it."""
 
 
 class TilePairs(NamedTuple):
@@ -300,7 +303,6 @@ WIDTHS = (8, 16, 24, 32)
 
 def variants(shared_memory: int) -> Iterator[Variant]:
     """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`)."""
-    yield "estimate", NO_TEAMS
     for width, far, share in itertools.product(WIDTHS, (0, 1), (2, 1)):
         for team in (8, 16, 32):
             yield "estimate", {"WIDTH": width, "TEAM": team, "FAR": far, "THREADS": 32 * MOST_WARPS // share}

@@ -74,6 +74,11 @@ extern "C" __global__ void count_status(
     if (lost != 0) atomicAdd(totals + 1, lost);
 }
 
+extern "C" __global__ void add_counts(i64 count, const int* __restrict__ more, int* __restrict__ total) {
+    const i64 step = (i64)gridDim.x * blockDim.x;
+    for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < count; t += step) total[t] += more[t];
+}
+
 // value -= (row term + column term) / 2, and a pair is no better converged than its parts (docs/method.md §2).
 extern "C" __global__ void subtract_self_terms(
     int kind, i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, i64 count,
