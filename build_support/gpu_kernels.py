@@ -27,6 +27,8 @@ SOLVERS = (
     "asot.run.gpu_transfer",
     "asot.exact.cuda.solver",
     "asot.exact.cuda.points",
+    "asot.exact.cuda.any_cost",
+    "asot.exact.cuda.own_costs",
     "asot.entropic.cuda_log",
     "asot.estimate.cuda",
 )

@@ -14,7 +14,7 @@ import pytest
 
 from asot.entropic import cuda_log
 from asot.estimate import cuda as estimates
-from asot.exact.cuda import points, points_plan, solver, tables
+from asot.exact.cuda import any_cost, own_costs, points, points_plan, solver, tables
 from asot.gpu import ahead, cuda
 from asot.run import gpu_transfer
 from tests.simt import host, numpy_as_cupy
@@ -39,7 +39,7 @@ def listed(module, shared_memory):
 @every_chip
 def test_metric_costs_of_every_size_are_on_the_list(shared_memory):
     known = listed(solver, shared_memory)
-    for n in range(1, solver.MAX_NODES + 1, 1 if shared_memory == SHARED[-1] else 7):
+    for n in (*range(1, 67, 1 if shared_memory == SHARED[-1] else 5), 99, 128, 129, 150, 255, 257, 300, 500, 512):
         cost = tables.node_cost(1.0 - np.eye(n) + np.eye(n) * (n == 1), cancel=True)
         plan = tables.lanes_plan(cost) if cost.n_nodes <= tables.MOST_LANES_NODES else tables.warp_plan(cost)
         for trees in (0, 1):
@@ -61,10 +61,20 @@ def test_points_of_every_size_are_on_the_list(shared_memory, far_bytes, multipro
     for bounded, has_table in itertools.product((0, 1), (0, 1)):
         source = {"METRIC": 0, "BOUNDED": bounded, "TABLE": has_table}
         classes = points_plan.CLASSES if has_table else points_plan.CLASSES_FROM_COORDINATES
-        for own in points_plan.classes_for(512, shared_memory, classes):
+        for own in points_plan.classes_for(points_plan.MOST_POINTS, shared_memory, classes):
             launch = own.launch(shared_memory, far_bytes, multiprocessors, source)
             assert (own.kernel, cuda.options_of(launch.defines)) in known
             assert launch.threads <= launch.defines["THREADS"]
+
+
+@every_chip
+@pytest.mark.parametrize("module", [any_cost, own_costs], ids=["any_cost", "own_costs"])
+@pytest.mark.parametrize(("far_bytes", "multiprocessors"), [(2**20, 40), (2**34, 200)])
+def test_other_costs_of_every_size_are_on_the_list(shared_memory, module, far_bytes, multiprocessors):
+    known = {options for _, options in listed(module, shared_memory)}
+    source = {"TABLE": 0, "METRIC": 0, "BOUNDED": 0} | ({"CLOUDS": 1} if module is own_costs else {})
+    for own in points_plan.classes_for(module.CLASSES[-1].most_rows, shared_memory, module.CLASSES):
+        assert cuda.options_of(own.launch(shared_memory, far_bytes, multiprocessors, source).defines) in known
 
 
 @every_chip
