@@ -23,7 +23,7 @@ from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import graph_of
 from asot.exact.metric_check import is_metric
 from asot.exact.one_problem import solve_small
-from asot.exact.price import graph_pays, graph_seconds, shared_cost_seconds
+from asot.exact.price import CALL_SECONDS, graph_pays, graph_seconds, shared_cost_gpu_seconds, shared_cost_seconds
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
@@ -151,7 +151,10 @@ def run_emd(
     if nodes > exact_cuda.MAX_NODES:
         counted = "anchors of a metric cost" if cancel else "rows and columns of a cost not known to be a metric"
         unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}; found {nodes}"
-    choice = devices.choose(device, needs=("cupy",), cpu_seconds=cpu_seconds, unfit=unfit)
+    gpu_seconds = CALL_SECONDS + len(pair_set) * shared_cost_gpu_seconds(nodes, cancel=cancel)
+    choice = devices.choose(
+        device, needs=("cupy",), cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit
+    )  # fmt: skip
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
     return _run(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), sink, resources)
 

@@ -22,7 +22,8 @@ from asot._typing import Info, Parameters
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.auto import exact_solver, read_prices
-from asot.exact.price import mean_seconds
+from asot.exact.cuda.points_plan import MOST_POINTS
+from asot.exact.price import best_split, mean_seconds
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
@@ -282,8 +283,12 @@ def _read(
 def _choose(
     device: str, problem: _Problem, prune: Any, space: Any, sink: Any = None, recall: float | None = None
 ) -> devices.Choice:
-    work = mean_seconds(problem.histograms, problem.cost.ground.points.shape[1])
-    seconds = SHARE_SOLVED * problem.shape.n_pairs * work
+    n_rows, n_columns, start, _ = problem.shape
+    sizes = np.diff(problem.histograms.offsets)
+    split = best_split(
+        sizes[:n_rows], sizes[start : start + n_columns], SHARE_SOLVED * problem.shape.n_pairs,
+        problem.cost.ground.points.shape[1], problem.jobs, MOST_POINTS,
+    )  # fmt: skip
     unfit = None
     known = problem.cost.is_plain and problem.cost.ground.code in ON_GPUS
     if problem.p != 1 or problem.unmatched is not None or not known:
@@ -294,7 +299,9 @@ def _choose(
         unfit = "a search into a store runs on CPUs"
     if recall is not None:
         unfit = "a search with recall= runs on CPUs"
-    return devices.choose(device, needs=("cupy",), cpu_seconds=seconds / problem.jobs, unfit=unfit)
+    return devices.choose(
+        device, needs=("cupy",), cpu_seconds=split.cpu, gpu_seconds=devices.LATER_CALL_SECONDS + split.gpu, unfit=unfit
+    )
 
 
 def _search_on_gpus(

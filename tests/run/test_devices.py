@@ -132,6 +132,7 @@ def test_a_gpu_that_is_too_old(monkeypatch):
 @pytest.mark.parametrize("package", ["cupy", "torch", "triton"])
 def test_a_package_that_is_missing(monkeypatch, package):
     monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None if name == package else object())
+    monkeypatch.setattr(devices.ahead, "archive", lambda: None)
     monkeypatch.setattr(devices, "_cupy_obstacle", lambda: None)
     monkeypatch.setattr(devices, "_torch_obstacle", lambda: None)
     with pytest.raises(ValueError, match=r"device='cuda' cannot be used: \w+ is not installed"):

@@ -8,9 +8,10 @@ from scipy import sparse
 
 from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
 from asot.run import gpu_engine as device_engine
+from asot.run import gpu_transfer
 from asot.run.devices import Choice
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
-from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, Solution, Solver, Status
+from asot.run.protocols import OPEN, DeviceSolution, DeviceSolver, OnDevice, Solution, Solver, Status
 from tests.simt import host, numpy_as_cupy
 
 pytestmark = host.needs_compiler
@@ -57,6 +58,7 @@ class OnCpu(Lookup, Solver):
 def small_tiles(monkeypatch):
     numpy_as_cupy.install(monkeypatch, gpus=2)
     monkeypatch.setattr(device_engine, "FILLS_A_GPU", 1)
+    monkeypatch.setattr(device_engine, "FEWEST_OF_SEVERAL", 4)
     monkeypatch.setattr(device_engine, "SMALLEST_TILE", 8)
 
 
@@ -90,10 +92,10 @@ class Early(Lookup):
 
     def __init__(self, per_tile=100):
         super().__init__(per_tile)
-        self.begun = []
+        self.under_way = []
 
     def begin(self, pairs, start, stop):
-        self.begun.append((*self._here(), start, stop))
+        self.under_way.append((*self._here(), start, stop))
 
     def solve(self, pairs, start, stop):
         solution = super().solve(pairs, start, stop)
@@ -115,7 +117,7 @@ def test_tiles_are_begun_where_the_run_asks_for_them(monkeypatch, gpus, room, be
     assert worth_it == (begun > 1)
     solve(pairs, solver=work, gpus=gpus, memory=2 * room)
     assert len(work.tiles) == 9
-    assert work.begun == work.tiles[:begun]
+    assert work.under_way == work.tiles[:begun]
 
 
 def test_what_does_not_fit_is_not_begun():
@@ -129,7 +131,7 @@ def test_what_does_not_fit_is_not_begun():
 
     work = Full()
     device_engine.begin(AllPairs(N), work, Choice((0,), "a test", required=False))
-    assert [tile[2:] for tile in work.begun] == [(0, 100)]
+    assert [tile[2:] for tile in work.under_way] == [(0, 100)]
 
 
 def test_no_pairs_at_all():
@@ -196,6 +198,109 @@ def test_several_gpus_take_tiles_in_turn():
     assert {device for device, _, _ in solver.tiles} == {0, 1}
     assert np.array_equal(r.values, TABLE[np.triu_indices(N, 1)])
     assert r.info["device"] == "cuda:0 + cuda:1"
+
+
+class Unequal(Lookup):
+    """Two GPUs, the second of which solves a pair in a third of the time."""
+
+    MILLISECONDS = (0.3, 0.1)
+
+    def solve(self, pairs, start, stop):
+        solution = super().solve(pairs, start, stop)
+        device = numpy_as_cupy.Device
+        device.clocks[device.current] = device.clocks.get(device.current, 0.0) + self.MILLISECONDS[device.current] * (
+            stop - start
+        )
+        return solution
+
+    def solved_on(self, gpu):
+        return sum(stop - start for device, start, stop in self.tiles if device == gpu)
+
+
+@pytest.mark.parametrize("sink", [Condensed, Dense, lambda: TopK(5), lambda: Radius(1.0), lambda: Counts([0, 1, 9])])
+def test_the_faster_of_two_gpus_takes_more_and_answers_are_those_of_one(sink):
+    pairs, together, alone = AllPairs(N), Unequal(30), Unequal(30)
+    found = solve(pairs, sink(), solver=together, gpus=(0, 1))
+    clocks = list(numpy_as_cupy.Device.clocks.values())
+    expected = solve(pairs, sink(), solver=alone)
+    covered = np.concatenate([np.arange(start, stop) for _, start, stop in together.tiles])
+    assert np.array_equal(covered, np.arange(len(pairs)))  # every pair once, in order
+    assert together.solved_on(1) > 1.8 * together.solved_on(0) > 0
+    assert max(clocks) < 2 * min(clocks)  # in equal parts it would be three times the other's
+    assert alone.solved_on(1) == 0
+    for name in ("values", "status", "indices", "distances", "data"):
+        if hasattr(expected, name) and not callable(getattr(expected, name)):
+            assert np.array_equal(getattr(found, name), getattr(expected, name))
+    if isinstance(expected, np.ndarray):
+        assert np.array_equal(found, expected)
+
+
+def test_an_error_of_one_of_two_gpus_names_it():
+    class Broken(Unequal):
+        def solve(self, pairs, start, stop):
+            if numpy_as_cupy.Device.current == 1 and start > 200:
+                raise RuntimeError("an illegal memory access was encountered")
+            return super().solve(pairs, start, stop)
+
+    with pytest.raises(RuntimeError, match=r"cuda:1, one of cuda:0 \+ cuda:1: an illegal memory access"):
+        solve(AllPairs(N), solver=Broken(30), gpus=(0, 1))
+
+
+def test_ctrl_c_stops_all_gpus(monkeypatch):
+    class Interrupted(Unequal):
+        def solve(self, pairs, start, stop):
+            if start >= 300:
+                waited.clear()
+                raise KeyboardInterrupt
+            return super().solve(pairs, start, stop)
+
+    waited = set()
+    monkeypatch.setattr(numpy_as_cupy.Stream, "synchronize", lambda stream: waited.add(stream.ptr))
+    solver = Interrupted(30)
+    with pytest.raises(KeyboardInterrupt):
+        solve(AllPairs(N), solver=solver, gpus=(0, 1))
+    assert max(start for _, start, _ in solver.tiles) < 300
+    for gpu in (0, 1):  # what was under way on either of them has ended
+        assert waited & {stream.ptr for stream in device_engine._streams(gpu)}
+
+
+class LeavesOpen(Lookup):
+    """Leaves every pair with row 3 to the CPU: a large distribution."""
+
+    leaves_open = True
+
+    def __init__(self, per_tile=100):
+        super().__init__(per_tile)
+        self.mended = 0
+
+    def solve(self, pairs, start, stop):
+        solution = super().solve(pairs, start, stop)
+        open_ = (pairs.indices(start, stop)[0] == 3) & (solution.status != Status.MAX_ITER)
+        solution.values[open_], solution.status[open_] = 0.0, OPEN
+        return solution
+
+    def solve_open(self, pairs):
+        self.mended += len(pairs)
+        return OnCpu().solve(*pairs.indices(0, len(pairs)), np.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize("pairs", [AllPairs(N), CrossPairs(N, N)])
+@pytest.mark.parametrize("sink", [lambda: TopK(5), lambda: Radius(1.0), lambda: Counts([0.0, 0.5, 3.3])])
+def test_one_large_distribution_does_not_keep_a_sink_from_what_it_needs(monkeypatch, pairs, sink):
+    """Most answers still stay on the GPU, and what the CPU solves is counted among the others."""
+    monkeypatch.delattr(gpu_transfer.FetchAll, "deliver")
+    solver, expected = LeavesOpen(50), solve(pairs, sink())
+    found = solve(pairs, sink(), solver=solver)
+    rows, columns = pairs.indices(0, len(pairs))
+    assert solver.mended == np.count_nonzero((rows == 3) & (columns % 7 != 0))
+    if sparse.issparse(found):
+        assert (found != expected).nnz == 0
+    elif isinstance(found, np.ndarray):
+        assert np.array_equal(found, expected)
+    else:
+        assert np.array_equal(found.indices, expected.indices)
+        assert np.array_equal(found.distances, expected.distances)
+        assert found.info["n_solved_on_cpu"] == solver.mended
 
 
 def test_progress_is_reported():

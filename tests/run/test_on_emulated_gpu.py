@@ -123,7 +123,7 @@ def test_an_aim_is_met_on_a_gpu():
 
 
 def test_auto_leaves_large_distributions_to_the_cpu(monkeypatch):
-    monkeypatch.setattr(devices, "FIRST_CALL_SECONDS", 0.0)
+    monkeypatch.setattr(devices, "_start_seconds", lambda: -1.0)
     D = asot.Distributions.from_list([RNG.normal(size=(520, 2)) for _ in range(2)])
     r = asot.pairwise_exact(D)
     assert r.info["device"] == "cpu"

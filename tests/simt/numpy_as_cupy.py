@@ -47,6 +47,7 @@ class Device:
     """A GPU. What is cached by its `id` is never mixed up with a real one's."""
 
     current = 0
+    clocks: dict[int, float] = {}  # noqa: RUF012 (milliseconds that devices have worked)
     compute_capability = "90"
     mem_info = (1 << 30, 1 << 30)
     attributes = {  # noqa: RUF012
@@ -92,11 +93,22 @@ class Stream:
     def synchronize(self) -> None:
         pass
 
-    def record(self) -> None:
+    def record(self) -> Event:
+        return Event()
+
+    def wait_event(self, event: Event) -> None:
         pass
 
-    def wait_event(self, event: None) -> None:
-        pass
+
+class Event:
+    """A moment of the current device's clock, which only tests move."""
+
+    def __init__(self) -> None:
+        self.milliseconds = Device.clocks.get(Device.current, 0.0)
+
+
+def get_elapsed_time(first: Event, second: Event) -> float:
+    return second.milliseconds - first.milliseconds
 
 
 NULL_STREAM = Stream()
@@ -175,6 +187,7 @@ def install(
 
     The machine has ``gpus`` GPUs, which refuse any array beyond ``memory`` bytes.
     """
+    from asot.gpu import ahead
     from asot.run import devices
 
     cupy = ModuleType("cupy")
@@ -199,12 +212,15 @@ def install(
             PinnedMemoryPointer=PinnedMemoryPointer,
             alloc_pinned_memory=PinnedMemoryPointer,
             get_current_stream=get_current_stream,
+            get_elapsed_time=get_elapsed_time,
             memory=memory_errors,
             runtime=runtime,
         ),
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(MemoryPool, "limit", memory)
+    monkeypatch.setattr(Device, "clocks", {})
+    monkeypatch.setattr(ahead, "archive", lambda: None)
     monkeypatch.setattr(devices, "_awake", False)
     monkeypatch.setattr(devices, "_cupy_obstacle", unwrap(devices._cupy_obstacle))
     return cupy

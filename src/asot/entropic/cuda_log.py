@@ -7,13 +7,15 @@ warps take them one after another, so that a tile without any only costs a check
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from asot._typing import Float
 from asot.entropic.options import SinkhornOptions, Stopping
-from asot.gpu.cuda import load
+from asot.gpu.cuda import Variant, load
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
 from asot.run.protocols import OPEN, DeviceSolution, DeviceSolver, OnDevice
@@ -35,6 +37,13 @@ BLOCK_BYTES = 1024
 
 SCRATCH_BYTES = 2**28
 """Most memory for the plans of all warps of a tile, where these do not lie in shared memory."""
+
+
+def variants(shared_memory: int) -> Iterator[Variant]:
+    """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`)."""
+    for fixed, (near, far), share in itertools.product((0, 1), ((0, 0), (1, 0), (1, 1)), (2, 1)):
+        defines = {"FIXED": fixed, "NEAR_SHARED": near, "FAR_SHARED": far, "WARPS": MOST_WARPS // share}
+        yield "sinkhorn_log", defines
 
 
 class LogSinkhornCuda(DeviceSolver):
@@ -133,7 +142,7 @@ class LogSinkhornOnDevice(OnDevice):
         count = stop - start
         solution = DeviceSolution(
             cupy.empty(count),
-            cupy.full(count, OPEN, dtype=np.int8),
+            cupy.asarray(np.full(count, OPEN, dtype=np.int8)),  # cupy.full would compile a kernel
             cupy.zeros(count, dtype=np.int32),
             cupy.empty(count),
         )

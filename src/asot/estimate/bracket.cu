@@ -2,18 +2,12 @@
 // `asot.bounds.point_bracket` does on the CPU, a pair per warp, together with radii and means as in
 // `asot.bounds.error_bars.PointBounds`.
 //
-// Defines: NODES (anchors), POINTS (the most distinct points of a distribution), WIDTH (coordinates), WARP_BYTES of
-// shared memory, FAR (0 or 1): whether coordinates and distances lie in global memory, and THREADS per block.
+// Defines: WIDTH (coordinates), FAR (0 or 1): whether coordinates and distances lie in global memory, and THREADS of a
+// block at most. Numbers of a whole run: nodes (anchors), most_points (distinct ones of a distribution) and warp_bytes of
+// shared memory.
 
-constexpr int STRIDE = POINTS | 1;  // odd: rows begin in different banks
-constexpr int MOST_ARCS = 2 * POINTS + 2 * NODES + 2;
 constexpr int MASS_BITS = 60;
 constexpr i64 EVERYTHING = 0x7fffffffffffffffll;
-
-constexpr int WORDS_AT = 8 * (2 * POINTS + 2 * NODES + MOST_ARCS);
-constexpr int SHORTS_AT = WORDS_AT + 4 * (4 * POINTS + 2 * NODES);
-constexpr int FLOATS_AT = (SHORTS_AT + 2 * (4 * NODES + 2 * MOST_ARCS) + 7) / 8 * 8;
-static_assert(WARP_BYTES >= FLOATS_AT + (FAR ? 0 : 4 * POINTS * (WIDTH + STRIDE)), "the host counts otherwise");
 
 // Both collections, one after the other, over distinct points that are numbered cell by cell.
 struct Table {
@@ -23,51 +17,58 @@ struct Table {
     const int* cell;       // (V,) ascending
     const double* points;  // (V, WIDTH)
     const double* rest;    // (V,)
-    const double* height;  // (NODES,)
+    const double* height;  // (nodes,)
 };
 
 // What a warp has of its own for a pair of p sources and q sinks.
 struct Own {
     i64* supply;      // (p,)
     i64* demand;      // (q,)
-    i64* limit;       // (NODES,) masses of the anchor plan, in the order of `ends`
-    i64* unordered;   // (NODES,)
-    i64* moved;       // (MOST_ARCS,)
+    i64* limit;       // (nodes,) masses of the anchor plan, in the order of `ends`
+    i64* unordered;   // (nodes,)
+    i64* moved;       // (arcs,)
     int* source;      // (p,) numbers of points
     int* sink;        // (q,)
     float* f;         // (p,)
     float* g;         // (q,)
-    int* ends;        // (NODES,) source * NODES + sink of the anchor plan's arcs, ascending
-    int* unsorted;    // (NODES,)
-    short* low[2];    // (NODES,) of sources and of sinks: those of a cell that are not used up begin here ...
-    short* high[2];   // (NODES,) ... and end here
-    short* from;      // (MOST_ARCS,)
-    short* to;        // (MOST_ARCS,)
+    int* ends;        // (nodes,) source << 16 | sink of the anchor plan's arcs, ascending
+    int* unsorted;    // (nodes,)
+    short* low[2];    // (nodes,) of sources and of sinks: those of a cell that are not used up begin here ...
+    short* high[2];   // (nodes,) ... and end here
+    short* from;      // (arcs,)
+    short* to;        // (arcs,)
     float* x;         // (p, WIDTH)
-    float* distance;  // (p, STRIDE)
+    float* distance;  // (p, stride)
+    int stride;       // odd: rows begin in different banks
+    int nodes;
 };
 
-DEVICE Own lay_out(char* memory, float* far) {
+DEVICE Own lay_out(char* memory, float* far, int nodes, int points) {
+    const int arcs = 2 * points + 2 * nodes + 2;
+    const int words_at = 8 * (2 * points + 2 * nodes + arcs), shorts_at = words_at + 4 * (4 * points + 2 * nodes);
+    const int floats_at = (shorts_at + 2 * (4 * nodes + 2 * arcs) + 7) / 8 * 8;
     Own own;
+    own.stride = points | 1;
+    own.nodes = nodes;
     own.supply = (i64*)memory;
-    own.demand = own.supply + POINTS;
-    own.limit = own.demand + POINTS;
-    own.unordered = own.limit + NODES;
-    own.moved = own.unordered + NODES;
-    own.source = (int*)(memory + WORDS_AT);
-    own.sink = own.source + POINTS;
-    own.f = (float*)(own.sink + POINTS);
-    own.g = own.f + POINTS;
-    own.ends = (int*)(own.g + POINTS);
-    own.unsorted = own.ends + NODES;
-    own.low[0] = (short*)(memory + SHORTS_AT);
-    own.low[1] = own.low[0] + NODES;
-    own.high[0] = own.low[1] + NODES;
-    own.high[1] = own.high[0] + NODES;
-    own.from = own.high[1] + NODES;
-    own.to = own.from + MOST_ARCS;
-    own.x = FAR ? far : (float*)(memory + FLOATS_AT);
-    own.distance = own.x + POINTS * WIDTH;
+    own.demand = own.supply + points;
+    own.limit = own.demand + points;
+    own.unordered = own.limit + nodes;
+    own.moved = own.unordered + nodes;
+    own.source = (int*)(memory + words_at);
+    own.sink = own.source + points;
+    own.f = (float*)(own.sink + points);
+    own.g = own.f + points;
+    own.ends = (int*)(own.g + points);
+    own.unsorted = own.ends + nodes;
+    own.low[0] = (short*)(memory + shorts_at);
+    own.low[1] = own.low[0] + nodes;
+    own.high[0] = own.low[1] + nodes;
+    own.high[1] = own.high[0] + nodes;
+    own.from = own.high[1] + nodes;
+    own.to = own.from + arcs;
+    own.x = FAR ? far : (float*)(memory + floats_at);
+    own.distance = own.x + points * WIDTH;
     return own;
 }
 
@@ -119,14 +120,14 @@ DEVICE double measure(const Table& table, const Own& own, int p, int q, int lane
                 const float gap = y[c] - own.x[i * WIDTH + c];
                 sum += gap * gap;
             }
-            own.distance[i * STRIDE + j] = sqrtf(sum);
+            own.distance[i * own.stride + j] = sqrtf(sum);
         }
     }
     __syncwarp();
     // The origin is the first source: distances from it are lengths, and so, nearly, are those to the first sink.
     float size = 0.0f;
     for (int j = lane; j < q; j += 32) size = fmaxf(size, own.distance[j]);
-    for (int i = lane; i < p; i += 32) size = fmaxf(size, own.distance[i * STRIDE] + own.distance[0]);
+    for (int i = lane; i < p; i += 32) size = fmaxf(size, own.distance[i * own.stride] + own.distance[0]);
     return warp_max((double)size);
 }
 
@@ -175,14 +176,14 @@ DEVICE int sort_arcs(
     i64 column_step, int lane
 ) {
     int count = 0;
-    for (int base = 0; base < NODES; base += 32) {
+    for (int base = 0; base < own.nodes; base += 32) {
         const int x = base + lane;
-        const double moved = x < NODES ? flow[x] : 0.0;
+        const double moved = x < own.nodes ? flow[x] : 0.0;
         const u32 votes = __ballot_sync(ALL_LANES, moved > 0.0);
         if (moved > 0.0) {
             const int y = parent[x], place = count + count_set(votes & ((1u << lane) - 1));
             const bool out = of_row[x * row_step] > of_column[x * column_step];
-            own.unsorted[place] = out ? x * NODES + y : y * NODES + x;
+            own.unsorted[place] = out ? x << 16 | y : y << 16 | x;
             own.unordered[place] = (i64)ldexp(moved, MASS_BITS);
         }
         count += count_set(votes);
@@ -200,7 +201,7 @@ DEVICE int sort_arcs(
 
 // Where the points of each cell begin and end in an ascending list of points.
 DEVICE void find_cells(const Table& table, const Own& own, int side, const int* names, int count, int lane) {
-    for (int u = lane; u < NODES; u += 32) own.low[side][u] = own.high[side][u] = 0;
+    for (int u = lane; u < own.nodes; u += 32) own.low[side][u] = own.high[side][u] = 0;
     __syncwarp();
     for (int t = lane; t < count; t += 32) {
         const int cell = table.cell[names[t]];
@@ -243,11 +244,11 @@ DEVICE int ship(const Own& own, int u, int v, i64 limit, bool sources_from_above
 DEVICE int lift(const Table& table, const Own& own, int n_arcs, int p, int q) {
     int arc = 0;
     for (int e = 0; e < n_arcs; e++) {
-        const int u = own.ends[e] / NODES, v = own.ends[e] % NODES;
+        const int u = own.ends[e] >> 16, v = own.ends[e] & 0xffff;
         const bool upwards = table.height[v] > table.height[u];
         arc = ship(own, u, v, own.limit[e], upwards, !upwards, arc);
     }
-    for (int u = 0; u < NODES; u++) arc = ship(own, u, u, EVERYTHING, false, false, arc);
+    for (int u = 0; u < own.nodes; u++) arc = ship(own, u, u, EVERYTHING, false, false, arc);
     int j = 0;
     for (int i = 0; i < p; i++)
         while (own.supply[i] > 0 && j < q) {
@@ -266,7 +267,7 @@ DEVICE int lift(const Table& table, const Own& own, int n_arcs, int p, int q) {
 
 // Lower and upper bounds (count,) on W_1 of the pairs at start..start+count-1, in the units of the points. If
 // `combine`, those that are there count, too. `blurred` (count,) becomes 1 where rounding is wider than the bounds are
-// tight: these pairs have to be looked at by themselves. `potential` (count, NODES) is what ``price_means`` left, and
+// tight: these pairs have to be looked at by themselves. `potential` (count, nodes) is what ``price_means`` left, and
 // `values` (count,) are distances on the anchors.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) bracket_points(
     const i64* __restrict__ offsets, const int* __restrict__ point, const i64* __restrict__ mass,
@@ -277,12 +278,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bracket_points(
     i64 column_node_step, i64 column_step, const double* __restrict__ flow, const short* __restrict__ parent,
     const double* __restrict__ potential, double scale, double more_scale, double size, double more_size, double unit,
     double open, double loose, double slack, double blur, const double* __restrict__ values, float* __restrict__ far,
-    int combine, double* __restrict__ lower, double* __restrict__ upper, i8* __restrict__ blurred
+    int nodes, int most_points, int warp_bytes, int combine, double* __restrict__ lower, double* __restrict__ upper, i8* __restrict__ blurred
 ) {
     DYNAMIC_SHARED(shared);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const i64 warps = (i64)gridDim.x * (THREADS / 32), first = (i64)blockIdx.x * (THREADS / 32) + warp;
-    const Own own = lay_out(shared + warp * WARP_BYTES, far + (FAR ? first * POINTS * (WIDTH + STRIDE) : 0));
+    const i64 warps = (i64)gridDim.x * (blockDim.x / 32), first = (i64)blockIdx.x * (blockDim.x / 32) + warp;
+    float* const own_far = far + (FAR ? first * most_points * (WIDTH + (most_points | 1)) : 0);
+    const Own own = lay_out(shared + warp * warp_bytes, own_far, nodes, most_points);
     const Table table = {offsets, point, mass, cell, points, rest, height};
     const Pairs pairs = {kind, n_rows, n_columns, listed};
     const double rounding = (8.0 + 0.25 * WIDTH) * 1.1920928955078125e-07;
@@ -303,8 +305,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bracket_points(
             for (int i = lane; i < p; i += 32) total += (double)own.supply[i];
             total = warp_sum(total);
             const double worth =
-                dual_bound(table, own, potential + t * NODES, scale, more_scale, p, q, lane, &began);
-            const int n_arcs = sort_arcs(own, flow + t * NODES, parent + t * NODES, row_masses + a * row_step,
+                dual_bound(table, own, potential + t * nodes, scale, more_scale, p, q, lane, &began);
+            const int n_arcs = sort_arcs(own, flow + t * nodes, parent + t * nodes, row_masses + a * row_step,
                                          row_node_step, column_masses + column * column_step, column_node_step, lane);
             find_cells(table, own, 0, own.source, p, lane);
             find_cells(table, own, 1, own.sink, q, lane);
@@ -314,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bracket_points(
             __syncwarp();
             for (int e = lane; e < arcs; e += 32) {
                 const int i = own.from[e], j = own.to[e];
-                const double d = own.distance[i * STRIDE + j];
+                const double d = own.distance[i * own.stride + j];
                 price += (double)own.moved[e] * sqrt(d * d + 4.0 * rest[own.source[i]] * rest[own.sink[j]]);
             }
             const double off = rounding * total * (extent + extent + began);

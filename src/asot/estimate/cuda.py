@@ -10,6 +10,8 @@ ones that the fit needs (`asot.run.gpu_engine.begin`).
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,10 +24,10 @@ from asot.estimate.pair_features import CHEAP, PairFeatures, View
 from asot.estimate.solver import Estimates
 from asot.exact.cuda.solver import MAX_NODES, DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.workspace import MASS_BITS
-from asot.gpu.cuda import load
+from asot.gpu.cuda import Variant, load
 from asot.results.distances import Distances
 from asot.results.sinks import distances_of
-from asot.run.gpu_transfer import pair_arguments
+from asot.run.gpu_transfer import launch_over_pairs, pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, Status
 
@@ -72,6 +74,7 @@ class FeaturesCuda:
         self.features, self.memory, self._early = features, memory, early
         self.anchors = [ExactCuda(*view.untied, view.cost, cancel=True) for view in features.views]
         self._on: dict[int, FeaturesOnDevice] = {}
+        self.begun = 0
 
     def pairs_per_tile(self, memory: int) -> int:
         memory //= 2 if self._early else 1
@@ -125,7 +128,10 @@ class FeaturesOnDevice:
         for turn, view in enumerate(self._views):
             tile = TilePairs(pairs, start, stop, which, self._column_start, later_view=turn > 0)
             solved = view.measure(tile, features, bounds)
-            pivots = solved.n_iter if pivots is None else pivots + solved.n_iter
+            if pivots is None:
+                pivots = solved.n_iter
+            else:  # with + CuPy would compile a kernel
+                launch_over_pairs("add_counts", count, np.int64(count), solved.n_iter, pivots)
         return MeasuredTile(which, features, bounds, pivots)
 
 
@@ -153,6 +159,7 @@ class EstimatesCuda(DeviceSolver):
         self.features, self.calibration = features, calibration
         self.give_bounds, self.n_jobs = give_bounds, n_jobs
         self.measuring = FeaturesCuda(features, memory=memory) if measuring is None else measuring
+        self.begun = self.measuring.begun
         self._on_cpu = Estimates(features, calibration, give_bounds=give_bounds)
         self.info: Info = {**self._on_cpu.info, "device": "cuda"}
 
@@ -208,8 +215,8 @@ class EstimatesOnDevice(OnDevice):
         return solution
 
 
-NO_TEAMS = {"NODES": 1, "CELLS": 1, "WIDTH": 4, "TEAM": 32, "TEAM_BYTES": 0, "FAR": 0, "THREADS": 32}
-"""For the kernel that has a thread for each pair."""
+NO_TEAMS = {"WIDTH": 8, "TEAM": 32, "FAR": 0, "THREADS": 1024}
+"""For the kernel that has a thread for each pair: any of the variants has it."""
 
 
 class TilePairs(NamedTuple):
@@ -233,6 +240,8 @@ class LaunchShape(NamedTuple):
     shared_bytes: int
     far_floats: int
     """Of global memory that all teams work in."""
+    numbers: tuple[np.int32, ...]
+    """How a team lays out what it works on."""
     defines: dict[str, int]
 
 
@@ -257,10 +266,10 @@ def means_geometry(
         most = max(1, memory // (block * (32 // team)))
         warps = max(1, min(warps, most // blocks))
         blocks = min(blocks, most)
-    defines = {"NODES": nodes, "CELLS": most_cells, "WIDTH": width, "TEAM": team, "TEAM_BYTES": team_bytes}
-    defines |= {"FAR": int(far), "THREADS": 32 * warps}
+    defines = {"WIDTH": width, "TEAM": team, "FAR": int(far), "THREADS": _bound(warps, MOST_WARPS)}
+    numbers = np.int32(nodes), np.int32(most_cells), np.int32(team_bytes)
     far_floats = blocks * warps * (32 // team) * block // 4 if far else 1
-    return LaunchShape(blocks, 32 * warps, warps * warp_bytes, far_floats, defines)
+    return LaunchShape(blocks, 32 * warps, warps * warp_bytes, far_floats, numbers, defines)
 
 
 def points_geometry(nodes: int, most_points: int, width: int, limits: tuple[int, int, int]) -> LaunchShape:
@@ -277,9 +286,27 @@ def points_geometry(nodes: int, most_points: int, width: int, limits: tuple[int,
         most = max(1, memory // block)
         warps = max(1, min(warps, most // blocks))
         blocks = min(blocks, most)
-    defines = {"NODES": nodes, "POINTS": most_points, "WIDTH": width, "WARP_BYTES": warp_bytes}
-    defines |= {"FAR": int(far), "THREADS": 32 * warps}
-    return LaunchShape(blocks, 32 * warps, warps * warp_bytes, blocks * warps * block // 4 if far else 1, defines)
+    defines = {"WIDTH": width, "FAR": int(far), "THREADS": _bound(warps, MOST_POINT_WARPS)}
+    numbers = np.int32(nodes), np.int32(most_points), np.int32(warp_bytes)
+    far_floats = blocks * warps * block // 4 if far else 1
+    return LaunchShape(blocks, 32 * warps, warps * warp_bytes, far_floats, numbers, defines)
+
+
+def _bound(warps: int, most: int) -> int:
+    """Threads of a block that a kernel is compiled for: all that it may have, or half of them with more registers."""
+    return 32 * (most if warps > most // 2 else most // 2)
+
+
+WIDTHS = (8, 16, 24, 32)
+"""Coordinates (`asot.bounds.short_vectors`) that kernels are compiled ahead for."""
+
+
+def variants(shared_memory: int) -> Iterator[Variant]:
+    """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`)."""
+    for width, far, share in itertools.product(WIDTHS, (0, 1), (2, 1)):
+        for team in (8, 16, 32):
+            yield "estimate", {"WIDTH": width, "TEAM": team, "FAR": far, "THREADS": 32 * MOST_WARPS // share}
+        yield "bracket", {"WIDTH": width, "FAR": far, "THREADS": 32 * MOST_POINT_WARPS // share}
 
 
 class ViewOnDevice:
@@ -359,7 +386,7 @@ def _launch(file: str, kernel: str, shape: LaunchShape, first: tuple[Any, ...], 
     function = load(file, shape.defines).get_function(kernel)
     function.max_dynamic_shared_size_bytes = shape.shared_bytes
     far = cupy.empty(shape.far_floats, dtype=np.float32)
-    function((shape.blocks,), (shape.threads,), (*first, far, *last), shared_mem=shape.shared_bytes)
+    function((shape.blocks,), (shape.threads,), (*first, far, *shape.numbers, *last), shared_mem=shape.shared_bytes)
 
 
 def _powers(exponent: int) -> tuple[np.float64, np.float64]:

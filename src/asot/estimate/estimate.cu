@@ -5,18 +5,13 @@
 // distances between its local means, price the anchor plan with them, and make potentials feasible for them. All lanes
 // of a warp go through the same steps together, so that every barrier is one of the whole warp.
 //
-// Defines: NODES (anchors), CELLS (the most of a distribution), WIDTH (coordinates), TEAM (8, 16 or 32 lanes),
-// TEAM_BYTES of shared memory, FAR (0 or 1): whether distances lie in global memory, and THREADS per block.
+// Defines: WIDTH (coordinates), TEAM (8, 16 or 32 lanes), FAR (0 or 1): whether distances lie in global memory, and
+// THREADS of a block at most. Numbers of a whole run: nodes (anchors), most_cells (of a distribution) and team_bytes of
+// shared memory.
 
 constexpr int TEAMS = 32 / TEAM;
-constexpr int STRIDE = CELLS | 1;  // odd: rows begin in different banks
 constexpr double NOWHERE = 1e300;  // beyond all potentials
 constexpr double MOST = 1e100;     // features are at most this
-
-constexpr int FLOATS_AT = (18 * NODES + 7) / 8 * 8;
-#if TEAM_BYTES
-static_assert(TEAM_BYTES >= FLOATS_AT + 8 * CELLS + (FAR ? 0 : 4 * CELLS * STRIDE), "the host counts otherwise");
-#endif
 
 // What every distribution has near each anchor (`asot.bounds.local_means`), with both collections one after the other.
 struct Cells {
@@ -25,7 +20,7 @@ struct Cells {
     const double* mass;     // (cells,)
     const float* variance;  // (cells,)
     const float* mean;      // (cells, WIDTH)
-    const short* place;     // (N, NODES) where the cell of an anchor stands among those of its distribution, or -1
+    const short* place;     // (N, nodes) where the cell of an anchor stands among those of its distribution, or -1
     const double* center;   // (N, WIDTH)
     const double* radius;   // (N,)
 };
@@ -40,11 +35,12 @@ struct Masses {
 // What a team has of its own.
 struct Own {
     double* level;      // (sinks,) potentials of the sinks
-    double* potential;  // (NODES,) of all anchors
+    double* potential;  // (nodes,) of all anchors
     short* sink;        // (sinks,) which anchors they are
-    float* f;          // (CELLS,)
-    float* g;          // (CELLS,)
-    float* distance;   // (CELLS, STRIDE)
+    float* f;          // (most_cells,)
+    float* g;          // (most_cells,)
+    float* distance;   // (most_cells, stride)
+    int stride;        // odd: rows begin in different banks
 };
 
 // Those of a team, as its lowest bits.
@@ -73,7 +69,7 @@ DEVICE void fill_distances(const Cells& cells, i64 i0, int n, i64 j0, int m, int
                 const float g0 = y[c].x - other.x, g1 = y[c].y - other.y, g2 = y[c].z - other.z, g3 = y[c].w - other.w;
                 sum = fmaf(g0, g0, sum), sum = fmaf(g1, g1, sum), sum = fmaf(g2, g2, sum), sum = fmaf(g3, g3, sum);
             }
-            own.distance[i * STRIDE + j] = sqrtf(sum);
+            own.distance[i * own.stride + j] = sqrtf(sum);
         }
     }
 }
@@ -82,7 +78,7 @@ DEVICE void fill_distances(const Cells& cells, i64 i0, int n, i64 j0, int m, int
 
 // Features (7, count) of the pairs at start..start+count-1, added to what is there if `add`: the distance on the
 // anchors, radii, the price of mass that stays and of mass that moves, the dual, the distance of means, and the price
-// with spread cells. `potential` (count, NODES) is that of the trees; those of all anchors take its place.
+// with spread cells. `potential` (count, nodes) is that of the trees; those of all anchors take its place.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
     const i64* __restrict__ offsets, const int* __restrict__ anchor, const double* __restrict__ mass,
     const float* __restrict__ variance, const float* __restrict__ mean, const short* __restrict__ place,
@@ -91,16 +87,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
     i64 row_node_step, i64 row_step, const i64* __restrict__ column_masses, i64 column_node_step, i64 column_step,
     const double* __restrict__ unit, double scale, double more_scale, double radius_scale, double more_radius_scale,
     const double* __restrict__ flow, const short* __restrict__ parent, double* __restrict__ potential,
-    float* __restrict__ far, int add, double* __restrict__ features
+    float* __restrict__ far, int nodes, int most_cells, int team_bytes, int add, double* __restrict__ features
 ) {
     DYNAMIC_SHARED(shared);
     const int lane = threadIdx.x % TEAM, team = threadIdx.x % 32 / TEAM, warp = threadIdx.x / 32;
-    const i64 warps = (i64)gridDim.x * (THREADS / 32), first = (i64)blockIdx.x * (THREADS / 32) + warp;
-    char* memory = shared + (warp * TEAMS + team) * TEAM_BYTES;
-    float* const floats = (float*)(memory + FLOATS_AT);
-    Own own = {(double*)memory, (double*)memory + NODES, (short*)(memory + 16 * NODES), floats, floats + CELLS,
-               floats + 2 * CELLS};
-    if (FAR) own.distance = far + (first * TEAMS + team) * CELLS * STRIDE;
+    const int own_warps = blockDim.x / 32, stride = most_cells | 1;
+    const i64 warps = (i64)gridDim.x * own_warps, first = (i64)blockIdx.x * own_warps + warp;
+    char* memory = shared + (warp * TEAMS + team) * team_bytes;
+    float* const floats = (float*)(memory + (18 * nodes + 7) / 8 * 8);
+    Own own = {(double*)memory, (double*)memory + nodes, (short*)(memory + 16 * nodes), floats, floats + most_cells,
+               floats + 2 * most_cells, stride};
+    if (FAR) own.distance = far + (first * TEAMS + team) * most_cells * stride;
     const Cells cells = {offsets, anchor, mass, variance, mean, place, center, radius};
     const Masses of_rows = {row_masses, row_node_step, row_step};
     const Masses of_columns = {column_masses, column_node_step, column_step};
@@ -112,14 +109,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
         pair_at(pairs, start, live ? t : 0, &a, &b);
         const int column = b;
         b += column_start;
-        const i64 i0 = offsets[a], j0 = offsets[b], tree = t * NODES;
+        const i64 i0 = offsets[a], j0 = offsets[b], tree = t * nodes;
         const int n = live ? (int)(offsets[a + 1] - i0) : 0, m = live ? (int)(offsets[b + 1] - j0) : 0;
-        const int nodes = live ? NODES : 0;
+        const int live_nodes = live ? nodes : 0;
         fill_distances(cells, i0, n, j0, m, lane, own);
         int sinks = 0;
-        for (int base = 0; base < NODES; base += TEAM) {
+        for (int base = 0; base < nodes; base += TEAM) {
             const int u = base + lane;
-            const bool is_sink = u < nodes && of_rows.of(a, u) < of_columns.of(column, u);
+            const bool is_sink = u < live_nodes && of_rows.of(a, u) < of_columns.of(column, u);
             const u32 votes = team_votes(is_sink, team);
             if (is_sink) {
                 const int at = sinks + count_set(votes & ((1u << lane) - 1));
@@ -129,10 +126,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
             sinks += count_set(votes);
         }
         __syncwarp();
-        for (int u = lane; u < nodes; u += TEAM) {
+        for (int u = lane; u < live_nodes; u += TEAM) {
             double least = sinks ? NOWHERE : 0.0;  // no sinks: equal histograms
             for (int s = 0; s < sinks; s++) {
-                const double reached = unit[own.sink[s] * NODES + u] + own.level[s];
+                const double reached = unit[own.sink[s] * nodes + u] + own.level[s];
                 least = reached < least ? reached : least;
             }
             own.potential[u] = potential[tree + u] = least;
@@ -140,24 +137,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
         __syncwarp();
         const double level = n ? own.potential[anchor[i0]] : 0.0;  // solvers agree on potentials up to a constant
         double moves = 0, spread = 0, stays = 0, value = 0, one = 0, two = 0, apart = 0;
-        for (int x = lane; x < nodes; x += TEAM) {
+        for (int x = lane; x < live_nodes; x += TEAM) {
             const double moved = flow[tree + x];
             if (moved <= 0) continue;
             const int y = parent[tree + x];
             const bool out = of_rows.of(a, x) > of_columns.of(column, x);
-            const int i = place[(i64)a * NODES + (out ? x : y)], j = place[(i64)b * NODES + (out ? y : x)];
+            const int i = place[(i64)a * nodes + (out ? x : y)], j = place[(i64)b * nodes + (out ? y : x)];
             if (i < 0 || j < 0) continue;  // rounding has made mass of nothing
-            const float d = own.distance[i * STRIDE + j];
+            const float d = own.distance[i * own.stride + j];
             moves += moved * d;
             spread += moved * sqrtf(d * d + variance[i0 + i] + variance[j0 + j]);
         }
         for (int i = lane; i < n; i += TEAM) {
-            const int u = anchor[i0 + i], j = place[(i64)b * NODES + u];
+            const int u = anchor[i0 + i], j = place[(i64)b * nodes + u];
             own.f[i] = (float)((own.potential[u] - level) * scale * more_scale);
             value += mass[i0 + i] * own.potential[u];
             if (j < 0) continue;
             const double least = min(mass[i0 + i], mass[j0 + j]);
-            const float d = own.distance[i * STRIDE + j];
+            const float d = own.distance[i * own.stride + j];
             stays += least * d;
             spread += least * sqrtf(d * d + variance[i0 + i] + variance[j0 + j]);
         }

@@ -43,7 +43,16 @@ from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
 from asot.exact.points import ExactPoints
-from asot.exact.price import LAY_OUT, MICRO, any_cost_seconds, mean_seconds, pair_seconds
+from asot.exact.price import (
+    CALL_SECONDS,
+    CALL_SECONDS_PER_POINT,
+    LAY_OUT,
+    MICRO,
+    any_cost_seconds,
+    best_split,
+    pair_seconds,
+    threads_seconds,
+)
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost
@@ -61,15 +70,8 @@ MANY_PAIRS = 2048
 """From here on, small clouds have a solver of their own. Fewer pairs are over sooner than it is prepared, and have the
 same bits as `few_pairs`."""
 
-THREADS_SECONDS = 0.01
-"""What it costs to share a job among threads."""
-
 LOPSIDED_SECONDS = 0.01
 """Sums that take no longer than this are taken at once: an engine, threads and a bar would be half of the time."""
-
-GPU_SECONDS, GPU_SECONDS_PER_POINT = 0.003, 1.2e-6
-"""A call with a few pairs on a GPU takes this long, and this for each pair of points of two distributions: a GPU is
-fast because it solves many pairs at a time, and slow with one of them."""
 
 
 # ------------------------------------------------------------------------------------------------ on the CPU
@@ -228,8 +230,8 @@ def _other_work(request: Request, notes: Notes) -> Work:
     choice = devices.choose(
         request.device,
         needs=("cupy",),
-        cpu_seconds=min(one_thread, one_thread / resources.jobs + THREADS_SECONDS),
-        gpu_seconds=GPU_SECONDS + GPU_SECONDS_PER_POINT * size**2,
+        cpu_seconds=threads_seconds(one_thread, resources.jobs),
+        gpu_seconds=CALL_SECONDS + CALL_SECONDS_PER_POINT * size**2,
     )
     notes = notes.with_info(**distance.info, device_reason=choice.reason)
     on_gpu = functools.partial(_any_cost_on_gpu, request) if choice.gpus else None
@@ -269,14 +271,17 @@ def points_work(
 
     Columns of ``pairs`` are counted from distribution ``column_start`` on.
     """
-    one_thread = len(pairs) * mean_seconds(histograms, ground.points.shape[1])
-    size = len(histograms.index) / (len(histograms.offsets) - 1)
+    sizes = np.diff(histograms.offsets)
+    split = best_split(
+        sizes[: pairs.n_rows], sizes[column_start : column_start + pairs.n_columns], len(pairs),
+        ground.points.shape[1], resources.jobs, MOST_POINTS,
+    )  # fmt: skip
     choice = devices.choose(
         device,
         needs=("cupy",),
         unfit=_unfit(histograms, ground, device),
-        cpu_seconds=min(one_thread, one_thread / resources.jobs + THREADS_SECONDS),
-        gpu_seconds=GPU_SECONDS + GPU_SECONDS_PER_POINT * size**2,
+        cpu_seconds=split.cpu,
+        gpu_seconds=split.gpu,
     )
     if not choice.gpus:
         many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
@@ -289,6 +294,7 @@ def points_work(
         resources,
         len(pairs),
         table_bytes=None if resources.memory is None else resources.budget // 2,
+        most_points=MOST_POINTS if choice.required else split.most_points,
     )
     simplex = functools.partial(ExactPoints, histograms, ground, column_start)
     return Work(pairs, simplex, on_gpu, choice, notes)
@@ -303,8 +309,12 @@ def gpu_solver(
     *,
     table_bytes: int | None,
     limits: Limits | None = None,
+    most_points: int = MOST_POINTS,
 ) -> ExactPointsCuda:
-    """The solver of W_1 for GPUs; a search has ``limits`` above which it needs no distance."""
+    """The solver of W_1 for GPUs; a search has ``limits`` above which it needs no distance.
+
+    Pairs of more than ``most_points`` are left to the CPU.
+    """
     return ExactPointsCuda(
         histograms,
         ground,
@@ -314,6 +324,7 @@ def gpu_solver(
         table_bytes=table_bytes,
         n_jobs=resources.jobs,
         limits=limits,
+        most_points=most_points,
     )
 
 

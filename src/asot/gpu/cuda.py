@@ -1,4 +1,5 @@
-"""CUDA sources to loaded kernels, compiled at run time by CuPy for the GPU at hand and cached on disk by it."""
+"""CUDA sources to loaded kernels: compiled ahead (`asot.gpu.ahead`) where that was done, and else at run time by CuPy
+for the GPU at hand, cached on disk by it."""
 
 from __future__ import annotations
 
@@ -10,10 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from typing import Any
 
+from asot.gpu import ahead
+
 FOLDERS = ("gpu", "exact/cuda", "entropic", "run", "estimate")
 """Where the sources are: each next to the solver that launches it."""
 
+Variant = tuple[str, Mapping[str, object]]
+"""A kernel file and its defines. A solver's ``variants(shared_memory)`` are those that are compiled ahead, for chips
+whose blocks have so many bytes of shared memory (`build_support/gpu_kernels.py` asks for them)."""
 
+
+@functools.cache
 def source(name: str) -> str:
     """The text of a kernel file, after the common header; lines that include another file are replaced by its text."""
     return _read("common.cuh") + _read(f"{name}.cu")
@@ -25,20 +33,25 @@ def _read(file: str) -> str:
     return re.sub(r'^#include "(\w+\.cuh)"$', lambda found: _read(found[1]), text, flags=re.MULTILINE)
 
 
+def options_of(defines: Mapping[str, object]) -> tuple[str, ...]:
+    """What the compiler is told."""
+    return ("-std=c++17", *sorted(f"-D{key}={value}" for key, value in defines.items()))
+
+
 def load(name: str, defines: Mapping[str, object]) -> Any:
-    """The module ``name`` (cupy.RawModule) for the current GPU, with preprocessor ``defines``."""
+    """The module ``name`` for the current GPU, with preprocessor ``defines``: it has ``get_function``."""
     import cupy
 
-    return _load(name, tuple(sorted((key, str(value)) for key, value in defines.items())), cupy.cuda.Device().id)
+    return _load(name, options_of(defines), cupy.cuda.Device().id)
 
 
-def load_all(kernels: Sequence[tuple[str, Mapping[str, object]]]) -> None:
-    """Compile the kernels (name, defines) side by side, if they are not loaded yet; a file has one of its own name."""
+def load_all(kernels: Sequence[Variant]) -> None:
+    """Load the kernels (name, defines) side by side, if they are not yet; a file has one of its own name."""
     import cupy
 
     device = cupy.cuda.Device()
 
-    def one(kernel: tuple[str, Mapping[str, object]]) -> None:
+    def one(kernel: Variant) -> None:
         with device:
             load(*kernel).get_function(kernel[0])
 
@@ -47,8 +60,52 @@ def load_all(kernels: Sequence[tuple[str, Mapping[str, object]]]) -> None:
 
 
 @functools.cache
-def _load(name: str, defines: tuple[tuple[str, str], ...], device: int) -> Any:
+def _load(name: str, options: tuple[str, ...], device: int) -> Any:
     import cupy
 
-    options = ("-std=c++17", *(f"-D{key}={value}" for key, value in defines))
-    return cupy.RawModule(code=source(name), options=options)
+    text = source(name)
+    code = ahead.find(ahead.key_of(text, options), int(cupy.cuda.Device().compute_capability))
+    if code is not None:
+        try:
+            return _Ready(code)
+        except cupy.cuda.driver.CUDADriverError:
+            pass  # a driver older than the archive
+    return cupy.RawModule(code=text, options=options)
+
+
+class _Ready:
+    """A module that was compiled ahead, on the current GPU, with the part of `cupy.RawModule` that is used."""
+
+    def __init__(self, code: bytes) -> None:
+        import cupy
+
+        self._module = cupy.cuda.function.Module()
+        self._module.load(code)
+        self._functions: dict[str, _Function] = {}
+
+    def get_function(self, name: str) -> _Function:
+        if name not in self._functions:
+            self._functions[name] = _Function(self._module.get_function(name))
+        return self._functions[name]
+
+
+class _Function:
+    """A kernel, as `cupy.RawKernel`."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._most = 0
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        return self._most
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size: int) -> None:
+        from cupy.cuda import driver
+
+        driver.funcSetAttribute(self._function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
+        self._most = size
+
+    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+        self._function(grid, block, args, shared_mem)

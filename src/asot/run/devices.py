@@ -14,8 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-FIRST_CALL_SECONDS = 2.0
-"""Seconds of CPU work from which "auto" uses a GPU for the first time: starting CUDA and loading kernels takes time."""
+from asot.gpu import ahead
+
+START_SECONDS, COMPILE_SECONDS = 1.5, 5.0
+"""What a first call takes longer (`python -m benchmarks gpu_startup`): CuPy and CUDA start, and kernels are loaded, or
+compiled where the package asot-cuda is not installed."""
 
 LATER_CALL_SECONDS = 0.05
 """Seconds of CPU work from which "auto" uses a GPU that has been used before, if nobody knows better."""
@@ -64,14 +67,15 @@ def choose(
         "cuda" uses every visible GPU, "cuda:N" one of them.
     needs : packages that the GPU solver needs
     cpu_seconds : estimate of the work, in seconds of the CPU threads that would do it
-    gpu_seconds : the same on a GPU that has been used before; "auto" takes it if the CPU is slower than that
+    gpu_seconds : the same on a GPU that has been used before; "auto" takes it if the CPU is slower than that, and than
+        starting it where it has not been used
     unfit : why no GPU solver can take this problem, if so
     """
     kind, number = parse(device)
     if kind == "cpu":
         return Choice((), "asked for", required=False)
     required = kind == "cuda"
-    if not required and cpu_seconds < (gpu_seconds if _awake else FIRST_CALL_SECONDS):
+    if not required and cpu_seconds < gpu_seconds + (0.0 if _awake else _start_seconds()):
         return Choice((), "too little work for a GPU", required=False)
     obstacle = unfit or _obstacle(tuple(needs))
     if obstacle is None and number is not None and number >= gpu_count():
@@ -120,6 +124,10 @@ def gpu_count() -> int:
 
 def _counted(n: int) -> str:
     return "1 GPU (cuda:0)" if n == 1 else f"{n} GPUs (cuda:0 to cuda:{n - 1})" if n else "no GPU"
+
+
+def _start_seconds() -> float:
+    return START_SECONDS + (COMPILE_SECONDS if ahead.archive() is None else 0.0)
 
 
 def _wake() -> None:

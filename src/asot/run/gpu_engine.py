@@ -2,8 +2,9 @@
 
 A GPU has a few tiles in flight, each on its own stream: while one is computed, the answers of the previous one are
 copied. Only what the sink needs is copied (see `asot.run.protocols`). The calling thread takes the tiles in pair order,
-so results do not depend on the number of GPUs or on the tile size. A tile that does not fit in the GPU's memory is
-split; if nothing fits, the CPU continues from there, unless the user insisted on the GPU.
+so results do not depend on the number of GPUs or on the tile size. Several GPUs take turns, and the slower one gets
+smaller tiles, in proportion to the pairs per second that were measured on each. A tile that does not fit in the GPU's
+memory is split; if nothing fits, the CPU continues from there, unless the user insisted on the GPU.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import contextlib
 import functools
 import sys
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from asot._typing import Info
 from asot.run import engine
@@ -29,8 +30,9 @@ Kept = TypeVar("Kept")
 IN_FLIGHT = 3
 """Tiles per GPU that are being computed or copied."""
 
-FEWEST_TILES = 4
-"""Per GPU, if there is enough work: while the answers of the last tile are copied, nothing is computed."""
+FEWEST_TILES, FEWEST_OF_SEVERAL = 4, 8
+"""Per GPU, if there is enough work: while the answers of the last tile are copied, nothing is computed. Where there are
+several GPUs, the first few tiles tell how fast each of them is."""
 
 SMALLEST_TILE = 1024
 """Tiles are not split below this many pairs."""
@@ -88,7 +90,8 @@ def run(
 
 def tile_size(pairs: PairSet, solver: Tiled, choice: Choice, budget: int) -> int:
     """How many pairs a tile has on these GPUs, if all that are in flight may take ``budget`` bytes."""
-    share = -(-len(pairs) // (FEWEST_TILES * max(1, len(choice.gpus))))
+    fewest = FEWEST_TILES if len(choice.gpus) <= 1 else FEWEST_OF_SEVERAL * len(choice.gpus)
+    share = -(-len(pairs) // fewest)
     return max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
 
 
@@ -100,6 +103,9 @@ class Tiled(Protocol):
 
 class Early(Tiled, Protocol):
     """Something that GPUs can compute of every pair before the solver of a run is ready."""
+
+    begun: int
+    """Pairs whose tiles are under way; `begin` counts them."""
 
     @property
     def bytes_per_pair(self) -> int:
@@ -132,6 +138,7 @@ def begin(pairs: PairSet, work: Early, choice: Choice, memory: int | str | None 
             number, own_turn = choice.gpus[turn % len(choice.gpus)], turn // len(choice.gpus)
             with cupy.cuda.Device(number), _streams(number)[own_turn % IN_FLIGHT]:
                 work.on(number).begin(pairs, start, stop)
+            work.begun = stop
     return True
 
 
@@ -166,23 +173,61 @@ class _OnGpus:
 
     def _pass(self, gpus: list[_Gpu]) -> None:
         """Launch and collect tiles in turn. After an error, the tiles in flight are dropped and solved again."""
-        flying: deque[Any] = deque()
+        flying: deque[_Flight] = deque()
         start, turn = self.done, 0
         try:
             while start < len(self._pairs) or flying:
                 while start < len(self._pairs) and len(flying) < IN_FLIGHT * len(gpus):
-                    stop = min(start + self._per_tile, len(self._pairs))
-                    flying.append(gpus[turn % len(gpus)].launch(self._pairs, start, stop))
+                    gpu = gpus[turn % len(gpus)]
+                    stop = min(start + self._tile_of(gpu, gpus, start), len(self._pairs))
+                    with self._named(gpu):
+                        flying.append(gpu.launch(self._pairs, start, stop))
                     start, turn = stop, turn + 1
-                fetched: Fetch = flying.popleft()
-                unfinished = fetched.deliver(self._run.sink)
-                self.mended += fetched.n_mended
-                self.all_numbers &= fetched.all_numbers
-                self.done = fetched.stop
-                self._run.count(fetched.stop - fetched.start, unfinished)
+                self._land(flying.popleft())
         finally:
-            while flying:
-                flying.popleft().wait()
+            for flight in flying:
+                with contextlib.suppress(Exception):  # the first error is on its way; the others stop all the same
+                    flight.fetch.wait()
+
+    def _land(self, flight: _Flight) -> None:
+        """Wait for a tile and hand its answers to the sink."""
+        gpu, fetched = flight.gpu, flight.fetch
+        with self._named(gpu):
+            fetched.wait()
+        gpu.note_speed(flight)
+        unfinished = fetched.deliver(self._run.sink)
+        self.mended += fetched.n_mended
+        self.all_numbers &= fetched.all_numbers
+        self.done = fetched.stop
+        self._run.count(fetched.stop - fetched.start, unfinished)
+
+    def _tile_of(self, gpu: _Gpu, gpus: list[_Gpu], start: int) -> int:
+        """How many pairs this GPU gets next: as many as it solves while the fastest one solves a whole tile."""
+        known = [each.speed for each in gpus if each.speed is not None]
+        if start < self._solver.begun or gpu.speed is None or len(known) < len(gpus):
+            return self._per_tile
+        return max(min(SMALLEST_TILE, self._per_tile), int(self._per_tile * gpu.speed / max(known)))
+
+    @contextlib.contextmanager
+    def _named(self, gpu: _Gpu) -> Iterator[None]:
+        """Where there are several GPUs, an error tells on which of them it happened."""
+        try:
+            yield
+        except _out_of_memory_errors():
+            raise
+        except Exception as error:
+            if len(self._choice.gpus) == 1:
+                raise
+            raise RuntimeError(f"cuda:{gpu.number}, one of {self._choice.name}: {error}") from error
+
+
+class _Flight(NamedTuple):
+    """A tile under way on a GPU, between two events of its stream."""
+
+    gpu: _Gpu
+    fetch: Fetch
+    began: Any
+    ended: Any
 
 
 class _Gpu:
@@ -191,6 +236,10 @@ class _Gpu:
     def __init__(self, number: int, solver: DeviceSolver, sink: SinkBase[Any]) -> None:
         import cupy
 
+        self.number = number
+        self.speed: float | None = None
+        """Pairs per second of the last tile."""
+        self._last_end: Any = None
         self._device = cupy.cuda.Device(number)
         self._streams = _streams(number)
         with self._device:
@@ -199,13 +248,24 @@ class _Gpu:
         self._make_fetch = fetch_for(sink, self._data)
         self._turn = 0
 
-    def launch(self, pairs: PairSet, start: int, stop: int) -> Fetch:
+    def launch(self, pairs: PairSet, start: int, stop: int) -> _Flight:
         stream = self._streams[self._turn % IN_FLIGHT]
         self._turn += 1
         with self._device, stream:
             fetch = self._make_fetch(pairs, start, stop, stream)
+            began = stream.record()
             fetch.enqueue(self._data.solve(pairs, start, stop))
-            return fetch
+            return _Flight(self, fetch, began, stream.record())
+
+    def note_speed(self, flight: _Flight) -> None:
+        """Of a tile that has ended: its time counts from its start, or from the end of the tile before if later."""
+        import cupy
+
+        events = [flight.began] if self._last_end is None else [flight.began, self._last_end]
+        with self._device:
+            milliseconds = min(cupy.cuda.get_elapsed_time(event, flight.ended) for event in events)
+        self.speed = 1e3 * (flight.fetch.stop - flight.fetch.start) / max(milliseconds, 1e-3)
+        self._last_end = flight.ended
 
     def give_back_memory(self) -> None:
         import cupy

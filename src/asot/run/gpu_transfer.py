@@ -7,13 +7,13 @@ Later the engine delivers it, which only waits for that tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.gpu.cuda import load
+from asot.gpu.cuda import Variant, load
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
 from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
 
@@ -22,20 +22,29 @@ PINNED_LIMIT = 2**30
 
 MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
 
+SolveOpen = Callable[[ListedPairs], Any]
+"""Solves on the CPU the pairs that a GPU could not solve."""
+
+
+def variants(shared_memory: int) -> Iterator[Variant]:
+    """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`)."""
+    yield "reduce", {}
+
 
 def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
     """How answers get from the solver's ``data`` on a GPU to this sink."""
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
-        if data.leaves_open:
-            return FetchMended(pairs, start, stop, stream, sink.room, data.solve_open)
         if data.has_trees:
             return FetchPlans(pairs, start, stop, stream, data.read_trees)
+        solve_open = data.solve_open if data.leaves_open else None
         limits = sink.limits()
         if limits is not None:
-            return FetchNear(pairs, start, stop, stream, limits)
+            return FetchNear(pairs, start, stop, stream, limits, solve_open)
         if sink.edges is not None:
-            return FetchCounts(pairs, start, stop, stream, sink.edges)
+            return FetchCounts(pairs, start, stop, stream, sink.edges, solve_open)
+        if solve_open is not None:
+            return FetchMended(pairs, start, stop, stream, sink.room, solve_open)
         return FetchAll(pairs, start, stop, stream, sink.room)
 
     return make
@@ -50,7 +59,7 @@ class Fetch:
         """Pairs that the CPU had to solve."""
         self.all_numbers = False
         """Whether the GPU has checked that no value is NaN, so that this need not be checked again."""
-        self._pairs, self._stream = pairs, stream
+        self.pairs, self._stream = pairs, stream
 
     def enqueue(self, solution: DeviceSolution) -> None:
         """Enqueue what should happen to the answers on the device, once they are there."""
@@ -59,9 +68,9 @@ class Fetch:
         self._solution = solution
         self._totals = cupy.zeros(2, dtype=cupy.uint64)
         unfinished = np.int32(Status.MAX_ITER)
-        answers = np.int64(self._size), solution.status, unfinished, solution.values
-        self._launch("count_status", *answers, self._totals)
-        self._counts_soon = self._soon(self._totals)
+        answers = np.int64(self.size), solution.status, unfinished, solution.values
+        self.launch("count_status", *answers, self._totals)
+        self._counts_soon = self.soon(self._totals)
 
     def wait(self) -> None:
         self._stream.synchronize()
@@ -74,19 +83,19 @@ class Fetch:
         return unfinished
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
         return self.stop - self.start
 
-    def _launch(self, kernel: str, *arguments: Any) -> None:
-        launch_over_pairs(kernel, self._size, *arguments)
+    def launch(self, kernel: str, *arguments: Any) -> None:
+        launch_over_pairs(kernel, self.size, *arguments)
 
-    def _soon(self, array: Any) -> NDArray[Any]:
+    def soon(self, array: Any) -> NDArray[Any]:
         """A copy on the host that is ready when the stream is. Asking later would stall the other tiles."""
         copy = pinned_empty(array.size, array.dtype)
         array.get(out=copy, stream=self._stream, blocking=False)
         return copy
 
-    def _host(self, array: Any) -> NDArray[Any]:
+    def host(self, array: Any) -> NDArray[Any]:
         fetched: NDArray[Any] = array.get(stream=self._stream)
         return fetched
 
@@ -122,9 +131,9 @@ class FetchAll(Fetch):
         unfinished = super().deliver(sink)
         if self._room is None:
             answers = {name: getattr(self._solution, name) for name in ("values", "status", "n_iter", *EXTRAS)}
-            told = {name: self._host(array) for name, array in answers.items() if array is not None}
+            told = {name: self.host(array) for name, array in answers.items() if array is not None}
             solution = self._mended(Solution(**told, plans=self._plans()))
-            sink.accept(Tile(self.start, solution, self._pairs))
+            sink.accept(Tile(self.start, solution, self.pairs))
         else:
             if not self._sent:
                 self._copy(self._room, wait=True)
@@ -149,23 +158,21 @@ class FetchPlans(FetchAll):
         self._read_trees = read_trees
 
     def _plans(self) -> TilePlans:
-        trees = tuple(self._host(array) for array in self._solution.trees)
-        return self._read_trees(self._pairs, self.start, self.stop, trees)
+        trees = tuple(self.host(array) for array in self._solution.trees)
+        return self._read_trees(self.pairs, self.start, self.stop, trees)
 
 
 class FetchMended(FetchAll):
     """Every answer, after ``solve_open`` has solved on the CPU the pairs that the GPU could not solve."""
 
-    def __init__(
-        self, pairs: PairSet, start: int, stop: int, stream: Any, room: Any, solve_open: Callable[[ListedPairs], Any]
-    ) -> None:
+    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, room: Any, solve_open: SolveOpen) -> None:
         super().__init__(pairs, start, stop, stream, room)
         self._solve_open = solve_open
 
     def _mended(self, solution: Solution) -> Solution:
         left = np.flatnonzero(solution.status == OPEN)
         if len(left):
-            solved = self._solve_open(at_places(self._pairs, left + self.start))
+            solved = self._solve_open(at_places(self.pairs, left + self.start))
             for name in ("values", "status", "n_iter", *EXTRAS):
                 if (own := getattr(solution, name)) is not None:
                     own[left] = getattr(solved, name)
@@ -174,50 +181,55 @@ class FetchMended(FetchAll):
 
 
 class FetchNear(Fetch):
-    """The pairs within the limits (n_rows,) that the sink had when the tile was launched."""
+    """The pairs within the limits (n_rows,) that the sink had when the tile was launched, and those that
+    ``solve_open`` has to solve."""
 
-    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, limits: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        pairs: PairSet,
+        start: int,
+        stop: int,
+        stream: Any,
+        limits: NDArray[np.float64],
+        solve_open: SolveOpen | None,
+    ) -> None:
         import cupy
 
         super().__init__(pairs, start, stop, stream)
         self._limits = cupy.asarray(limits)  # now, because after the solver this copy would wait for it
+        self._solve_open = solve_open
 
     def enqueue(self, solution: DeviceSolution) -> None:
-        import cupy
-
         super().enqueue(solution)
-        self._rows, self._columns = cupy.empty(self._size, cupy.int32), cupy.empty(self._size, cupy.int32)
-        self._kept, self._n_kept = cupy.empty(self._size, cupy.float64), cupy.zeros(1, cupy.uint64)
-        self._has_error = solution.error is not None
-        self._error = solution.error if self._has_error else cupy.empty(0, cupy.float64)
-        self._kept_error = cupy.empty(len(self._error), cupy.float64)
-        self._launch(
-            "keep_near", *pair_arguments(self._pairs, self.start, self.stop), np.int64(self.start),
-            np.int64(self._size), solution.values, self._limits, np.int32(self._pairs.symmetric),
-            self._rows, self._columns, self._kept, self._error, self._kept_error, self._n_kept,
-        )  # fmt: skip
-        self._kept_count = self._soon(self._n_kept)
+        self._kept = _Kept(self, solution, self._limits)
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
-        n = int(self._kept_count[0])
-        rows = self._host(self._rows[:n]).astype(np.int64)
-        columns = self._host(self._columns[:n]).astype(np.int64)
+        rows, columns, values, error = self._kept.mended(self._solve_open)
+        self.n_mended = self._kept.n_mended
         nothing = np.empty(0, np.int8), np.empty(0, np.int32)
-        error = self._host(self._kept_error[:n]) if self._has_error else None
-        near = Solution(self._host(self._kept[:n]), *nothing, error=error)
-        sink.accept(Tile(self.start, near, self._pairs, (rows, columns)))
+        near = Solution(values, *nothing, error=error)
+        sink.accept(Tile(self.start, near, self.pairs, (rows, columns)))
         return unfinished
 
 
 class FetchCounts(Fetch):
-    """How many values lie between edges (B + 1,)."""
+    """How many values lie between edges (B + 1,), with those that ``solve_open`` has to find."""
 
-    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, edges: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        pairs: PairSet,
+        start: int,
+        stop: int,
+        stream: Any,
+        edges: NDArray[np.float64],
+        solve_open: SolveOpen | None,
+    ) -> None:
         import cupy
 
         super().__init__(pairs, start, stop, stream)
-        self._edges = cupy.asarray(edges)
+        self._edges, self._edges_there = edges, cupy.asarray(edges)
+        self._solve_open = solve_open
 
     def enqueue(self, solution: DeviceSolution) -> None:
         import cupy
@@ -225,13 +237,60 @@ class FetchCounts(Fetch):
         super().enqueue(solution)
         n_edges = len(self._edges)
         self._counts = cupy.zeros(n_edges - 1, dtype=cupy.uint64)
-        self._launch("count_bins", np.int64(self._size), solution.values, self._edges, np.int32(n_edges), self._counts)
-        self._counted = self._soon(self._counts)
+        answers = np.int64(self.size), solution.values, solution.status
+        self.launch("count_bins", *answers, self._edges_there, np.int32(n_edges), self._counts)
+        self._counted = self.soon(self._counts)
+        self._open = None if self._solve_open is None else _Kept(self, solution, cupy.empty(0))
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
-        sink.add(self._counted)
+        counts = self._counted
+        if self._open is not None:
+            values = self._open.mended(self._solve_open)[2]
+            self.n_mended = self._open.n_mended
+            counts = counts + np.histogram(values, self._edges)[0].astype(counts.dtype)
+        sink.add(counts)
         return unfinished
+
+
+class _Kept:
+    """Pairs of a tile that a GPU has picked out: those within limits, and those that it could not solve."""
+
+    def __init__(self, fetch: Fetch, solution: DeviceSolution, limits: Any) -> None:
+        import cupy
+
+        self._fetch, size = fetch, fetch.size
+        self._rows, self._columns = cupy.empty(size, cupy.int32), cupy.empty(size, cupy.int32)
+        self._values, self._count = cupy.empty(size, cupy.float64), cupy.zeros(1, cupy.uint64)
+        self._has_error = solution.error is not None
+        error = solution.error if self._has_error else cupy.empty(0, cupy.float64)
+        self._error = cupy.empty(len(error), cupy.float64)
+        self.n_mended = 0
+        fetch.launch(
+            "keep_near", *pair_arguments(fetch.pairs, fetch.start, fetch.stop), np.int64(fetch.start), np.int64(size),
+            solution.values, solution.status, limits, np.int32(fetch.pairs.symmetric),
+            self._rows, self._columns, self._values, error, self._error, self._count,
+        )  # fmt: skip
+        self._count_soon = fetch.soon(self._count)
+
+    def mended(
+        self, solve_open: SolveOpen | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]:
+        """Rows, columns, values and errors, after ``solve_open`` has solved those that were open."""
+        n, host = int(self._count_soon[0]), self._fetch.host
+        rows, columns = host(self._rows[:n]).astype(np.int64), host(self._columns[:n]).astype(np.int64)
+        values = host(self._values[:n])
+        error = host(self._error[:n]) if self._has_error else None
+        left = np.flatnonzero(np.isnan(values))
+        if solve_open is not None and len(left):
+            pairs = self._fetch.pairs
+            listed = np.stack([rows[left], columns[left]], axis=1)
+            solved = solve_open(ListedPairs(listed, pairs.n_rows, pairs.n_columns, pairs.symmetric))
+            values[left] = solved.values
+            if error is not None:
+                error[left] = solved.error
+            self.n_mended = len(left)
+        return rows, columns, values, error
 
 
 def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:

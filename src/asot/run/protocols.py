@@ -227,6 +227,8 @@ class DeviceSolver(ABC):
 
     info: Info
     stage = "distances"
+    begun = 0
+    """Pairs of tiles that are under way already (`asot.run.gpu_engine.begin`): their sizes are what they are."""
 
     @abstractmethod
     def pairs_per_tile(self, memory: int) -> int:

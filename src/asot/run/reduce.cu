@@ -2,10 +2,11 @@
 // neighbors, and need not travel.
 
 // Keep the pairs whose value is within the limit of their row or (within one set) of their column, with their errors
-// where there are any.
+// where there are any. OPEN pairs are kept whatever their value, as NaN: somebody else solves them. Without limits only
+// these are kept.
 extern "C" __global__ void keep_near(
     int kind, i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, i64 count,
-    const double* __restrict__ values, const double* __restrict__ limits, int symmetric,
+    const double* __restrict__ values, const i8* __restrict__ status, const double* __restrict__ limits, int symmetric,
     int* __restrict__ rows, int* __restrict__ columns, double* __restrict__ kept, const double* __restrict__ errors,
     double* __restrict__ kept_errors, u64* n_kept)
 {
@@ -18,8 +19,9 @@ extern "C" __global__ void keep_near(
         bool near = false;
         if (t < count) {
             pair_at(pairs, start, t, &i, &j);
-            value = values[t];
-            near = value <= limits[i] || (symmetric && value <= limits[j]);
+            const bool open = status[t] == OPEN;
+            value = open ? nan("") : values[t];
+            near = open || (limits && (value <= limits[i] || (symmetric && value <= limits[j])));
         }
         // One atomic per warp: its lanes take consecutive places.
         const u32 votes = __ballot_sync(~0u, near);
@@ -38,14 +40,16 @@ extern "C" __global__ void keep_near(
     }
 }
 
-// Count values between edges[0] and edges[n_edges - 1]: bins are half open, the last one is closed (as NumPy's).
+// Count values between edges[0] and edges[n_edges - 1]: bins are half open, the last one is closed (as NumPy's). OPEN
+// pairs have none.
 extern "C" __global__ void count_bins(
-    i64 count, const double* __restrict__ values, const double* __restrict__ edges, int n_edges, u64* counts)
+    i64 count, const double* __restrict__ values, const i8* __restrict__ status, const double* __restrict__ edges,
+    int n_edges, u64* counts)
 {
     const i64 step = (i64)gridDim.x * blockDim.x;
     for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < count; t += step) {
         const double value = values[t];
-        if (!(value >= edges[0] && value <= edges[n_edges - 1])) continue;
+        if (status[t] == OPEN || !(value >= edges[0] && value <= edges[n_edges - 1])) continue;
         int low = 0, high = n_edges - 1;  // edges[low] <= value, and value < edges[high] or high is the last
         while (high - low > 1) {
             const int middle = (low + high) / 2;
@@ -68,6 +72,11 @@ extern "C" __global__ void count_status(
     }
     if (found != 0) atomicAdd(totals, found);
     if (lost != 0) atomicAdd(totals + 1, lost);
+}
+
+extern "C" __global__ void add_counts(i64 count, const int* __restrict__ more, int* __restrict__ total) {
+    const i64 step = (i64)gridDim.x * blockDim.x;
+    for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < count; t += step) total[t] += more[t];
 }
 
 // value -= (row term + column term) / 2, and a pair is no better converged than its parts (docs/method.md §2).

@@ -6,6 +6,7 @@ because a price is too low for them, are left to the CPU.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from asot.exact.any_cost import ExactAnyCost
 from asot.exact.cuda.points import BYTES_PER_PAIR, DEPTH, LEAST_PAIRS, MOST_PAIRS, TILE_SECONDS, working_bytes
 from asot.exact.cuda.points_plan import BLOCKS, BlockClass, classes_for
 from asot.exact.unmatched import CONSTANT_SLACK
-from asot.gpu.cuda import load, load_all
+from asot.gpu.cuda import Variant, load, load_all
 from asot.results.distances import Distances
 from asot.results.sinks import distances_of
 from asot.run.gpu_transfer import pair_arguments
@@ -23,6 +24,15 @@ from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
 
 CLASSES = tuple(BlockClass(own.most_rows, own.most_columns, own.threads, "any_cost") for own in BLOCKS)
+
+
+def variants(shared_memory: int) -> Iterator[Variant]:
+    """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`): distances from a table, or Euclidean ones."""
+    for table in (0, 1):
+        source = {"TABLE": table, "METRIC": 0, "BOUNDED": 0}
+        for own in CLASSES:
+            if own.least_bytes <= shared_memory:
+                yield own.kernel, own.launch(shared_memory, 0, 1, source).defines
 
 
 class ExactAnyCostCuda(DeviceSolver):

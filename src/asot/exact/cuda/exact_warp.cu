@@ -13,9 +13,9 @@
 // Costs and potentials are int64, priced by their high words and certified as in exact_lanes.cu. The high words of
 // the cost lie in shared memory if there is room. Along any path of the tree rows and columns alternate.
 //
-// Defines (asot.exact.cuda.tables): NODES, ARC_CHUNKS, MASS_BITS, COST_BITS, TABLE_BYTES of shared memory for the
-// high words (0: they stay in global memory), WARP_BYTES of it for each warp, THREADS per block, and TREES (0 or 1):
-// whether to write the optimal trees too.
+// Defines (asot.exact.cuda.tables): NODES, MASS_BITS, COST_BITS, TABLE_BYTES of shared memory for the high words (0: they
+// stay in global memory), WARP_BYTES of it for each warp, THREADS per block, and TREES (0 or 1): whether to write the
+// optimal trees too.
 
 #include "exact.cuh"
 #include "exact_warp_start.cuh"
@@ -161,14 +161,14 @@ DEVICE void write_tree(
 extern "C" __global__ void __launch_bounds__(THREADS, 1) exact_warp(
     const i64* __restrict__ row_masses, const i64* __restrict__ column_masses, int kind, i64 n_rows, i64 n_columns,
     const i64* __restrict__ listed, i64 start, int count, const int* __restrict__ high, const u32* __restrict__ low,
-    const u32* __restrict__ masks, const u32* __restrict__ ends, const double* __restrict__ unit, int exponent,
-    int* __restrict__ taken, double* __restrict__ values, i8* __restrict__ status, int* __restrict__ n_iter,
-    double* __restrict__ flow, short* __restrict__ parent, double* __restrict__ potentials
+    const u32* __restrict__ masks, const u32* __restrict__ ends, int arc_chunks, const double* __restrict__ unit,
+    int exponent, int* __restrict__ taken, double* __restrict__ values, i8* __restrict__ status,
+    int* __restrict__ n_iter, double* __restrict__ flow, short* __restrict__ parent, double* __restrict__ potentials
 ) {
     DYNAMIC_SHARED(shared);
     for (int t = threadIdx.x; t < TABLE_BYTES / 4; t += THREADS) ((int*)shared)[t] = high[t];
     __syncthreads();
-    const Tables tables = {TABLE_BYTES ? (const int*)shared : high, low, masks, ends, unit};
+    const Tables tables = {TABLE_BYTES ? (const int*)shared : high, low, masks, ends, unit, arc_chunks};
     const int lane = lane_id(), warp = threadIdx.x >> 5;
     char* memory = shared + TABLE_BYTES + warp * WARP_BYTES;
     const Tree tree = {(i64*)memory, (u16*)(memory + PARENT_AT), (u32*)(memory + BELOW_AT), (i64*)(memory + BELOW_AT),

@@ -3,7 +3,6 @@
 constexpr int WORDS = (NODES + 31) / 32;
 constexpr int BELOW_STRIDE = WORDS | 1;  // odd: lanes that look at different nodes read different banks
 constexpr int CHUNK = 32;                // words of the arc bitset that a warp holds at a time
-constexpr int ARC_STRIDE = ARC_CHUNKS * CHUNK;
 
 // High words of the cost, and what a lane may read beyond the last row.
 static_assert(TABLE_BYTES == 0 || TABLE_BYTES == (NODES * NODES + 32 + 3) / 4 * 16, "the host counts otherwise");
@@ -19,9 +18,10 @@ static_assert(WARP_BYTES == (ROW_AT + 2 * MOST_ROWS + 15) / 16 * 16, "the host c
 struct Tables {
     const int* high;     // (NODES, NODES) words of the integer cost
     const u32* low;      // (NODES, NODES)
-    const u32* masks;    // (NODES, ARC_STRIDE) the arcs of a node
+    const u32* masks;    // (NODES, arc_chunks * CHUNK) the arcs of a node
     const u32* ends;     // (arcs,) one end | the other << 16
     const double* unit;  // (NODES, NODES) unrounded costs
+    int arc_chunks;
 };
 
 struct Tree {
@@ -85,7 +85,7 @@ DEVICE Problem place_masses(const i64* first, const i64* second, const Tree& tre
 }
 
 // This lane's word of the union of the arcs of all nodes of a set. Four loads at a time are under way.
-DEVICE u32 arcs_of(u32 set, const u32* masks) {
+DEVICE u32 arcs_of(u32 set, const u32* masks, int stride) {
     u32 arcs = 0;
 #pragma unroll
     for (int s = 0; s < WORDS; s++) {
@@ -97,8 +97,7 @@ DEVICE u32 arcs_of(u32 set, const u32* masks) {
                 x[t] = word ? 32 * s + first_set(word) : x[0];
                 word &= word - 1;
             }
-            arcs |= masks[x[0] * ARC_STRIDE] | masks[x[1] * ARC_STRIDE] | masks[x[2] * ARC_STRIDE] |
-                    masks[x[3] * ARC_STRIDE];
+            arcs |= masks[x[0] * stride] | masks[x[1] * stride] | masks[x[2] * stride] | masks[x[3] * stride];
         }
     }
     return arcs;
@@ -107,12 +106,12 @@ DEVICE u32 arcs_of(u32 set, const u32* masks) {
 // A feasible basis: ship along the first open arc, close the end that is done, and hang it on the other. Ties close the
 // column: arcs without flow then point to the root. The last node is the root, which is returned.
 DEVICE int greedy_start(const Tables& tables, const Problem& problem, const Tree& tree) {
-    const int lane = lane_id();
+    const int lane = lane_id(), stride = tables.arc_chunks * CHUNK;
     u32 rows = problem.rows, columns = problem.columns;
     int rows_left = problem.n_rows, columns_left = problem.n_columns, step = 0;
-    for (int chunk = 0; chunk < ARC_CHUNKS; chunk++) {
+    for (int chunk = 0; chunk < tables.arc_chunks; chunk++) {
         const u32* masks = tables.masks + chunk * CHUNK + lane;
-        u32 open = arcs_of(rows, masks) & arcs_of(columns, masks);
+        u32 open = arcs_of(rows, masks, stride) & arcs_of(columns, masks, stride);
         for (u32 where; (where = __ballot_sync(ALL_LANES, open != 0)) != 0;) {
             const int word = first_set(where);
             const int arc = 32 * (chunk * CHUNK + word) + first_set(__shfl_sync(ALL_LANES, open, word));
@@ -141,7 +140,7 @@ DEVICE int greedy_start(const Tables& tables, const Problem& problem, const Tree
                 rows &= ~(1u << (child & 31));
                 columns &= ~(1u << (child & 31));
             }
-            open &= ~masks[child * ARC_STRIDE];
+            open &= ~masks[child * stride];
         }
     }
     return 0;

@@ -8,13 +8,14 @@ have something wrong with them; the caller finds out what it is.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from asot.exact.cuda.points import working_bytes
 from asot.exact.cuda.points_plan import BLOCKS, BlockClass, Launch, classes_for
-from asot.gpu.cuda import load
+from asot.gpu.cuda import Variant, load
 
 CLASSES = (
     *(BlockClass(own.most_rows, own.most_columns, own.threads, "own_costs") for own in BLOCKS),
@@ -24,6 +25,15 @@ CLASSES = (
 
 MOST_POINTS = CLASSES[-1].most_columns
 """Of either side of a problem."""
+
+
+def variants(shared_memory: int) -> Iterator[Variant]:
+    """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`): matrices of costs, or Euclidean clouds."""
+    for clouds in (0, 1):
+        source = {"CLOUDS": clouds, "METRIC": 0, "TABLE": 0, "BOUNDED": 0}
+        for own in CLASSES:
+            if own.least_bytes <= shared_memory:
+                yield own.kernel, own.launch(shared_memory, 0, 1, source).defines
 
 
 class DeviceSide(NamedTuple):

@@ -9,7 +9,7 @@ the answers. Pairs that no class has room for are left open, and the CPU solves 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +26,8 @@ from asot.exact.cuda.points_plan import (
     classes_for,
 )
 from asot.exact.packing import quantize_sparse
-from asot.gpu.cuda import load, load_all
-from asot.ground.metrics import Ground
+from asot.gpu.cuda import Variant, load, load_all
+from asot.ground.metrics import ON_GPUS, Ground
 from asot.results.distances import Distances
 from asot.results.sinks import distances_of
 from asot.run import gpu_engine
@@ -56,6 +56,17 @@ DEPTH = 8
 
 TILE_SIDE, TILE_DEPTH = 32, 16
 """Of ``fill_table``: distances of a tile, and coordinates at a time."""
+
+
+def variants(shared_memory: int) -> Iterator[Variant]:
+    """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`): distances from a table, or Euclidean ones."""
+    for bounded in (0, 1):
+        for metric in sorted(ON_GPUS):
+            yield "points_prepare", {"METRIC": metric, "BOUNDED": bounded}
+        for table, classes in ((0, CLASSES_FROM_COORDINATES), (1, CLASSES)):
+            source = {"METRIC": 0, "BOUNDED": bounded, "TABLE": table}
+            for own in classes_for(MOST_POINTS, shared_memory, classes):
+                yield own.kernel, own.launch(shared_memory, 0, 1, source).defines
 
 
 class Limits(NamedTuple):
@@ -100,6 +111,8 @@ class ExactPointsCuda(DeviceSolver):
     n_jobs : int
         Threads for pairs that are left to the CPU.
     limits : Limits, optional
+    most_points : int
+        Pairs with more points left on a side may be left to the CPU, which is faster with them.
     """
 
     stage = "exact distances"
@@ -115,6 +128,7 @@ class ExactPointsCuda(DeviceSolver):
         table_bytes: int | None = None,
         n_jobs: int = 1,
         limits: Limits | None = None,
+        most_points: int = MOST_POINTS,
         classes: tuple[SizeClass | BlockClass, ...] | None = None,
     ) -> None:
         self.histograms, self.ground, self.column_start = histograms, ground, column_start
@@ -122,6 +136,7 @@ class ExactPointsCuda(DeviceSolver):
         self.memory, self.table_bytes = memory, table_bytes
         self.classes = classes
         self.limits = limits
+        self.most_points = most_points
         self._n_jobs, self._n_pairs = n_jobs, n_pairs
         self._devices: list[ExactPointsOnDevice] = []
         sizes = np.diff(histograms.offsets)
@@ -186,7 +201,7 @@ class ExactPointsOnDevice(OnDevice):
             free_bytes() // TABLE_SHARE if host.table_bytes is None else host.table_bytes
         )
         classes = host.classes or (CLASSES if has_table else CLASSES_FROM_COORDINATES)
-        self._classes = classes_for(host.largest, shared, classes)
+        self._classes = classes_for(min(host.largest, host.most_points), shared, classes)
         most = [own.most_rows for own in self._classes], [own.most_columns for own in self._classes]
         self._most = [cupy.asarray(np.array(bound, dtype=np.int32)) for bound in most]
         if has_table:
@@ -219,7 +234,8 @@ class ExactPointsOnDevice(OnDevice):
         limits = [cupy.asarray(each) for each in self._limits.now()]
         self._prepare("classify_pairs")(
             (8 * self._n_blocks,), (256,),
-            (*self._collection, *which, np.int32(count), self._column_start, *self._most, lists, n_listed,
+            (*self._collection, *which, np.int32(count), self._column_start, *self._most, np.int32(n), lists,
+             n_listed,
              *self._profiles, *limits, *answers),
         )  # fmt: skip
         for c, (name, launch) in enumerate(self._kernels):
@@ -235,7 +251,7 @@ class ExactPointsOnDevice(OnDevice):
         return solution
 
     def _prepare(self, kernel: str) -> Any:
-        return load("points_prepare", self._metric | {"N_CLASSES": len(self._classes)}).get_function(kernel)
+        return load("points_prepare", self._metric).get_function(kernel)
 
     def _make_table(self, points: Any) -> Any:
         import cupy

@@ -11,7 +11,7 @@
 //    bits finds one or proves the optimum. So the basis is optimal for the integers, without a tolerance.
 //
 // Defines (asot.exact.cuda.points): COLUMN_WORDS, LOW_IS_NEAR (0 or 1): whether the low words of the costs lie in
-// shared memory, WARP_BYTES of it for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE, METRIC and BOUNDED.
+// shared memory, WARP_BYTES of it for each warp, THREADS of a block at most, BLOCKS per multiprocessor, TABLE, METRIC and BOUNDED.
 
 #include "points_pair.cuh"
 #include "points_narrow_start.cuh"
@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_narrow(
     DYNAMIC_SHARED(shared);
     const int lane = lane_id(), warp = threadIdx.x >> 5, count = *n_listed;
     char* own = shared + warp * WARP_BYTES;
-    u32* own_far = far + (i64)(blockIdx.x * (THREADS / 32) + warp) * PLANE;
+    u32* own_far = far + (i64)(blockIdx.x * (blockDim.x >> 5) + warp) * PLANE;
     const Memory memory = {(int*)own, LOW_IS_NEAR ? (u32*)own + PLANE : own_far, (int*)(own + ROW_KEY_AT),
                            (int*)(own + WEIGHT_AT), (i64*)(own + FLOW_AT), (int*)(own + LOWER_AT)};
     const Collection collection = {offsets, point, mass, distances, n_points, n_coordinates, order};
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_narrow(
         if (is_above(lower_bound(problem, memory, tree), problem.unit, exponent,
                      larger(row_limits[i], column_limits[j]))) {
             if (lane == 0) leave_out(t, values, status, n_iter);
-            next = next_pair(taken, THREADS / 32 * gridDim.x);
+            next = next_pair(taken, (blockDim.x >> 5) * gridDim.x);
             continue;
         }
 #endif
@@ -144,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_narrow(
             n_iter[t] = pivots;
             solved++;
         }
-        next = next_pair(taken, THREADS / 32 * gridDim.x);
+        next = next_pair(taken, (blockDim.x >> 5) * gridDim.x);
     }
     if (solved) atomicAdd(n_solved, solved);
 }

@@ -57,12 +57,12 @@ class SizeClass:
         ``source`` defines where distances come from.
         """
         warps = min(self.most_warps, shared_memory // self.warp_bytes)
+        defines = self.defines | source | {"WARP_BYTES": self.warp_bytes, "THREADS": 32 * warps, "BLOCKS": 1}
         blocks = most_blocks
         if self.far_words:
             most = max(1, far_bytes // (4 * self.far_words))
             warps = max(1, min(warps, most // most_blocks))
             blocks = min(most_blocks, most)
-        defines = self.defines | source | {"WARP_BYTES": self.warp_bytes, "THREADS": 32 * warps, "BLOCKS": 1}
         return Launch(blocks, 32 * warps, warps * self.warp_bytes, max(1, blocks * warps * self.far_words), defines)
 
 

@@ -1,7 +1,7 @@
 // What happens before pairs of distributions are solved on their points: distances between all points, if they fit
 // into memory, and which kernel takes which pair.
 //
-// Defines: METRIC; N_CLASSES kinds of kernels, each with a largest number of rows and of columns; BOUNDED (0 or 1).
+// Defines: METRIC; BOUNDED (0 or 1).
 
 #include "points_metric.cuh"
 
@@ -71,7 +71,7 @@ DEVICE double projected(
 }
 
 // Count what is left of each pair after cancellation, and put the pair on the list (count,) of the first class that has
-// room for it, one list after another. Pairs without anything left are done; those that no class has room for stay
+// room for it, by its most_rows and most_columns (n_classes,), one list after another. Pairs without anything left are done; those that no class has room for stay
 // OPEN. Every thread has pairs of its own.
 //
 // Where limits are given (BOUNDED), pairs that are certainly above the limit of their row, and of their column within
@@ -82,7 +82,7 @@ DEVICE double projected(
 extern "C" __global__ void classify_pairs(
     const i64* __restrict__ offsets, const int* __restrict__ point, const i64* __restrict__ mass, int kind, i64 n_rows,
     i64 n_columns, const i64* __restrict__ listed, i64 start, int count, int column_start,
-    const int* __restrict__ most_rows, const int* __restrict__ most_columns, int* __restrict__ lists,
+    const int* __restrict__ most_rows, const int* __restrict__ most_columns, int n_classes, int* __restrict__ lists,
     int* __restrict__ n_listed, const float* __restrict__ profiles, int n_sorted, int n_means, i64 n_distributions,
     double relative, double absolute, double order, int exponent, const double* __restrict__ row_limits,
     const double* __restrict__ column_limits,
@@ -125,16 +125,16 @@ extern "C" __global__ void classify_pairs(
             }
         }
         const int rows = min(sources, sinks), columns = max(sources, sinks);
-        int own = N_CLASSES;
-        for (int c = N_CLASSES - 1; c >= 0; c--)
+        int own = n_classes;
+        for (int c = n_classes - 1; c >= 0; c--)
             if (rows <= most_rows[c] && columns <= most_columns[c]) own = c;
-        const bool solved = t < count && rows == 0, open = t < count && !solved && own == N_CLASSES;
+        const bool solved = t < count && rows == 0, open = t < count && !solved && own == n_classes;
         if (solved || open) {
             values[t] = open ? nan("") : far ? __longlong_as_double(0x7ff0000000000000ll) : 0.0;
             status[t] = open ? OPEN : OPTIMAL;
             n_iter[t] = 0;
         }
-        for (int c = 0; c < N_CLASSES; c++) {  // one atomic per warp: its lanes take consecutive places
+        for (int c = 0; c < n_classes; c++) {  // one atomic per warp: its lanes take consecutive places
             const bool mine = t < count && !solved && own == c;
             const u32 votes = __ballot_sync(ALL_LANES, mine);
             if (votes == 0) continue;

@@ -7,7 +7,7 @@
 // arc that certainly improves, a pass over all 64 bits finds one or proves the optimum.
 //
 // Defines (asot.exact.cuda.points_plan): ROW_WORDS and COLUMN_WORDS, 32 rows or columns each, WARP_BYTES of shared
-// memory for each warp, THREADS per block, BLOCKS per multiprocessor, TABLE, METRIC and BOUNDED.
+// memory for each warp, THREADS of a block at most, BLOCKS per multiprocessor, TABLE, METRIC and BOUNDED.
 
 #include "points_pair.cuh"
 #include "points_wide_start.cuh"
@@ -155,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_wide(
     const int lane = lane_id(), warp = threadIdx.x >> 5, count = *n_listed;
     constexpr int PLANE = FIRST_COLUMN * 32 * COLUMN_WORDS;
     char* own = shared + warp * WARP_BYTES;
-    u32* own_far = far + (i64)(blockIdx.x * (THREADS / 32) + warp) * 2 * PLANE;
+    u32* own_far = far + (i64)(blockIdx.x * (blockDim.x >> 5) + warp) * 2 * PLANE;
     const Tree tree = {(i64*)own, (u16*)(own + PARENT_AT), (u32*)(own + BELOW_AT), (i64*)(own + ROW_POTENTIAL_AT),
                        (u16*)(own + ROW_AT)};
     const Collection collection = {offsets, point, mass, distances, n_points, n_coordinates, order};
@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_wide(
         if (is_above(lower_bound(problem, tables, tree), problem.unit, exponent,
                      larger(row_limits[i], column_limits[j]))) {
             if (lane == 0) leave_out(t, values, status, n_iter);
-            next = next_pair(taken, THREADS / 32 * gridDim.x);
+            next = next_pair(taken, (blockDim.x >> 5) * gridDim.x);
             continue;
         }
 #endif
@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) points_wide(
             n_iter[t] = pivots;
             solved++;
         }
-        next = next_pair(taken, THREADS / 32 * gridDim.x);
+        next = next_pair(taken, (blockDim.x >> 5) * gridDim.x);
     }
     if (solved) atomicAdd(n_solved, solved);
 }

@@ -7,14 +7,25 @@ find the pairs of a tile by themselves, so that a tile costs one launch and noth
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Info
-from asot.exact.cuda.tables import KernelPlan, Launch, lanes_plan, node_cost, node_masses, warp_plan
-from asot.gpu.cuda import load
+from asot.exact.cuda.tables import (
+    MOST_LANES_NODES,
+    KernelPlan,
+    Launch,
+    compiled_plans,
+    lanes_plan,
+    node_cost,
+    node_masses,
+    warp_plan,
+)
+from asot.exact.price import shared_cost_gpu_seconds
+from asot.gpu.cuda import Variant, load
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, TilePlans
@@ -22,10 +33,17 @@ from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, TilePlans
 MAX_NODES = 512
 """Largest number of nodes: anchors for a metric cost, sources and sinks together for any other."""
 
-MOST_LANES_NODES = 64
 TILE_SECONDS = 0.02
 BYTES_PER_PAIR = 32  # value, status, pivots; and two indices where pairs are listed
 MOST_PAIRS, LEAST_PAIRS = 2**24, 2**12
+
+
+def variants(shared_memory: int) -> Iterator[Variant]:
+    """Kernels that are compiled ahead (`asot.gpu.cuda.Variant`)."""
+    for plan in compiled_plans():
+        if plan.fits(shared_memory):
+            for trees in (0, 1):
+                yield plan.name, plan.geometry(shared_memory).defines | {"TREES": trees}
 
 
 class DeviceTrees(NamedTuple):
@@ -73,13 +91,7 @@ class ExactCuda(DeviceSolver):
         }
 
     def pairs_per_tile(self, memory: int) -> int:
-        n = self.plan.n_nodes
-        if n <= 32:
-            seconds = 1.5e-12 * n**2
-        else:
-            seconds = (5e-14 if n <= MOST_LANES_NODES else 3e-14) * n**3
-        if not self._cancel:
-            seconds *= 4  # all masses are shipped
+        seconds = shared_cost_gpu_seconds(self.plan.n_nodes, cancel=self._cancel)
         return int(np.clip(TILE_SECONDS / seconds, LEAST_PAIRS, max(1, min(MOST_PAIRS, memory // BYTES_PER_PAIR))))
 
     def on(self, device: int) -> ExactOnDevice:
@@ -157,7 +169,8 @@ class ExactOnDevice(OnDevice):
         self._row_masses = cupy.asarray(host.row_masses)
         same = host.column_masses is host.row_masses
         self._column_masses = self._row_masses if same else cupy.asarray(host.column_masses)
-        self._tables = [cupy.asarray(table) for table in (*host.plan.tables, host.unit)]
+        tables = (*host.plan.tables, host.unit)
+        self._tables = [table if isinstance(table, np.int32) else cupy.asarray(table) for table in tables]
         self._no_trees = _room_for_trees(1, 1)  # a placeholder if the kernel writes nothing
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:

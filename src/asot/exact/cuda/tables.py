@@ -11,6 +11,7 @@ on the pair, so the arcs are sorted here, and every node gets the set of its arc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +24,13 @@ OFFSET_WEIGHT = 1.1
 """Factor of a node's typical cost, its root mean square, in the order of the greedy start; fewest pivots near 1.1."""
 
 LEAST_NODES = 2
-"""Fewer nodes are padded with nodes that never have mass."""
+NODE_STEPS = ((32, 1), (64, 2), (256, 8), (512, 16))
+"""Up to so many nodes, their number is padded to a multiple of this, with nodes that never have mass: kernels are
+compiled ahead for these numbers. The steps are so small that they cost no warps worth speaking of, and none crosses a
+power of two, which costs are rounded by (`_cost_bits`)."""
+
+MOST_LANES_NODES = 64
+"""Beyond that, a warp takes a pair."""
 
 LANES_MASS_BITS = 54
 """Masses of ``exact_lanes.cu`` share a word with the number of a node."""
@@ -60,6 +67,8 @@ class NodeCost:
     exponent: int
     first_end: NDArray[np.int64]  # (arcs,) in the order in which the greedy start takes them
     second_end: NDArray[np.int64]  # (arcs,)
+    most_arcs: int
+    """Arcs that a cost of as many nodes may have."""
 
     @property
     def n_nodes(self) -> int:
@@ -80,12 +89,27 @@ def node_cost(cost: NDArray[np.float64], *, cancel: bool) -> NodeCost:
     typical = [np.sqrt((scaled**2).mean(axis=axis, keepdims=True)) for axis in (1, 0)]  # (k, 1), (1, l)
     shifted = scaled - OFFSET_WEIGHT * (typical[0] + typical[1])
     order = np.argsort(shifted[first_end, second_end], kind="stable")
-    n = max(LEAST_NODES, k + (0 if cancel else l))
+    n = padded_nodes(k + (0 if cancel else l))
     unit = np.zeros((n, n))
     unit[:k, corner : corner + l] = scaled
     if not cancel:
         unit[corner : corner + l, :k] = scaled.T
-    return NodeCost(unit, exponent, first_end[order], second_end[order] + corner)
+    most_arcs = n * (n - 1) // 2 if cancel else k * l
+    return NodeCost(unit, exponent, first_end[order], second_end[order] + corner, most_arcs)
+
+
+def padded_nodes(n: int) -> int:
+    """The number of nodes that a kernel works with."""
+    step = next((step for most, step in NODE_STEPS if n <= most), 1)
+    return max(LEAST_NODES, -(-n // step) * step)
+
+
+def compiled_plans() -> Iterator[KernelPlan]:
+    """Plans of kernels that are compiled ahead: those of a metric cost of any number of nodes."""
+    for n in range(LEAST_NODES, NODE_STEPS[-1][0] + 1):
+        if n == padded_nodes(n):
+            cost = node_cost(np.ones((n, n)), cancel=True)
+            yield lanes_plan(cost) if n <= MOST_LANES_NODES else warp_plan(cost)
 
 
 def node_masses(histograms: NDArray[np.float64], plan: KernelPlan, first: int) -> NDArray[np.int64]:
@@ -159,8 +183,8 @@ class KernelPlan:
     """Masses are handed over shifted left by this."""
     nodes_first: bool
     """Masses are (nodes, N), so that neighboring pairs read neighbors; or (N, nodes), since a warp reads them all."""
-    tables: tuple[NDArray[Any], ...]
-    """Arguments that follow the pairs."""
+    tables: tuple[NDArray[Any] | np.int32, ...]
+    """Arguments that follow the pairs: arrays, and numbers."""
     table_bytes: int
     """Shared memory of a block for tables."""
     needs_table: bool
@@ -190,7 +214,7 @@ def lanes_plan(cost: NodeCost) -> KernelPlan:
     """``exact_lanes.cu``: one pair per lane, or per two lanes beyond 32 nodes; at most 64 nodes."""
     n = cost.n_nodes
     lanes = 1 if n <= 32 else 2
-    words = -(-len(cost.first_end) // 32) or 1
+    words = -(-cost.most_arcs // 32) or 1
     # Up to 512 arcs stay in the registers of one lane; beyond that they come in portions of 256.
     words_per_lane = -(-(words if words <= 16 else 8) // lanes)
     chunks = -(-words // (lanes * words_per_lane))
@@ -244,11 +268,11 @@ def warp_plan(cost: NodeCost) -> KernelPlan:
     warp_bytes = row_potential_at + 8 * (n // 2) + 2 * n + 2 * (n // 2)
     return KernelPlan(
         name="exact_warp",
-        defines={"NODES": n, "ARC_CHUNKS": chunks, "MASS_BITS": WARP_MASS_BITS, "COST_BITS": cost_bits},
+        defines={"NODES": n, "MASS_BITS": WARP_MASS_BITS, "COST_BITS": cost_bits},
         mass_bits=WARP_MASS_BITS,
         mass_shift=0,
         nodes_first=False,
-        tables=(near.view(np.int32), low, arc_masks(cost, 32 * chunks), ends),
+        tables=(near.view(np.int32), low, arc_masks(cost, 32 * chunks), ends, np.int32(chunks)),
         table_bytes=near.nbytes,
         needs_table=False,
         warp_bytes=-(-warp_bytes // 16) * 16,

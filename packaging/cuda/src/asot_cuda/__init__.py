@@ -1,0 +1,1 @@
+"""The CUDA kernels of asot, compiled ahead: data for `asot.gpu.ahead`, nothing to call."""
