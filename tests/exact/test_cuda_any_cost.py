@@ -66,6 +66,14 @@ def test_values_are_the_cpus(gpu, name):
     assert np.abs(found.values - expected.values).max() <= TOL * expected.values.max()
 
 
+@pytest.mark.parametrize("name", ["p=2", "cosine", "angular", "price", "share, p=2"])
+def test_long_points(gpu, name):
+    gpu()
+    D = collection(7, n=4, totals="unmatched" in CASES[name], dim=40)
+    found, expected = (asot.pairwise_exact(D, device=device, **CASES[name]).values for device in ("cuda", "cpu"))
+    assert np.abs(found - expected).max() <= TOL * expected.max()
+
+
 def test_values_are_those_of_pot(gpu):
     gpu()
     D = collection(3)

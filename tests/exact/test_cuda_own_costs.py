@@ -53,7 +53,7 @@ def solve_matrices(costs, a=None, b=None):
     padded = [np.pad(cost, ((0, 0), (0, width - cost.shape[1])), constant_values=np.nan) for cost in costs]
     rows, columns = side([len(cost) for cost in costs], a), side([cost.shape[1] for cost in costs], b)
     plans = answers(rows, columns)
-    wrong = own_costs.solve(rows, columns, DeviceMatrices(*flat(padded), width), plans, 1e-6)
+    wrong = own_costs.solve(len(costs), rows, columns, DeviceMatrices(*flat(padded), width), plans, 1e-6)
     return plans, rows, columns, int(wrong[0])
 
 
@@ -123,8 +123,8 @@ def test_clouds(gpu, metric, code, power, dim):
     x, y = ([rng.normal(size=(pair[i], dim)) for pair in sizes] for i in (0, 1))
     rows, columns = side([n for n, _ in sizes]), side([m for _, m in sizes])
     plans = answers(rows, columns)
-    costs = DeviceClouds(np.concatenate(x), np.concatenate(y), code, power, np.array([1.0, 0.5, 2.0]))
-    assert own_costs.solve(rows, columns, costs, plans, 1e-6)[0] == 0
+    costs = DeviceClouds(np.concatenate(x), np.concatenate(y), dim, code, power, np.array([1.0, 0.5, 2.0]))
+    assert own_costs.solve(len(sizes), rows, columns, costs, plans, 1e-6)[0] == 0
     shrink = (1.0, 0.5, 2.0)
     matrices = [cdist(p * s, q * s, metric) ** power for p, q, s in zip(x, y, shrink, strict=True)]
     uniform = [[np.full(n, 1.0 / n) for n in side_.sizes] for side_ in (rows, columns)]

@@ -138,6 +138,15 @@ def test_coordinates_serve_where_a_table_does_not_fit(gpu):
         assert_optimal(*solve(collection("normal", 5, 10, 32), classes, table=False))
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "canberra", "minkowski", "hamming"])
+def test_long_points(gpu, metric):
+    gpu()
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, 3, size=(60, 45)) + (0.0 if metric == "hamming" else 0.1) * rng.normal(size=(60, 45))
+    D = asot.Distributions(points, np.array([0, 20, 41, 50, 60]))
+    assert_optimal(*solve(D, (TWO_WARPS,), metric=metric, table=False))
+
+
 @pytest.mark.parametrize("p", [1.0, 3.0, 100.0])
 def test_any_order_of_minkowski(gpu, p):
     gpu()

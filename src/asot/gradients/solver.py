@@ -91,19 +91,25 @@ def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
     f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
     with cupy.cuda.Device(home.index), _stream_of(home):
         sides = [
-            own_costs.DeviceSide(_shared(side.starts), _shared(side.sizes), _shared(side.masses), side.most)
+            own_costs.DeviceSide(_address(side.starts), _address(side.sizes), _address(side.masses), side.most)
             for side in (rows, columns)
         ]
-        wanted = map(_shared, (*at, f, g)) if potentials else ()
+        wanted = map(_address, (*at, f, g)) if potentials else ()
         given: own_costs.DeviceMatrices | own_costs.DeviceClouds
         if isinstance(costs, Clouds):
             given = own_costs.DeviceClouds(
-                _shared(costs.x), _shared(costs.y), costs.metric, costs.power, _shared(costs.shrink)
+                _address(costs.x),
+                _address(costs.y),
+                costs.x.shape[1],
+                costs.metric,
+                costs.power,
+                _address(costs.shrink),
             )
         else:
-            given = own_costs.DeviceMatrices(_shared(costs.flat), _shared(costs.starts), costs.stride)
-        plans = own_costs.DevicePlans(*map(_shared, (at[0] + at[1], values, source, sink, mass)), *wanted)
-        n_wrong = int(own_costs.solve(sides[0], sides[1], given, plans, balance).get()[0])
+            given = own_costs.DeviceMatrices(_address(costs.flat), _address(costs.starts), costs.stride)
+        arcs_at = at[0] + at[1]
+        plans = own_costs.DevicePlans(*map(_address, (arcs_at, values, source, sink, mass)), *wanted)
+        n_wrong = int(own_costs.solve(count, sides[0], sides[1], given, plans, balance).get()[0])
     if n_wrong:  # refused by the CPU or, where it is only a matter of rounding, solved there
         solved = solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
         return Plans(*(part.to(home) for part in solved))
@@ -127,11 +133,9 @@ def _places(side: Side) -> Tensor:
     return side.sizes.cumsum(0) - side.sizes
 
 
-def _shared(tensor: Tensor | None) -> Any:
-    """A tensor of a GPU as CuPy sees it: the same memory."""
-    import cupy
-
-    return None if tensor is None else cupy.asarray(tensor.detach())
+def _address(tensor: Tensor | None) -> int | None:
+    """Of a tensor on a GPU, as kernels take it: an array of CuPy made of each would cost more than a small batch."""
+    return None if tensor is None else tensor.data_ptr()
 
 
 def solve_on_cpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float) -> Plans:

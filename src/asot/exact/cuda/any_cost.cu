@@ -49,14 +49,18 @@ DEVICE double angle(const Collection& c, double distance, int one, int two) {
     return 2.0 * atan2(distance, sqrt(square));
 }
 
+// What is taken of a distance.
+DEVICE double transformed(const Collection& c, const AnyCost& any, double far, int one, int two) {
+    if (any.transform == SQUARE) return far * far;
+    if (any.transform == HALF_SQUARE) return 0.5 * far * far;
+    return any.transform == ARC ? angle(c, far, one, two) : far;
+}
+
 // A point of the first distribution and one of the second, either of which may be the reservoir.
 DEVICE double cost_between(const Collection& c, const AnyCost& any, int one, int two) {
     if (one == RESERVOIR) return two == RESERVOIR ? 0.0 : any.prices[two];
     if (two == RESERVOIR) return any.prices[one];
-    const double far = distance(c, one, two);
-    if (any.transform == SQUARE) return far * far;
-    if (any.transform == HALF_SQUARE) return 0.5 * far * far;
-    return any.transform == ARC ? angle(c, far, one, two) : far;
+    return transformed(c, any, distance(c, one, two), one, two);
 }
 
 DEVICE double raised(const AnyCost& any, double cost, double unit, double top) {
@@ -149,33 +153,44 @@ DEVICE double cost_of_arc(const Collection& c, const AnyCost& any, const Pair& p
     return pair.swapped ? cost_between(c, any, two, one) : cost_between(c, any, one, two);
 }
 
-// The largest cost of a pair, and the largest between two points (`reach`).
-DEVICE double largest_cost(
-    const Collection& c, const AnyCost& any, const Pair& pair, const int* name, double& reach, Board& board
+// All costs of a pair into the tables, as bits of doubles. Returns the largest, and that between two points (`reach`).
+DEVICE double measure(
+    const Collection& c, const AnyCost& any, const Pair& pair, const int* name, const Tables& tables, double& reach,
+    Board& board
 ) {
+    const int n_rows = pair.problem.n_rows, n_columns = pair.problem.n_columns;
     double most = 0.0, far = 0.0;
-    for (int r = threadIdx.x >> 5; r < pair.problem.n_rows; r += WARPS)
-        for (int k = lane_id(); k < pair.problem.n_columns; k += 32) {
-            const double cost = cost_of_arc(c, any, pair, name, r, k);
+    for (int r = threadIdx.x >> 5; r < n_rows; r += WARPS) {
+        const auto column = [&](int k) { return name[n_rows + k]; };
+        const auto keep = [&](int k, double cost) {
+            const i64 bits = __double_as_longlong(cost);
+            tables.high[r * tables.stride + k] = high_word(bits);
+            tables.low[r * tables.stride + k] = (u32)bits;
             most = larger(most, cost);
-            if (name[r] != RESERVOIR && name[pair.problem.n_rows + k] != RESERVOIR) far = larger(far, cost);
-        }
+            if (name[r] != RESERVOIR && column(k) != RESERVOIR) far = larger(far, cost);
+        };
+        if (BY_WARPS && c.n_coordinates >= LONG && name[r] != RESERVOIR)
+            long_distances(c, name[r], n_columns, column, [&](int k, double apart) {
+                keep(k, column(k) == RESERVOIR ? any.prices[name[r]] : transformed(c, any, apart, name[r], column(k)));
+            });
+        else
+            for (int k = lane_id(); k < n_columns; k += 32) keep(k, cost_of_arc(c, any, pair, name, r, k));
+    }
+    meet();
     reach = block_most(far, board);
     return block_most(most, board);
 }
 
-// Integer costs (d / unit)^power, up to `top`, a power of two that becomes 2^COST_BITS.
-DEVICE void place_costs(
-    const Collection& c, const AnyCost& any, const Pair& pair, const int* name, const Tables& tables, double unit,
-    double top
-) {
+// Integer costs (d / unit)^power, up to `top`, a power of two that becomes 2^COST_BITS, from what was measured.
+DEVICE void place_costs(const AnyCost& any, const Pair& pair, const Tables& tables, double unit, double top) {
     const double scale = ldexp(1.0, COST_BITS) / top;
     for (int r = threadIdx.x >> 5; r < pair.problem.n_rows; r += WARPS)
         for (int k = lane_id(); k < pair.problem.n_columns; k += 32) {
-            const i64 bits = __double_as_longlong(raised(any, cost_of_arc(c, any, pair, name, r, k), unit, top));
-            const i64 cost = integer_cost(high_word(bits), (u32)bits, scale);
-            tables.high[r * tables.stride + k] = high_word(cost);
-            tables.low[r * tables.stride + k] = (u32)cost;
+            const double cost = __longlong_as_double(cost_of(tables, r, k));
+            const i64 bits = __double_as_longlong(raised(any, cost, unit, top));
+            const i64 whole = integer_cost(high_word(bits), (u32)bits, scale);
+            tables.high[r * tables.stride + k] = high_word(whole);
+            tables.low[r * tables.stride + k] = (u32)whole;
         }
     meet();
 }
@@ -200,7 +215,7 @@ DEVICE double value_of_flows(
     return block_sum(total, board);
 }
 
-// The value of a pair, in units of unit^power times mass.
+// The value of a pair that was measured, in units of unit^power times mass.
 DEVICE double solve_pair(
     const Collection& c, const AnyCost& any, Pair& pair, const Tree& tree, const Tables& tables, Sides* sides, int* name,
     double& unit, int& pivots, Board& board
@@ -210,7 +225,7 @@ DEVICE double solve_pair(
     const double infinity = __longlong_as_double(0x7ff0000000000000ll);
     const i64 least = any.power == 1.0 ? 1 : (i64)(pair.problem.n_rows + pair.problem.n_columns) << ROUNDED_BITS;
     double used;
-    place_costs(c, any, pair, name, tables, unit, 1.0);
+    place_costs(any, pair, tables, unit, 1.0);
     pivots = solve_block(pair.problem, tables, tree, board);
     double value = value_of_flows(c, any, pair, tree, name, unit, 1.0, least, used, board);
     for (double enough = FINE; used < enough; enough = FINE * CLIPPED) {
@@ -220,8 +235,10 @@ DEVICE double solve_pair(
         unit = longest;
         value = value_of_flows(c, any, pair, tree, name, unit, infinity, least, used, board);  // of the plan at hand
         for (double top = CLIPPED;; top *= WIDER) {
+            double reach;
             lay_out(c, any, pair, tree, sides, name);
-            place_costs(c, any, pair, name, tables, unit, top);
+            measure(c, any, pair, name, tables, reach, board);
+            place_costs(any, pair, tables, unit, top);
             pivots += solve_block(pair.problem, tables, tree, board);
             const double found = value_of_flows(c, any, pair, tree, name, unit, top, least, used, board);
             if (used < top) {
@@ -287,7 +304,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) any_cost(
         const Tables tables = {(int*)own_far, own_far + plane, (pair.problem.n_columns + 31) & ~31};
         double value = 0.0, reach = 0.0, unit = 0.0;
         int pivots = 0;
-        if (pair.problem.n_rows > 0) unit = largest_cost(collection, any, pair, name, reach, board);
+        if (pair.problem.n_rows > 0) unit = measure(collection, any, pair, name, tables, reach, board);
         const bool refused = reach > farthest;
         if (unit > 0.0 && !refused)
             value = solve_pair(collection, any, pair, tree, tables, sides, name, unit, pivots, board);

@@ -13,7 +13,6 @@ static_assert(BLOCK_BYTES == (TREE_BYTES + 15) / 16 * 16 + 32 * WARPS + 32 + 4 *
 static_assert(4 * NODES + 8 * COLUMNS <= 12 * NODES, "names and masses fit where potentials and the path are later");
 
 constexpr double WHOLE = 1152921504606846976.0;  // 2^MASS_BITS
-constexpr int LONG = 64;                         // coordinates from which a warp measures a distance together
 constexpr int EXTREME = 400;                     // costs beyond 2^±400 get a unit of their own
 
 // The n rows or columns of a problem.
@@ -54,20 +53,6 @@ DEVICE double given_cost(const Whole& whole, int i, int j) {
     return whole.costs.matrix[(i64)i * whole.costs.stride + j];
 #endif
 }
-
-#if CLOUDS
-// The same of long points, by all lanes of a warp, which read neighbors.
-DEVICE double given_cost_by_warp(const Whole& whole, int i, int j) {
-    const double *x = whole.side[0].points + (i64)i * whole.costs.stride;
-    const double *y = whole.side[1].points + (i64)j * whole.costs.stride;
-    Gap gap = {0.0, 0.0};
-#pragma unroll 4
-    for (int t = lane_id(); t < whole.costs.stride; t += 32)
-        widen(gap, x[t] * whole.costs.shrink, y[t] * whole.costs.shrink, 2.0);
-    gap.sum = METRIC == CHEBYSHEV ? warp_max(gap.sum) : warp_sum(gap.sum);
-    return raised(whole.costs, gap);
-}
-#endif
 
 // Of a row and a column of the simplex, by the names of their nodes.
 DEVICE double cost_between(const Whole& whole, int row, int column) {
@@ -152,25 +137,25 @@ DEVICE double lay_out(const Whole& whole, Problem& problem, const Tree& tree, Fo
 DEVICE void read_row(const Whole& whole, const Problem& problem, const Tables& tables, const int* name, int r) {
     int* high = tables.high + r * tables.stride;
     u32* low = tables.low + r * tables.stride;
-#if CLOUDS
-    if (whole.costs.stride >= LONG) {
-        for (int k = 0; k < problem.n_columns; k++) {
-            const int one = name[r], two = name[problem.n_rows + k];
-            const i64 bits = __double_as_longlong(
-                whole.swapped ? given_cost_by_warp(whole, two, one) : given_cost_by_warp(whole, one, two));
-            if (lane_id() == (k & 31)) {
-                high[k] = high_word(bits);
-                low[k] = (u32)bits;
-            }
-        }
-        return;
-    }
-#endif
-    for (int k = lane_id(); k < problem.n_columns; k += 32) {
-        const i64 bits = __double_as_longlong(cost_between(whole, name[r], name[problem.n_rows + k]));
+    const auto keep = [&](int k, double cost) {
+        const i64 bits = __double_as_longlong(cost);
         high[k] = high_word(bits);
         low[k] = (u32)bits;
+    };
+    const int* columns = name + problem.n_rows;
+    if (CLOUDS && BY_WARPS && whole.costs.stride >= LONG) {
+        const Costs& costs = whole.costs;
+        const double *x = whole.side[whole.swapped].points, *others = whole.side[!whole.swapped].points, *y[8];
+        for (int first = 0; first < problem.n_columns; first += 8) {
+            EACH(t) y[t] = others + (i64)columns[min(first + t, problem.n_columns - 1)] * costs.stride;
+            const Gap gap = eight_gaps(x + (i64)name[r] * costs.stride, y, costs.stride, costs.shrink, 2.0);
+            const int k = first + lane_id() / 4;
+            if (lane_id() % 4 == 0 && k < problem.n_columns) keep(k, raised(costs, gap));
+        }
+    } else {
+        for (int k = lane_id(); k < problem.n_columns; k += 32) keep(k, cost_between(whole, name[r], columns[k]));
     }
+    __syncwarp();
 }
 
 // Integer costs are those given, divided by 2^exponent and less `low`, in units of 2^(problem.unit - COST_BITS).
@@ -179,7 +164,7 @@ struct Units {
     double low;
 };
 
-// Read all costs, once; false if one is not finite. What a thread writes is what it reads again.
+// Read all costs, once; false if one is not finite.
 DEVICE bool place_costs(const Whole& whole, Problem& problem, const Tables& tables, const int* name, Units& units, Board& board) {
     double depth = 0.0, size = 0.0;  // below 0, and of the largest
     bool finite = true;

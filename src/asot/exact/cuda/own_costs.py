@@ -37,7 +37,7 @@ def variants(shared_memory: int) -> Iterator[Variant]:
 
 
 class DeviceSide(NamedTuple):
-    """Rows or columns of P problems; arrays are CuPy's."""
+    """Rows or columns of P problems. Arrays are CuPy's, here and below, or addresses of memory on the GPU."""
 
     starts: Any  # (P,) int64: where those of a problem begin among all masses, and among all points
     sizes: Any  # (P,) int64
@@ -58,6 +58,7 @@ class DeviceClouds(NamedTuple):
 
     x: Any  # (N, d) float64
     y: Any  # (M, d) float64
+    dim: int  # d
     metric: int  # a code of `asot.ground.metrics`
     power: float
     shrink: Any  # (P,) float64: what the coordinates of a problem are multiplied with, or None: 1
@@ -78,13 +79,17 @@ class DevicePlans(NamedTuple):
 
 
 def solve(
-    rows: DeviceSide, columns: DeviceSide, costs: DeviceMatrices | DeviceClouds, plans: DevicePlans, balance: float
+    count: int,
+    rows: DeviceSide,
+    columns: DeviceSide,
+    costs: DeviceMatrices | DeviceClouds,
+    plans: DevicePlans,
+    balance: float,
 ) -> Any:
-    """Enqueue all problems on the current stream. Returns the number (1,) of those with masses or costs that are no
+    """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those with masses or costs that are no
     problem: they keep their zeros. ``balance``: by how much totals of sides may differ, relative to themselves."""
     import cupy
 
-    count = len(plans.values)
     n_wrong = cupy.zeros(1, dtype=np.int32)
     if count == 0:
         return n_wrong
@@ -146,5 +151,5 @@ def _costs(costs: DeviceMatrices | DeviceClouds, none: Any, no_place: Any) -> tu
     """As the kernel takes them: matrices, their places, stride or coordinates, points, power, factor."""
     if isinstance(costs, DeviceClouds):
         shrink = none if costs.shrink is None else costs.shrink
-        return none, no_place, np.int32(costs.x.shape[1]), costs.x, costs.y, np.float64(costs.power), shrink
+        return none, no_place, np.int32(costs.dim), costs.x, costs.y, np.float64(costs.power), shrink
     return costs.flat, costs.starts, np.int32(costs.stride), none, none, np.float64(1.0), none

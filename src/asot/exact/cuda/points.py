@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from asot._typing import Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.cuda.points_plan import (
+    BLOCKS,
     CLASSES,
     CLASSES_FROM_COORDINATES,
+    LONG,
+    LONG_CLASSES,
     MOST_POINTS,
     BlockClass,
     SizeClass,
@@ -63,7 +66,7 @@ def variants(shared_memory: int) -> Iterator[Variant]:
     for bounded in (0, 1):
         for metric in sorted(ON_GPUS):
             yield "points_prepare", {"METRIC": metric, "BOUNDED": bounded}
-        for table, classes in ((0, CLASSES_FROM_COORDINATES), (1, CLASSES)):
+        for table, classes in ((0, CLASSES_FROM_COORDINATES), (0, BLOCKS[1:2]), (1, CLASSES)):
             source = {"METRIC": 0, "BOUNDED": bounded, "TABLE": table}
             for own in classes_for(MOST_POINTS, shared_memory, classes):
                 yield own.kernel, own.launch(shared_memory, 0, 1, source).defines
@@ -200,7 +203,8 @@ class ExactPointsOnDevice(OnDevice):
         has_table = host.wants_table and 8 * n * n <= (
             free_bytes() // TABLE_SHARE if host.table_bytes is None else host.table_bytes
         )
-        classes = host.classes or (CLASSES if has_table else CLASSES_FROM_COORDINATES)
+        from_coordinates = LONG_CLASSES if depth >= LONG else CLASSES_FROM_COORDINATES
+        classes = host.classes or (CLASSES if has_table else from_coordinates)
         self._classes = classes_for(min(host.largest, host.most_points), shared, classes)
         most = [own.most_rows for own in self._classes], [own.most_columns for own in self._classes]
         self._most = [cupy.asarray(np.array(bound, dtype=np.int32)) for bound in most]

@@ -28,14 +28,20 @@ DEVICE Problem lay_out(const Collection& c, int i, int j, Tables& tables, const 
     int largest = 0;
     for (int r = warp; r < problem.n_rows; r += WARPS) {
         const int row = points[rows_at + r];
-        for (int k = lane_id(); k < problem.n_columns; k += 32) {
-            const int column = points[columns_at + k], at = r * tables.stride + k;
-            const i64 bits = __double_as_longlong(swapped ? distance(c, column, row) : distance(c, row, column));
-            tables.high[at] = high_word(bits);
-            tables.low[at] = (u32)bits;
+        const auto keep = [&](int k, double far) {
+            const i64 bits = __double_as_longlong(far);
+            tables.high[r * tables.stride + k] = high_word(bits);
+            tables.low[r * tables.stride + k] = (u32)bits;
             largest = max(largest, high_word(bits));
-        }
+        };
+        const auto column = [&](int k) { return points[columns_at + k]; };
+        if (BY_WARPS && c.n_coordinates >= LONG)
+            long_distances(c, row, problem.n_columns, column, keep);
+        else
+            for (int k = lane_id(); k < problem.n_columns; k += 32)
+                keep(k, swapped ? distance(c, column(k), row) : distance(c, row, column(k)));
     }
+    meet();
     problem.unit = -largest;
     return problem;
 }
@@ -45,7 +51,7 @@ DEVICE void integer_costs(Problem& problem, const Tables& tables, Board& board) 
     problem.unit = unit_exponent(-(int)block_least({problem.unit, 0}, board).value);
     const double scale = ldexp(1.0, COST_BITS - problem.unit);
     for (int r = threadIdx.x >> 5; r < problem.n_rows; r += WARPS)
-        for (int k = lane_id(); k < problem.n_columns; k += 32) {  // the same thread's as in lay_out
+        for (int k = lane_id(); k < problem.n_columns; k += 32) {
             const int at = r * tables.stride + k;
             const i64 cost = integer_cost(tables.high[at], tables.low[at], scale);
             tables.high[at] = high_word(cost);

@@ -76,6 +76,37 @@ DEVICE double distance(const Collection& c, int one, int two) {
 #endif
 }
 
+// Long points are measured by a whole warp, whose lanes share the coordinates: they read neighbors. What the point x
+// differs by from eight others; lanes 4c … 4c + 3 get it for the c-th. Coordinates are multiplied by a factor.
+constexpr int LONG = 32;
+constexpr bool BY_WARPS = !TABLE && HAS_ONE_SUM;
+
+DEVICE Gap eight_gaps(const double* x, const double* const (&y)[8], int width, double factor, double order) {
+    double sum[8];
+    EACH(c) sum[c] = 0.0;
+    for (int t = lane_id(); t < width; t += 32) {
+        const double own = x[t] * factor;
+        EACH(c) {
+            Gap gap = {sum[c], 0.0};
+            widen(gap, own, y[c][t] * factor, order);
+            sum[c] = gap.sum;
+        }
+    }
+    return {METRIC == CHEBYSHEV ? fold_max(sum, lane_id()) : fold_sum(sum, lane_id()), 0.0};
+}
+
+// Distances of one point to n others: those of a collection, by a warp.
+template <typename Point, typename Keep>
+DEVICE void long_distances(const Collection& c, int one, int n, Point point, Keep keep) {
+    const double* y[8];
+    for (int first = 0; first < n; first += 8) {
+        EACH(t) y[t] = c.distances + (i64)max(point(min(first + t, n - 1)), 0) * c.n_coordinates;
+        const Gap gap = eight_gaps(c.distances + (i64)one * c.n_coordinates, y, c.n_coordinates, 1.0, c.order);
+        const int k = first + lane_id() / 4;
+        if (lane_id() % 4 == 0 && k < n) keep(k, length(gap, c.order));
+    }
+}
+
 // The mass on a point, found among the places from..to-1 of a distribution.
 DEVICE i64 mass_on(const Collection& c, int point, i64 from, i64 to) {
     i64 low = from, high = to;

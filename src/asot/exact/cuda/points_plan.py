@@ -175,6 +175,13 @@ CLASSES_FROM_COORDINATES = (narrow_class(1, low_is_near=True, most_warps=24), *C
 """Where distances are summed from coordinates, both words of a sum are read and written often."""
 
 
+LONG_CLASSES = (CLASSES_FROM_COORDINATES[0], *BLOCKS[1:])
+"""Where points are long, too: warps of a block measure them together (``LONG`` of ``points_pair.cuh``)."""
+
+LONG = 32
+"""Coordinates from which that is so."""
+
+
 def classes_for(largest: int, shared_memory: int, classes: Sequence[Class]) -> list[Class]:
     """The classes that pairs of distributions of at most ``largest`` points can need, where they fit."""
     needed: list[Class] = []
