@@ -86,8 +86,8 @@ def solve(
     plans: DevicePlans,
     balance: float,
 ) -> Any:
-    """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those with masses or costs that are no
-    problem: they keep their zeros. ``balance``: by how much totals of sides may differ, relative to themselves."""
+    """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those that are refused:
+    they keep their zeros. ``balance``: by how much totals of sides may differ, relative to themselves."""
     import cupy
 
     n_wrong = cupy.zeros(1, dtype=np.int32)
