@@ -29,9 +29,9 @@ from asot.request.request import Request
 from asot.results.distances import named, with_model
 from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink
 from asot.run import devices
+from asot.run.engine import Resources, solve_work
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Sink
-from asot.run.work import Resources, solve_work
 from asot.validation import as_choice, as_positive_int, as_seed
 
 DEFAULT_ERROR = "2%"

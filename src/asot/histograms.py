@@ -31,12 +31,11 @@ from asot.results.distances import Distances
 from asot.results.plans import Transport
 from asot.results.sinks import Kept, default_sink
 from asot.run import devices
-from asot.run.engine import NOTHING
+from asot.run.engine import NOTHING, Resources, Work, solve_work
 from asot.run.executors import one_thread_per_product
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Sink, Solver
-from asot.run.work import Resources, Work, solve_work
 from asot.validation import as_choice, as_cost, as_histograms, cost_matrix, to_array
 
 
@@ -129,8 +128,7 @@ def run_emd(
         by_itself = functools.partial(
             CancelAndCheck, first, second, checked_cost, cancel=looks_like_metric(checked_cost)
         )
-        work = Work(pair_set, by_itself, notes=notes.with_info(device_reason=choice.reason))
-        return solve_work(work, default_sink(sink), resources)
+        return solve_work(Work(pair_set, by_itself, None, choice, notes), default_sink(sink), resources)
     cancel = graph is not None or is_metric(checked_cost, n_jobs=jobs, progress=resources.progress)
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
@@ -156,7 +154,7 @@ def run_emd(
         device, needs=("cupy",), cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit
     )  # fmt: skip
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
-    return _run(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), sink, resources)
+    return solve_work(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), default_sink(sink), resources)
 
 
 def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
@@ -309,19 +307,23 @@ def run_sinkhorn(
         n = len(A)
         diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
         quiet = replace(resources, progress=False)
-        return _run(Work(diagonal, on_cpu(A, None), on_gpu(A, None), choice), None, quiet)
+        return solve_work(Work(diagonal, on_cpu(A, None), on_gpu(A, None), choice), default_sink(None), quiet)
 
     with one_thread_per_product():
-        notes = notes.with_info(value=value)
+        notes = replace(notes, info={**notes.info, "value": value})
         if value != "divergence":
-            return _run(Work(pair_set, on_cpu(first, second), on_gpu(first, second), choice, notes), sink, resources)
+            return solve_work(
+                Work(pair_set, on_cpu(first, second), on_gpu(first, second), choice, notes),
+                default_sink(sink),
+                resources,
+            )
         row_terms = self_terms(first)
         terms = row_terms, row_terms if second is None else self_terms(second)
         solvers = (
             functools.partial(_debiased, on_cpu(first, second), *terms),
             functools.partial(_debiased_on_gpu, on_gpu(first, second), *terms),
         )
-        return _run(Work(pair_set, *solvers, choice, notes), sink, resources)
+        return solve_work(Work(pair_set, *solvers, choice, notes), default_sink(sink), resources)
 
 
 def _debiased(make: Callable[[], Solver], row_terms: Distances, column_terms: Distances) -> Debiased:
@@ -332,12 +334,6 @@ def _debiased_on_gpu(
     make: Callable[[], sinkhorn_cuda.SinkhornCuda], row_terms: Distances, column_terms: Distances
 ) -> sinkhorn_cuda.DebiasedCuda:
     return sinkhorn_cuda.DebiasedCuda(make(), row_terms, column_terms)
-
-
-def _run(work: Work, sink: Sink[Kept] | None, resources: Resources) -> Kept:
-    if not work.choice.gpus:
-        work = replace(work, notes=work.notes.with_info(device_reason=work.choice.reason))
-    return solve_work(work, default_sink(sink), resources)
 
 
 def _choose_for_sinkhorn(

@@ -32,10 +32,10 @@ from asot.results.distances import Neighbors, named
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices
 from asot.run.cluster import Cluster
+from asot.run.engine import Resources, active_cluster
 from asot.run.pairs import make_pairs, tiles
 from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import Sink, Solver
-from asot.run.work import Resources, active_cluster
 from asot.search import stated_recall
 from asot.search.cascade import Look, Shape
 from asot.search.choose import Offer, offer_bounds

@@ -17,9 +17,9 @@ from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, ViewOnDevice, why_no
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of, untie
 from asot.estimate.solver import Estimates
 from asot.exact.shared_cost import ExactSharedCost
+from asot.run.engine import Resources
 from asot.run.pairs import make_pairs
 from asot.run.protocols import OPEN
-from asot.run.work import Resources
 from tests.simt import host, numpy_as_cupy
 from tests.simt.numpy_as_cupy import DEVICE
 

@@ -26,9 +26,8 @@ from asot.request.request import Request
 from asot.results.distances import Distances, Neighbors, with_model
 from asot.results.sinks import default_sink
 from asot.run import devices, gpu_engine
+from asot.run.engine import solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
-from asot.run.protocols import as_sink
-from asot.run.work import solve_work
 
 
 @dataclass(frozen=True)
@@ -160,10 +159,10 @@ def _begin(request: Request, price: Callable[[], float], features: Features) -> 
     if not isinstance(features, PairFeatures):
         return None
     place = place_of(request, np.inf if devices.parse(request.device)[0] == "cuda" else price(), features)
-    if not place.gpus or as_sink(default_sink(request.sink)).takes_work:  # a store has tiles of its own
+    if not place.gpus or default_sink(request.sink).takes_work:  # a store has tiles of its own
         return None
     measuring = FeaturesCuda(features, memory=scratch(request), early=True)
-    return measuring if gpu_engine.begin(request.pairs, measuring, place, request.resources.memory) else None
+    return measuring if gpu_engine.begin(request.pairs, measuring, place, request.resources.budget) else None
 
 
 def _measured(trial: Attempt | None) -> Info:

@@ -40,10 +40,10 @@ from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.request.accuracy import Accuracy
 from asot.request.request import Request
 from asot.run import devices
+from asot.run.engine import Resources
 from asot.run.executors import meanwhile
 from asot.run.pairs import ListedPairs, make_pairs
 from asot.run.protocols import Solver
-from asot.run.work import Resources
 
 Own = TypeVar("Own", View, Coarse)
 

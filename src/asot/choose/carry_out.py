@@ -20,8 +20,8 @@ from asot.request.request import Request
 from asot.results.distances import Distances, Neighbors
 from asot.results.sinks import default_sink
 from asot.run import devices, gpu_engine
+from asot.run.engine import Ready, Work, solve_work
 from asot.run.protocols import Notes, Solver, Status
-from asot.run.work import Ready, Work, solve_work
 
 
 def place_of(request: Request, price: float, features: PairFeatures) -> devices.Choice:
@@ -79,8 +79,6 @@ def estimates_work(
     work = Work(request.pairs, Ready(solver), notes=Notes(info, started=request.started))
     if isinstance(features, PairFeatures):
         place = place_of(request, seconds, features)
-        if not place.gpus:
-            info["device_reason"] = place.reason
         on_gpu = functools.partial(
             EstimatesCuda, features, calibration, give_bounds=with_bounds, memory=scratch(request),
             n_jobs=request.resources.jobs, measuring=begun,

@@ -27,10 +27,10 @@ from asot.request.request import Request
 from asot.results.distances import Distances, named, with_model
 from asot.results.model import ModelBase
 from asot.results.sinks import default_sink
+from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
 from asot.run.pairs import ListedPairs
-from asot.run.protocols import Notes, Sink, Solver, Status
-from asot.run.work import Ready, Resources, Work, solve_work
+from asot.run.protocols import Notes, Sink, SinkBase, Solver, Status
 
 FARTHER = 2.0
 """How many times farther from the anchors than any old distribution makes a new one suspicious."""
@@ -177,7 +177,7 @@ class Model(ModelBase):
         fields += ["status"] if _has(old, "status") else []
         return Work(request.pairs, Ready(Grown(old, tuple(fields), solver)), notes=Notes(info, started=request.started))
 
-    def _sink(self, request: Request) -> Sink[Any]:
+    def _sink(self, request: Request) -> SinkBase[Any]:
         return default_sink(request.sink) if self.known is None else request.bounded_sink
 
     def parts(self, collection: bool = True) -> Any:

@@ -61,14 +61,16 @@ from asot.request.distance import Distance
 from asot.request.request import Request
 from asot.results.distances import Distances
 from asot.run import devices, gpu_engine
+from asot.run.engine import Resources, Work, joblib_is_idle
 from asot.run.executors import in_ranges, kept_threads
 from asot.run.pairs import PairSet
 from asot.run.protocols import DeviceSolver, Notes, Solver
-from asot.run.work import Resources, Work, joblib_is_idle
 
 MANY_PAIRS = 2048
 """From here on, small clouds have a solver of their own. Fewer pairs are over sooner than it is prepared, and have the
 same bits as `few_pairs`."""
+
+A_SUM = "a sum takes no GPU"
 
 LOPSIDED_SECONDS = 0.01
 """Sums that take no longer than this are taken at once: an engine, threads and a bar would be half of the time."""
@@ -202,19 +204,17 @@ def exact_work(request: Request, notes: Notes) -> Work:
     start, wants_gpu = request.column_start, devices.parse(request.device)[0] == "cuda"
     if not distance.has_kernel or (distance.is_sorted(pooled.dim) and not wants_gpu):
         return _other_work(request, notes)
+    notes = replace(notes, info={"p": 1, **notes.info})
     lopsided = None if wants_gpu else _one_or_two(request)
     if lopsided is not None:
-        reason = "asked for" if device == "cpu" else "a sum takes no GPU"
-        return Work(request.pairs, lopsided, notes=replace(notes, info={"p": 1, **notes.info, "device_reason": reason}))
+        return Work(request.pairs, lopsided, None, devices.on_cpu(device, A_SUM), notes)
     jobs = request.resources.jobs
     with kept_threads(jobs):
         histograms = sparse_histograms(pooled, in_ranges(jobs))
-    notes = replace(notes, info={"p": 1, **notes.info})
     codes = None if wants_gpu else _codes(histograms, distance)
     if codes is not None:
-        reason = "asked for" if device == "cpu" else "a sum takes no GPU"
         tree = functools.partial(NestedLabels, histograms, codes, start)
-        return Work(request.pairs, tree, notes=notes.with_info(device_reason=reason))
+        return Work(request.pairs, tree, None, devices.on_cpu(device, A_SUM), notes)
     ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
     return points_work(request.pairs, histograms, ground, start, device, request.resources, notes)
 
@@ -223,8 +223,9 @@ def _other_work(request: Request, notes: Notes) -> Work:
     """Other orders, costs and unmatched mass; and sorting, which takes no GPU unless it is named."""
     distance, resources, pooled = request.distance, request.resources, request.both
     make = functools.partial(exact_solver, pooled, distance, request.column_start, resources.budget)
+    notes = replace(notes, info={**notes.info, **distance.info})
     if distance.is_sorted(pooled.dim) and devices.parse(request.device)[0] != "cuda":
-        return Work(request.pairs, make, notes=notes.with_info(**on_cpu(distance, pooled.dim, request.device)))
+        return Work(request.pairs, make, None, on_cpu(distance, pooled.dim, request.device), notes)
     size = len(pooled.masses) / len(pooled)
     one_thread = len(request.pairs) * any_cost_seconds(2.0 * size, pooled.dim)
     choice = devices.choose(
@@ -233,7 +234,6 @@ def _other_work(request: Request, notes: Notes) -> Work:
         cpu_seconds=threads_seconds(one_thread, resources.jobs),
         gpu_seconds=CALL_SECONDS + CALL_SECONDS_PER_POINT * size**2,
     )
-    notes = notes.with_info(**distance.info, device_reason=choice.reason)
     on_gpu = functools.partial(_any_cost_on_gpu, request) if choice.gpus else None
     return Work(request.pairs, make, on_gpu, choice, notes)
 
@@ -285,7 +285,7 @@ def points_work(
     )
     if not choice.gpus:
         many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
-        return Work(pairs, many, None, choice, notes.with_info(device_reason=choice.reason))
+        return Work(pairs, many, None, choice, notes)
     on_gpu = functools.partial(
         gpu_solver,
         histograms,
@@ -338,10 +338,9 @@ def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | N
     return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
 
 
-def on_cpu(distance: Distance, dim: int, device: str) -> Info:
-    """For ``info``: what the numbers are, and why no GPU was used."""
-    reason = "sorting takes no GPU" if distance.is_sorted(dim) else "too little work for a GPU"
-    return {**distance.info, "device_reason": "asked for" if device == "cpu" else reason}
+def on_cpu(distance: Distance, dim: int, device: str) -> devices.Choice:
+    """The CPU, and why."""
+    return devices.on_cpu(device, "sorting takes no GPU" if distance.is_sorted(dim) else "too little work for a GPU")
 
 
 # ------------------------------------------------------------------------------------------------ the fast lane
@@ -369,14 +368,15 @@ def few_distances(request: Request) -> Distances | None:
         return _few_lopsided(request, lopsided, n_jobs)
     if request.D.dim > 1:
         if distance.p == 1:
-            reason = "asked for" if request.device == "cpu" else "too little work for a GPU"
+            reason = devices.on_cpu(request.device, "too little work for a GPU").reason
             own: Info = {"p": 1, "estimate": "exact", "device_reason": reason}
         else:
-            own = {"estimate": "exact", **on_cpu(distance, request.D.dim, request.device)}
+            reason = on_cpu(distance, request.D.dim, request.device).reason
+            own = {"estimate": "exact", **distance.info, "device_reason": reason}
         return few_pairs.solve(request.D, request.E, few_pairs.Asked(distance.p, str(metric), n_jobs, own))
     began = time.perf_counter()
     solver = _line_solver(request.both, distance, request.column_start)
-    own = {"estimate": "exact", **on_cpu(distance, 1, request.device)}
+    own = {"estimate": "exact", **distance.info, "device_reason": on_cpu(distance, 1, request.device).reason}
     asked = few_pairs.Asked(distance.p, str(metric), n_jobs, own, time.perf_counter() - began)
     return few_pairs.in_runs(solver, request.D, request.E, asked)
 
@@ -406,7 +406,6 @@ def _few_lopsided(request: Request, make: Callable[[], ExactOneOrTwo], n_jobs: i
         return None
     began = time.perf_counter()
     solver = make()
-    reason = "asked for" if request.device == "cpu" else "a sum takes no GPU"
-    own = {"p": 1, "estimate": "exact", "device_reason": reason}
+    own = {"p": 1, "estimate": "exact", "device_reason": devices.on_cpu(request.device, A_SUM).reason}
     asked = few_pairs.Asked(1.0, str(request.distance.metric), n_jobs, own, time.perf_counter() - began)
     return few_pairs.in_runs(solver, D, E, asked)

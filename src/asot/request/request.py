@@ -9,10 +9,10 @@ from typing import Any
 from asot.data.distributions import Distributions
 from asot.request.accuracy import Accuracy
 from asot.request.distance import Distance
-from asot.results.sinks import Condensed, default_sink
+from asot.results.sinks import default_sink
+from asot.run.engine import Resources
 from asot.run.pairs import PairSet, make_pairs
-from asot.run.protocols import Sink
-from asot.run.work import Resources
+from asot.run.protocols import Sink, SinkBase
 
 
 @dataclass(eq=False)
@@ -49,8 +49,6 @@ class Request:
         return 0 if self.E is None else len(self.D)
 
     @property
-    def bounded_sink(self) -> Sink[Any]:
+    def bounded_sink(self) -> SinkBase[Any]:
         """The sink of a run with bounds: they are in the result even if there are no pairs."""
-        if self.sink is None and self.level is not None:
-            return Condensed(extras=("lower", "upper"))
-        return default_sink(self.sink)
+        return default_sink(self.sink, () if self.level is None else ("lower", "upper"))

@@ -15,10 +15,10 @@ from asot._typing import Info
 from asot.data.notebook import MOST_ROWS, page_of
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
+from asot.run.engine import Resources
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Sink, Status
-from asot.run.work import Resources
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from asot.run.engine import Resources
 from asot.run.protocols import Sink
-from asot.run.work import Resources
 
 
 class ModelParts(NamedTuple):

@@ -51,6 +51,15 @@ class Choice:
         return " + ".join(f"cuda:{gpu}" for gpu in self.gpus) or "cpu"
 
 
+UNASKED = Choice((), "", required=False)
+"""The CPU, where no other device is a question."""
+
+
+def on_cpu(device: Any, reason: str) -> Choice:
+    """The CPU, because GPUs have nothing to offer; with ``device="cpu"``, that is the reason."""
+    return Choice((), "asked for" if parse(device)[0] == "cpu" else reason, required=False)
+
+
 def choose(
     device: Any,
     *,

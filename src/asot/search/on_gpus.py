@@ -20,12 +20,11 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.auto import gpu_solver, simplex_of_points
 from asot.exact.cuda.points import Limits
 from asot.ground.metrics import Ground
-from asot.run import engine, gpu_engine
 from asot.run.devices import Choice
+from asot.run.engine import DEFAULT_MEMORY, Ready, Resources, Work, solve_work
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.progress import Progress
 from asot.run.protocols import SinkBase, Tile
-from asot.run.work import Resources
 from asot.search.cascade import Shape
 from asot.search.projections import COARSE, WIDTH, has_norm, project
 from asot.search.sweep import Best, Edges
@@ -83,7 +82,7 @@ def search_on_gpus(
     info: Info = {}
     solved = 0
     profiles = _profiles(histograms, ground, n_columns, n_jobs)
-    table_bytes = None if memory == engine.DEFAULT_MEMORY else memory // 2
+    table_bytes = None if memory == DEFAULT_MEMORY else memory // 2
     for start, pairs in _looks(n_rows, n_columns, within):
 
         def limits(pairs: PairSet = pairs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -95,9 +94,8 @@ def search_on_gpus(
             table_bytes=table_bytes, limits=Limits(limits, *profiles),
         )  # fmt: skip
         on_cpu = functools.partial(simplex_of_points, histograms, ground, column_start + start)
-        info = gpu_engine.run(
-            pairs, solver, on_cpu, choice, _Shifted(sink, start), n_jobs=n_jobs, memory=memory, progress=_Steps(shown)
-        )
+        work = Work(pairs, on_cpu, Ready(solver), choice)
+        info = solve_work(work, _Shifted(sink, start), Resources(n_jobs, memory, _Steps(shown)))
         solved += solver.n_solved() + info.get("n_solved_on_cpu", 0)
     names = ["projections" if profiles[1] else "means", "least costs"] if has_norm(ground) else ["least costs"]
     return info | {"n_exact": solved, "bounds": names}
