@@ -23,9 +23,7 @@ from asot.choose.strategy import as_strategy
 from asot.data.distributions import Distributions, read_both
 from asot.exact.auto import exact_work, few_distances
 from asot.ground.costs import Metric
-from asot.request.accuracy import Accuracy, as_error, as_max_error
-from asot.request.distance import Distance, as_order, as_share
-from asot.request.request import Request
+from asot.request import Accuracy, Distance, Request, as_error, as_max_error, as_order, as_share
 from asot.results.distances import named, with_model
 from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink
 from asot.run import devices

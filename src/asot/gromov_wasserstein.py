@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from asot._typing import Info
 from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.plans import TransportPlan
-from asot.request.accuracy import Accuracy, as_error
+from asot.request import Accuracy, as_error
 from asot.results.distances import named
 from asot.results.sinks import Condensed, Kept, TopK, default_sink
 from asot.run import devices

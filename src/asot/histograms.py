@@ -18,14 +18,13 @@ from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.divergence import Debiased
 from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
+from asot.exact.cost_check import Read, held, is_metric, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import graph_of
-from asot.exact.metric_check import is_metric
 from asot.exact.one_problem import solve_small
 from asot.exact.price import CALL_SECONDS, graph_pays, graph_seconds, shared_cost_gpu_seconds, shared_cost_seconds
 from asot.exact.shared_cost import ExactSharedCost, solve_one
-from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
 from asot.results.distances import Distances
 from asot.results.plans import Transport

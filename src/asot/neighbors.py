@@ -27,7 +27,7 @@ from asot.exact.price import best_split, mean_seconds
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost, Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
-from asot.request.distance import Distance, as_order
+from asot.request import Distance, as_order
 from asot.results.distances import Neighbors, named
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices
@@ -37,12 +37,11 @@ from asot.run.pairs import make_pairs, tiles
 from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import Sink, Solver
 from asot.search import stated_recall
-from asot.search.cascade import Look, Shape
 from asot.search.choose import Offer, offer_bounds
 from asot.search.energy import energy_vectors
 from asot.search.rehearse import choose_look, rehearse
 from asot.search.strips import SearchStrip, Strip, StripSearch
-from asot.search.sweep import Best, Edges, Search
+from asot.search.sweep import Best, Edges, Look, Search, Shape
 from asot.store.identity import cost_hash
 from asot.store.sink import Store
 from asot.store.stored import Stored
@@ -147,7 +146,7 @@ def kneighbors(
     candidates = shape.n_columns - shape.within
     if candidates < K:
         raise ValueError(f"n_neighbors={K}, but there are only {candidates} candidates for each query")
-    share = stated_recall.as_recall(recall, prune, space, sink)
+    share = None if recall is None else stated_recall.as_recall(recall, prune, space, sink)
     choice = _choose(device, problem, prune, space, sink, share)
     if sink is not None:
         stored = _into_store(sink, problem, K, metric, metric_params, (space, prune, random_state), progress)

@@ -24,12 +24,12 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.data.notebook import page_of
 from asot.data.reading import factorized
 from asot.exact.any_cost import CLIPPED, FINE, WIDER, WIDEST
-from asot.exact.metric_check import is_metric
+from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.unmatched import read_unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import Metric, cost_table, prepare_cost
-from asot.request.distance import Share, as_order, as_share
+from asot.request import Share, as_order, as_share
 from asot.results.frames import need_pandas
 from asot.validation import FloatArray, as_choice, as_histograms, to_array
 

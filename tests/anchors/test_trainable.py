@@ -14,7 +14,7 @@ import pytest
 import asot
 from asot import AnchorSpace, DictionaryAnchors, Distributions, KMeansAnchors, MetricAnchors
 from asot.anchors import trainable as learned
-from asot.exact.metric_check import is_metric
+from asot.exact.cost_check import is_metric
 from asot.run import devices
 
 torch = pytest.importorskip("torch")

@@ -12,7 +12,7 @@ import asot
 from asot import Distributions, KMeansAnchors, Status
 from asot.choose.prices import AnchorPrices, Load, count_load
 from asot.choose.strategy import Planner, Strategy
-from asot.request.accuracy import as_error
+from asot.request import as_error
 from asot.run.pairs import AllPairs
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
-from asot.data.stretches import stretches
+from asot.data.reading import stretches
 from asot.native import Doubles, Int, Ints, Record, ShortInts, entry
 from asot.run.executors import Stop, in_threads
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asot.anchors.cell_means import Cells, cell_means
 from asot.data.distributions import Distributions
-from asot.data.stretches import stretches
+from asot.data.reading import stretches
 from asot.native import Doubles, Floats, Int, Ints, Record, entry
 from asot.run import devices
 from asot.run.executors import Stop, in_threads

@@ -12,7 +12,7 @@ import numpy as np
 
 from asot._typing import Identity, Indices, Info
 from asot.bounds.error_bars import clip
-from asot.request.accuracy import Accuracy
+from asot.request import Accuracy
 from asot.run.executors import Stop
 from asot.run.protocols import Solution, Solver, Status
 

@@ -14,15 +14,13 @@ from asot._typing import Info
 from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.choose.attempts import AnchorAttempts, Attempt, CoarseAttempts, attempts_for
-from asot.choose.carry_out import estimates_work, place_of, scratch, solve_all
 from asot.choose.known_spaces import KnownSpaces
-from asot.choose.model import Model
+from asot.choose.model import Model, estimates_work, place_of, scratch, solve_all
 from asot.choose.strategy import Choice, Planner, Strategy
 from asot.estimate.calibration import EXACT_PAIRS
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.pair_features import Features, PairFeatures
-from asot.request.accuracy import Accuracy
-from asot.request.request import Request
+from asot.request import Accuracy, Request
 from asot.results.distances import Distances, Neighbors, with_model
 from asot.results.sinks import default_sink
 from asot.run import devices, gpu_engine

@@ -34,11 +34,10 @@ from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
 from asot.exact.auto import euclidean_simplex, exact_solver
-from asot.exact.metric_check import is_metric
+from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
-from asot.request.accuracy import Accuracy
-from asot.request.request import Request
+from asot.request import Accuracy, Request
 from asot.run import devices
 from asot.run.engine import Resources
 from asot.run.executors import meanwhile

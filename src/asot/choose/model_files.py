@@ -15,8 +15,7 @@ from asot.choose.model import Model
 from asot.data.files import collection_arrays, collection_of
 from asot.data.npz import PathLike, naming
 from asot.estimate.calibration import KnownFit, Report
-from asot.request.accuracy import as_max_error
-from asot.request.distance import Distance, Share, as_order
+from asot.request import Distance, Share, as_max_error, as_order
 from asot.results.model import ModelParts
 
 Arrays = Mapping[str, NDArray[Any]]

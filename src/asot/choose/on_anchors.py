@@ -14,10 +14,10 @@ from asot.entropic.options import SinkhornOptions
 from asot.estimate.coarse import CoarseValues
 from asot.estimate.solver import BoundedAnchors, BoundedSinkhorn
 from asot.exact.auto import euclidean_simplex
-from asot.exact.metric_check import is_metric
+from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.histograms import run_emd, run_sinkhorn
-from asot.request.request import Request
+from asot.request import Request
 from asot.results.distances import Distances
 from asot.run import devices
 from asot.run.engine import Ready, Work, solve_work

@@ -23,7 +23,7 @@ import numpy as np
 
 from asot._typing import Info
 from asot.choose.prices import Prices
-from asot.request.accuracy import Accuracy
+from asot.request import Accuracy
 
 Tried = TypeVar("Tried", bound="Trial")
 

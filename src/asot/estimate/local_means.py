@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.anchors.cell_means import Cells, in_stretches
-from asot.bounds.anchor_plans import AnchorPlans, plans_at_unit
-from asot.exact.shared_cost import Trees
+from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 
 
@@ -103,4 +102,4 @@ def reprice(
     spread around their mean. Means and prices are in units of 2^exponent.
     """
     pairs = RepricedPairs(n=len(rows), rows=rows, columns=columns, prices=prices.T, stop=stop)
-    _reprice(_record(table), plans_at_unit(trees, exponent), pairs)
+    _reprice(_record(table), trees.at_unit(exponent), pairs)

@@ -77,6 +77,9 @@ class Estimates(Solver):
     def pairs_per_tile(self, memory: int) -> int:
         return self._features.pairs_per_tile(memory)
 
+    def expected_seconds(self, n_pairs: int) -> float:
+        return self._features.expected_seconds(n_pairs)
+
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         measured = self._features.solve(rows, columns, stop)
         values, error, known = self._calibration.estimate(measured, rows, columns)

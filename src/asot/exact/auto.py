@@ -57,8 +57,7 @@ from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost
 from asot.ground.metrics import EUCLIDEAN, ON_GPUS, Ground, prepare_metric
-from asot.request.distance import Distance
-from asot.request.request import Request
+from asot.request import Distance, Request
 from asot.results.distances import Distances
 from asot.run import devices, gpu_engine
 from asot.run.engine import Resources, Work, joblib_is_idle

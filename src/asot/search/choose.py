@@ -19,10 +19,11 @@ from asot.exact.auto import simplex_of_points
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import Ground
-from asot.search.cascade import Cascade, Look, Shape
+from asot.search.cascade import Cascade
 from asot.search.dual_pool import DualPool, dual_pool, no_pool
-from asot.search.projections import SORTED, TAIL, WIDTH, Projections, has_norm, project
+from asot.search.projections import SORTED, TAIL, WIDTH, Projections, project
 from asot.search.relaxed import Chain, Relaxed, block_bytes, relax
+from asot.search.sweep import Look, Shape
 from asot.validation import as_choice
 
 HIGHEST_ORDER = 8
@@ -67,7 +68,7 @@ def offer_bounds(
     """
     ground, plain = cost.ground, cost.is_plain and unmatched is None
     as_choice(prune, "prune", CHOICES)
-    norm = plain and has_norm(ground)
+    norm = plain and ground.is_norm
     if (prune in ("projections", "potentials") or space is not None) and not plain:
         raise ValueError(
             f"{'a space' if space is not None else f'prune={prune!r}'} needs a metric with its own kernel and "

@@ -25,9 +25,8 @@ from asot.run.engine import DEFAULT_MEMORY, Ready, Resources, Work, solve_work
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.progress import Progress
 from asot.run.protocols import SinkBase, Tile
-from asot.search.cascade import Shape
-from asot.search.projections import COARSE, WIDTH, has_norm, project
-from asot.search.sweep import Best, Edges
+from asot.search.projections import COARSE, WIDTH, project
+from asot.search.sweep import Best, Edges, Shape
 
 MANY_COLUMNS, MOST_MEANS = 10_000, 256
 """Sorted projections pay off from this many columns on; and the most coordinates whose means are kept."""
@@ -97,7 +96,7 @@ def search_on_gpus(
         work = Work(pairs, on_cpu, Ready(solver), choice)
         info = solve_work(work, _Shifted(sink, start), Resources(n_jobs, memory, _Steps(shown)))
         solved += solver.n_solved() + info.get("n_solved_on_cpu", 0)
-    names = ["projections" if profiles[1] else "means", "least costs"] if has_norm(ground) else ["least costs"]
+    names = ["projections" if profiles[1] else "means", "least costs"] if ground.is_norm else ["least costs"]
     return info | {"n_exact": solved, "bounds": names}
 
 
@@ -110,7 +109,7 @@ def _profiles(histograms: SparseHistograms, ground: Ground, n_columns: int, n_jo
     Sorted projections where there are many columns, since the CPU takes a while for them; else mean points.
     """
     n = len(histograms.offsets) - 1
-    if not has_norm(ground):
+    if not ground.is_norm:
         return np.empty((0, n), dtype=np.float32), 0, 0.0, 0.0
     if n_columns < MANY_COLUMNS:
         return _mean_points(histograms, ground)
