@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.cell_means import Cells, in_stretches
+from asot.anchors.space import Cells
 from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
+from asot.run.executors import in_stretches
 
 
 class LocalMeans(NamedTuple):
