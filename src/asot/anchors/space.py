@@ -319,7 +319,7 @@ def _nearest_in_pieces(
 
 # ------------------------------------------------------------------------------------------------ cells
 #
-# What every distribution has near each anchor: two passes over its points, in compiled code. The first counts its cells,
+# What every distribution has near each anchor: two passes over its points, in compiled code. The first counts cells,
 # the second adds up what is in them. Distributions do not know of each other, so threads take stretches of them, and
 # answers do not depend on how many there are.
 

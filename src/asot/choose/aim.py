@@ -67,7 +67,7 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
     return _timed(result, record, planning)
 
 
-def _model(request: Request, trial: Attempt | None, space: AnchorSpace | None, record: dict[str, Any]) -> Model:
+def _model(request: Request, trial: Attempt | None, space: AnchorSpace | None, record: Info) -> Model:
     """What a result is extended with."""
     known = None
     if trial is not None:

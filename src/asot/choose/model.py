@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from asot._typing import Float
+from asot._typing import Float, Info
 from asot.anchors.space import AnchorSpace
 from asot.bounds.guarantee import Guaranteed
 from asot.choose.attempts import attempts_for
@@ -57,7 +57,7 @@ def scratch(request: Request) -> int:
     return request.resources.budget // (2 * gpu_engine.IN_FLIGHT)
 
 
-def solve_all(request: Request, info: dict[str, Any]) -> Any:
+def solve_all(request: Request, info: Info) -> Any:
     """Every pair exactly, with its error, and with bounds where they are wanted."""
     info = {**info, "estimate": "exact"}
     if request.max_error is not None:
@@ -88,7 +88,7 @@ def estimates_work(
     calibration: Calibration,
     exact: Callable[[], Solver],
     seconds: float,
-    info: dict[str, Any],
+    info: Info,
     begun: FeaturesCuda | None = None,
 ) -> Work:
     """Estimates of all pairs of a request, on the device that suits them; ``exact`` makes a solver for `max_error`."""
@@ -124,7 +124,7 @@ class Model(ModelBase):
     max_error: Accuracy | None = None
     known: KnownSpaces | None = None
     """The anchors and the fit of estimates; None where pairs are solved exactly."""
-    strategy: dict[str, Any] | None = None
+    strategy: Info | None = None
     """``info["strategy"]`` of a result of `pairwise`; None of `pairwise_exact`."""
     saved_dim: int = 0
     """Dimensions, where the collections are not there to tell."""
@@ -190,7 +190,7 @@ class Model(ModelBase):
                 "result with a number or 'diagonal', or solve all pairs again"
             )
 
-    def _info(self, request: Request) -> dict[str, Any]:
+    def _info(self, request: Request) -> Info:
         info = {"metric": "euclidean", "p": 1} if request.distance.is_plain else request.distance.info
         if self.strategy is not None:
             info["strategy"] = self.strategy

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Identity, Info
 from asot.data.notebook import MOST_ROWS, page_of
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
@@ -227,7 +227,7 @@ class Distances:
             raise ValueError(NO_MODEL)
         return self.model.extend(self, new, Resources(n_jobs, memory, progress), sink)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """For a store into which it grows: what it is."""
         return {"values": self.values}
 

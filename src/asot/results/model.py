@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from asot._typing import Header
 from asot.run.engine import Resources
 from asot.run.protocols import Sink
 
@@ -17,7 +18,7 @@ from asot.run.protocols import Sink
 class ModelParts(NamedTuple):
     """A model as a file holds it."""
 
-    header: dict[str, Any]
+    header: Header
     arrays: dict[str, NDArray[Any]]
 
 

@@ -25,8 +25,9 @@ from asot.run.engine import DEFAULT_MEMORY, Ready, Resources, Work, solve_work
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.progress import Progress
 from asot.run.protocols import SinkBase, Tile
+from asot.search.choose import Problem
 from asot.search.projections import COARSE, WIDTH, project
-from asot.search.sweep import Best, Edges, Shape
+from asot.search.sweep import Best, Edges
 
 MANY_COLUMNS, MOST_MEANS = 10_000, 256
 """Sorted projections pay off from this many columns on; and the most coordinates whose means are kept."""
@@ -66,18 +67,10 @@ class _Steps:
         self._done = done
 
 
-def search_on_gpus(
-    histograms: SparseHistograms,
-    ground: Ground,
-    shape: Shape,
-    sink: Best | Edges,
-    choice: Choice,
-    n_jobs: int,
-    memory: int,
-    shown: Progress,
-) -> Info:
-    """Look at all pairs of ``shape``, and return what to say about the search. ``sink`` keeps what was found."""
-    n_rows, n_columns, column_start, within = shape
+def search_on_gpus(problem: Problem, sink: Best | Edges, choice: Choice, shown: Progress) -> Info:
+    """Look at all pairs, and return what to say about the search. ``sink`` keeps what was found."""
+    histograms, ground, n_jobs, memory = problem.histograms, problem.cost.ground, problem.jobs, problem.memory
+    n_rows, n_columns, column_start, within = problem.shape
     info: Info = {}
     solved = 0
     profiles = _profiles(histograms, ground, n_columns, n_jobs)

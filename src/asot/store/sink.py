@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Header, Info
 from asot.results.sinks import Condensed, TopK
 from asot.run.cluster import Cluster
 from asot.run.engine import NOTHING, Resources, SolveRange, Work, solve_work
@@ -130,7 +130,7 @@ class Store(SinkBase[Stored]):
         numbers = np.arange(count)
         return numbers if self.part is None else numbers[numbers * self.part[1] // count == self.part[0] - 1]
 
-    def _manifest(self, work: Work) -> dict[str, Any]:
+    def _manifest(self, work: Work) -> Header:
         from asot import __version__
 
         solver = work.cpu()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Info
+from asot._typing import Float, Identity, Info
 from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
 from asot.results.distances import Distances, Neighbors
@@ -95,7 +95,7 @@ class Stored:
         if not self.model_file.is_file():
             save_arrays(self.model_file, {"kind": "model", "model": parts.header}, parts.arrays)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """What its distances depend on."""
         return {"settings": self._files.manifest["settings"], "inputs": self._files.manifest["inputs"]}
 
