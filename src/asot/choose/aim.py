@@ -107,7 +107,7 @@ def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> No
 
 def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttempts) -> Choice[Attempt]:
     prices = attempts.prices()
-    why = attempts.why_exact or _nothing_to_estimate(request, prices.exact)
+    why = attempts.why_exact or _nothing_to_estimate(request)
     if why is not None:
         return Choice(Strategy("exact"), f"exact solves: {why}", goal.aim, prices.exact)
     space = goal.space
@@ -125,15 +125,12 @@ def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttem
     return choice
 
 
-def _nothing_to_estimate(request: Request, exact: float) -> str | None:
+def _nothing_to_estimate(request: Request) -> str | None:
     distance = request.distance
     if not distance.is_plain and devices.parse(request.device)[0] == "cuda":
         return f"device={request.device!r} was asked for, and estimates are made on the CPU"
     if len(request.D) + (0 if request.E is None else len(request.E)) < 3 or len(request.pairs) <= EXACT_PAIRS:
         return "so few pairs leave nothing to estimate"
-    on_gpus = not distance.is_plain and distance.has_kernel and not distance.is_sorted(request.D.dim)
-    if on_gpus and devices.choose(request.device, needs=("cupy",), cpu_seconds=exact).gpus:
-        return "a GPU solves them sooner than the CPU estimates them"
     return None
 
 
@@ -149,7 +146,7 @@ def _take(request: Request, strategy: Strategy, attempts: AnchorAttempts | Coars
         return Planner(attempts.prices(on_gpu=False), None, attempts, seed=strategy.seed).price(strategy)
 
     trial = attempts(strategy, functools.partial(_begin, request, price))
-    return Choice(trial.strategy, f"{strategy}, as asked for", None, price(), trial=trial)
+    return Choice(trial.strategy, f"{strategy}, as asked for", None, price(), price(), trial=trial)
 
 
 def _begin(request: Request, price: Callable[[], float], features: Features) -> FeaturesCuda | None:
@@ -193,7 +190,7 @@ def _estimated(
     if space is not None and request.distance.is_plain:
         warn_far_from_anchors(space.proven, trial.features.radii)
     info = {**info, "n_anchors": trial.n_anchors}
-    seconds = chosen.predicted_seconds
+    seconds = chosen.cpu_seconds
     work = estimates_work(
         request, trial.features, trial.calibration, attempts.exact_solver, seconds, info, trial.begun
     )  # fmt: skip

@@ -25,7 +25,7 @@ from asot._typing import Float, Indices
 from asot.anchors.space import AnchorSpace, Assigned
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.short_vectors import Coordinates, Directions, leading_directions
-from asot.choose.prices import AnchorPrices, CoarsePrices, Prices, count_load, learned_from
+from asot.choose.prices import AnchorPrices, CoarsePrices, Place, Prices, count_load, learned_from
 from asot.choose.strategy import Strategy
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
@@ -33,7 +33,7 @@ from asot.estimate.calibration import Calibration, ExactSample, draw_exact, exac
 from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
-from asot.exact.auto import euclidean_simplex, exact_solver
+from asot.exact.auto import euclidean_simplex, exact_solver, place_of_points
 from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
@@ -151,6 +151,12 @@ class Attempts(ABC, Generic[Own]):
             self._views[key] = self._made_view(n_anchors, seed, with_bounds)
         return self._views[key]
 
+    def _exact_on_gpu(self, sizes: Indices, ground: Ground | None, seconds: float) -> bool:
+        """Whether a GPU would solve the pairs exactly, which takes one core so many seconds."""
+        own = self._request
+        sorts = own.distance.is_sorted(own.D.dim) and devices.parse(own.device)[0] != "cuda"
+        return not sorts and bool(place_of_points(sizes, ground, seconds, own.device, self._resources.jobs).gpus)
+
     @abstractmethod
     def prices(self, *, on_gpu: bool = True) -> Prices:
         """What strategies cost; ``on_gpu``: GPUs are considered."""
@@ -220,11 +226,14 @@ class AnchorAttempts(Attempts[View]):
         return self._space is not None and self._space.proven is not self._space
 
     def prices(self, *, on_gpu: bool = True) -> Prices:
-        own = self._request
-        load = count_load(own.D, own.E, own.pairs)
-        on_gpu = on_gpu and bool(devices.choose(own.device, needs=("cupy",), cpu_seconds=load.exact).gpus)
-        gpu_estimates = on_gpu and not self._is_soft and own.max_error is None
-        return AnchorPrices(load, level=own.level, on_gpu=on_gpu, gpu_estimates=gpu_estimates)
+        own, jobs = self._request, self._resources.jobs
+        load, place = count_load(own.D, own.E, own.pairs), Place(jobs)
+        if on_gpu:
+            exact = self._exact_on_gpu(own.both.sizes, None, load.exact)
+            given = not self._is_soft and own.max_error is None
+            worth = given and devices.choose(own.device, needs=("cupy",), cpu_seconds=load.exact / jobs).gpus
+            place = Place(jobs, exact, devices.worth_from(own.device) if worth else np.inf)
+        return AnchorPrices(load, level=own.level, place=place)
 
     def exact_solver(self) -> Solver:
         return euclidean_simplex(self._request.both, self._request.column_start)
@@ -317,9 +326,12 @@ class CoarseAttempts(Attempts[Coarse]):
         return None
 
     def prices(self, *, on_gpu: bool = True) -> Prices:
-        size = float(np.diff(self.histograms.offsets).mean())
+        own, sizes = self._request, np.diff(self.histograms.offsets)
         exact_pair = self.exact_solver().expected_seconds(1000) / 1000
-        return CoarsePrices(len(self._request.pairs), exact_pair, size, len(self.histograms.points))
+        on_gpu = on_gpu and own.distance.has_kernel
+        on_gpu = on_gpu and self._exact_on_gpu(sizes, self._ground, len(own.pairs) * exact_pair)
+        place = Place(self._resources.jobs, on_gpu)
+        return CoarsePrices(len(own.pairs), exact_pair, float(sizes.mean()), len(self.histograms.points), place)
 
     def exact_solver(self) -> Solver:
         return self._solver(self._request.column_start)

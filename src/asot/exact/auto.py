@@ -327,14 +327,25 @@ def gpu_solver(
     )
 
 
-def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | None:
-    """Why no GPU can take these problems, or should unless it was asked for: the CPU would have to solve most."""
-    if ground.code not in ON_GPUS:
-        return f"the metric {ground.name!r} has no GPU kernel"
-    typical = float(np.median(np.diff(histograms.offsets)))
-    if devices.parse(device)[0] == "cuda" or typical <= MOST_POINTS:
-        return None
-    return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
+def place_of_points(
+    sizes: NDArray[np.int64], ground: Ground | None, seconds: float, device: str, jobs: int
+) -> devices.Choice:
+    """Where W_1 is solved between distributions of so many points (N,), which takes one thread so many seconds.
+
+    ``ground`` is a metric with a kernel; None is the Euclidean one.
+    """
+    unfit = None
+    if ground is not None and ground.code not in ON_GPUS:
+        unfit = f"the metric {ground.name!r} has no GPU kernel"
+    elif devices.parse(device)[0] != "cuda" and float(np.median(sizes)) > MOST_POINTS:
+        unfit = f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
+    return devices.choose(
+        device,
+        needs=("cupy",),
+        unfit=unfit,
+        cpu_seconds=min(seconds, seconds / jobs + THREADS_SECONDS),
+        gpu_seconds=GPU_SECONDS + GPU_SECONDS_PER_POINT * float(sizes.mean()) ** 2,
+    )
 
 
 def on_cpu(distance: Distance, dim: int, device: str) -> devices.Choice:

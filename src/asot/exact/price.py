@@ -72,6 +72,26 @@ def per_coordinate(code: int) -> float:
     return DIFFERENCE if code == CITYBLOCK else OTHER
 
 
+# ------------------------------------------------------------------------------------------------ on a GPU
+
+GPU_FACTOR, GPU_SIZE, GPU_DECAY = 690.0, 23.0, 1.15
+"""How many cores one GPU replaces on the original problems: 690 where distributions have 23 points, and less where they
+have more, since fewer of their problems fit on the chip: 510 at 30 points, 80 at 150."""
+
+GPU_CALL_SECONDS = 0.02
+"""What a call on a GPU costs beside that: copies, launches, and the answers' way back."""
+
+
+def cores_of_a_gpu(size: float) -> float:
+    """How many cores one GPU replaces where distributions have so many points on average."""
+    return max(1.0, GPU_FACTOR * min(1.0, (GPU_SIZE / max(size, 1.0)) ** GPU_DECAY))
+
+
+def on_gpu_seconds(cpu_seconds: float, cores: float) -> float:
+    """Seconds of a GPU that replaces so many cores."""
+    return cpu_seconds / cores + GPU_CALL_SECONDS
+
+
 # ------------------------------------------------------------------------------------------------ of histograms
 
 

@@ -98,6 +98,11 @@ def choose(
     return Choice(gpus, "asked for" if required else f"about {cpu_seconds:.2g} s of CPU work", required)
 
 
+def worth_from(device: Any) -> float:
+    """Seconds of CPU work from which `choose` takes a GPU that has been used before."""
+    return 0.0 if parse(device)[0] == "cuda" else LATER_CALL_SECONDS
+
+
 def torch_device(device: Any, worth_it: bool) -> str | None:
     """The torch device for ``device``, or None if NumPy on the CPU should do the work."""
     kind, number = parse(device)
