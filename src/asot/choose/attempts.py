@@ -33,7 +33,7 @@ from asot.estimate.calibration import Calibration, ExactSample, draw_exact, exac
 from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
-from asot.exact.auto import euclidean_simplex, exact_solver, place_of_points
+from asot.exact.auto import euclidean_simplex, exact_solver, place_of_exact, place_of_points
 from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
@@ -154,8 +154,11 @@ class Attempts(ABC, Generic[Own]):
     def _exact_on_gpu(self, sizes: Indices, ground: Ground | None, seconds: float) -> bool:
         """Whether a GPU would solve the pairs exactly, which takes one core so many seconds."""
         own = self._request
-        sorts = own.distance.is_sorted(own.D.dim) and devices.parse(own.device)[0] != "cuda"
-        return not sorts and bool(place_of_points(sizes, ground, seconds, own.device, self._resources.jobs).gpus)
+        if own.distance.is_sorted(own.D.dim) and devices.parse(own.device)[0] != "cuda":
+            return False
+        if own.distance.has_kernel:
+            return bool(place_of_points(sizes, ground, seconds, own.device, self._resources.jobs).gpus)
+        return bool(place_of_exact(float(sizes.mean()), seconds, own.device, self._resources.jobs).gpus)
 
     @abstractmethod
     def prices(self, *, on_gpu: bool = True) -> Prices:
@@ -328,7 +331,6 @@ class CoarseAttempts(Attempts[Coarse]):
     def prices(self, *, on_gpu: bool = True) -> Prices:
         own, sizes = self._request, np.diff(self.histograms.offsets)
         exact_pair = self.exact_solver().expected_seconds(1000) / 1000
-        on_gpu = on_gpu and own.distance.has_kernel
         on_gpu = on_gpu and self._exact_on_gpu(sizes, self._ground, len(own.pairs) * exact_pair)
         place = Place(self._resources.jobs, on_gpu)
         return CoarsePrices(len(own.pairs), exact_pair, float(sizes.mean()), len(self.histograms.points), place)

@@ -339,13 +339,14 @@ def place_of_points(
         unfit = f"the metric {ground.name!r} has no GPU kernel"
     elif devices.parse(device)[0] != "cuda" and float(np.median(sizes)) > MOST_POINTS:
         unfit = f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
-    return devices.choose(
-        device,
-        needs=("cupy",),
-        unfit=unfit,
-        cpu_seconds=min(seconds, seconds / jobs + THREADS_SECONDS),
-        gpu_seconds=GPU_SECONDS + GPU_SECONDS_PER_POINT * float(sizes.mean()) ** 2,
-    )
+    return place_of_exact(float(sizes.mean()), seconds, device, jobs, unfit)
+
+
+def place_of_exact(size: float, seconds: float, device: str, jobs: int, unfit: str | None = None) -> devices.Choice:
+    """The same for any distance and distributions of so many points on average, unless GPUs are ``unfit``."""
+    cpu_seconds = min(seconds, seconds / jobs + THREADS_SECONDS)
+    gpu_seconds = GPU_SECONDS + GPU_SECONDS_PER_POINT * size**2
+    return devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds)
 
 
 def on_cpu(distance: Distance, dim: int, device: str) -> devices.Choice:
