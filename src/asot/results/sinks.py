@@ -22,6 +22,8 @@ from asot.run.progress import ProgressLike
 from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Tile, UsersSink
 from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
 
+__all__ = ["Callback", "Condensed", "Counts", "Dense", "Radius", "TopK"]  # what `asot.sinks` shows
+
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
