@@ -232,7 +232,7 @@ def _check_together(
             "TopK, or your own sink, which can read them from its tiles"
         )
     bounded = request.level is not None and (estimate == "anchor" or reg is not None or request.max_error is not None)
-    if devices.parse(request.device)[0] == "cuda" and bounded:
+    if request.wants_gpu and bounded:
         raise ValueError(
             "max_error, and bounds beside plain anchor distances, are computed on the CPU, not on "
             f"device={str(request.device)!r}; use device='auto' or 'cpu', or leave them out"

@@ -15,6 +15,7 @@ from asot.data.distributions import Distributions
 from asot.ground.costs import Metric
 from asot.ground.metrics import KERNELS, NORMS
 from asot.results.sinks import default_sink
+from asot.run.devices import parse
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Sink, SinkBase
@@ -167,6 +168,11 @@ class Request:
     def both(self) -> Distributions:
         """All distributions, the second collection after the first."""
         return self.D if self.E is None else self.D + self.E
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether a GPU was named."""
+        return parse(self.device)[0] == "cuda"
 
     @property
     def column_start(self) -> int:

@@ -23,7 +23,7 @@ from asot.estimate.pair_features import Features, PairFeatures
 from asot.request import Accuracy, Request
 from asot.results.distances import Distances, Neighbors, with_model
 from asot.results.sinks import default_sink
-from asot.run import devices, gpu_engine
+from asot.run import gpu_engine
 from asot.run.engine import solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
 
@@ -95,7 +95,7 @@ def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> No
         return
     if why_exact is not None and (goal.space is not None or insists):
         raise ValueError(f"{why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
-    if insists and devices.parse(request.device)[0] == "cuda":
+    if insists and request.wants_gpu:
         raise ValueError(
             f"device={str(request.device)!r} has no estimates for p > 1, other metrics or unmatched mass; "
             "use device='auto' or 'cpu'"
@@ -127,7 +127,7 @@ def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttem
 
 def _nothing_to_estimate(request: Request) -> str | None:
     distance = request.distance
-    if not distance.is_plain and devices.parse(request.device)[0] == "cuda":
+    if not distance.is_plain and request.wants_gpu:
         return f"device={request.device!r} was asked for, and estimates are made on the CPU"
     if len(request.D) + (0 if request.E is None else len(request.E)) < 3 or len(request.pairs) <= EXACT_PAIRS:
         return "so few pairs leave nothing to estimate"
@@ -153,7 +153,7 @@ def _begin(request: Request, price: Callable[[], float], features: Features) -> 
     """Let GPUs measure pairs while the host solves exact ones and fits, and looks for their price if it can wait."""
     if not isinstance(features, PairFeatures):
         return None
-    place = place_of(request, np.inf if devices.parse(request.device)[0] == "cuda" else price(), features)
+    place = place_of(request, np.inf if request.wants_gpu else price(), features)
     if not place.gpus or default_sink(request.sink).takes_work:  # a store has tiles of its own
         return None
     measuring = FeaturesCuda(features, memory=scratch(request), early=True)

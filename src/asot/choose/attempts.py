@@ -33,7 +33,7 @@ from asot.estimate.calibration import Calibration, ExactSample, draw_exact, exac
 from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
-from asot.exact.auto import euclidean_simplex, exact_solver, place_of_exact, place_of_points
+from asot.exact.auto import euclidean_simplex, exact_solver, place_of_points
 from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
@@ -151,14 +151,14 @@ class Attempts(ABC, Generic[Own]):
             self._views[key] = self._made_view(n_anchors, seed, with_bounds)
         return self._views[key]
 
-    def _exact_on_gpu(self, sizes: Indices, ground: Ground | None, seconds: float) -> bool:
-        """Whether a GPU would solve the pairs exactly, which takes one core so many seconds."""
+    def _seconds_on_gpu(self, sizes: Indices, ground: Ground) -> float | None:
+        """Seconds in which GPUs would solve the pairs exactly; None if the CPU would. ``sizes`` are those of all."""
         own = self._request
-        if own.distance.is_sorted(own.D.dim) and devices.parse(own.device)[0] != "cuda":
-            return False
-        if own.distance.has_kernel:
-            return bool(place_of_points(sizes, ground, seconds, own.device, self._resources.jobs).gpus)
-        return bool(place_of_exact(float(sizes.mean()), seconds, own.device, self._resources.jobs).gpus)
+        if not own.distance.has_kernel or (own.distance.is_sorted(own.D.dim) and not own.wants_gpu):
+            return None
+        ends = sizes[: len(own.D)], sizes[own.column_start :]
+        choice, split = place_of_points(*ends, len(own.pairs), ground, own.device, self._resources.jobs)
+        return split.gpu if choice.gpus else None
 
     @abstractmethod
     def prices(self, *, on_gpu: bool = True) -> Prices:
@@ -221,7 +221,7 @@ class AnchorAttempts(Attempts[View]):
         self._column_start = None if request.E is None else len(request.D)
         self._short: Coordinates | None = None
         self._directions: Directions | None = None
-        if devices.parse(request.device)[0] == "cuda" and (self._is_soft or request.max_error is not None):
+        if request.wants_gpu and (self._is_soft or request.max_error is not None):
             self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
 
     @property
@@ -232,7 +232,7 @@ class AnchorAttempts(Attempts[View]):
         own, jobs = self._request, self._resources.jobs
         load, place = count_load(own.D, own.E, own.pairs), Place(jobs)
         if on_gpu:
-            exact = self._exact_on_gpu(own.both.sizes, None, load.exact)
+            exact = self._seconds_on_gpu(own.both.sizes, prepare_metric(own.both.points[:1], "euclidean"))
             given = not self._is_soft and own.max_error is None
             worth = given and devices.choose(own.device, needs=("cupy",), cpu_seconds=load.exact / jobs).gpus
             place = Place(jobs, exact, devices.worth_from(own.device) if worth else np.inf)
@@ -331,8 +331,8 @@ class CoarseAttempts(Attempts[Coarse]):
     def prices(self, *, on_gpu: bool = True) -> Prices:
         own, sizes = self._request, np.diff(self.histograms.offsets)
         exact_pair = self.exact_solver().expected_seconds(1000) / 1000
-        on_gpu = on_gpu and self._exact_on_gpu(sizes, self._ground, len(own.pairs) * exact_pair)
-        place = Place(self._resources.jobs, on_gpu)
+        exact = self._seconds_on_gpu(sizes, self._ground) if on_gpu and self._ground is not None else None
+        place = Place(self._resources.jobs, exact)
         return CoarsePrices(len(own.pairs), exact_pair, float(sizes.mean()), len(self.histograms.points), place)
 
     def exact_solver(self) -> Solver:

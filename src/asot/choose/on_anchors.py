@@ -19,7 +19,6 @@ from asot.exact.shared_cost import ExactSharedCost
 from asot.histograms import run_emd, run_sinkhorn
 from asot.request import Request
 from asot.results.distances import Distances
-from asot.run import devices
 from asot.run.engine import Ready, Work, solve_work
 from asot.run.executors import one_thread_per_product
 from asot.run.protocols import Notes, Solver, Status
@@ -100,7 +99,7 @@ def _other_distance(request: Request, space: AnchorSpace) -> Any:
     attempts = CoarseAttempts(request, space)
     if attempts.why_exact is not None:
         raise ValueError(f"{attempts.why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
-    if devices.parse(request.device)[0] == "cuda":
+    if request.wants_gpu:
         raise ValueError(
             f"device={str(request.device)!r} has no estimates for p > 1, other metrics or unmatched mass; "
             "use device='auto' or 'cpu'"

@@ -16,7 +16,7 @@ import numpy as np
 from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
 from asot.data.distinct import left_to_ship, sparse_histograms
 from asot.data.distributions import Distributions
-from asot.exact.price import MICRO, cores_of_a_gpu, line_seconds, on_gpu_seconds, pair_seconds
+from asot.exact.price import MICRO, line_seconds, pair_seconds
 from asot.run.pairs import PairSet, at_places
 
 AROUND_A_PAIR = 2.0 * MICRO
@@ -24,7 +24,10 @@ AROUND_A_PAIR = 2.0 * MICRO
 
 GPU_ESTIMATE_FACTOR, GPU_BOUNDS_FACTOR = 650.0, 100.0
 """How many cores one GPU replaces on anchor problems with the cheap features of their pairs, and on bounds by points
-(on the original problems: `asot.exact.price.cores_of_a_gpu`)."""
+(on the original problems: `asot.exact.price.best_split`)."""
+
+GPU_CALL_SECONDS = 0.02
+"""What estimates on a GPU cost beside that: copies, launches, and the answers' way back."""
 
 NUMBERS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Numbers of anchors that are considered."""
@@ -61,15 +64,10 @@ class Load:
     @property
     def exact(self) -> float:
         """Seconds for all pairs, solved exactly."""
-        return self.n_pairs * self.exact_pair + self._distinct
+        return self.n_pairs * self.exact_pair + self.distinct
 
     @property
-    def exact_on_gpu(self) -> float:
-        """The same on one GPU; the host still looks for distinct points."""
-        return on_gpu_seconds(self.n_pairs * self.exact_pair, cores_of_a_gpu(self.size)) + self._distinct
-
-    @property
-    def _distinct(self) -> float:
+    def distinct(self) -> float:
         """Seconds to find the distinct points."""
         return self.n_points * MICRO * (0.3 + 0.02 * self.dim)
 
@@ -158,10 +156,10 @@ class Place:
     """What GPUs would do of a call, beside ``jobs`` cores: a second of theirs costs what these could do meanwhile."""
 
     jobs: int = 1
-    exact: bool = False
-    """Solve exactly."""
+    exact: float | None = None
+    """Seconds in which they would solve all pairs exactly; None: the CPU would."""
     estimates_from: float = np.inf
-    """Estimate, where the cores would take at least this many seconds."""
+    """They would estimate, where the cores would take at least this many seconds."""
 
 
 ON_CPU = Place()
@@ -173,7 +171,7 @@ class AnchorPrices(Prices):
     def __init__(self, load: Load, *, level: str | None = None, place: Place = ON_CPU) -> None:
         self._load, self._level, self._place = load, level, place
         self.n_pairs, self.exact_pair = load.n_pairs, load.exact_pair
-        self.exact = place.jobs * load.exact_on_gpu if place.exact else load.exact
+        self.exact = load.exact if place.exact is None else place.jobs * place.exact + load.distinct
         most = max(NUMBERS[0], min(NUMBERS[-1], load.n_points // 4))
         self.numbers = tuple(k for k in NUMBERS if k <= most)
         if level is not None:
@@ -193,7 +191,7 @@ class AnchorPrices(Prices):
         place = self._place
         if (features + bounded) / place.jobs < place.estimates_from:
             return features + bounded
-        return place.jobs * (on_gpu_seconds(features, GPU_ESTIMATE_FACTOR) + bounded / GPU_BOUNDS_FACTOR)
+        return place.jobs * (features / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS + bounded / GPU_BOUNDS_FACTOR)
 
     def trial(self, k: int, missing: int, n_exact: int) -> float:
         seconds = TRIAL_SECONDS + missing * space_seconds(k, self._load)
@@ -214,8 +212,8 @@ class CoarsePrices(Prices):
 
     def __init__(self, n_pairs: int, exact_pair: float, size: float, n_points: int, place: Place = ON_CPU) -> None:
         self.n_pairs, self.exact_pair, self.exact = n_pairs, exact_pair, n_pairs * exact_pair
-        if place.exact:
-            self.exact = place.jobs * on_gpu_seconds(self.exact, cores_of_a_gpu(size))
+        if place.exact is not None:
+            self.exact = place.jobs * place.exact
         self._size, self._n_points = size, n_points
         self.numbers = tuple(k for k in PLACES if 2 * k <= size)
 

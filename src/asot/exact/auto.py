@@ -43,16 +43,7 @@ from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
 from asot.exact.points import ExactPoints
-from asot.exact.price import (
-    CALL_SECONDS,
-    CALL_SECONDS_PER_POINT,
-    LAY_OUT,
-    MICRO,
-    any_cost_seconds,
-    best_split,
-    pair_seconds,
-    threads_seconds,
-)
+from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, laid_out_seconds, threads_seconds
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost
@@ -200,7 +191,7 @@ def _codes(histograms: SparseHistograms, distance: Distance) -> list[NDArray[np.
 def exact_work(request: Request, notes: Notes) -> Work:
     """The pairs of a request with the solver that suits them, on the device that suits them."""
     distance, device, pooled = request.distance, request.device, request.both
-    start, wants_gpu = request.column_start, devices.parse(request.device)[0] == "cuda"
+    start, wants_gpu = request.column_start, request.wants_gpu
     if not distance.has_kernel or (distance.is_sorted(pooled.dim) and not wants_gpu):
         return _other_work(request, notes)
     notes = replace(notes, info={"p": 1, **notes.info})
@@ -223,7 +214,7 @@ def _other_work(request: Request, notes: Notes) -> Work:
     distance, resources, pooled = request.distance, request.resources, request.both
     make = functools.partial(exact_solver, pooled, distance, request.column_start, resources.budget)
     notes = replace(notes, info={**notes.info, **distance.info})
-    if distance.is_sorted(pooled.dim) and devices.parse(request.device)[0] != "cuda":
+    if distance.is_sorted(pooled.dim) and not request.wants_gpu:
         return Work(request.pairs, make, None, on_cpu(distance, pooled.dim, request.device), notes)
     size = len(pooled.masses) / len(pooled)
     one_thread = len(request.pairs) * any_cost_seconds(2.0 * size, pooled.dim)
@@ -231,7 +222,7 @@ def _other_work(request: Request, notes: Notes) -> Work:
         request.device,
         needs=("cupy",),
         cpu_seconds=threads_seconds(one_thread, resources.jobs),
-        gpu_seconds=CALL_SECONDS + CALL_SECONDS_PER_POINT * size**2,
+        gpu_seconds=call_seconds(size),
     )
     on_gpu = functools.partial(_any_cost_on_gpu, request) if choice.gpus else None
     return Work(request.pairs, make, on_gpu, choice, notes)
@@ -271,17 +262,8 @@ def points_work(
     Columns of ``pairs`` are counted from distribution ``column_start`` on.
     """
     sizes = np.diff(histograms.offsets)
-    split = best_split(
-        sizes[: pairs.n_rows], sizes[column_start : column_start + pairs.n_columns], len(pairs),
-        ground.points.shape[1], resources.jobs, MOST_POINTS,
-    )  # fmt: skip
-    choice = devices.choose(
-        device,
-        needs=("cupy",),
-        unfit=_unfit(histograms, ground, device),
-        cpu_seconds=split.cpu,
-        gpu_seconds=split.gpu,
-    )
+    ends = sizes[: pairs.n_rows], sizes[column_start : column_start + pairs.n_columns]
+    choice, split = place_of_points(*ends, len(pairs), ground, device, resources.jobs)
     if not choice.gpus:
         many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
         return Work(pairs, many, None, choice, notes)
@@ -328,25 +310,20 @@ def gpu_solver(
 
 
 def place_of_points(
-    sizes: NDArray[np.int64], ground: Ground | None, seconds: float, device: str, jobs: int
-) -> devices.Choice:
-    """Where W_1 is solved between distributions of so many points (N,), which takes one thread so many seconds.
+    rows: NDArray[np.int64], columns: NDArray[np.int64], n_pairs: int, ground: Ground, device: str, jobs: int
+) -> tuple[devices.Choice, Split]:
+    """Where pairs of W_1 under a metric with a kernel are solved, and how long that takes.
 
-    ``ground`` is a metric with a kernel; None is the Euclidean one.
+    ``rows`` (N,) and ``columns`` (M,) are points of the distributions on both sides.
     """
+    split = best_split(rows, columns, n_pairs, ground.points.shape[1], jobs, MOST_POINTS)
     unfit = None
-    if ground is not None and ground.code not in ON_GPUS:
+    if ground.code not in ON_GPUS:
         unfit = f"the metric {ground.name!r} has no GPU kernel"
-    elif devices.parse(device)[0] != "cuda" and float(np.median(sizes)) > MOST_POINTS:
+    elif devices.parse(device)[0] != "cuda" and float(np.median(np.concatenate([rows, columns]))) > MOST_POINTS:
         unfit = f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
-    return place_of_exact(float(sizes.mean()), seconds, device, jobs, unfit)
-
-
-def place_of_exact(size: float, seconds: float, device: str, jobs: int, unfit: str | None = None) -> devices.Choice:
-    """The same for any distance and distributions of so many points on average, unless GPUs are ``unfit``."""
-    cpu_seconds = min(seconds, seconds / jobs + THREADS_SECONDS)
-    gpu_seconds = GPU_SECONDS + GPU_SECONDS_PER_POINT * size**2
-    return devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds)
+    choice = devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=split.gpu)
+    return choice, split
 
 
 def on_cpu(distance: Distance, dim: int, device: str) -> devices.Choice:
@@ -407,7 +384,7 @@ def are_few(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
         return OneDimension.most_seconds(n_pairs, n, n / count) < few_pairs.MOST_SECONDS
     if n > few_pairs.MOST_POINTS or (by_table and n_pairs > 1 and dim >= distance_tables.LONG):
         return False
-    return n_pairs * (float(pair_seconds(n / count, n / count, dim)) + MICRO * LAY_OUT) < few_pairs.MOST_SECONDS
+    return n_pairs * float(laid_out_seconds(n / count, n / count, dim)) < few_pairs.MOST_SECONDS
 
 
 def _few_lopsided(request: Request, make: Callable[[], ExactOneOrTwo], n_jobs: int) -> Distances | None:
