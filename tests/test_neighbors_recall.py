@@ -6,9 +6,9 @@ from click.testing import CliRunner
 
 import asot
 from asot.cli import cli
-from asot.search.cascade import Shape
 from asot.search.rehearse import Rehearsed
 from asot.search.stated_recall import Candidates, _measured, _smallest, _tuned, choose_held_out, may_pay
+from asot.search.sweep import Shape
 
 
 def mixtures(n, dim, seed=0):
@@ -158,7 +158,7 @@ def test_candidates_that_tell_nothing_end_in_brute_force():
     shape = Shape(90, 90, 0, True)
     D = mixtures(90, 10)
     from asot.exact.auto import exact_solver
-    from asot.request.distance import Distance
+    from asot.request import Distance
     from asot.run.progress import Progress
     from asot.search import stated_recall
     from asot.search.sweep import Best, Search

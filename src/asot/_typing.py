@@ -21,3 +21,6 @@ Identity = dict[str, Any]
 
 Parameters = dict[str, Any]
 """Parameters of a metric, by name: ``metric_params=``."""
+
+Header = dict[str, Any]
+"""What a file says about its content, as JSON holds it."""

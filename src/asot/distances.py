@@ -23,15 +23,13 @@ from asot.choose.strategy import as_strategy
 from asot.data.distributions import Distributions, read_both
 from asot.exact.auto import exact_work, few_distances
 from asot.ground.costs import Metric
-from asot.request.accuracy import Accuracy, as_error, as_max_error
-from asot.request.distance import Distance, as_order, as_share
-from asot.request.request import Request
+from asot.request import Accuracy, Distance, Request, as_error, as_max_error, as_order, as_share
 from asot.results.distances import named, with_model
 from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink
 from asot.run import devices
+from asot.run.engine import Resources, solve_work
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Sink
-from asot.run.work import Resources, solve_work
 from asot.validation import as_choice, as_positive_int, as_seed
 
 DEFAULT_ERROR = "2%"
@@ -234,7 +232,7 @@ def _check_together(
             "TopK, or your own sink, which can read them from its tiles"
         )
     bounded = request.level is not None and (estimate == "anchor" or reg is not None or request.max_error is not None)
-    if devices.parse(request.device)[0] == "cuda" and bounded:
+    if request.wants_gpu and bounded:
         raise ValueError(
             "max_error, and bounds beside plain anchor distances, are computed on the CPU, not on "
             f"device={str(request.device)!r}; use device='auto' or 'cpu', or leave them out"

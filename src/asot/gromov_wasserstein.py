@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from asot._typing import Info
 from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.plans import TransportPlan
-from asot.request.accuracy import Accuracy, as_error
+from asot.request import Accuracy, as_error
 from asot.results.distances import named
-from asot.results.sinks import Condensed, Kept, TopK
+from asot.results.sinks import Condensed, Kept, TopK, default_sink
 from asot.run import devices
+from asot.run.engine import Resources, Work, solve_work
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Sink, SinkBase, Tile
-from asot.run.work import Resources, Work, solve_work
 from asot.spaces.estimate import GromovEstimate, fit_sample
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
@@ -105,8 +105,8 @@ def gromov(
     if isinstance(sink, TopK) and not is_estimated:
         result = _nearest(request, work, sink, resources)
     else:
-        kept = sink if sink is not None else Condensed(extras=("lower", "upper", "error") if bounds else ("error",))
-        result = solve_work(work, kept, resources)
+        extras = ("lower", "upper", "error") if bounds else ("error",)
+        result = solve_work(work, default_sink(sink, extras), resources)
     found: Kept = named(result, row_ids, column_ids)
     return found
 

@@ -18,25 +18,23 @@ from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.divergence import Debiased
 from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
+from asot.exact.cost_check import Read, held, is_metric, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import graph_of
-from asot.exact.metric_check import is_metric
 from asot.exact.one_problem import solve_small
 from asot.exact.price import CALL_SECONDS, graph_pays, graph_seconds, shared_cost_gpu_seconds, shared_cost_seconds
 from asot.exact.shared_cost import ExactSharedCost, solve_one
-from asot.exact.used_anchors import Read, held, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
 from asot.results.distances import Distances
 from asot.results.plans import Transport
 from asot.results.sinks import Kept, default_sink
 from asot.run import devices
-from asot.run.engine import NOTHING
+from asot.run.engine import NOTHING, Resources, Work, solve_work
 from asot.run.executors import one_thread_per_product
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Sink, Solver
-from asot.run.work import Resources, Work, solve_work
 from asot.validation import as_choice, as_cost, as_histograms, cost_matrix, to_array
 
 
@@ -129,8 +127,7 @@ def run_emd(
         by_itself = functools.partial(
             CancelAndCheck, first, second, checked_cost, cancel=looks_like_metric(checked_cost)
         )
-        work = Work(pair_set, by_itself, notes=notes.with_info(device_reason=choice.reason))
-        return solve_work(work, default_sink(sink), resources)
+        return solve_work(Work(pair_set, by_itself, None, choice, notes), default_sink(sink), resources)
     cancel = graph is not None or is_metric(checked_cost, n_jobs=jobs, progress=resources.progress)
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
     if plans:
@@ -156,7 +153,7 @@ def run_emd(
         device, needs=("cupy",), cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit
     )  # fmt: skip
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
-    return _run(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), sink, resources)
+    return solve_work(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), default_sink(sink), resources)
 
 
 def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
@@ -309,19 +306,23 @@ def run_sinkhorn(
         n = len(A)
         diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
         quiet = replace(resources, progress=False)
-        return _run(Work(diagonal, on_cpu(A, None), on_gpu(A, None), choice), None, quiet)
+        return solve_work(Work(diagonal, on_cpu(A, None), on_gpu(A, None), choice), default_sink(None), quiet)
 
     with one_thread_per_product():
-        notes = notes.with_info(value=value)
+        notes = replace(notes, info={**notes.info, "value": value})
         if value != "divergence":
-            return _run(Work(pair_set, on_cpu(first, second), on_gpu(first, second), choice, notes), sink, resources)
+            return solve_work(
+                Work(pair_set, on_cpu(first, second), on_gpu(first, second), choice, notes),
+                default_sink(sink),
+                resources,
+            )
         row_terms = self_terms(first)
         terms = row_terms, row_terms if second is None else self_terms(second)
         solvers = (
             functools.partial(_debiased, on_cpu(first, second), *terms),
             functools.partial(_debiased_on_gpu, on_gpu(first, second), *terms),
         )
-        return _run(Work(pair_set, *solvers, choice, notes), sink, resources)
+        return solve_work(Work(pair_set, *solvers, choice, notes), default_sink(sink), resources)
 
 
 def _debiased(make: Callable[[], Solver], row_terms: Distances, column_terms: Distances) -> Debiased:
@@ -332,12 +333,6 @@ def _debiased_on_gpu(
     make: Callable[[], sinkhorn_cuda.SinkhornCuda], row_terms: Distances, column_terms: Distances
 ) -> sinkhorn_cuda.DebiasedCuda:
     return sinkhorn_cuda.DebiasedCuda(make(), row_terms, column_terms)
-
-
-def _run(work: Work, sink: Sink[Kept] | None, resources: Resources) -> Kept:
-    if not work.choice.gpus:
-        work = replace(work, notes=work.notes.with_info(device_reason=work.choice.reason))
-    return solve_work(work, default_sink(sink), resources)
 
 
 def _choose_for_sinkhorn(

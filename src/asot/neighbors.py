@@ -13,36 +13,34 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Info, Parameters
-from asot.data.distinct import SparseHistograms, sparse_histograms
+from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.auto import exact_solver, read_prices
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.price import best_split, mean_seconds
-from asot.exact.unmatched import Unmatched
-from asot.ground.costs import GroundCost, Metric, prepare_cost
+from asot.ground.costs import Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
-from asot.request.distance import Distance, as_order
+from asot.request import Distance, as_order
 from asot.results.distances import Neighbors, named
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices
 from asot.run.cluster import Cluster
+from asot.run.engine import Resources, active_cluster
 from asot.run.pairs import make_pairs, tiles
 from asot.run.progress import Progress, ProgressLike
-from asot.run.protocols import Sink, Solver
-from asot.run.work import Resources, active_cluster
+from asot.run.protocols import Sink
 from asot.search import stated_recall
-from asot.search.cascade import Look, Shape
-from asot.search.choose import Offer, offer_bounds
+from asot.search.choose import Offer, Problem, Pruning, offer_bounds
 from asot.search.energy import energy_vectors
 from asot.search.rehearse import choose_look, rehearse
 from asot.search.strips import SearchStrip, Strip, StripSearch
-from asot.search.sweep import Best, Edges, Search
+from asot.search.sweep import Best, Edges, Look, Search, Shape
 from asot.store.identity import cost_hash
 from asot.store.sink import Store
 from asot.store.stored import Stored
@@ -142,19 +140,20 @@ def kneighbors(
         n_neighbors, D = int(D), None
     K = as_positive_int(n_neighbors, "n_neighbors")
     started = time.perf_counter()
-    problem = _read(Q, D, p, metric, metric_params, unmatched, n_jobs, memory)
+    distance, pruning = Distance(as_order(p), metric, metric_params, unmatched), Pruning(prune, space, random_state)
+    problem = _read(Q, D, distance, Resources(n_jobs, memory))
     shape = problem.shape
     candidates = shape.n_columns - shape.within
     if candidates < K:
         raise ValueError(f"n_neighbors={K}, but there are only {candidates} candidates for each query")
-    share = stated_recall.as_recall(recall, prune, space, sink)
-    choice = _choose(device, problem, prune, space, sink, share)
+    share = None if recall is None else stated_recall.as_recall(recall, prune, space, sink)
+    choice = _choose(device, problem, pruning, sink, share)
     if sink is not None:
-        stored = _into_store(sink, problem, K, metric, metric_params, (space, prune, random_state), progress)
+        stored = _into_store(sink, problem, K, distance, pruning, progress)
         return cast("Found", named(stored, *_names(Q, D)))
     cluster = None if choice.gpus or share is not None else active_cluster()
     if cluster is not None and shape.n_rows > 1:
-        found = _on_cluster(problem, K, (space, prune, random_state), cluster, progress, started)
+        found = _on_cluster(problem, K, pruning, cluster, progress, started)
         return cast("Found", replace(found, names=_names(Q, D)))
     best = Best(shape.n_rows, K, shape.within)
     shown = Progress(progress, shape.n_pairs, "nearest neighbors")
@@ -167,7 +166,7 @@ def kneighbors(
         if share is not None and held_out is not None:
             search = _search_for_share(problem, held_out, best, share, seed, shown)
         else:
-            search, offer = _prepare(problem, space, prune, random_state, shown)
+            search, offer = _prepare(problem, pruning, shown)
             _search_for_all(search, choose_look(search, problem.histograms, offer, best), best)
         if share is not None:
             search.made.setdefault("recall", stated_recall.all_were_found(share, candidates))
@@ -217,16 +216,17 @@ def radius_neighbors(
     if isinstance(radius, bool) or not isinstance(radius, (int, float, np.number)) or not 0 <= radius < np.inf:
         raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
     started = time.perf_counter()
-    problem = _read(Q, D, p, metric, metric_params, unmatched, n_jobs, memory)
+    distance, pruning = Distance(as_order(p), metric, metric_params, unmatched), Pruning(prune, space, random_state)
+    problem = _read(Q, D, distance, Resources(n_jobs, memory))
     shape = problem.shape
     found = Edges(float(radius), shape.n_rows, shape.within)
-    choice = _choose(device, problem, prune, space)
+    choice = _choose(device, problem, pruning)
     shown = Progress(progress, shape.n_pairs, "neighbors within the radius")
     try:
         if choice.gpus:
             info = _search_on_gpus(problem, found, choice, shown, started)
         else:
-            search, offer = _prepare(problem, space, prune, random_state, shown)
+            search, offer = _prepare(problem, pruning, shown)
             search.sweep(choose_look(search, problem.histograms, offer, found), found)
             info = search.info(started) | {"device_reason": choice.reason}
     finally:
@@ -245,23 +245,7 @@ def _names(Q: Any, D: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return own, own if D is None else as_distributions(D).ids
 
 
-class _Problem(NamedTuple):
-    """The queries, and the collection that is searched."""
-
-    pooled: Distributions
-    histograms: SparseHistograms
-    cost: GroundCost
-    p: float
-    unmatched: Unmatched | None
-    shape: Shape
-    solver: Solver
-    jobs: int
-    memory: int
-
-
-def _read(
-    Q: Any, D: Any, p: Any, metric: Metric, parameters: Any, unmatched: Any, n_jobs: Any, memory: Any
-) -> _Problem:
+def _read(Q: Any, D: Any, distance: Distance, resources: Resources) -> Problem:
     first = as_distributions(Q)
     second = None if D is None or D is Q else as_distributions(D)
     if second is not None and second.dim != first.dim:
@@ -269,19 +253,17 @@ def _read(
             f"the queries are in {first.dim} dimensions and the collection in {second.dim}; they must share one space"
         )
     pooled = first if second is None else first + second
-    histograms = sparse_histograms(pooled)
-    resources, distance = Resources(n_jobs, memory), Distance(as_order(p), metric, parameters, unmatched)
-    budget = resources.budget
-    cost = prepare_cost(histograms.points, metric, parameters, budget)
+    histograms, budget = sparse_histograms(pooled), resources.budget
+    cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, budget)
     start = 0 if second is None else len(first)
     shape = Shape(len(first), len(first) if second is None else len(second), start, second is None)
     solver = exact_solver(pooled, distance, start, budget, histograms=histograms, n_pairs=shape.n_pairs)
-    prices = None if unmatched is None else read_prices(unmatched, pooled, cost)
-    return _Problem(pooled, histograms, cost, distance.p, prices, shape, solver, resources.jobs, budget)
+    prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
+    return Problem(pooled, histograms, cost, distance.p, prices, shape, solver, resources.jobs, budget)
 
 
 def _choose(
-    device: str, problem: _Problem, prune: Any, space: Any, sink: Any = None, recall: float | None = None
+    device: str, problem: Problem, pruning: Pruning, sink: Any = None, recall: float | None = None
 ) -> devices.Choice:
     n_rows, n_columns, start, _ = problem.shape
     sizes = np.diff(problem.histograms.offsets)
@@ -293,7 +275,7 @@ def _choose(
     known = problem.cost.is_plain and problem.cost.ground.code in ON_GPUS
     if problem.p != 1 or problem.unmatched is not None or not known:
         unfit = "GPUs only solve p=1, under metrics with a compiled kernel, without unmatched mass"
-    if space is not None or prune != "auto":
+    if pruning.space is not None or pruning.prune != "auto":
         unfit = "the search on GPUs has its own bounds and takes neither prune= nor space="
     if sink is not None:
         unfit = "a search into a store runs on CPUs"
@@ -305,12 +287,12 @@ def _choose(
 
 
 def _search_on_gpus(
-    problem: _Problem, sink: Best | Edges, choice: devices.Choice, shown: Progress, started: float
+    problem: Problem, sink: Best | Edges, choice: devices.Choice, shown: Progress, started: float
 ) -> Info:
     from asot.search.on_gpus import search_on_gpus
 
-    shape, jobs, memory = problem.shape, problem.jobs, problem.memory
-    found = search_on_gpus(problem.histograms, problem.cost.ground, shape, sink, choice, jobs, memory, shown)
+    shape = problem.shape
+    found = search_on_gpus(problem, sink, choice, shown)
     own = {"estimate": "exact", "p": 1, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
     return found | own | {"seconds": time.perf_counter() - started}
 
@@ -323,11 +305,11 @@ def _search_for_all(search: Search, look: Look | None, best: Best) -> None:
 
 
 def _search_for_share(
-    problem: _Problem, held_out: stated_recall.HeldOut, best: Best, recall: float, seed: int, shown: Progress
+    problem: Problem, held_out: stated_recall.HeldOut, best: Best, recall: float, seed: int, shown: Progress
 ) -> Search:
     """The cheaper of a certain search and one that finds the share, which ``made["recall"]`` then tells of."""
     histograms, shape, jobs = problem.histograms, problem.shape, problem.jobs
-    search, offer = _prepare(problem, None, "auto", seed, shown)
+    search, offer = _prepare(problem, Pruning(random_state=seed), shown)
     certain = rehearse(search, histograms, offer, best)
     if stated_recall.may_pay(held_out, shape, certain):
         vectors = energy_vectors(histograms, problem.cost, problem.unmatched, seed, jobs)
@@ -340,24 +322,23 @@ def _search_for_share(
     return search
 
 
-def _prepare(problem: _Problem, space: Any, prune: Any, random_state: Any, shown: Progress) -> tuple[Search, Offer]:
-    pooled, histograms, cost, p, unmatched, shape, solver, jobs, memory = problem
-    offer = offer_bounds(
-        pooled, histograms, cost, shape, prune, space, jobs, memory // 2, random_state, p, unmatched
-    )  # fmt: skip
-    return Search(shape, solver, jobs, memory // 2, offer.made, shown, p), offer
+def _prepare(problem: Problem, pruning: Pruning, shown: Progress) -> tuple[Search, Offer]:
+    offer = offer_bounds(problem, pruning)
+    return Search(
+        problem.shape, problem.solver, problem.jobs, problem.memory // 2, offer.made, shown, problem.p
+    ), offer  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------- elsewhere, and on disk
 
 
 def _on_cluster(
-    problem: _Problem, K: int, lookers: tuple[Any, Any, Any], cluster: Cluster, progress: ProgressLike, started: float
+    problem: Problem, K: int, pruning: Pruning, cluster: Cluster, progress: ProgressLike, started: float
 ) -> Neighbors:
     """The search in strips of rows by the workers of a cluster."""
     shape = problem.shape
     starts = list(tiles(shape.n_rows, max(1, -(-shape.n_rows // (4 * cluster.jobs)))))
-    task = SearchStrip(functools.partial(_strips, problem, K, *lookers, 1))
+    task = SearchStrip(functools.partial(_strips, problem, K, pruning, 1))
     parts: list[Strip] = []
     with Progress(progress, shape.n_rows, f"nearest neighbors ({cluster.name})", unit="row") as shown:
         for strip in cluster.map(task, starts):
@@ -373,15 +354,15 @@ def _on_cluster(
 
 
 def _into_store(
-    sink: Any, problem: _Problem, K: int, metric: Metric, parameters: Any, lookers: tuple[Any, ...], progress: Any
+    sink: Any, problem: Problem, K: int, distance: Distance, pruning: Pruning, progress: ProgressLike
 ) -> Stored:
-    """The search in strips of rows; ``lookers`` (space, prune, random_state) say how to look, not what is found."""
+    """The search in strips of rows."""
     if not isinstance(sink, Store):
         raise ValueError(f"a search keeps the nearest by itself; sink= is for asot.sinks.Store(path); found {sink!r}")
-    shape = problem.shape
+    shape, metric = problem.shape, distance.metric
     computed = None if isinstance(metric, str) else cost_hash(problem.cost)
     name = metric if isinstance(metric, str) else getattr(metric, "__qualname__", "function")
-    settings = {"estimate": "exact", "p": problem.p, "metric": name, "metric_params": parameters}
+    settings = {"estimate": "exact", "p": problem.p, "metric": name, "metric_params": distance.metric_params}
     settings |= {} if computed is None else {"metric_computes": computed}
     share = 2 * SHARE_SOLVED * mean_seconds(problem.histograms, problem.cost.ground.points.shape[1])
     question = Question(
@@ -393,15 +374,15 @@ def _into_store(
             "unmatched": None if problem.unmatched is None else problem.unmatched.identity(),
             "table": problem.cost.table,
         },
-        functools.partial(_strips, problem, K, *lookers),
+        functools.partial(_strips, problem, K, pruning),
         share * shape.n_columns,
         computed,
     )
     return search_into(sink, question, problem.jobs, progress)
 
 
-def _strips(problem: _Problem, K: int, space: Any, prune: Any, random_state: Any, jobs: int) -> StripSearch:
+def _strips(problem: Problem, K: int, pruning: Pruning, jobs: int) -> StripSearch:
     """The search of single strips, made ready: every process chooses the same bounds in a rehearsal of its own."""
-    search, offer = _prepare(problem._replace(jobs=jobs), space, prune, random_state, Progress(False, 0, ""))
+    search, offer = _prepare(problem._replace(jobs=jobs), pruning, Progress(False, 0, ""))
     look = choose_look(search, problem.histograms, offer, Best(problem.shape.n_rows, K, problem.shape.within))
     return StripSearch(search, look, K)

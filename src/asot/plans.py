@@ -7,6 +7,7 @@ network simplex on all points.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,12 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.data.notebook import page_of
 from asot.data.reading import factorized
 from asot.exact.any_cost import CLIPPED, FINE, WIDER, WIDEST
-from asot.exact.metric_check import is_metric
+from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.unmatched import read_unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import Metric, cost_table, prepare_cost
-from asot.request.distance import Share, as_order, as_share
+from asot.request import Distance, Share, as_order, as_share
 from asot.results.frames import need_pandas
 from asot.validation import FloatArray, as_choice, as_histograms, to_array
 
@@ -170,25 +171,26 @@ def plan(
            [0.5, 0. ]]), 1.5)
     """
     D = as_distributions(D)
-    found = _plan(D, i, j, as_order(p), metric, metric_params, as_share(share, unmatched), space, exact, random_state)
+    distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
+    found = _plan(D, (i, j), distance, space, exact, random_state)
     first, second = (slice(*D.offsets[[t, t + 1]].tolist()) for t in (D.place(i), D.place(j)))
     found.places = first, second, len(D.masses)
     return found
 
 
 def _plan(
-    D: Distributions, i: Any, j: Any, order: float, metric: Metric, metric_params: Any, unmatched: Any,
-    space: Any, exact: bool, random_state: Any,
-) -> TransportPlan:  # fmt: skip
-    pair = D[[D.place(i, "i"), D.place(j, "j")]]
+    D: Distributions, ends: tuple[Any, Any], distance: Distance, space: Any, exact: bool, random_state: Any
+) -> TransportPlan:
+    i, j = ends
+    pair, order, unmatched = D[[D.place(i, "i"), D.place(j, "j")]], distance.p, distance.unmatched
     if exact or (space is None and int(pair.sizes[0]) * int(pair.sizes[1]) <= MOST_ENTRIES):
         if unmatched is not None:
-            return _with_unmatched(pair, order, metric, metric_params, _prices_of(unmatched, D, i, j))
+            return _with_unmatched(pair, replace(distance, unmatched=_prices_of(unmatched, D, i, j)))
         (_, a), (_, b) = pair
-        costs = _ground_costs(pair, order, metric, metric_params)
+        costs = _ground_costs(pair, distance)
         value, optimal = _solve_power(a, b, costs, order)
         return _as_plan(optimal, value, pair, is_exact=True, costs=costs, p=order)
-    if order != 1 or metric != "euclidean" or unmatched is not None:
+    if not distance.is_plain:
         raise ValueError(
             "a lifted plan needs p=1, metric='euclidean' and total mass 1; pass exact=True for other distances"
         )
@@ -200,13 +202,13 @@ def _plan(
     return result
 
 
-def _ground_costs(pair: Distributions, p: float, metric: Metric, parameters: Parameters | None) -> Float:
+def _ground_costs(pair: Distributions, distance: Distance) -> Float:
     """Distances (n_0, n_1) between the points of a collection of two."""
-    if p == 1 and metric == "euclidean":
+    if distance.is_plain:
         (x, _), (y, _) = pair
         return _distances(x, y)
     points, index = distinct_rows(pair.points)
-    distances = cost_table(prepare_cost(points, metric, parameters))
+    distances = cost_table(prepare_cost(points, distance.metric, distance.metric_params))
     middle = int(pair.offsets[1])
     return distances[np.ix_(index[:middle], index[middle:])]
 
@@ -259,13 +261,11 @@ def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:
     return np.concatenate([given[D.offsets[t] : D.offsets[t + 1]] for t in (D.place(i, "i"), D.place(j, "j"))])
 
 
-def _with_unmatched(
-    pair: Distributions, p: float, metric: Metric, parameters: Parameters | None, unmatched: Any
-) -> TransportPlan:
+def _with_unmatched(pair: Distributions, distance: Distance) -> TransportPlan:
     """The optimal plan where mass may stay without a partner: each side has a reservoir as large as the other side."""
     points, index = distinct_rows(pair.points)
-    cost = prepare_cost(points, metric, parameters)
-    prices = read_unmatched(unmatched, pair, index, cost)
+    cost, p = prepare_cost(points, distance.metric, distance.metric_params), distance.p
+    prices = read_unmatched(distance.unmatched, pair, index, cost)
     n, m = (int(size) for size in pair.sizes)
     costs = np.zeros((n + 1, m + 1))
     costs[:n, :m] = cost_table(cost)[np.ix_(index[:n], index[n:])]

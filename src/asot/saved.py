@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from asot._typing import Header
 from asot.choose.model_files import read_model
 from asot.data.npz import list_arrays, load_arrays
 from asot.results.distances import Distances
@@ -56,7 +57,7 @@ def open_store(path: str | os.PathLike[str]) -> Stored:
     return stored
 
 
-def _record(header: Any, path: Any) -> dict[str, Any]:
+def _record(header: Any, path: Any) -> Header:
     if not isinstance(header, dict):
         raise ValueError(f"{path} does not describe a model; it is damaged")
     return header

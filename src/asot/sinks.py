@@ -1,7 +1,9 @@
-"""Where the distances of a run go: the public names of `asot.results.sinks`, ready to be imported."""
+"""Where the distances of a run go: the sinks of `asot.results.sinks` and a store, ready to be imported."""
 
-from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
-from asot.run.protocols import Sink, Tile
-from asot.store.sink import Store
+from asot.results.sinks import *  # noqa: F403
+from asot.results.sinks import __all__ as _sinks
+from asot.run.protocols import Sink as Sink
+from asot.run.protocols import Tile as Tile
+from asot.store.sink import Store as Store
 
-__all__ = ["Callback", "Condensed", "Counts", "Dense", "Radius", "Sink", "Store", "Tile", "TopK"]
+__all__ = [*_sinks, "Sink", "Store", "Tile"]

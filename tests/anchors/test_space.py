@@ -17,9 +17,9 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot import AnchorSpace, Distributions
-from asot.anchors import cell_means
 from asot.anchors import space as space_module
 from asot.estimate.local_means import local_means
+from asot.run import executors
 from tests.strategies import extent, ragged_lists
 
 
@@ -267,8 +267,8 @@ def test_cells_do_not_depend_on_threads(monkeypatch):
     D = Distributions.from_list([rng.normal(size=(n, 3)) for n in rng.integers(1, 9, 40)])
     space = AnchorSpace(rng.normal(size=(5, 3)))
     plain = space.cells(D)
-    monkeypatch.setattr(cell_means, "POINTS_PER_PIECE", 7)
-    monkeypatch.setattr(cell_means, "PIECES_PER_THREAD", 1)
+    monkeypatch.setattr(executors, "POINTS_PER_PIECE", 7)
+    monkeypatch.setattr(executors, "PIECES_PER_THREAD", 1)
     for one, other in zip(plain, space.cells(D, n_jobs=3), strict=True):
         assert np.array_equal(one, other)
     for one, other in zip(local_means(plain, 5), local_means(plain, 5, n_jobs=3), strict=True):

@@ -14,7 +14,7 @@ import pytest
 import asot
 from asot import AnchorSpace, DictionaryAnchors, Distributions, KMeansAnchors, MetricAnchors
 from asot.anchors import trainable as learned
-from asot.exact.metric_check import is_metric
+from asot.exact.cost_check import is_metric
 from asot.run import devices
 
 torch = pytest.importorskip("torch")
@@ -102,8 +102,8 @@ def test_the_loss_falls_with_the_slope_that_the_envelope_theorem_gives(collectio
     fitted = MetricAnchors(5, hidden=4, **QUICK).fit(collection[:20])
     seen = {}
 
-    def look(state, rates, loss, error, **options):
-        seen.update(loss=loss, state=state)
+    def look(state, lesson, *rest, **options):
+        seen.update(loss=lesson.loss_of, state=state)
         return learned.Outcome(state, 0.0)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from asot.anchors import training
-from asot.anchors.training import DeviceLostError, Schedule, train
+from asot.anchors.training import DeviceLostError, Lesson, Schedule, train
 
 torch = pytest.importorskip("torch")
 
@@ -32,7 +32,7 @@ def distance(p):
 def descend(loss=bowl, error=distance, start=None, **changes):
     state = {"x": np.zeros(2), "label": np.array(7)} if start is None else start
     rng = np.random.RandomState(0)
-    return train(state, {"x": 1.0}, loss, error, n_batches=5, schedule=schedule(**changes), rng=rng)
+    return train(state, Lesson({"x": 1.0}, loss, error, 5), schedule(**changes), rng)
 
 
 def test_the_loss_is_minimized_and_what_is_not_learned_stays():
@@ -117,7 +117,7 @@ def test_a_device_that_fails_is_reported_with_what_was_learned():
         pytest.skip("this machine has a GPU")
     state = {"x": np.ones(2)}
     with pytest.raises(DeviceLostError, match="device 'cuda' failed") as caught:
-        train(state, {"x": 1.0}, bowl, distance, n_batches=1, schedule=schedule(), rng=None, device="cuda")
+        train(state, Lesson({"x": 1.0}, bowl, distance, 1), schedule(), None, device="cuda")
     np.testing.assert_array_equal(caught.value.outcome.state["x"], 1.0)
 
 

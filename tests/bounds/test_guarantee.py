@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import asot
 from asot import Distributions, KMeansAnchors, Status
-from asot.request.accuracy import as_max_error
+from asot.request import as_max_error
 from tests.bounds.test_error_bars import any_anchors, bounded, lattice_lists
 
 

@@ -10,9 +10,13 @@ import pytest
 
 import asot
 from asot import Distributions, KMeansAnchors, Status
-from asot.choose.prices import AnchorPrices, Load, count_load
+from asot.choose.attempts import attempts_for
+from asot.choose.prices import AnchorPrices, Load, Place, count_load
 from asot.choose.strategy import Planner, Strategy
-from asot.request.accuracy import as_error
+from asot.exact import price
+from asot.request import Distance, Request, as_error
+from asot.run import devices
+from asot.run.engine import Resources
 from asot.run.pairs import AllPairs
 
 
@@ -304,7 +308,55 @@ def test_a_plan_of_one_pair_is_the_optimal_one(D, exact):
     assert plan.cost == pytest.approx(exact[0], rel=1e-9)
 
 
-@pytest.mark.parametrize(("size", "cores"), [(23.0, 690.0), (30.0, 510.0), (150.0, 80.0)])
-def test_a_gpu_replaces_fewer_cores_where_distributions_are_larger(size, cores):
-    load = Load(10**9, 0, 3, size, 1e-5, 1e-6)
-    assert load.exact / load.exact_on_gpu == pytest.approx(cores, rel=0.05)
+# ------------------------------------------------------------------------------------------- exact solves on a GPU
+
+
+class OnePercent:
+    """A trial whose error is one percent of the mean distance, whatever is tried."""
+
+    rmse, cautious, mean, interval, exact_share = 0.01, 0.01, 1.0, (0.009, 0.011), 0.0
+
+    def __init__(self, strategy):
+        self.strategy = strategy
+
+
+@pytest.mark.parametrize(("seconds", "kind"), [(0.1, "exact"), (4.0, "calibrated")])
+def test_exact_solves_on_a_gpu_are_a_candidate_by_their_price(seconds, kind):
+    """5,000 pairs of a millisecond, which a GPU does in a tenth of a second, or hardly faster."""
+    load = Load(5_000, 20_000, 3, 100.0, 1e-3, 1e-4)
+    prices = AnchorPrices(load, place=Place(jobs=1, exact=seconds))
+    assert Planner(prices, as_error("2%"), OnePercent, seed=0).choose().strategy.kind == kind
+
+
+def test_a_second_of_a_gpu_costs_what_the_cores_could_do_meanwhile():
+    load = Load(10**6, 0, 3, 100.0, 1e-3, 1e-4)
+    one, many = (AnchorPrices(load, place=Place(jobs, exact=2.0, estimates_from=0.0)) for jobs in (1, 16))
+    assert many.exact == 16 * one.exact
+    assert many.estimates(32, 1, True) == pytest.approx(16 * one.estimates(32, 1, True))
+    assert many.on_cpu(32, 1, True) == one.on_cpu(32, 1, True) > one.estimates(32, 1, True)
+
+
+@pytest.fixture
+def a_gpu(monkeypatch):
+    """As far as anybody asks, there is one."""
+    monkeypatch.setattr(devices, "_obstacle", lambda needs: None)
+    monkeypatch.setattr(devices, "gpu_count", lambda: 1)
+    monkeypatch.setattr(devices, "_awake", True)
+
+
+@pytest.mark.parametrize(("rate", "d", "on_gpu"), [(1e6, 2, True), (10.0, 2, False), (1e6, 1, False)])
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock"])
+def test_the_planner_prices_exact_solves_where_they_would_run(rate, d, on_gpu, metric, a_gpu, monkeypatch):
+    """Not on a GPU that is slower than the CPU, and on a line, sorting takes none."""
+    monkeypatch.setattr(price, "RATES", ((16, rate), (64, rate / 2)))
+    request = Request(clouds(0, 60, 60, d), None, Distance(1.0, metric), resources=Resources(1))
+    asked, never = (attempts_for(request, None).prices(on_gpu=gpu) for gpu in (True, False))
+    assert (asked.exact < 0.5 * never.exact) == on_gpu
+    assert on_gpu or asked.exact == never.exact
+
+
+def test_estimates_are_made_where_they_were_priced(a_gpu):
+    request = Request(clouds(0, 60, 60), None, resources=Resources(1))
+    prices = attempts_for(request, None).prices()
+    assert prices.estimates(512, 4, True) < prices.on_cpu(512, 4, True)  # much work
+    assert prices.estimates(8, 1, False) == prices.on_cpu(8, 1, False) < devices.LATER_CALL_SECONDS

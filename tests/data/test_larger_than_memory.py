@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import asot
-from asot.data.stretches import stretches
+from asot.data.reading import stretches
 
 SIZES = np.random.default_rng(0).integers(1, 40, 300)
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])

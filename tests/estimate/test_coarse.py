@@ -130,7 +130,7 @@ def test_scale_does_not_matter():
         ({"unmatched": "edge"}, "unmatched must be a number, an array or 'diagonal'"),
         ({"unmatched": 0.1, "estimate": "calibrated"}, "at least half of what all points span"),
         ({"p": 2, "metric": "seuclidean", "estimate": "anchor"}, "not compared by metric='seuclidean'"),
-        ({"p": 2, "device": "cuda"}, "use device='auto' or 'cpu'"),
+        ({"p": 2, "device": "cuda", "estimate": "calibrated"}, "use device='auto' or 'cpu'"),
         ({"p": 0.5}, "p must be a finite number ≥ 1"),
     ],
 )

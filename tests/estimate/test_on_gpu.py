@@ -13,13 +13,13 @@ from asot.bounds.error_bars import make_bounds
 from asot.choose.attempts import learn_space
 from asot.estimate import cuda as on_gpu
 from asot.estimate.calibration import Calibration, draw_exact, exact_distances
-from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, ViewOnDevice, why_not_on_gpus
+from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, ViewOnDevice
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of, untie
 from asot.estimate.solver import Estimates
 from asot.exact.shared_cost import ExactSharedCost
+from asot.run.engine import Resources
 from asot.run.pairs import make_pairs
 from asot.run.protocols import OPEN
-from asot.run.work import Resources
 from tests.simt import host, numpy_as_cupy
 from tests.simt.numpy_as_cupy import DEVICE
 
@@ -54,7 +54,7 @@ def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=
     sample = draw_exact(features, pairs, 20, 0, Resources(), solve)
     calibration = Calibration(features, sample, Resources())
     cpu = Estimates(features, calibration, give_bounds=give_bounds).solve(*pairs.indices(0, len(pairs)), STOP)
-    assert why_not_on_gpus(features) is None
+    assert features.only_on_cpu is None
     solver = EstimatesCuda(features, calibration, give_bounds=give_bounds, memory=memory)
     return cpu, solver.on(DEVICE).solve(pairs, 0, len(pairs))
 

@@ -15,8 +15,7 @@ from asot.exact.nested_labels import NestedLabels
 from asot.exact.one_dimension import OneDimension
 from asot.exact.points import ExactPoints
 from asot.exact.small_clouds import SmallClouds
-from asot.request.distance import Distance
-from asot.request.request import Request
+from asot.request import Distance, Request
 from asot.run.protocols import Notes
 
 SOLVERS = {"ExactPoints", "SmallClouds", "OneDimension", "NestedLabels", "ExactAnyCost", "ExactPointsCuda"}

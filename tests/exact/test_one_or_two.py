@@ -9,8 +9,7 @@ from scipy.spatial.distance import cdist
 import asot
 from asot.exact.auto import euclidean_simplex, exact_work
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns
-from asot.request.distance import Distance
-from asot.request.request import Request
+from asot.request import Distance, Request
 from asot.run.protocols import Notes
 from tests.oracles import pot_values
 

@@ -9,8 +9,8 @@ import asot
 from asot.exact.cuda.solver import ExactCuda
 from asot.exact.shared_cost import ExactSharedCost
 from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
-from asot.run import gpu_engine as device_engine
 from asot.run.devices import Choice
+from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.pairs import AllPairs
 from tests.gpu.problems import cost_of, histograms
 
@@ -65,7 +65,7 @@ def test_tiles_on_several_devices_are_the_same():
     def run(gpus, memory):
         solver = ExactCuda(A, None, COST, cancel=True)
         choice = Choice(gpus, "a test", required=True)
-        return device_engine.run(AllPairs(N), solver, on_cpu, choice, Condensed(), memory=memory)
+        return solve_work(Work(AllPairs(N), on_cpu, Ready(solver), choice), Condensed(), Resources(memory=memory))
 
     assert np.array_equal(run((0,), None).values, run((0, 0, 0), 10**6).values)
 
@@ -84,7 +84,7 @@ def test_too_little_memory_is_a_smaller_tile_or_the_cpu(values):
         try:
             solver = ExactCuda(A, None, COST, cancel=True)
             choice = Choice((0,), "a test", required=False)
-            r = device_engine.run(AllPairs(N), solver, on_cpu, choice, Condensed())
+            r = solve_work(Work(AllPairs(N), on_cpu, Ready(solver), choice), Condensed(), Resources())
         finally:
             pool.set_limit(size=0)
         assert np.abs(r.values - values).max() <= 1e-12 * COST.max()

@@ -16,7 +16,7 @@ import pytest
 
 import asot
 from asot.run.cluster import Cluster, run_task
-from asot.run.work import active_cluster
+from asot.run.engine import active_cluster
 from asot.sinks import Store, TopK
 from tests.run.cluster_faults import (
     flipped_bits,
@@ -185,7 +185,7 @@ class Recorded(Cluster):
 
 def test_a_task_is_a_name_and_a_number_never_an_array(expected, tmp_path, monkeypatch):
     recorded = Recorded()
-    monkeypatch.setattr("asot.run.work.active_cluster", lambda: recorded)
+    monkeypatch.setattr("asot.run.engine.active_cluster", lambda: recorded)
     np.testing.assert_array_equal(asot.emd_many(A, cost=COST).values, expected.values)
     asot.emd_many(A, cost=COST, sink=Store(tmp_path / "run.zarr"))
     assert max(recorded.sizes) < 1000  # beyond that joblib's Dask backend scatters

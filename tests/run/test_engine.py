@@ -102,7 +102,7 @@ def test_an_error_in_a_sink_comes_out_and_leaves_no_thread(n_jobs):
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        engine.run(AllPairs(200), Sums(), Callback(refuse), n_jobs=n_jobs)
+        engine.run(AllPairs(200), Sums(), Callback(refuse), engine.Resources(n_jobs))
     assert threads_left() == []
 
 
@@ -114,7 +114,7 @@ def test_an_error_while_threads_are_busy_stops_them():
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        engine.run(AllPairs(20), solver, Callback(refuse), n_jobs=2)
+        engine.run(AllPairs(20), solver, Callback(refuse), engine.Resources(2))
     assert solver.stopped.is_set()
     assert threads_left() == []
 
@@ -133,7 +133,7 @@ def test_ctrl_c_in_a_sink_leaves_no_thread():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        engine.run(AllPairs(200), Sums(), Callback(interrupt), n_jobs=2)
+        engine.run(AllPairs(200), Sums(), Callback(interrupt), engine.Resources(2))
     assert threads_left() == []
 
 
@@ -149,15 +149,17 @@ def test_tiles_are_solved_only_a_few_ahead_of_the_sink():
         taken.append(len(rows))
         ahead.append(len(solved) - len(taken))
 
-    engine.run(AllPairs(100), Counting(per_tile=1), Callback(take), n_jobs=2)
+    engine.run(AllPairs(100), Counting(per_tile=1), Callback(take), engine.Resources(2))
     assert len(taken) == 4950
     assert max(ahead) <= 6
 
 
 def test_calls_may_run_inside_each_other():
     inner = []
-    sink = Callback(lambda rows, columns, values: inner.append(engine.run(AllPairs(4), Sums(), Dense(), n_jobs=2)))
-    engine.run(AllPairs(4), Sums(), sink, n_jobs=2)
+    sink = Callback(
+        lambda rows, columns, values: inner.append(engine.run(AllPairs(4), Sums(), Dense(), engine.Resources(2)))
+    )
+    engine.run(AllPairs(4), Sums(), sink, engine.Resources(2))
     assert all(np.array_equal(matrix, inner[0]) for matrix in inner)
 
 

@@ -126,7 +126,7 @@ def test_the_check_of_the_triangles_shows_progress_and_hears_ctrl_c(large):
 
 
 def test_no_tile_of_the_check_takes_long():
-    from asot.exact.metric_check import TRIANGLES_PER_TILE, _row_tiles
+    from asot.exact.cost_check import TRIANGLES_PER_TILE, _row_tiles
 
     for k in (300, 5000):
         rows = list(_row_tiles(k))
@@ -138,7 +138,7 @@ def test_no_tile_of_the_check_takes_long():
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_broken_triangle_is_found_in_any_row(large, n_jobs):
-    from asot.exact.metric_check import is_metric
+    from asot.exact.cost_check import is_metric
 
     cost = large[1].copy()
     assert is_metric(cost, n_jobs=n_jobs)

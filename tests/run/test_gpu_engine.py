@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK
+from asot.results.sinks import Callback, Condensed, Counts, Dense, Radius, TopK, default_sink
 from asot.run import gpu_engine as device_engine
 from asot.run import gpu_transfer
 from asot.run.devices import Choice
+from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.run.protocols import OPEN, DeviceSolution, DeviceSolver, OnDevice, Solution, Solver, Status
 from tests.simt import host, numpy_as_cupy
@@ -65,7 +66,7 @@ def small_tiles(monkeypatch):
 def solve(pairs, sink=None, *, solver=None, gpus=(0,), required=False, **options):
     solver = Lookup() if solver is None else solver
     choice = Choice(gpus, "a test", required)
-    return device_engine.run(pairs, solver, lambda: OnCpu(), choice, Condensed() if sink is None else sink, **options)
+    return solve_work(Work(pairs, OnCpu, Ready(solver), choice), default_sink(sink), Resources(**options))
 
 
 LISTED = ListedPairs(np.array([[3, 1], [0, 5], [7, 7], [0, 5]]), N, N, symmetric=True)
@@ -113,7 +114,7 @@ class Early(Lookup):
 def test_tiles_are_begun_where_the_run_asks_for_them(monkeypatch, gpus, room, begun):
     monkeypatch.setattr(device_engine, "WORTH_BEGINNING", 0.2)
     work, pairs = Early(per_tile=90), AllPairs(N)  # 780 pairs
-    worth_it = device_engine.begin(pairs, work, Choice(gpus, "a test", required=False), memory=2 * room)
+    worth_it = device_engine.begin(pairs, work, Choice(gpus, "a test", required=False), 2 * room)
     assert worth_it == (begun > 1)
     solve(pairs, solver=work, gpus=gpus, memory=2 * room)
     assert len(work.tiles) == 9

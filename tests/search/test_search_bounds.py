@@ -12,11 +12,12 @@ from asot.data.distinct import sparse_histograms
 from asot.exact.points import ExactPoints
 from asot.ground.costs import prepare_cost
 from asot.ground.metrics import prepare_metric
-from asot.search.cascade import Cascade, Shape
+from asot.search.cascade import Cascade
 from asot.search.choose import _no_projections
 from asot.search.dual_pool import dual_pool, no_pool
 from asot.search.projections import SHARES, project
 from asot.search.relaxed import relax
+from asot.search.sweep import Shape
 from tests.strategies import ragged_lists
 from tests.test_neighbors import clouds, documents
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import asot
+from asot.run.engine import Resources, Work, solve_work
 from asot.run.pairs import AllPairs
 from asot.run.protocols import Solution, Solver
-from asot.run.work import Resources, Work, solve_work
 from asot.sinks import Store
 from asot.store.identity import array_hash, fingerprint
 

@@ -147,9 +147,12 @@ def test_memory_does_not_grow_with_the_pairs():
     import tracemalloc
 
     from asot.neighbors import _read, _strips
+    from asot.request import Distance
+    from asot.run.engine import Resources
+    from asot.search.choose import Pruning
 
     many = asot.Distributions(np.random.default_rng(0).normal(size=(6000, 2)), np.arange(0, 6001, 2))
-    search = _strips(_read(many, None, 1, "euclidean", None, None, 1, None), 5, None, "projections", None, 1)
+    search = _strips(_read(many, None, Distance(), Resources(1)), 5, Pruning("projections"), 1)
     search.nearest(0, 16)
     tracemalloc.start()
     search.nearest(64, 128)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Header
 from asot.anchors.soft_codes import SoftCodes
 from asot.anchors.soft_space import LearnedSpace
 from asot.anchors.space import AnchorSpace
@@ -20,7 +21,7 @@ def save_space(space: AnchorSpace, path: PathLike) -> None:
     save_arrays(path, *space_parts(space))
 
 
-def space_parts(space: AnchorSpace) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def space_parts(space: AnchorSpace) -> tuple[Header, dict[str, NDArray[Any]]]:
     """A space as a header and arrays that a file can hold."""
     arrays = {"anchors": space.anchors} if space.is_euclidean else {"anchors": space.anchors, "cost": space.cost}
     if not isinstance(space, LearnedSpace):

@@ -125,7 +125,7 @@ class KMeansAnchors(AnchorLearner):
             warnings.simplefilter("ignore")
             learner = cls(k, random_state=seed % 2**32, device="cpu", n_jobs=n_jobs, progress=progress)
             learner._most_rounds = FEW_ROUNDS
-            return learner.fit(D).space_
+            return learner._learn(D)
 
     def _learn(self, D: Distributions) -> AnchorSpace:
         self._forget_batches()

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.anchors.cell_means import Cells, cell_means
 from asot.data.distributions import Distributions
-from asot.data.stretches import stretches
-from asot.native import Doubles, Floats, Int, Ints, Record, entry
+from asot.data.reading import stretches
+from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.run import devices
-from asot.run.executors import Stop, in_threads
+from asot.run.executors import Stop, in_stretches, in_threads
 from asot.run.pairs import tiles
 from asot.validation import FloatArray, as_cost, as_n_jobs, first_false, to_float_array
 
@@ -316,3 +315,61 @@ def _nearest_in_pieces(
 
     in_threads(piece, pieces, n_jobs)
     return index, distance
+
+
+# ------------------------------------------------------------------------------------------------ cells
+#
+# What every distribution has near each anchor: two passes over its points, in compiled code. The first counts cells,
+# the second adds up what is in them. Distributions do not know of each other, so threads take stretches of them, and
+# answers do not depend on how many there are.
+
+
+class PointsAtAnchors(Record):
+    """Points of distributions, with the anchors that they are near (``native/anchors/cell_means.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("offsets", Ints), ("nearest", Ints), ("masses", Doubles), ("k", Int), ("width", Int), ("x", Doubles),
+    ]  # fmt: skip
+
+
+class CellsOut(Record):
+    """Where cells go (``native/anchors/cell_means.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("offsets", Ints), ("anchor", ShortInts), ("mass", Doubles), ("mean", Doubles), ("variance", Doubles),
+    ]  # fmt: skip
+
+
+_count_cells = entry("count_cells", PointsAtAnchors, CellsOut, Int, Int)
+_fill_cells = entry("fill_cells", PointsAtAnchors, CellsOut, Int, Int)
+
+
+class Cells(NamedTuple):
+    """Summaries of every distribution near each anchor: the cells of distribution i are ``offsets[i]:offsets[i +
+    1]``."""
+
+    offsets: NDArray[np.int64]  # (N + 1,)
+    anchor: NDArray[np.int32]  # (cells,) ascending within a distribution
+    mass: NDArray[np.float64]  # (cells,)
+    mean: NDArray[np.float64]  # (cells, w) mean of the distribution's own points there
+    variance: NDArray[np.float64]  # (cells,) mean squared distance of these points from their mean
+
+
+def cell_means(
+    D: Distributions, nearest: NDArray[np.int64], x: NDArray[np.float64], n_anchors: int, n_jobs: int
+) -> Cells:
+    """Cells of a collection whose n points have the ``nearest`` anchors (n,) and the coordinates x (n, w)."""
+    counts = np.zeros(len(D) + 1, dtype=np.int64)
+    points = PointsAtAnchors(
+        offsets=D.offsets, nearest=nearest, masses=D.masses, k=n_anchors, width=x.shape[1], x=np.ascontiguousarray(x)
+    )  # fmt: skip
+    counted = CellsOut(offsets=counts)
+    in_stretches(D.offsets, lambda low, high: _count_cells(points, counted, low, high), n_jobs)
+    offsets = np.cumsum(counts)
+    n_cells = int(offsets[-1])
+    anchor = np.empty(n_cells, dtype=np.int32)
+    mass, variance, mean = np.empty(n_cells), np.empty(n_cells), np.empty((n_cells, x.shape[1]))
+    cells = Cells(offsets, anchor, mass, mean, variance)
+    out = CellsOut(**cells._asdict())
+    in_stretches(D.offsets, lambda low, high: _fill_cells(points, out, low, high), n_jobs)
+    return cells

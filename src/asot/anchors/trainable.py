@@ -23,7 +23,7 @@ from asot.anchors.kmeans import KMeansAnchors
 from asot.anchors.soft_codes import MAPS, SoftCodes
 from asot.anchors.soft_space import LearnedSpace
 from asot.anchors.space import AnchorSpace, euclidean_cost
-from asot.anchors.training import DeviceLostError, Outcome, Schedule, State, Tensors, train
+from asot.anchors.training import DeviceLostError, Lesson, Outcome, Schedule, State, Tensors, train
 from asot.anchors.training_pairs import Batch, PairExamples, draw_examples
 from asot.data.distributions import Distributions
 from asot.histograms import emd_many
@@ -139,12 +139,10 @@ class LearnedAnchors(AnchorLearner):
                 "all distances are 0, so there is nothing to learn: the anchors are those of k-means", stacklevel=5
             )
             return Outcome(state, 0.0)
-        lesson = _Lesson(self, D, codes, examples)
-        rates = self._all_rates(state)
-        options: dict[str, Any] = {"n_batches": len(examples.batches), "schedule": schedule, "rng": rng}
-        options["progress"] = self.progress
+        by_examples = _ByExamples(self, D, codes, examples)
+        lesson = Lesson(self._all_rates(state), by_examples.loss, by_examples.error, len(examples.batches))
         try:
-            return train(state, rates, lesson.loss, lesson.error, device=device, **options)
+            return train(state, lesson, schedule, rng, device=device, progress=self.progress)
         except DeviceLostError as error:
             if self.device != "auto":
                 self._state, self._standard = error.outcome.state, (codes.center, codes.spread, codes.unit)
@@ -154,7 +152,7 @@ class LearnedAnchors(AnchorLearner):
                     "warm_start=True to continue from there"
                 ) from error
             warnings.warn(f"{error} while training, which continues on the CPU", stacklevel=5)
-            return train(error.outcome.state, rates, lesson.loss, lesson.error, device="cpu", **options)
+            return train(error.outcome.state, lesson, schedule, rng, progress=self.progress)
 
     def _start(self, D: Distributions, rng: np.random.RandomState) -> tuple[SoftCodes, State]:
         self._asked = (self.n_anchors, self.objective)
@@ -214,7 +212,7 @@ class LearnedAnchors(AnchorLearner):
         return state
 
 
-class _Lesson:
+class _ByExamples:
     """A learner's loss and error on the examples of a collection, as functions of its tensors."""
 
     def __init__(self, learner: LearnedAnchors, D: Distributions, codes: SoftCodes, examples: PairExamples) -> None:

@@ -86,30 +86,31 @@ class DeviceLostError(RuntimeError):
         self.outcome = outcome
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """What is to be learned: the mean of ``loss_of(tensors, batch)`` is minimized, ``error_of(tensors)`` measured."""
+
+    rates: Mapping[str, float]
+    """For the arrays to be learned, their rate as a share of the schedule's; the others stay as they are."""
+    loss_of: Callable[[Tensors, int], Tensor]
+    error_of: Callable[[Tensors], float]
+    n_batches: int
+
+
 def train(
     start: State,
-    rates: Mapping[str, float],
-    loss_of: Callable[[Tensors, int], Tensor],
-    error_of: Callable[[Tensors], float],
-    *,
-    n_batches: int,
+    lesson: Lesson,
     schedule: Schedule,
     rng: np.random.RandomState,
+    *,
     device: str = "cpu",
     progress: ProgressLike = False,
 ) -> Outcome:
-    """Minimize the mean of ``loss_of(tensors, batch)`` with Adam; keep the arrays with the smallest
-    ``error_of(tensors)``.
-
-    Parameters
-    ----------
-    start : arrays by name
-    rates : for the arrays to be learned, their rate as a share of the schedule's; the others stay as they are
-    """
+    """Learn with Adam, from arrays by name; those with the smallest error are kept."""
     outcome = Outcome(dict(start), math.inf)
     bar = Progress(progress, schedule.max_epochs, "learning anchors", unit="epoch")
     try:
-        _train(outcome, rates, loss_of, error_of, n_batches, schedule, rng, device, bar)
+        _train(outcome, lesson, schedule, rng, device, bar)
     except (RuntimeError, AssertionError) as error:  # torch has no common type for a device that is gone
         if device == "cpu":
             raise
@@ -120,18 +121,11 @@ def train(
 
 
 def _train(
-    outcome: Outcome,
-    rates: Mapping[str, float],
-    loss_of: Callable[[Tensors, int], Tensor],
-    error_of: Callable[[Tensors], float],
-    n_batches: int,
-    schedule: Schedule,
-    rng: np.random.RandomState,
-    device: str,
-    bar: Progress,
+    outcome: Outcome, lesson: Lesson, schedule: Schedule, rng: np.random.RandomState, device: str, bar: Progress
 ) -> None:
     import torch
 
+    rates, error_of, n_batches = lesson.rates, lesson.error_of, lesson.n_batches
     tensors = _upload(outcome.state, rates, device)
     outcome.error = _finite(error_of(tensors))
     outcome.record(epoch=0, loss=math.nan, error=outcome.error, learning_rate=0.0, seconds=schedule.elapsed())
@@ -145,7 +139,7 @@ def _train(
             rate = caution * schedule.rate(epoch - 1 + step / n_batches)
             for group in optimizer.param_groups:
                 group["lr"] = rate * group["share"]
-            loss = _step(tensors, rates, optimizer, loss_of, int(batch))
+            loss = _step(tensors, lesson, optimizer, int(batch))
             total, count = total + loss, count + 1
             if not math.isfinite(loss) or schedule.out_of_time():
                 break
@@ -165,22 +159,16 @@ def _train(
             break
 
 
-def _step(
-    tensors: Tensors,
-    rates: Mapping[str, float],
-    optimizer: Any,
-    loss_of: Callable[[Tensors, int], Tensor],
-    batch: int,
-) -> float:
+def _step(tensors: Tensors, lesson: Lesson, optimizer: Any, batch: int) -> float:
     """One step of descent; its loss, or NaN if the loss or a gradient is not finite. Then nothing has moved."""
     import torch
 
     optimizer.zero_grad()
-    loss = loss_of(tensors, batch)
+    loss = lesson.loss_of(tensors, batch)
     if not bool(torch.isfinite(loss)):
         return math.nan
     torch.autograd.backward(loss)
-    length = torch.nn.utils.clip_grad_norm_([tensors[name] for name in rates], LONGEST_GRADIENT)
+    length = torch.nn.utils.clip_grad_norm_([tensors[name] for name in lesson.rates], LONGEST_GRADIENT)
     if not bool(torch.isfinite(length)):
         return math.nan
     optimizer.step()

@@ -17,9 +17,9 @@ from asot.data.distributions import Distributions
 from asot.exact.auto import points_work
 from asot.ground.metrics import prepare_metric
 from asot.results.sinks import Condensed
+from asot.run.engine import Resources, solve_work
 from asot.run.pairs import AllPairs, make_pairs
 from asot.run.protocols import Notes
-from asot.run.work import Resources, solve_work
 
 MOST_HELD_OUT = 256
 """At most this many distributions are set aside; their pairs measure the error well enough."""

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.anchors.space import AnchorSpace
-from asot.bounds.anchor_plans import AnchorPlans, BoundedPairs, plans_at_unit
+from asot.bounds.point_bracket import BoundedPairs
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distributions import Distributions
-from asot.exact.shared_cost import Trees
+from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.native import Doubles, Int, Ints, Record, entry
 
 
@@ -69,6 +69,6 @@ def cell_bracket(
     """Lower and upper bounds (P,) on W_1 of the pairs of a tile, up to rounding."""
     lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
     cells = BracketCells(k=len(table.anchors), width=table.anchors.shape[1], **table._asdict())
-    plans = plans_at_unit(trees._replace(potential=np.ldexp(trees.potential, -exponent)), 0)
+    plans = trees._replace(potential=np.ldexp(trees.potential, -exponent)).at_unit(0)
     _bracket(cells, plans, BoundedPairs(n=len(rows), rows=rows, columns=columns, lower=lower, upper=upper, stop=stop))
     return np.ldexp(lower, exponent), np.ldexp(upper, exponent)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices
-from asot.anchors.cell_means import in_stretches
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.cell_bracket import cell_bracket, cell_table
 from asot.bounds.point_bracket import bracket
@@ -26,7 +25,7 @@ from asot.data.distributions import Distributions
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.exact.shared_cost import Trees
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.run.executors import in_ranges
+from asot.run.executors import in_ranges, in_stretches
 from asot.validation import as_n_jobs
 
 MOST_POINTS_PER_ANCHOR = 4
@@ -234,8 +233,3 @@ def make_bounds(
     if level == "auto":
         level = "points" if both.sizes.mean() <= MOST_POINTS_PER_ANCHOR * space.n_anchors else "cells"
     return BOUNDS_BY_LEVEL[level](space, both, column_start, as_n_jobs(n_jobs), assigned)
-
-
-def clip(values: Float, lower: Float, upper: Float) -> Float:
-    """Estimates moved to the nearest end of their interval where they are outside."""
-    return np.minimum(np.maximum(values, lower), upper)

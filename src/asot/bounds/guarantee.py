@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from asot._typing import Identity, Indices, Info
-from asot.bounds.error_bars import clip
-from asot.request.accuracy import Accuracy
+from asot.request import Accuracy
 from asot.run.executors import Stop
 from asot.run.protocols import Solution, Solver, Status
 
@@ -56,7 +55,7 @@ class Guaranteed(Solver):
         assert lower is not None
         assert upper is not None
         allowed = self._accepted.half_widths(lower)
-        values = clip(found.values, upper - allowed, lower + allowed)
+        values = np.clip(found.values, upper - allowed, lower + allowed)
         error = None if found.error is None else np.minimum(found.error, allowed)
         found = replace(found, values=values, error=error)
         wide = np.flatnonzero(self._accepted.too_wide(lower, upper))

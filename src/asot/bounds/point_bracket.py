@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.anchor_plans import AnchorPlans, BoundedPairs, plans_at_unit
 from asot.bounds.point_table import PointTable
-from asot.exact.shared_cost import Trees
+from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.exact.workspace import MASS_BITS
 from asot.native import Doubles, Int, Ints, Record, ShortInts, entry
 
@@ -36,6 +35,14 @@ class BracketPoints(Record):
     _fields_ = [  # noqa: RUF012
         ("k", Int), ("width", Int), ("offsets", Ints), ("point", Ints), ("masses", Ints), ("cell", ShortInts),
         ("points", Doubles), ("rest", Doubles), ("height", Doubles),
+    ]  # fmt: skip
+
+
+class BoundedPairs(Record):
+    """Pairs, and where both ends of their intervals go (``native/bounds/records.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("rows", Ints), ("columns", Ints), ("lower", Doubles), ("upper", Doubles), ("stop", Ints),
     ]  # fmt: skip
 
 
@@ -64,7 +71,7 @@ def bracket(
     """Lower and upper bounds (P,) on W_1 of the pairs of a tile, rounded outward."""
     lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
     pairs = BoundedPairs(n=len(rows), rows=rows, columns=columns, lower=lower, upper=upper, stop=stop)
-    _bracket(_record(table), plans_at_unit(trees, exponent), pairs)
+    _bracket(_record(table), trees.at_unit(exponent), pairs)
     return np.ldexp(lower, exponent - MASS_BITS), np.ldexp(upper, exponent - MASS_BITS)
 
 
@@ -80,6 +87,6 @@ def lift(
     source, sink, mass = (np.empty(most, dtype=np.int64) for _ in range(3))
     count = np.zeros(1, dtype=np.int64)
     out = LiftedPlan(row=row, column=column, source=source, sink=sink, mass=mass, count=count)
-    _lift(_record(table), plans_at_unit(trees, 0), out)
+    _lift(_record(table), trees.at_unit(0), out)
     arcs = int(count[0])
     return source[:arcs], sink[:arcs], mass[:arcs]

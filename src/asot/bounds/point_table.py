@@ -11,12 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.cell_means import in_stretches
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distinct import SparseHistograms
-from asot.exact.packing import quantize_sparse
+from asot.exact.integers import quantize_sparse
 from asot.native import Int, Ints, Record, entry
-from asot.run.executors import in_ranges
+from asot.run.executors import in_ranges, in_stretches
 
 
 class PointTable(NamedTuple):

@@ -14,21 +14,18 @@ from asot._typing import Info
 from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.choose.attempts import AnchorAttempts, Attempt, CoarseAttempts, attempts_for
-from asot.choose.carry_out import estimates_work, place_of, scratch, solve_all
 from asot.choose.known_spaces import KnownSpaces
-from asot.choose.model import Model
+from asot.choose.model import Model, estimates_work, place_of, scratch, solve_all
 from asot.choose.strategy import Choice, Planner, Strategy
 from asot.estimate.calibration import EXACT_PAIRS
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.pair_features import Features, PairFeatures
-from asot.request.accuracy import Accuracy
-from asot.request.request import Request
+from asot.request import Accuracy, Request
 from asot.results.distances import Distances, Neighbors, with_model
 from asot.results.sinks import default_sink
-from asot.run import devices, gpu_engine
+from asot.run import gpu_engine
+from asot.run.engine import solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
-from asot.run.protocols import as_sink
-from asot.run.work import solve_work
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
     return _timed(result, record, planning)
 
 
-def _model(request: Request, trial: Attempt | None, space: AnchorSpace | None, record: dict[str, Any]) -> Model:
+def _model(request: Request, trial: Attempt | None, space: AnchorSpace | None, record: Info) -> Model:
     """What a result is extended with."""
     known = None
     if trial is not None:
@@ -98,7 +95,7 @@ def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> No
         return
     if why_exact is not None and (goal.space is not None or insists):
         raise ValueError(f"{why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
-    if insists and devices.parse(request.device)[0] == "cuda":
+    if insists and request.wants_gpu:
         raise ValueError(
             f"device={str(request.device)!r} has no estimates for p > 1, other metrics or unmatched mass; "
             "use device='auto' or 'cpu'"
@@ -110,7 +107,7 @@ def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> No
 
 def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttempts) -> Choice[Attempt]:
     prices = attempts.prices()
-    why = attempts.why_exact or _nothing_to_estimate(request, prices.exact)
+    why = attempts.why_exact or _nothing_to_estimate(request)
     if why is not None:
         return Choice(Strategy("exact"), f"exact solves: {why}", goal.aim, prices.exact)
     space = goal.space
@@ -128,15 +125,12 @@ def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttem
     return choice
 
 
-def _nothing_to_estimate(request: Request, exact: float) -> str | None:
+def _nothing_to_estimate(request: Request) -> str | None:
     distance = request.distance
-    if not distance.is_plain and devices.parse(request.device)[0] == "cuda":
+    if not distance.is_plain and request.wants_gpu:
         return f"device={request.device!r} was asked for, and estimates are made on the CPU"
     if len(request.D) + (0 if request.E is None else len(request.E)) < 3 or len(request.pairs) <= EXACT_PAIRS:
         return "so few pairs leave nothing to estimate"
-    on_gpus = not distance.is_plain and distance.has_kernel and not distance.is_sorted(request.D.dim)
-    if on_gpus and devices.choose(request.device, needs=("cupy",), cpu_seconds=exact).gpus:
-        return "a GPU solves them sooner than the CPU estimates them"
     return None
 
 
@@ -152,18 +146,18 @@ def _take(request: Request, strategy: Strategy, attempts: AnchorAttempts | Coars
         return Planner(attempts.prices(on_gpu=False), None, attempts, seed=strategy.seed).price(strategy)
 
     trial = attempts(strategy, functools.partial(_begin, request, price))
-    return Choice(trial.strategy, f"{strategy}, as asked for", None, price(), trial=trial)
+    return Choice(trial.strategy, f"{strategy}, as asked for", None, price(), price(), trial=trial)
 
 
 def _begin(request: Request, price: Callable[[], float], features: Features) -> FeaturesCuda | None:
     """Let GPUs measure pairs while the host solves exact ones and fits, and looks for their price if it can wait."""
     if not isinstance(features, PairFeatures):
         return None
-    place = place_of(request, np.inf if devices.parse(request.device)[0] == "cuda" else price(), features)
-    if not place.gpus or as_sink(default_sink(request.sink)).takes_work:  # a store has tiles of its own
+    place = place_of(request, np.inf if request.wants_gpu else price(), features)
+    if not place.gpus or default_sink(request.sink).takes_work:  # a store has tiles of its own
         return None
     measuring = FeaturesCuda(features, memory=scratch(request), early=True)
-    return measuring if gpu_engine.begin(request.pairs, measuring, place, request.resources.memory) else None
+    return measuring if gpu_engine.begin(request.pairs, measuring, place, request.resources.budget) else None
 
 
 def _measured(trial: Attempt | None) -> Info:
@@ -196,7 +190,7 @@ def _estimated(
     if space is not None and request.distance.is_plain:
         warn_far_from_anchors(space.proven, trial.features.radii)
     info = {**info, "n_anchors": trial.n_anchors}
-    seconds = chosen.predicted_seconds
+    seconds = chosen.cpu_seconds
     work = estimates_work(
         request, trial.features, trial.calibration, attempts.exact_solver, seconds, info, trial.begun
     )  # fmt: skip

@@ -25,7 +25,7 @@ from asot._typing import Float, Indices
 from asot.anchors.space import AnchorSpace, Assigned
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.short_vectors import Coordinates, Directions, leading_directions
-from asot.choose.prices import AnchorPrices, CoarsePrices, Prices, count_load, learned_from
+from asot.choose.prices import AnchorPrices, CoarsePrices, Place, Prices, count_load, learned_from
 from asot.choose.strategy import Strategy
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
@@ -33,17 +33,16 @@ from asot.estimate.calibration import Calibration, ExactSample, draw_exact, exac
 from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
-from asot.exact.auto import euclidean_simplex, exact_solver
-from asot.exact.metric_check import is_metric
+from asot.exact.auto import euclidean_simplex, exact_solver, place_of_points
+from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
-from asot.request.accuracy import Accuracy
-from asot.request.request import Request
+from asot.request import Accuracy, Request
 from asot.run import devices
+from asot.run.engine import Resources
 from asot.run.executors import meanwhile
 from asot.run.pairs import ListedPairs, make_pairs
 from asot.run.protocols import Solver
-from asot.run.work import Resources
 
 Own = TypeVar("Own", View, Coarse)
 
@@ -152,6 +151,15 @@ class Attempts(ABC, Generic[Own]):
             self._views[key] = self._made_view(n_anchors, seed, with_bounds)
         return self._views[key]
 
+    def _seconds_on_gpu(self, sizes: Indices, ground: Ground) -> float | None:
+        """Seconds in which GPUs would solve the pairs exactly; None if the CPU would. ``sizes`` are those of all."""
+        own = self._request
+        if not own.distance.has_kernel or (own.distance.is_sorted(own.D.dim) and not own.wants_gpu):
+            return None
+        ends = sizes[: len(own.D)], sizes[own.column_start :]
+        choice, split = place_of_points(*ends, len(own.pairs), ground, own.device, self._resources.jobs)
+        return split.gpu if choice.gpus else None
+
     @abstractmethod
     def prices(self, *, on_gpu: bool = True) -> Prices:
         """What strategies cost; ``on_gpu``: GPUs are considered."""
@@ -213,7 +221,7 @@ class AnchorAttempts(Attempts[View]):
         self._column_start = None if request.E is None else len(request.D)
         self._short: Coordinates | None = None
         self._directions: Directions | None = None
-        if devices.parse(request.device)[0] == "cuda" and (self._is_soft or request.max_error is not None):
+        if request.wants_gpu and (self._is_soft or request.max_error is not None):
             self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
 
     @property
@@ -221,11 +229,14 @@ class AnchorAttempts(Attempts[View]):
         return self._space is not None and self._space.proven is not self._space
 
     def prices(self, *, on_gpu: bool = True) -> Prices:
-        own = self._request
-        load = count_load(own.D, own.E, own.pairs)
-        on_gpu = on_gpu and bool(devices.choose(own.device, needs=("cupy",), cpu_seconds=load.exact).gpus)
-        gpu_estimates = on_gpu and not self._is_soft and own.max_error is None
-        return AnchorPrices(load, level=own.level, on_gpu=on_gpu, gpu_estimates=gpu_estimates)
+        own, jobs = self._request, self._resources.jobs
+        load, place = count_load(own.D, own.E, own.pairs), Place(jobs)
+        if on_gpu:
+            exact = self._seconds_on_gpu(own.both.sizes, prepare_metric(own.both.points[:1], "euclidean"))
+            given = not self._is_soft and own.max_error is None
+            worth = given and devices.choose(own.device, needs=("cupy",), cpu_seconds=load.exact / jobs).gpus
+            place = Place(jobs, exact, devices.worth_from(own.device) if worth else np.inf)
+        return AnchorPrices(load, level=own.level, place=place)
 
     def exact_solver(self) -> Solver:
         return euclidean_simplex(self._request.both, self._request.column_start)
@@ -318,9 +329,11 @@ class CoarseAttempts(Attempts[Coarse]):
         return None
 
     def prices(self, *, on_gpu: bool = True) -> Prices:
-        size = float(np.diff(self.histograms.offsets).mean())
+        own, sizes = self._request, np.diff(self.histograms.offsets)
         exact_pair = self.exact_solver().expected_seconds(1000) / 1000
-        return CoarsePrices(len(self._request.pairs), exact_pair, size, len(self.histograms.points))
+        exact = self._seconds_on_gpu(sizes, self._ground) if on_gpu and self._ground is not None else None
+        place = Place(self._resources.jobs, exact)
+        return CoarsePrices(len(own.pairs), exact_pair, float(sizes.mean()), len(self.histograms.points), place)
 
     def exact_solver(self) -> Solver:
         return self._solver(self._request.column_start)

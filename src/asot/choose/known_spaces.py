@@ -15,7 +15,7 @@ from asot.bounds.short_vectors import Directions
 from asot.choose.attempts import CoarseAttempts, soft_distances
 from asot.estimate.calibration import Calibration, KnownFit
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
-from asot.request.request import Request
+from asot.request import Request
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""What a result was made with: which distance, the collections, and the anchors and the fit, or exact solves.
+"""How pairs are solved once that is chosen, and what a result was made with: which distance, the collections, and the
+anchors and the fit, or exact solves.
 
 `Distances.extend` computes only pairs with new distributions, and ``asot.pairwise(new, old, model=r.model)`` only those
 it is asked for; both as the call that made the model would have.
@@ -6,37 +7,108 @@ it is asked for; both as the call that made the model would have.
 
 from __future__ import annotations
 
+import functools
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from asot._typing import Float
+from asot._typing import Float, Info
 from asot.anchors.space import AnchorSpace
+from asot.bounds.guarantee import Guaranteed
 from asot.choose.attempts import attempts_for
-from asot.choose.carry_out import certain, estimates_work, solve_all
 from asot.choose.grown import Grown
 from asot.choose.known_spaces import KnownSpaces
 from asot.data.distributions import Distributions, as_distributions
-from asot.exact.auto import exact_solver
-from asot.request.accuracy import Accuracy
-from asot.request.distance import Distance
-from asot.request.request import Request
-from asot.results.distances import Distances, named, with_model
+from asot.estimate.calibration import EXACT_ERROR, Calibration
+from asot.estimate.cuda import EstimatesCuda, FeaturesCuda
+from asot.estimate.pair_features import Features, PairFeatures
+from asot.estimate.solver import Estimates
+from asot.exact.auto import exact_solver, exact_work
+from asot.request import Accuracy, Distance, Request
+from asot.results.distances import Distances, Neighbors, named, with_model
 from asot.results.model import ModelBase
 from asot.results.sinks import default_sink
+from asot.run import devices, gpu_engine
+from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
 from asot.run.pairs import ListedPairs
-from asot.run.protocols import Notes, Sink, Solver, Status
-from asot.run.work import Ready, Resources, Work, solve_work
+from asot.run.protocols import Notes, Sink, SinkBase, Solver, Status
 
 FARTHER = 2.0
 """How many times farther from the anchors than any old distribution makes a new one suspicious."""
 
 FROM_POINTS = {"seuclidean": "V", "mahalanobis": "VI"}
 """Metrics with a parameter that is computed from the points where it is not given."""
+
+
+def place_of(request: Request, price: float, features: PairFeatures) -> devices.Choice:
+    """Where estimates are made."""
+    seconds = price / request.resources.jobs
+    unfit = features.only_on_cpu if request.max_error is None else "max_error is met on the CPU"
+    return devices.choose(request.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
+
+
+def scratch(request: Request) -> int:
+    """Bytes for distances of a tile on a GPU that do not fit into its shared memory."""
+    return request.resources.budget // (2 * gpu_engine.IN_FLIGHT)
+
+
+def solve_all(request: Request, info: Info) -> Any:
+    """Every pair exactly, with its error, and with bounds where they are wanted."""
+    info = {**info, "estimate": "exact"}
+    if request.max_error is not None:
+        info["max_error"] = str(request.max_error)
+    work = exact_work(request, Notes(info, started=request.started))
+    result: Any = solve_work(work, default_sink(request.sink), request.resources)
+    if isinstance(result, Neighbors):
+        return replace(result, **certain(result.distances, request))
+    if not isinstance(result, Distances):
+        return result
+    if request.max_error is not None:
+        result.info["n_exact"] = len(result)
+    status = np.full(len(result), Status.EXACT, dtype=np.int8)
+    return replace(result, status=status, **certain(result.values, request))
+
+
+def certain(values: Float, request: Request) -> dict[str, Any]:
+    """Error and bounds of exact values."""
+    certain = {"error": EXACT_ERROR * values}
+    if request.level is not None:
+        certain.update(lower=values.copy(), upper=values.copy())
+    return certain
+
+
+def estimates_work(
+    request: Request,
+    features: Features,
+    calibration: Calibration,
+    exact: Callable[[], Solver],
+    seconds: float,
+    info: Info,
+    begun: FeaturesCuda | None = None,
+) -> Work:
+    """Estimates of all pairs of a request, on the device that suits them; ``exact`` makes a solver for `max_error`."""
+    with_bounds = request.level is not None
+    solver: Solver = Estimates(features, calibration, give_bounds=with_bounds)
+    if request.max_error is not None:
+        solver = Guaranteed(solver, exact(), request.max_error)
+    info = {**info, "estimate": "calibrated"}
+    work = Work(request.pairs, Ready(solver), notes=Notes(info, started=request.started))
+    if isinstance(features, PairFeatures):
+        place = place_of(request, seconds, features)
+        on_gpu = functools.partial(
+            EstimatesCuda, features, calibration, give_bounds=with_bounds, memory=scratch(request),
+            n_jobs=request.resources.jobs, measuring=begun,
+        )  # fmt: skip
+        work = replace(work, gpu=on_gpu, choice=place)
+    return work
+
+
+# ------------------------------------------------------------------------------------------------ the model of a result
 
 
 @dataclass(eq=False)
@@ -52,12 +124,14 @@ class Model(ModelBase):
     max_error: Accuracy | None = None
     known: KnownSpaces | None = None
     """The anchors and the fit of estimates; None where pairs are solved exactly."""
-    strategy: dict[str, Any] | None = None
+    strategy: Info | None = None
     """``info["strategy"]`` of a result of `pairwise`; None of `pairwise_exact`."""
-    dim: int = 0
+    saved_dim: int = 0
+    """Dimensions, where the collections are not there to tell."""
 
-    def __post_init__(self) -> None:
-        self.dim = self.dim if self.D is None else self.D.dim
+    @property
+    def dim(self) -> int:
+        return self.saved_dim if self.D is None else self.D.dim
 
     @property
     def kind(self) -> str:
@@ -116,7 +190,7 @@ class Model(ModelBase):
                 "result with a number or 'diagonal', or solve all pairs again"
             )
 
-    def _info(self, request: Request) -> dict[str, Any]:
+    def _info(self, request: Request) -> Info:
         info = {"metric": "euclidean", "p": 1} if request.distance.is_plain else request.distance.info
         if self.strategy is not None:
             info["strategy"] = self.strategy
@@ -177,7 +251,7 @@ class Model(ModelBase):
         fields += ["status"] if _has(old, "status") else []
         return Work(request.pairs, Ready(Grown(old, tuple(fields), solver)), notes=Notes(info, started=request.started))
 
-    def _sink(self, request: Request) -> Sink[Any]:
+    def _sink(self, request: Request) -> SinkBase[Any]:
         return default_sink(request.sink) if self.known is None else request.bounded_sink
 
     def parts(self, collection: bool = True) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Header
 from asot.anchors.files import space_of, space_parts
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.choose.known_spaces import KnownSpaces
@@ -15,8 +16,7 @@ from asot.choose.model import Model
 from asot.data.files import collection_arrays, collection_of
 from asot.data.npz import PathLike, naming
 from asot.estimate.calibration import KnownFit, Report
-from asot.request.accuracy import as_max_error
-from asot.request.distance import Distance, Share, as_order
+from asot.request import Distance, Share, as_max_error, as_order
 from asot.results.model import ModelParts
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -38,7 +38,7 @@ def model_parts(model: Model, collection: bool) -> ModelParts | None:
     unmatched = distance.unmatched
     if isinstance(unmatched, np.ndarray):
         return None  # prices of old points alone
-    header: dict[str, Any] = {
+    header: Header = {
         "version": VERSION,
         "p": distance.p,
         "metric": distance.metric,
@@ -61,7 +61,7 @@ def model_parts(model: Model, collection: bool) -> ModelParts | None:
     return ModelParts(header, arrays)
 
 
-def _known_parts(known: KnownSpaces) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _known_parts(known: KnownSpaces) -> tuple[Header, dict[str, NDArray[Any]]]:
     fit = known.fit
     arrays = {"coefficients": fit.coefficients, "error_weights": fit.error_weights, "solved": fit.solved}
     arrays |= {"exact": fit.exact} | ({} if known.axes is None else {"axes": known.axes})
@@ -111,7 +111,7 @@ def read_model(parts: ModelParts, names: tuple[Any, Any], path: PathLike) -> Mod
         return model
 
 
-def _distance(header: dict[str, Any], arrays: Arrays) -> Distance:
+def _distance(header: Header, arrays: Arrays) -> Distance:
     parameters = {str(key): arrays[f"parameter_{key}"] for key in header["parameters"]}
     parameters = {key: value.item() if value.ndim == 0 else value for key, value in parameters.items()}
     unmatched = header["unmatched"]
@@ -128,7 +128,7 @@ def _collection(arrays: Arrays, side: str, ids: Any) -> Any:
     return None if not own else collection_of(own if counting else {**own, "ids": ids})
 
 
-def _known(header: dict[str, Any], arrays: Arrays, path: PathLike) -> KnownSpaces:
+def _known(header: Header, arrays: Arrays, path: PathLike) -> KnownSpaces:
     headers = header["spaces"]
     if not isinstance(headers, list) or not 1 <= len(headers) <= MOST_SPACES:
         raise ValueError("the model does not say what spaces it has; the file is damaged")

@@ -14,15 +14,14 @@ from asot.entropic.options import SinkhornOptions
 from asot.estimate.coarse import CoarseValues
 from asot.estimate.solver import BoundedAnchors, BoundedSinkhorn
 from asot.exact.auto import euclidean_simplex
-from asot.exact.metric_check import is_metric
+from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.histograms import run_emd, run_sinkhorn
-from asot.request.request import Request
+from asot.request import Request
 from asot.results.distances import Distances
-from asot.run import devices
+from asot.run.engine import Ready, Work, solve_work
 from asot.run.executors import one_thread_per_product
 from asot.run.protocols import Notes, Solver, Status
-from asot.run.work import Ready, Work, solve_work
 from asot.validation import as_histograms
 
 
@@ -100,7 +99,7 @@ def _other_distance(request: Request, space: AnchorSpace) -> Any:
     attempts = CoarseAttempts(request, space)
     if attempts.why_exact is not None:
         raise ValueError(f"{attempts.why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
-    if devices.parse(request.device)[0] == "cuda":
+    if request.wants_gpu:
         raise ValueError(
             f"device={str(request.device)!r} has no estimates for p > 1, other metrics or unmatched mass; "
             "use device='auto' or 'cpu'"

@@ -22,15 +22,12 @@ from asot.run.pairs import PairSet, at_places
 AROUND_A_PAIR = 2.0 * MICRO
 """What a run costs for each pair beside its solve."""
 
-GPU_FACTOR, GPU_SIZE, GPU_DECAY = 690.0, 23.0, 1.15
-"""How many cores one GPU replaces on the original problems: 690 where distributions have 23 points, and less where they
-have more, since fewer of their problems fit on the chip: 510 at 30 points, 80 at 150."""
-
 GPU_ESTIMATE_FACTOR, GPU_BOUNDS_FACTOR = 650.0, 100.0
-"""The same, for anchor problems with the cheap features of their pairs, and for bounds by points."""
+"""How many cores one GPU replaces on anchor problems with the cheap features of their pairs, and on bounds by points
+(on the original problems: `asot.exact.price.best_split`)."""
 
 GPU_CALL_SECONDS = 0.02
-"""What a call on a GPU costs beside that: copies, launches, and the answers' way back."""
+"""What estimates on a GPU cost beside that: copies, launches, and the answers' way back."""
 
 NUMBERS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Numbers of anchors that are considered."""
@@ -67,16 +64,10 @@ class Load:
     @property
     def exact(self) -> float:
         """Seconds for all pairs, solved exactly."""
-        return self.n_pairs * self.exact_pair + self._distinct
+        return self.n_pairs * self.exact_pair + self.distinct
 
     @property
-    def exact_on_gpu(self) -> float:
-        """The same on one GPU; the host still looks for distinct points."""
-        factor = max(1.0, GPU_FACTOR * min(1.0, (GPU_SIZE / max(self.size, 1.0)) ** GPU_DECAY))
-        return self.n_pairs * self.exact_pair / factor + self._distinct + GPU_CALL_SECONDS
-
-    @property
-    def _distinct(self) -> float:
+    def distinct(self) -> float:
         """Seconds to find the distinct points."""
         return self.n_points * MICRO * (0.3 + 0.02 * self.dim)
 
@@ -141,45 +132,66 @@ class Prices(ABC):
     exact_pair: float
     """Of one exact solve, on the CPU."""
     exact: float
-    """Of all pairs, solved exactly, where that is fastest."""
+    """Of all pairs, solved exactly, where they would be."""
 
     def first_of(self, numbers: tuple[int, ...]) -> int | None:
         """The number of anchors that is tried first; None: whichever is predicted to be good enough."""
         return None
 
     @abstractmethod
+    def on_cpu(self, k: int, n_spaces: int, bounds: bool) -> float:
+        """Of estimates of all pairs, on the CPU."""
+
     def estimates(self, k: int, n_spaces: int, bounds: bool) -> float:
-        """Of estimates of all pairs."""
+        """Of estimates of all pairs, where they would be made."""
+        return self.on_cpu(k, n_spaces, bounds)
 
     @abstractmethod
     def trial(self, k: int, missing: int, n_exact: int) -> float:
         """Of a trial with k anchors: of spaces that are missing, and of exact pairs that are yet to be drawn."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """What GPUs would do of a call, beside ``jobs`` cores: a second of theirs costs what these could do meanwhile."""
+
+    jobs: int = 1
+    exact: float | None = None
+    """Seconds in which they would solve all pairs exactly; None: the CPU would."""
+    estimates_from: float = np.inf
+    """They would estimate, where the cores would take at least this many seconds."""
+
+
+ON_CPU = Place()
+
+
 class AnchorPrices(Prices):
-    """Of the Euclidean W_1 on anchors. ``level``: which bounds are wanted in addition to the values, or None.
+    """Of the Euclidean W_1 on anchors. ``level``: which bounds are wanted in addition to the values, or None."""
 
-    ``on_gpu`` says that a GPU would solve exactly, ``gpu_estimates`` that it would also estimate.
-    """
-
-    def __init__(
-        self, load: Load, *, level: str | None = None, on_gpu: bool = False, gpu_estimates: bool = False
-    ) -> None:
-        self._load, self._level, self._gpu_estimates = load, level, gpu_estimates
+    def __init__(self, load: Load, *, level: str | None = None, place: Place = ON_CPU) -> None:
+        self._load, self._level, self._place = load, level, place
         self.n_pairs, self.exact_pair = load.n_pairs, load.exact_pair
-        self.exact = load.exact_on_gpu if on_gpu else load.exact
+        self.exact = load.exact if place.exact is None else place.jobs * place.exact + load.distinct
         most = max(NUMBERS[0], min(NUMBERS[-1], load.n_points // 4))
         self.numbers = tuple(k for k in NUMBERS if k <= most)
         if level is not None:
             self.looks = (True,)
 
-    def estimates(self, k: int, n_spaces: int, bounds: bool) -> float:
+    def _parts(self, k: int, n_spaces: int, bounds: bool) -> tuple[float, float]:
+        """Of features and of bounds, on the CPU."""
         all_pairs = n_spaces * self.n_pairs
-        features = all_pairs * anchor_pair(k, self._load)
         bounded = all_pairs * bounds_pair(k, self._level or "points", self._load) if bounds else 0.0
-        if self._gpu_estimates:
-            features, bounded = features / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS, bounded / GPU_BOUNDS_FACTOR
-        return features + bounded
+        return all_pairs * anchor_pair(k, self._load), bounded
+
+    def on_cpu(self, k: int, n_spaces: int, bounds: bool) -> float:
+        return sum(self._parts(k, n_spaces, bounds))
+
+    def estimates(self, k: int, n_spaces: int, bounds: bool) -> float:
+        features, bounded = self._parts(k, n_spaces, bounds)
+        place = self._place
+        if (features + bounded) / place.jobs < place.estimates_from:
+            return features + bounded
+        return place.jobs * (features / GPU_ESTIMATE_FACTOR + GPU_CALL_SECONDS + bounded / GPU_BOUNDS_FACTOR)
 
     def trial(self, k: int, missing: int, n_exact: int) -> float:
         seconds = TRIAL_SECONDS + missing * space_seconds(k, self._load)
@@ -198,15 +210,17 @@ class CoarsePrices(Prices):
     spaces = (1,)
     looks = (True,)
 
-    def __init__(self, n_pairs: int, exact_pair: float, size: float, n_points: int) -> None:
+    def __init__(self, n_pairs: int, exact_pair: float, size: float, n_points: int, place: Place = ON_CPU) -> None:
         self.n_pairs, self.exact_pair, self.exact = n_pairs, exact_pair, n_pairs * exact_pair
+        if place.exact is not None:
+            self.exact = place.jobs * place.exact
         self._size, self._n_points = size, n_points
         self.numbers = tuple(k for k in PLACES if 2 * k <= size)
 
     def first_of(self, numbers: tuple[int, ...]) -> int | None:
         return FIRST_PLACES if FIRST_PLACES in numbers else max(numbers, default=None)
 
-    def estimates(self, k: int, n_spaces: int, bounds: bool) -> float:
+    def on_cpu(self, k: int, n_spaces: int, bounds: bool) -> float:
         share = min(1.0, k / self._size)
         return self.n_pairs * (1e-5 + self.exact_pair * share**2) + self._n_points * k * 1e-8 + 0.05
 

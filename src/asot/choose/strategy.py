@@ -23,7 +23,7 @@ import numpy as np
 
 from asot._typing import Info
 from asot.choose.prices import Prices
-from asot.request.accuracy import Accuracy
+from asot.request import Accuracy
 
 Tried = TypeVar("Tried", bound="Trial")
 
@@ -146,6 +146,8 @@ class Choice(Generic[Tried]):
     why: str
     aim: Accuracy | None
     predicted_seconds: float
+    cpu_seconds: float = 0.0
+    """What of it is estimating all pairs, if the CPU did that."""
     tried: list[Judgement] = field(default_factory=list)
     trial: Tried | None = None
     """What the accepted trial has computed, to continue with."""
@@ -234,9 +236,10 @@ class Planner(Generic[Tried]):
             real = price + more + trial.exact_share * exact
             tried.append(judged(strategy, trial, bool(met), real))
             if met and real < limit:
-                return Choice(trial.strategy, self._praise(strategy, real), self._aim, real, tried, trial)
+                on_cpu = self._prices.on_cpu(strategy.n_anchors or AT, strategy.n_spaces, strategy.bounds)
+                return Choice(trial.strategy, self._praise(strategy, real), self._aim, real, on_cpu, tried, trial)
             self._learn_from(strategy, max(tried[-1].relative_error, 1e-9), enough=met)
-        return Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried)
+        return Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried=tried)
 
     def _decided(self, trial: Tried, seconds_left: float) -> tuple[Tried, float]:
         """The trial with as many exact pairs as it takes to decide, or as may be solved, and what these cost."""

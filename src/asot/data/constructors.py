@@ -63,7 +63,7 @@ class Constructors:
         slice(0, 2, None) [2 1]
         slice(2, 3, None) [3]
         """
-        from asot.data.stretches import read_blocks
+        from asot.data.reading import read_blocks
 
         return read_blocks(cls, points, offsets, masses, ids, max_points)
 

@@ -189,7 +189,8 @@ class Distributions(Constructors):
             if "points" in self.__dict__:
                 return self.points[own], self.masses[own]
             return frozen(self._support[self._index[own]]), self.masses[own]
-        return self._select(np.arange(len(self))[as_selection(key, self.ids)])
+        unnamed = isinstance(key, (slice, np.ndarray))
+        return self._select(np.arange(len(self))[key if unnamed else as_selection(key, self.ids)])
 
     def _select(self, chosen: NDArray[np.int64]) -> Distributions:
         """The distributions ``chosen`` (indices, in that order, repeats allowed)."""

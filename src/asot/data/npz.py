@@ -23,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Header
 from asot.data.expansion import check_expansion
 from asot.data.reading import text_array
 from asot.data.temporary import create_owned, remove_orphans
@@ -175,7 +176,7 @@ def save_arrays(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, 
 
 def load_arrays(
     path: PathLike, kind: str, required: Sequence[str] = (), optional: Sequence[str] = ()
-) -> tuple[dict[str, Any], Arrays]:
+) -> tuple[Header, Arrays]:
     """Read back what `save_arrays` wrote as this ``kind``: the header, and the arrays by name."""
     header = read_header(path)
     if header is None:
@@ -184,7 +185,7 @@ def load_arrays(
     return header, read_arrays(path, required, optional)
 
 
-def read_header(path: PathLike) -> dict[str, Any] | None:
+def read_header(path: PathLike) -> Header | None:
     """The JSON header of a file that asot wrote, or None for an ``.npz`` file from elsewhere."""
     with _open_zip(path) as archive:
         members = _members(archive, path)
@@ -208,7 +209,7 @@ def read_header(path: PathLike) -> dict[str, Any] | None:
     return header
 
 
-def check_kind(header: dict[str, Any], kind: str, path: PathLike) -> None:
+def check_kind(header: Header, kind: str, path: PathLike) -> None:
     found = header.get("kind")
     if not isinstance(found, str) or found not in _KINDS:
         raise ValueError(f"{path} holds {found!r}, which is unknown to this version of asot")

@@ -26,10 +26,10 @@ from asot.estimate.pair_features import Features, Measured
 from asot.exact.auto import euclidean_simplex
 from asot.results.sinks import distances_of
 from asot.run import engine
+from asot.run.engine import Resources
 from asot.run.pairs import ListedPairs, PairSet, at_places
 from asot.run.progress import Progress
 from asot.run.protocols import Solver
-from asot.run.work import Resources
 
 EXACT_PAIRS = 64
 """How many pairs are solved exactly to fit and validate the estimate."""

@@ -25,7 +25,7 @@ from asot.estimate.pair_features import Features, Measured
 from asot.exact.auto import exact_solver
 from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
-from asot.request.distance import Distance
+from asot.request import Distance
 from asot.run.protocols import Solution, Solver, Status
 
 NORM_NAMES = {EUCLIDEAN: "euclidean", CITYBLOCK: "cityblock", CHEBYSHEV: "chebyshev", MINKOWSKI: "minkowski"}

@@ -22,7 +22,7 @@ from asot.bounds.small_pairs import BLURRED
 from asot.estimate.calibration import EXACT_ERROR, Calibration
 from asot.estimate.pair_features import CHEAP, PairFeatures, View
 from asot.estimate.solver import Estimates
-from asot.exact.cuda.solver import MAX_NODES, DeviceTrees, ExactCuda, ExactOnDevice
+from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.workspace import MASS_BITS
 from asot.gpu.cuda import Variant, load
 from asot.results.distances import Distances
@@ -40,18 +40,6 @@ MOST_POINT_WARPS = 20
 
 ENOUGH_TEAMS = 4
 """Distances lie in shared memory if a block can have this many teams; else in global memory."""
-
-
-def why_not_on_gpus(features: PairFeatures) -> str | None:
-    """Why estimates with these features are made on the CPU only, if so."""
-    if features.learned is not None:
-        return "estimates in a space with soft codes are made on the CPU"
-    for bounds in (view.bounds for view in features.views if view.bounds is not None):
-        if bounds.level != "points":
-            return f"bounds by {bounds.level} are made on the CPU"
-    if max(len(view.cost) for view in features.views) > MAX_NODES:
-        return f"estimates with more than {MAX_NODES} anchors are made on the CPU"
-    return None
 
 
 class MeasuredTile(NamedTuple):

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.anchors.cell_means import Cells, in_stretches
-from asot.bounds.anchor_plans import AnchorPlans, plans_at_unit
-from asot.exact.shared_cost import Trees
+from asot.anchors.space import Cells
+from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
+from asot.run.executors import in_stretches
 
 
 class LocalMeans(NamedTuple):
@@ -103,4 +103,4 @@ def reprice(
     spread around their mean. Means and prices are in units of 2^exponent.
     """
     pairs = RepricedPairs(n=len(rows), rows=rows, columns=columns, prices=prices.T, stop=stop)
-    _reprice(_record(table), plans_at_unit(trees, exponent), pairs)
+    _reprice(_record(table), trees.at_unit(exponent), pairs)

@@ -22,6 +22,7 @@ from asot.bounds.error_bars import Bounds, combine
 from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates, scaled
 from asot.data.distributions import Distributions
 from asot.estimate.local_means import local_means, reprice
+from asot.exact.cuda.solver import MAX_NODES
 from asot.exact.shared_cost import ExactSharedCost, Trees
 from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_n_jobs
@@ -212,6 +213,18 @@ class PairFeatures(Features):
     def level(self) -> str | None:
         bounds = self.views[0].bounds
         return None if bounds is None else bounds.level
+
+    @property
+    def only_on_cpu(self) -> str | None:
+        """Why estimates with these features are made on the CPU, if so."""
+        if self.learned is not None:
+            return "estimates in a space with soft codes are made on the CPU"
+        for bounds in (view.bounds for view in self.views if view.bounds is not None):
+            if bounds.level != "points":
+                return f"bounds by {bounds.level} are made on the CPU"
+        if max(len(view.cost) for view in self.views) > MAX_NODES:
+            return f"estimates with more than {MAX_NODES} anchors are made on the CPU"
+        return None
 
     def expected_seconds(self, n_pairs: int) -> float:
         """For one thread: a pair's features cost several times as much as its plan, and so do bounds."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.bounds.entropic_bracket import anchor_bounds
-from asot.bounds.error_bars import Bounds, clip
+from asot.bounds.error_bars import Bounds
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.estimate.calibration import Calibration
 from asot.estimate.pair_features import Features
@@ -51,7 +51,7 @@ class BoundedAnchors(Solver):
         values = trees.values if self._learned is None else self._learned.solve(rows, columns, stop).values
         lower, upper = self._bounds.of_trees(trees, rows, columns, stop)
         status = np.full(len(rows), Status.ON_ANCHORS, dtype=np.int8)
-        return Solution(clip(values, lower, upper), status, trees.pivots, lower=lower, upper=upper)
+        return Solution(np.clip(values, lower, upper), status, trees.pivots, lower=lower, upper=upper)
 
 
 class Estimates(Solver):
@@ -77,12 +77,15 @@ class Estimates(Solver):
     def pairs_per_tile(self, memory: int) -> int:
         return self._features.pairs_per_tile(memory)
 
+    def expected_seconds(self, n_pairs: int) -> float:
+        return self._features.expected_seconds(n_pairs)
+
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
         measured = self._features.solve(rows, columns, stop)
         values, error, known = self._calibration.estimate(measured, rows, columns)
         lower, upper = measured.lower, measured.upper
         if lower is not None and upper is not None:
-            values = clip(values, lower, upper)
+            values = np.clip(values, lower, upper)
             error = np.minimum(error, upper - lower)
         if not self._give_bounds:
             lower = upper = None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
-from asot.exact.packing import quantize_sparse
+from asot.exact.integers import quantize_sparse
 from asot.exact.points import PackedPoints, PointsSizes, pack, widths
 from asot.exact.price import GATHERED, IN_PLACE, OTHER, any_cost_seconds, pair_seconds, per_coordinate
 from asot.exact.unmatched import Unmatched

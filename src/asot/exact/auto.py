@@ -43,32 +43,24 @@ from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
 from asot.exact.points import ExactPoints
-from asot.exact.price import (
-    CALL_SECONDS,
-    CALL_SECONDS_PER_POINT,
-    LAY_OUT,
-    MICRO,
-    any_cost_seconds,
-    best_split,
-    pair_seconds,
-    threads_seconds,
-)
+from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, laid_out_seconds, threads_seconds
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost
 from asot.ground.metrics import EUCLIDEAN, ON_GPUS, Ground, prepare_metric
-from asot.request.distance import Distance
-from asot.request.request import Request
+from asot.request import Distance, Request
 from asot.results.distances import Distances
 from asot.run import devices, gpu_engine
+from asot.run.engine import Resources, Work, joblib_is_idle
 from asot.run.executors import in_ranges, kept_threads
 from asot.run.pairs import PairSet
 from asot.run.protocols import DeviceSolver, Notes, Solver
-from asot.run.work import Resources, Work, joblib_is_idle
 
 MANY_PAIRS = 2048
 """From here on, small clouds have a solver of their own. Fewer pairs are over sooner than it is prepared, and have the
 same bits as `few_pairs`."""
+
+A_SUM = "a sum takes no GPU"
 
 LOPSIDED_SECONDS = 0.01
 """Sums that take no longer than this are taken at once: an engine, threads and a bar would be half of the time."""
@@ -199,22 +191,20 @@ def _codes(histograms: SparseHistograms, distance: Distance) -> list[NDArray[np.
 def exact_work(request: Request, notes: Notes) -> Work:
     """The pairs of a request with the solver that suits them, on the device that suits them."""
     distance, device, pooled = request.distance, request.device, request.both
-    start, wants_gpu = request.column_start, devices.parse(request.device)[0] == "cuda"
+    start, wants_gpu = request.column_start, request.wants_gpu
     if not distance.has_kernel or (distance.is_sorted(pooled.dim) and not wants_gpu):
         return _other_work(request, notes)
+    notes = replace(notes, info={"p": 1, **notes.info})
     lopsided = None if wants_gpu else _one_or_two(request)
     if lopsided is not None:
-        reason = "asked for" if device == "cpu" else "a sum takes no GPU"
-        return Work(request.pairs, lopsided, notes=replace(notes, info={"p": 1, **notes.info, "device_reason": reason}))
+        return Work(request.pairs, lopsided, None, devices.on_cpu(device, A_SUM), notes)
     jobs = request.resources.jobs
     with kept_threads(jobs):
         histograms = sparse_histograms(pooled, in_ranges(jobs))
-    notes = replace(notes, info={"p": 1, **notes.info})
     codes = None if wants_gpu else _codes(histograms, distance)
     if codes is not None:
-        reason = "asked for" if device == "cpu" else "a sum takes no GPU"
         tree = functools.partial(NestedLabels, histograms, codes, start)
-        return Work(request.pairs, tree, notes=notes.with_info(device_reason=reason))
+        return Work(request.pairs, tree, None, devices.on_cpu(device, A_SUM), notes)
     ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
     return points_work(request.pairs, histograms, ground, start, device, request.resources, notes)
 
@@ -223,17 +213,17 @@ def _other_work(request: Request, notes: Notes) -> Work:
     """Other orders, costs and unmatched mass; and sorting, which takes no GPU unless it is named."""
     distance, resources, pooled = request.distance, request.resources, request.both
     make = functools.partial(exact_solver, pooled, distance, request.column_start, resources.budget)
-    if distance.is_sorted(pooled.dim) and devices.parse(request.device)[0] != "cuda":
-        return Work(request.pairs, make, notes=notes.with_info(**on_cpu(distance, pooled.dim, request.device)))
+    notes = replace(notes, info={**notes.info, **distance.info})
+    if distance.is_sorted(pooled.dim) and not request.wants_gpu:
+        return Work(request.pairs, make, None, on_cpu(distance, pooled.dim, request.device), notes)
     size = len(pooled.masses) / len(pooled)
     one_thread = len(request.pairs) * any_cost_seconds(2.0 * size, pooled.dim)
     choice = devices.choose(
         request.device,
         needs=("cupy",),
         cpu_seconds=threads_seconds(one_thread, resources.jobs),
-        gpu_seconds=CALL_SECONDS + CALL_SECONDS_PER_POINT * size**2,
+        gpu_seconds=call_seconds(size),
     )
-    notes = notes.with_info(**distance.info, device_reason=choice.reason)
     on_gpu = functools.partial(_any_cost_on_gpu, request) if choice.gpus else None
     return Work(request.pairs, make, on_gpu, choice, notes)
 
@@ -272,20 +262,11 @@ def points_work(
     Columns of ``pairs`` are counted from distribution ``column_start`` on.
     """
     sizes = np.diff(histograms.offsets)
-    split = best_split(
-        sizes[: pairs.n_rows], sizes[column_start : column_start + pairs.n_columns], len(pairs),
-        ground.points.shape[1], resources.jobs, MOST_POINTS,
-    )  # fmt: skip
-    choice = devices.choose(
-        device,
-        needs=("cupy",),
-        unfit=_unfit(histograms, ground, device),
-        cpu_seconds=split.cpu,
-        gpu_seconds=split.gpu,
-    )
+    ends = sizes[: pairs.n_rows], sizes[column_start : column_start + pairs.n_columns]
+    choice, split = place_of_points(*ends, len(pairs), ground, device, resources.jobs)
     if not choice.gpus:
         many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
-        return Work(pairs, many, None, choice, notes.with_info(device_reason=choice.reason))
+        return Work(pairs, many, None, choice, notes)
     on_gpu = functools.partial(
         gpu_solver,
         histograms,
@@ -328,20 +309,26 @@ def gpu_solver(
     )
 
 
-def _unfit(histograms: SparseHistograms, ground: Ground, device: str) -> str | None:
-    """Why no GPU can take these problems, or should unless it was asked for: the CPU would have to solve most."""
+def place_of_points(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], n_pairs: int, ground: Ground, device: str, jobs: int
+) -> tuple[devices.Choice, Split]:
+    """Where pairs of W_1 under a metric with a kernel are solved, and how long that takes.
+
+    ``rows`` (N,) and ``columns`` (M,) are points of the distributions on both sides.
+    """
+    split = best_split(rows, columns, n_pairs, ground.points.shape[1], jobs, MOST_POINTS)
+    unfit = None
     if ground.code not in ON_GPUS:
-        return f"the metric {ground.name!r} has no GPU kernel"
-    typical = float(np.median(np.diff(histograms.offsets)))
-    if devices.parse(device)[0] == "cuda" or typical <= MOST_POINTS:
-        return None
-    return f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
+        unfit = f"the metric {ground.name!r} has no GPU kernel"
+    elif devices.parse(device)[0] != "cuda" and float(np.median(np.concatenate([rows, columns]))) > MOST_POINTS:
+        unfit = f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
+    choice = devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=split.gpu)
+    return choice, split
 
 
-def on_cpu(distance: Distance, dim: int, device: str) -> Info:
-    """For ``info``: what the numbers are, and why no GPU was used."""
-    reason = "sorting takes no GPU" if distance.is_sorted(dim) else "too little work for a GPU"
-    return {**distance.info, "device_reason": "asked for" if device == "cpu" else reason}
+def on_cpu(distance: Distance, dim: int, device: str) -> devices.Choice:
+    """The CPU, and why."""
+    return devices.on_cpu(device, "sorting takes no GPU" if distance.is_sorted(dim) else "too little work for a GPU")
 
 
 # ------------------------------------------------------------------------------------------------ the fast lane
@@ -369,14 +356,15 @@ def few_distances(request: Request) -> Distances | None:
         return _few_lopsided(request, lopsided, n_jobs)
     if request.D.dim > 1:
         if distance.p == 1:
-            reason = "asked for" if request.device == "cpu" else "too little work for a GPU"
+            reason = devices.on_cpu(request.device, "too little work for a GPU").reason
             own: Info = {"p": 1, "estimate": "exact", "device_reason": reason}
         else:
-            own = {"estimate": "exact", **on_cpu(distance, request.D.dim, request.device)}
+            reason = on_cpu(distance, request.D.dim, request.device).reason
+            own = {"estimate": "exact", **distance.info, "device_reason": reason}
         return few_pairs.solve(request.D, request.E, few_pairs.Asked(distance.p, str(metric), n_jobs, own))
     began = time.perf_counter()
     solver = _line_solver(request.both, distance, request.column_start)
-    own = {"estimate": "exact", **on_cpu(distance, 1, request.device)}
+    own = {"estimate": "exact", **distance.info, "device_reason": on_cpu(distance, 1, request.device).reason}
     asked = few_pairs.Asked(distance.p, str(metric), n_jobs, own, time.perf_counter() - began)
     return few_pairs.in_runs(solver, request.D, request.E, asked)
 
@@ -396,7 +384,7 @@ def are_few(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
         return OneDimension.most_seconds(n_pairs, n, n / count) < few_pairs.MOST_SECONDS
     if n > few_pairs.MOST_POINTS or (by_table and n_pairs > 1 and dim >= distance_tables.LONG):
         return False
-    return n_pairs * (float(pair_seconds(n / count, n / count, dim)) + MICRO * LAY_OUT) < few_pairs.MOST_SECONDS
+    return n_pairs * float(laid_out_seconds(n / count, n / count, dim)) < few_pairs.MOST_SECONDS
 
 
 def _few_lopsided(request: Request, make: Callable[[], ExactOneOrTwo], n_jobs: int) -> Distances | None:
@@ -406,7 +394,6 @@ def _few_lopsided(request: Request, make: Callable[[], ExactOneOrTwo], n_jobs: i
         return None
     began = time.perf_counter()
     solver = make()
-    reason = "asked for" if request.device == "cpu" else "a sum takes no GPU"
-    own = {"p": 1, "estimate": "exact", "device_reason": reason}
+    own = {"p": 1, "estimate": "exact", "device_reason": devices.on_cpu(request.device, A_SUM).reason}
     asked = few_pairs.Asked(1.0, str(request.distance.metric), n_jobs, own, time.perf_counter() - began)
     return few_pairs.in_runs(solver, D, E, asked)

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
-from asot.exact.integers import cost_bits_for, index_bits_for
-from asot.exact.packing import quantize_sparse
+from asot.exact.integers import cost_bits_for, index_bits_for, quantize_sparse
 from asot.exact.price import sparse_rows_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry

@@ -4,6 +4,9 @@ Masses become int64 that sum to exactly 2^60; a unit is 1e-18 of the total, belo
 int64 with as many bits as the longest path of a tree allows: 52 at ten anchors, 40 at two thousand. They only steer the
 simplex; values are summed from the unrounded costs. So a basis that is optimal for the integers is optimal for the
 floats up to 2^-40 of the largest cost.
+
+Points are prepared here, too: every distribution in the coordinates that it uses. What NumPy does as well is not
+compiled, since the first call would wait for it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.workspace import LANES, MASS_BITS
+from asot.native import Doubles, Int, Ints, Record, ShortInts, entry
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
@@ -69,4 +73,82 @@ def quantize_cost(cost: NDArray[np.float64]) -> QuantizedCost:
         column_offset=packed(OFFSET_WEIGHT * unit.mean(axis=0)),
         index_bits=index_bits,
         exponent=exponent,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ points
+
+
+class IndexedPoints(Record):
+    """Distributions as lists of points, and their coordinates (``native/exact/packing.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("d", Int), ("points", Doubles), ("offsets", Ints), ("index", Ints), ("used_offsets", Ints),
+        ("used", ShortInts),
+    ]  # fmt: skip
+
+
+_count_used = entry("count_used", IndexedPoints)
+_list_used = entry("list_used", IndexedPoints)
+_pack_points = entry("pack_points", IndexedPoints, Doubles)
+
+
+def quantize_sparse(
+    offsets: NDArray[np.int64], masses: NDArray[np.float64], bits: int = MASS_BITS
+) -> NDArray[np.int64]:
+    """Masses as int64 that sum to exactly 2^bits in every distribution; the largest absorbs the rounding."""
+    starts = offsets[:-1]
+    quantized = np.rint(masses * 2.0**bits).astype(np.int64)
+    peaks = np.flatnonzero(masses == np.repeat(np.maximum.reduceat(masses, starts), np.diff(offsets)))
+    largest = peaks[np.searchsorted(peaks, starts)]  # the first one of each distribution
+    quantized[largest] += (1 << bits) - np.add.reduceat(quantized, starts)
+    return quantized
+
+
+def used_coordinates(
+    points: NDArray[np.float64], offsets: NDArray[np.int64], index: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """For every distribution, the ascending list of coordinates in which some point of it is not 0, and offsets."""
+    n, d = len(offsets) - 1, points.shape[1]
+    if points.all():  # nothing is 0
+        return np.tile(np.arange(d, dtype=np.int32), n), d * np.arange(n + 1)
+    used_offsets = np.empty(n + 1, dtype=np.int64)
+    _count_used(_record(points, offsets, index, used_offsets, None))
+    used = np.empty(int(used_offsets[-1]), dtype=np.int32)
+    _list_used(_record(points, offsets, index, used_offsets, used))
+    return used, used_offsets
+
+
+def pack_points(
+    points: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int64],
+    used_offsets: NDArray[np.int64],
+    used: NDArray[np.int32],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The points of every distribution in its used coordinates only, one small matrix after the other, and offsets."""
+    d = points.shape[1]
+    if len(used) == (len(offsets) - 1) * d:  # all coordinates, everywhere
+        return points[index].reshape(-1), d * offsets
+    packed_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) * np.diff(used_offsets))])
+    packed = np.empty(int(packed_offsets[-1]))
+    _pack_points(_record(points, offsets, index, used_offsets, used), packed)
+    return packed, packed_offsets
+
+
+def _record(
+    points: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int64],
+    used_offsets: NDArray[np.int64],
+    used: NDArray[np.int32] | None,
+) -> IndexedPoints:
+    return IndexedPoints(
+        n=len(offsets) - 1,
+        d=points.shape[1],
+        points=np.ascontiguousarray(points, dtype=np.float64),
+        offsets=np.ascontiguousarray(offsets, dtype=np.int64),
+        index=np.ascontiguousarray(index, dtype=np.int64),
+        used_offsets=used_offsets,
+        used=used,
     )

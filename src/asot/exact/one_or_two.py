@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from asot._typing import Identity
+from asot._typing import Identity, Info
 from asot.data.distributions import Distributions
 from asot.exact.runs import Runs, RunsSolver
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
@@ -79,7 +79,7 @@ class ExactOneOrTwo(RunsSolver):
         )  # fmt: skip
         _prepare(_given(few), _given(many), self._record)
         self._seconds = seconds_of_pair(D, E)
-        self.info: dict[str, Any] = {
+        self.info: Info = {
             "solver": "a mean, or a split in two",
             "device": "cpu",
             "precision": "float64",

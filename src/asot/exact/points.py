@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
-from asot.exact.integers import cost_bits_for, index_bits_for
-from asot.exact.packing import pack_points, quantize_sparse, used_coordinates
+from asot.exact.integers import cost_bits_for, index_bits_for, pack_points, quantize_sparse, used_coordinates
 from asot.exact.price import GATHERED, IN_PLACE, mean_seconds, pair_seconds, per_coordinate, table_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground

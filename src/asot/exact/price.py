@@ -42,6 +42,11 @@ def pair_seconds(p: Counts, q: Counts, width: Counts, *, each: float = PRODUCT, 
     return MICRO * (SOLVE + p * q * (0.0135 * (1 + (p + q) / 700) + each * width) + reading * (p + q) * width)
 
 
+def laid_out_seconds(p: Counts, q: Counts, width: Counts) -> Any:
+    """The same, where it has to be found out what they ship."""
+    return pair_seconds(p, q, width) + MICRO * LAY_OUT
+
+
 def table_seconds(p: Counts, q: Counts, n_points: int) -> Any:
     """The same, where distances are in a table of n points: a row of a large one is a page of memory by itself."""
     return pair_seconds(p, q, 0.0) + MICRO * 0.2 * p * min(1.0, n_points / 2000)
@@ -62,7 +67,7 @@ def mean_seconds(histograms: SparseHistograms, dim: int, column_start: int = 0) 
     offsets, n = histograms.offsets, len(histograms.offsets) - 1
     rows = float(offsets[column_start]) / column_start if column_start else float(offsets[n]) / n
     columns = float(offsets[n] - offsets[column_start]) / (n - column_start)
-    return float(pair_seconds(rows, columns, dim)) + MICRO * LAY_OUT
+    return float(laid_out_seconds(rows, columns, dim))
 
 
 def per_coordinate(code: int) -> float:
@@ -147,19 +152,24 @@ def best_split(
     first, second = _bins(rows), _bins(columns)
     p, q = first.mean[:, None], second.mean
     weight = first.count[:, None] * second.count * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
-    one_thread = weight * (pair_seconds(p, q, dim) + MICRO * LAY_OUT)
+    one_thread = weight * laid_out_seconds(p, q, dim)
     on_gpu = weight / gpu_rate(np.sqrt(p * q))
     larger = np.maximum(first.largest[:, None], second.largest)
     all_on_cpu = threads_seconds(float(one_thread.sum()), jobs)
     best = Split(all_on_cpu, np.inf, 0)
     for bound in np.unique(larger[larger <= most]):
         taken = larger <= bound
-        call = CALL_SECONDS + CALL_SECONDS_PER_POINT * float(bound) ** 2
+        call = call_seconds(float(bound))
         rest = float(one_thread[~taken].sum())
         seconds = call + float(on_gpu[taken].sum()) + (threads_seconds(rest, jobs) if rest else 0.0)
         if seconds < best.gpu:
             best = Split(all_on_cpu, seconds, int(bound))
     return best
+
+
+def call_seconds(size: float) -> float:
+    """Seconds of a call on a GPU with few pairs, the largest of them with so many points on both sides."""
+    return CALL_SECONDS + CALL_SECONDS_PER_POINT * size**2
 
 
 def gpu_rate(size: NDArray[np.float64]) -> NDArray[np.float64]:

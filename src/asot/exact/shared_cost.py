@@ -80,7 +80,7 @@ class ExactSharedCost(Solver):
     B : (M, l) float64 or None for pairs within A
     cost : (k, l) float64, finite and ≥ 0
     cancel : bool
-        Cancel common mass. Only for a metric cost; see `asot.exact.metric_check`.
+        Cancel common mass. Only for a metric cost; see `asot.exact.cost_check`.
     """
 
     def __init__(
@@ -167,6 +167,15 @@ class ExactSharedCost(Solver):
         return 24 * self._nodes + 32
 
 
+class AnchorPlans(Record):
+    """`Trees`, as what makes brackets and estimates of them sees them (``native/bounds/records.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("start", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Ints),
+        ("potential", Doubles), ("scale", Double), ("more_scale", Double),
+    ]  # fmt: skip
+
+
 class Trees(NamedTuple):
     """The optimal flows and potentials of the P pairs of a tile, with common mass canceled.
 
@@ -181,6 +190,14 @@ class Trees(NamedTuple):
     sink: NDArray[np.int32]  # (arcs,)
     mass: NDArray[np.int64]  # (arcs,)
     potential: NDArray[np.float64]  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
+
+    def at_unit(self, exponent: int) -> AnchorPlans:
+        """The plans of the tile, with potentials in units of 2^exponent."""
+        half = -exponent // 2  # 2^-exponent itself may be out of range
+        return AnchorPlans(
+            k=self.potential.shape[1], start=self.start, source=self.source, sink=self.sink, mass=self.mass,
+            potential=self.potential, scale=2.0**half, more_scale=2.0 ** (-exponent - half),
+        )  # fmt: skip
 
 
 class FlatPlans(NamedTuple):

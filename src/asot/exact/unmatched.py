@@ -12,7 +12,7 @@ from asot._typing import Identity
 from asot.data.distributions import Distributions
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
-from asot.request.distance import Share
+from asot.request import Share
 from asot.validation import to_float_array
 
 CONSTANT_SLACK = 1.0 + 1e-12

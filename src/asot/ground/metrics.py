@@ -70,9 +70,14 @@ class Ground:
         }
 
     @property
+    def is_norm(self) -> bool:
+        """Whether it is a norm of the difference of two points."""
+        return self.code in _HOMOGENEOUS
+
+    @property
     def span(self) -> float:
         """No two points are farther apart: the size of the box around them, or infinite if the metric is no norm."""
-        if self.code not in _HOMOGENEOUS:
+        if not self.is_norm:
             return np.inf
         return float(np.ldexp(norm(np.ptp(self.points, axis=0)[None], self.code, self.order)[0], self.exponent))
 

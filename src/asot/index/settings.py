@@ -14,11 +14,11 @@ from asot.data.distributions import Distributions
 from asot.exact.auto import exact_solver, read_prices
 from asot.ground.costs import Metric, prepare_cost
 from asot.ground.metrics import KERNELS, NORMS
-from asot.request.distance import Distance, as_order
+from asot.request import Distance, as_order
 from asot.run.protocols import Solver
-from asot.search.cascade import Shape
 from asot.search.choose import HIGHEST_ORDER
 from asot.search.relaxed import Relaxed, relax
+from asot.search.sweep import Shape
 from asot.validation import as_seed
 
 _SPREAD_OF = {"seuclidean": "V", "mahalanobis": "VI"}

@@ -122,7 +122,7 @@ def _as_weights(weights: Any, n: int) -> Float:
     return np.asarray(array / array.sum(), dtype=np.float64)
 
 
-def _by_linear_program(table: Float, cost: Float, weights: Float) -> tuple[Float, dict[str, Any]]:
+def _by_linear_program(table: Float, cost: Float, weights: Float) -> tuple[Float, Info]:
     """Plans from every positive mass to every anchor, whose column sums are the same b for all histograms."""
     from scipy import sparse
     from scipy.optimize import linprog
@@ -153,7 +153,7 @@ def _by_linear_program(table: Float, cost: Float, weights: Float) -> tuple[Float
 
 def _by_projections(
     table: Float, cost: Float, weights: Float, reg: float, max_iter: int, tol: float
-) -> tuple[Float, dict[str, Any]]:
+) -> tuple[Float, Info]:
     """Iterations on logarithms; g (N, k) are the potentials of the histograms, f (N, k) those of the barycenter's side.
 
     Whenever plans are compared, both steps are plain ones. Between that, steps are longer by a factor that the progress

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Identity, Info
 from asot.data.notebook import MOST_ROWS, page_of
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
+from asot.run.engine import Resources
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Sink, Status
-from asot.run.work import Resources
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +227,7 @@ class Distances:
             raise ValueError(NO_MODEL)
         return self.model.extend(self, new, Resources(n_jobs, memory, progress), sink)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """For a store into which it grows: what it is."""
         return {"values": self.values}
 

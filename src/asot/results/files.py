@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Header
 from asot.data.npz import PathLike, atomic_write, list_arrays, load_arrays, naming, plain_ids, read_array, save_arrays
 from asot.data.reading import text_array
 from asot.data.tabular import csv_rows, guarded, number, unguarded
@@ -181,7 +182,7 @@ def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
         arrays["offsets"] = result.offsets
     if result.plans is not None:
         arrays |= {f"plans_{name}": getattr(result.plans, name) for name in _OF_PLANS}
-    header: dict[str, Any] = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
+    header: Header = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
     model = None if result.model is None else result.model.parts(collection)
     if model is not None:
         header["model"] = model.header
@@ -189,7 +190,7 @@ def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
     save_arrays(path, header, arrays)
 
 
-def _describe_pair_set(pairs: PairSet) -> dict[str, Any]:
+def _describe_pair_set(pairs: PairSet) -> Header:
     which = "listed" if isinstance(pairs, ListedPairs) else "all" if isinstance(pairs, AllPairs) else "cross"
     return {"which": which, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
 

@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from asot._typing import Header
+from asot.run.engine import Resources
 from asot.run.protocols import Sink
-from asot.run.work import Resources
 
 
 class ModelParts(NamedTuple):
     """A model as a file holds it."""
 
-    header: dict[str, Any]
+    header: Header
     arrays: dict[str, NDArray[Any]]
 
 

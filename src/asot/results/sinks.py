@@ -19,8 +19,10 @@ from asot.results.distances import Distances, Neighbors
 from asot.run import engine
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, tiles
 from asot.run.progress import ProgressLike
-from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Tile
+from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Tile, UsersSink
 from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
+
+__all__ = ["Callback", "Condensed", "Counts", "Dense", "Radius", "TopK"]  # what `asot.sinks` shows
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -275,9 +277,11 @@ class Callback(SinkBase[None]):
         return None
 
 
-def default_sink(sink: Sink[Kept] | None) -> Sink[Kept]:
-    """The sink of a call, which is `Condensed` if none is given."""
-    return cast("Sink[Kept]", Condensed()) if sink is None else sink
+def default_sink(sink: Sink[Kept] | None, extras: tuple[str, ...] = ()) -> SinkBase[Kept]:
+    """The sink of a call with all members that engines ask for; if none is given, `Condensed` with these extras."""
+    if sink is None:
+        return cast("SinkBase[Kept]", Condensed(extras=extras))
+    return sink if isinstance(sink, SinkBase) else UsersSink(sink)
 
 
 def distances_of(
@@ -290,7 +294,7 @@ def distances_of(
     notes: Notes = engine.NOTHING,
 ) -> Distances:
     """Every pair, solved on this machine."""
-    return engine.run(pairs, solver, Condensed(), n_jobs=n_jobs, memory=memory, progress=progress, notes=notes)
+    return engine.run(pairs, solver, Condensed(), engine.Resources(n_jobs, memory, progress), notes)
 
 
 def _refuse_large_result(n_bytes: int) -> None:

@@ -51,6 +51,15 @@ class Choice:
         return " + ".join(f"cuda:{gpu}" for gpu in self.gpus) or "cpu"
 
 
+UNASKED = Choice((), "", required=False)
+"""The CPU, where no other device is a question."""
+
+
+def on_cpu(device: Any, reason: str) -> Choice:
+    """The CPU, because GPUs have nothing to offer; with ``device="cpu"``, that is the reason."""
+    return Choice((), "asked for" if parse(device)[0] == "cpu" else reason, required=False)
+
+
 def choose(
     device: Any,
     *,
@@ -87,6 +96,11 @@ def choose(
     _wake()
     gpus = tuple(range(gpu_count())) if number is None else (number,)
     return Choice(gpus, "asked for" if required else f"about {cpu_seconds:.2g} s of CPU work", required)
+
+
+def worth_from(device: Any) -> float:
+    """Seconds of CPU work from which `choose` takes a GPU that has been used before."""
+    return 0.0 if parse(device)[0] == "cuda" else LATER_CALL_SECONDS
 
 
 def torch_device(device: Any, worth_it: bool) -> str | None:

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from asot.data.reading import stretches
+
 Stop = NDArray[np.int64]
 """(1,) int64: 0 while work should continue. When it is not 0, compiled loops return early, with any result."""
 
@@ -148,6 +150,28 @@ def in_ranges(n_jobs: int) -> Callable[[int, Callable[[int, int], object]], None
             in_threads(lambda low, _: work(low, min(low + size, n)), starts, min(n_jobs, len(starts)))
 
     return loop
+
+
+POINTS_PER_PIECE = 2**12
+"""Points that a thread takes at a time."""
+
+PIECES_PER_THREAD = 2
+"""Fewer are done before a thread has started."""
+
+
+def in_stretches(offsets: NDArray[np.int64], work: Callable[[int, int], object], n_jobs: int) -> None:
+    """Call ``work`` with ranges of distributions that have some thousands of points, in threads if there are many."""
+    pieces = list(stretches(offsets, POINTS_PER_PIECE))
+    n_jobs = min(n_jobs, len(pieces) // PIECES_PER_THREAD)
+    if n_jobs <= 1:
+        for low, high in pieces:
+            work(low, high)
+        return
+
+    def piece(own: tuple[int, int], _: Stop) -> None:
+        work(*own)
+
+    in_threads(piece, pieces, n_jobs)
 
 
 def _wait(future: Future[Answer]) -> Answer:

@@ -1,4 +1,4 @@
-"""Tiles × GPU solver × sink: the engine's loop where the solver runs on one or several GPUs.
+"""Tiles on GPUs: the engine's loop (`asot.run.engine`) where the solver runs on one or several of them.
 
 A GPU has a few tiles in flight, each on its own stream: while one is computed, the answers of the previous one are
 copied. Only what the sink needs is copied (see `asot.run.protocols`). The calling thread takes the tiles in pair order,
@@ -14,18 +14,12 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
-from asot._typing import Info
-from asot.run import engine
 from asot.run.devices import Choice
-from asot.run.gpu_transfer import Fetch, fetch_for, pinned_empty
+from asot.run.gpu_transfer import Fetch, fetch_for
 from asot.run.pairs import PairSet, tiles
-from asot.run.progress import ProgressLike
-from asot.run.protocols import DeviceSolver, Notes, OnDevice, Sink, SinkBase, Solver, as_sink
-from asot.validation import as_bytes, as_n_jobs
-
-Kept = TypeVar("Kept")
+from asot.run.protocols import DeviceSolver, OnDevice, SinkBase
 
 IN_FLIGHT = 3
 """Tiles per GPU that are being computed or copied."""
@@ -42,50 +36,6 @@ FILLS_A_GPU = 2**18
 
 WORTH_BEGINNING = 1 / 8
 """The share of a run that must fit if it is to begin early: a long run would gain nothing from it."""
-
-
-def run(
-    pairs: PairSet,
-    solver: DeviceSolver,
-    cpu_solver: Callable[[], Solver],
-    choice: Choice,
-    sink: Sink[Kept],
-    *,
-    n_jobs: int | None = None,
-    memory: int | str | None = None,
-    progress: ProgressLike = None,
-    notes: Notes = engine.NOTHING,
-) -> Kept:
-    """Solve every pair on the chosen GPUs and return what the sink makes of it.
-
-    ``cpu_solver`` makes the solver that takes over if the GPUs have too little memory.
-    """
-    jobs = as_n_jobs(n_jobs)
-    device: Info = {"device": choice.name, "device_reason": choice.reason}
-    kept_in = as_sink(sink)
-    kept_in.allocate_with(pinned_empty)
-    run = engine.Run(pairs, kept_in, solver, notes, device)
-    work = _OnGpus(run, solver, choice, as_bytes(memory, engine.DEFAULT_MEMORY))
-    with run.shown(progress, choice.name):
-        work.solve()
-        if work.done < len(pairs):
-            if choice.required:
-                raise MemoryError(
-                    f"{choice.name} has too little free memory for tiles of {SMALLEST_TILE} pairs; free some of it, "
-                    "or use device='cpu'"
-                )
-            run.info["device"] = "cpu" if work.done == 0 else f"{choice.name}, then cpu"
-            run.info["device_reason"] = f"the GPU ran out of memory after {work.done} of {len(pairs)} pairs"
-            run.info["n_jobs"] = jobs
-            for tile in engine.solved_tiles(pairs, cpu_solver(), jobs, work.budget, work.done):
-                run.accept(tile)
-        if work.all_numbers and work.done == len(pairs):
-            run.sink.tell_all_are_numbers()
-        if work.mended:
-            run.info["n_solved_on_cpu"] = work.mended
-            run.info["device_reason"] += f"; {work.mended} pairs are too large for it and were solved on the CPU"
-    kept: Kept = run.result()
-    return kept
 
 
 def tile_size(pairs: PairSet, solver: Tiled, choice: Choice, budget: int) -> int:
@@ -117,14 +67,13 @@ class Early(Tiled, Protocol):
         ...
 
 
-def begin(pairs: PairSet, work: Early, choice: Choice, memory: int | str | None = None) -> bool:
-    """Enqueue the first tiles of a run, each where `run` will ask for it, as many as fit into half the memory.
+def begin(pairs: PairSet, work: Early, choice: Choice, budget: int) -> bool:
+    """Enqueue the first tiles of a run, each where the run will ask for it, as many as fit into half the memory.
 
     Returns whether that was worth it. If the GPU runs out of memory, the run does the rest later.
     """
     import cupy
 
-    budget = as_bytes(memory, engine.DEFAULT_MEMORY)
     size = tile_size(pairs, work, choice, budget)
     fitting = budget // 2 // work.bytes_per_pair // size * size
     if fitting < len(pairs) * WORTH_BEGINNING:
@@ -142,15 +91,26 @@ def begin(pairs: PairSet, work: Early, choice: Choice, memory: int | str | None 
     return True
 
 
-class _OnGpus:
-    """How far the GPUs have gotten, and how large a tile may be."""
+class OnGpus:
+    """A run on the chosen GPUs: how far they have gotten, and how large a tile may be, of ``budget`` bytes for all.
 
-    def __init__(self, run: engine.Run, solver: DeviceSolver, choice: Choice, budget: int) -> None:
-        self._run, self._pairs, self._solver, self._choice = run, run.pairs, solver, choice
-        self.budget = budget
-        self._per_tile = tile_size(run.pairs, solver, choice, budget)
+    ``count`` is told how many pairs the sink has got, and how many of them are unfinished.
+    """
+
+    def __init__(
+        self,
+        pairs: PairSet,
+        solver: DeviceSolver,
+        choice: Choice,
+        budget: int,
+        sink: SinkBase[Any],
+        count: Callable[[int, int], None],
+    ) -> None:
+        self._pairs, self._solver, self._choice, self._sink, self._count = pairs, solver, choice, sink, count
+        self._per_tile = tile_size(pairs, solver, choice, budget)
         self.done = 0
         self.mended = 0
+        """Pairs that a GPU has left to the CPU."""
         self.all_numbers = True
 
     def solve(self) -> None:
@@ -158,7 +118,7 @@ class _OnGpus:
         out_of_memory = _out_of_memory_errors()
         gpus: list[_Gpu] = []
         try:
-            gpus.extend(_Gpu(number, self._solver, self._run.sink) for number in self._choice.gpus)
+            gpus.extend(_Gpu(number, self._solver, self._sink) for number in self._choice.gpus)
         except out_of_memory:
             return
         while self.done < len(self._pairs):
@@ -195,11 +155,11 @@ class _OnGpus:
         with self._named(gpu):
             fetched.wait()
         gpu.note_speed(flight)
-        unfinished = fetched.deliver(self._run.sink)
+        unfinished = fetched.deliver(self._sink)
         self.mended += fetched.n_mended
         self.all_numbers &= fetched.all_numbers
         self.done = fetched.stop
-        self._run.count(fetched.stop - fetched.start, unfinished)
+        self._count(fetched.stop - fetched.start, unfinished)
 
     def _tile_of(self, gpu: _Gpu, gpus: list[_Gpu], start: int) -> int:
         """How many pairs this GPU gets next: as many as it solves while the fastest one solves a whole tile."""
@@ -219,6 +179,14 @@ class _OnGpus:
             if len(self._choice.gpus) == 1:
                 raise
             raise RuntimeError(f"cuda:{gpu.number}, one of {self._choice.name}: {error}") from error
+
+    def refuse_if_required(self) -> None:
+        """If the user named the GPU, no other device takes over."""
+        if self._choice.required:
+            raise MemoryError(
+                f"{self._choice.name} has too little free memory for tiles of {SMALLEST_TILE} pairs; free some of it, "
+                "or use device='cpu'"
+            )
 
 
 class _Flight(NamedTuple):

@@ -14,7 +14,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from asot.run.pairs import ListedPairs, PairSet, RowsColumns
 
 if TYPE_CHECKING:
     from asot.run.cluster import Cluster
-    from asot.run.work import Resources, Work
+    from asot.run.engine import Resources, Work
 
 TILE_SECONDS = 0.03
 """A tile should take about this long: long compared with Python's overhead, short enough for Ctrl-C and even
@@ -137,10 +137,6 @@ class Notes:
     """What a bar calls it; None: what the solver says."""
     started: float | None = None
     """When the call began, if its seconds should count from there."""
-
-    def with_info(self, **more: Any) -> Notes:
-        """The same with more for the result."""
-        return replace(self, info={**self.info, **more})
 
 
 class Solver(ABC):
@@ -280,7 +276,7 @@ class Sink(Protocol[T_co]):
 
 
 class SinkBase(ABC, Generic[T_co]):
-    """A `Sink` with everything else that engines ask for; a user's sink needs none of it (`as_sink`)."""
+    """A `Sink` with everything else that engines ask for; a user's sink needs none of it (`UsersSink`)."""
 
     edges: NDArray[np.float64] | None = None
     """(B + 1,) edges between which it only counts values: a GPU then sends counts (`add`)."""
@@ -331,7 +327,7 @@ class SinkBase(ABC, Generic[T_co]):
         raise NotImplementedError(f"{type(self).__name__} takes tiles")
 
 
-class _UsersSink(SinkBase[T_co]):
+class UsersSink(SinkBase[T_co]):
     """Three methods of somebody else, of which ``open`` may take the pairs alone."""
 
     def __init__(self, sink: Any) -> None:
@@ -348,8 +344,3 @@ class _UsersSink(SinkBase[T_co]):
     def close(self, info: Info) -> T_co:
         kept: T_co = self._sink.close(info)
         return kept
-
-
-def as_sink(sink: Sink[T_co]) -> SinkBase[T_co]:
-    """The sink of a call with all members that engines ask for."""
-    return sink if isinstance(sink, SinkBase) else _UsersSink(sink)

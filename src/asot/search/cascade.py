@@ -8,7 +8,6 @@ per pair.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,69 +15,12 @@ from numpy.typing import NDArray
 from asot.ground.metrics import Ground
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
-from asot.search.counted import tables_price
 from asot.search.dual_pool import DualPool
 from asot.search.kernels import BoundTables, NearestLists, PossiblePairs, SearchLimits, nearest, within_limits
 from asot.search.projections import SHARES, WIDTH, Projections
+from asot.search.sweep import NANO, Left
 
 _ROWS = 16  # of a piece of work of one thread
-
-
-class Shape(NamedTuple):
-    """Which pairs of a collection are searched: rows are its first distributions, columns those from ``column_start``.
-
-    ``within``: rows and columns are one set, so a row is not its own neighbor, and (i, j) is the same pair as (j, i).
-    """
-
-    n_rows: int
-    n_columns: int
-    column_start: int
-    within: bool
-
-    @property
-    def n_pairs(self) -> int:
-        return self.n_rows * (self.n_rows - 1) // 2 if self.within else self.n_rows * self.n_columns
-
-
-class Left(NamedTuple):
-    """Pairs that bounds do not rule out."""
-
-    rows: NDArray[np.int64]  # (P,)
-    columns: NDArray[np.int64]  # (P,)
-    doubted: int = 0
-    """Pairs that the cheap bound left to an expensive one."""
-
-
-class Look(Protocol):
-    """What a search asks of its bounds. Rows, columns and ``within`` are those of a `Shape`.
-
-    A column j is distribution ``column_start + j`` of the collection.
-    """
-
-    def nearest_by_bound(
-        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The ``count`` columns with the smallest bounds of every row, or of some, ascending, and their bounds."""
-        ...
-
-    def pairs_within(
-        self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
-    ) -> Left:
-        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
-
-        ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of the question for a row
-        whose limit is 0: it cannot be nearer than the neighbors that are known. ``within``, only columns behind the row
-        are listed, and both ends have a limit; else only the row has one.
-        """
-        ...
-
-    def prices(self, doubted: float) -> tuple[float, float]:
-        """Counted seconds per pair of `nearest_by_bound`, and of `pairs_within` with that share of doubted pairs."""
-        ...
-
-    def from_one_end(self) -> Look:
-        """The same bounds for rows against all columns: for a search of some rows, which knows no limits of others."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -165,3 +107,14 @@ class Cascade:
 
     def from_one_end(self) -> Cascade:
         return replace(self, within=False)
+
+
+def tables_price(has_projections: bool, n_groups: int, n_tail: int, n_pool: int) -> tuple[float, float]:
+    """Seconds to look at a pair through projections and potentials: groups of rotations, means, potentials.
+
+    First to find the nearest by bound, then with a limit. The second pair of looks is for the pairs that the coarse one
+    leaves, about four fifths and half of them.
+    """
+    coarse = 20.0 + (4.0 * n_tail if has_projections else 0.0)
+    fine = (4.0 * n_tail + 65.0 * (1 + n_groups) if has_projections else 0.0) + 0.5 * n_pool
+    return NANO * (coarse + 0.8 * fine), NANO * (coarse + 0.5 * fine)

@@ -6,7 +6,7 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,40 @@ from asot.exact.auto import simplex_of_points
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import Ground
-from asot.search.cascade import Cascade, Look, Shape
+from asot.run.protocols import Solver
+from asot.search.cascade import Cascade
 from asot.search.dual_pool import DualPool, dual_pool, no_pool
-from asot.search.projections import SORTED, TAIL, WIDTH, Projections, has_norm, project
+from asot.search.projections import SORTED, TAIL, WIDTH, Projections, project
 from asot.search.relaxed import Chain, Relaxed, block_bytes, relax
+from asot.search.sweep import Look, Shape
 from asot.validation import as_choice
 
 HIGHEST_ORDER = 8
 """Powers of distances above this one are left to the solver: float32 has no room for them."""
 
 CHOICES = ("auto", "projections", "potentials", "relaxed", "all")
+
+
+class Problem(NamedTuple):
+    """The queries, and the collection that is searched, made ready."""
+
+    pooled: Distributions
+    histograms: SparseHistograms
+    cost: GroundCost
+    p: float
+    unmatched: Unmatched | None
+    shape: Shape
+    solver: Solver
+    jobs: int
+    memory: int
+
+
+class Pruning(NamedTuple):
+    """What a call says about how to look, which does not change what is found."""
+
+    prune: Any = "auto"
+    space: Any = None
+    random_state: Any = None
 
 
 @dataclass
@@ -48,26 +72,17 @@ class Offer:
     """What takes no time to make, by the word that ``prune=`` has for it: each is tried in the rehearsal by itself."""
 
 
-def offer_bounds(
-    pooled: Distributions,
-    histograms: SparseHistograms,
-    cost: GroundCost,
-    shape: Shape,
-    prune: str,
-    space: Any,
-    n_jobs: int,
-    memory: int,
-    random_state: Any,
-    p: float = 1.0,
-    unmatched: Unmatched | None = None,
-) -> Offer:
+def offer_bounds(problem: Problem, pruning: Pruning) -> Offer:
     """Read ``prune=`` and ``space=``, and say what they allow.
 
     Projections and potentials bound W_1, and so W_p, which is larger; but not where mass may stay unmatched.
     """
+    pooled, histograms, cost, p, unmatched, shape, _, n_jobs, memory = problem
+    prune, space, random_state = pruning
+    memory //= 2
     ground, plain = cost.ground, cost.is_plain and unmatched is None
     as_choice(prune, "prune", CHOICES)
-    norm = plain and has_norm(ground)
+    norm = plain and ground.is_norm
     if (prune in ("projections", "potentials") or space is not None) and not plain:
         raise ValueError(
             f"{'a space' if space is not None else f'prune={prune!r}'} needs a metric with its own kernel and "

@@ -20,14 +20,13 @@ from asot.data.distinct import SparseHistograms
 from asot.exact.auto import gpu_solver, simplex_of_points
 from asot.exact.cuda.points import Limits
 from asot.ground.metrics import Ground
-from asot.run import engine, gpu_engine
 from asot.run.devices import Choice
+from asot.run.engine import DEFAULT_MEMORY, Ready, Resources, Work, solve_work
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.progress import Progress
 from asot.run.protocols import SinkBase, Tile
-from asot.run.work import Resources
-from asot.search.cascade import Shape
-from asot.search.projections import COARSE, WIDTH, has_norm, project
+from asot.search.choose import Problem
+from asot.search.projections import COARSE, WIDTH, project
 from asot.search.sweep import Best, Edges
 
 MANY_COLUMNS, MOST_MEANS = 10_000, 256
@@ -68,22 +67,14 @@ class _Steps:
         self._done = done
 
 
-def search_on_gpus(
-    histograms: SparseHistograms,
-    ground: Ground,
-    shape: Shape,
-    sink: Best | Edges,
-    choice: Choice,
-    n_jobs: int,
-    memory: int,
-    shown: Progress,
-) -> Info:
-    """Look at all pairs of ``shape``, and return what to say about the search. ``sink`` keeps what was found."""
-    n_rows, n_columns, column_start, within = shape
+def search_on_gpus(problem: Problem, sink: Best | Edges, choice: Choice, shown: Progress) -> Info:
+    """Look at all pairs, and return what to say about the search. ``sink`` keeps what was found."""
+    histograms, ground, n_jobs, memory = problem.histograms, problem.cost.ground, problem.jobs, problem.memory
+    n_rows, n_columns, column_start, within = problem.shape
     info: Info = {}
     solved = 0
     profiles = _profiles(histograms, ground, n_columns, n_jobs)
-    table_bytes = None if memory == engine.DEFAULT_MEMORY else memory // 2
+    table_bytes = None if memory == DEFAULT_MEMORY else memory // 2
     for start, pairs in _looks(n_rows, n_columns, within):
 
         def limits(pairs: PairSet = pairs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -95,11 +86,10 @@ def search_on_gpus(
             table_bytes=table_bytes, limits=Limits(limits, *profiles),
         )  # fmt: skip
         on_cpu = functools.partial(simplex_of_points, histograms, ground, column_start + start)
-        info = gpu_engine.run(
-            pairs, solver, on_cpu, choice, _Shifted(sink, start), n_jobs=n_jobs, memory=memory, progress=_Steps(shown)
-        )
+        work = Work(pairs, on_cpu, Ready(solver), choice)
+        info = solve_work(work, _Shifted(sink, start), Resources(n_jobs, memory, _Steps(shown)))
         solved += solver.n_solved() + info.get("n_solved_on_cpu", 0)
-    names = ["projections" if profiles[1] else "means", "least costs"] if has_norm(ground) else ["least costs"]
+    names = ["projections" if profiles[1] else "means", "least costs"] if ground.is_norm else ["least costs"]
     return info | {"n_exact": solved, "bounds": names}
 
 
@@ -112,7 +102,7 @@ def _profiles(histograms: SparseHistograms, ground: Ground, n_columns: int, n_jo
     Sorted projections where there are many columns, since the CPU takes a while for them; else mean points.
     """
     n = len(histograms.offsets) - 1
-    if not has_norm(ground):
+    if not ground.is_norm:
         return np.empty((0, n), dtype=np.float32), 0, 0.0, 0.0
     if n_columns < MANY_COLUMNS:
         return _mean_points(histograms, ground)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
-from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground
+from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_threads
 
@@ -47,7 +47,6 @@ TAIL = 112
 """Most coordinates of which only the mean is kept."""
 
 _MOST_AXES = 512  # coordinates of largest variance that the principal axes are made from
-_NORMS = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI)
 _ROUNDING = float(np.finfo(np.float32).eps)
 
 
@@ -77,11 +76,6 @@ class SortedMasses(Record):
 
 
 _fill_shares = entry("fill_shares", SortedMasses)
-
-
-def has_norm(ground: Ground) -> bool:
-    """Whether the metric is a norm of the difference of two points, which this bound needs."""
-    return ground.code in _NORMS
 
 
 def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memory: int = 2**30) -> Projections:

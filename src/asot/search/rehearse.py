@@ -3,7 +3,7 @@
 Projections are cheap and strong in low dimensions, relaxed bounds are expensive and strong in high dimensions, and in
 some collections no bound rules out anything. Sizes alone do not tell which case it is. So a few rows are searched with
 each candidate, to count the share of pairs it leaves to solve. The work of a bound and of a solve is counted, too
-(`counted`), and the plan with the least work wins. If that is brute force, little is wasted: pairs that were solved
+(`Look.prices`), and the plan with the least work wins. If that is brute force, little is wasted: pairs that were solved
 stay solved.
 
 No clock is involved, so the same call always takes the same path. The answer does not depend on the plan at all.
@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from asot._typing import Info
 from asot.data.distinct import SparseHistograms
-from asot.search.cascade import Look
 from asot.search.choose import Offer
 from asot.search.relaxed import Chain
-from asot.search.sweep import Best, Edges, Search
+from asot.search.sweep import Best, Edges, Look, Search
 
 _GROUPS = 4  # of neighboring rows, spread over the collection
 _MOST_ROWS = 32  # in all groups together

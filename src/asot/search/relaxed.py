@@ -20,17 +20,20 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.any_cost import mass_exponents, quantize_totals
-from asot.exact.packing import quantize_sparse
+from asot.exact.integers import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
-from asot.ground.metrics import EUCLIDEAN, JENSENSHANNON, Ground
+from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, JENSENSHANNON, Ground
 from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
-from asot.search.cascade import Cascade, Left, Shape
-from asot.search.counted import blocks_price, reduced_price, single_price
+from asot.search.cascade import Cascade
 from asot.search.kernels import NearestLists, SearchLimits
 from asot.search.relaxed_costs import Cost, Histograms
 from asot.search.relaxed_kernels import keep_possible, keep_smallest, relaxed_bounds, still_possible
+from asot.search.sweep import NANO, Left, Shape
+
+SAMPLED_BLOCKS = 8
+"""Blocks of rows, and of columns, whose distinct points are counted."""
 
 _ROWS = 64  # of a block
 _ROW_POINTS = 1024
@@ -251,3 +254,56 @@ def _blocks(sizes: NDArray[np.int64], most: int, most_points: int) -> list[tuple
         blocks.append((low, high))
         low = high
     return blocks
+
+
+# ------------------------------------------------------------------------------------------------ prices
+
+
+def blocks_price(
+    h: Histograms, cost: Cost, row_blocks: list[tuple[int, int]], column_blocks: list[tuple[int, int]], start: int
+) -> float:
+    """Seconds of the relaxed bound of a pair: its part of the costs of a block, and its sums of minima."""
+    rows, x, row_points = _counted(h, row_blocks, 0)
+    columns, v, column_points = _counted(h, column_blocks, start)
+    costs = x * v * _cost_price(h, cost)
+    nearest_row = 0.8 * v * row_points
+    to_rows = column_points * (rows + 0.2 * x)
+    to_columns = 2.0 * columns * row_points
+    return NANO * (costs + nearest_row + to_rows + to_columns) / (rows * columns)
+
+
+def reduced_price(h: Histograms) -> float:
+    """Seconds of the reduced bound of a pair whose costs are known."""
+    size = _size(h)
+    return NANO * (400.0 + 35.0 * size + 0.9 * size**2)
+
+
+def single_price(h: Histograms, cost: Cost) -> float:
+    """Seconds of the costs of one pair by itself."""
+    size = _size(h)
+    return NANO * (200.0 + size * h.points.shape[1] + (size + 6) * (size + 16) * _cost_price(h, cost))
+
+
+def _size(h: Histograms) -> float:
+    """The mean number of points, in the square."""
+    return float(np.sqrt(np.mean(np.diff(h.offsets).astype(float) ** 2)))
+
+
+def _cost_price(h: Histograms, cost: Cost) -> float:
+    """Nanoseconds of one entry of a block."""
+    power = 20.0 if cost.power not in (1.0, 2.0) else 0.0
+    if len(h.table) > 0:
+        return 0.5 + power
+    each = 0.03 if len(h.short) > 0 else 0.8 if cost.code == CITYBLOCK else 1.6
+    return 0.3 + each * h.points.shape[1] + power
+
+
+def _counted(h: Histograms, blocks: list[tuple[int, int]], start: int) -> tuple[float, float, float]:
+    """Means over some blocks: distributions, distinct points, points."""
+    chosen = np.unique(np.linspace(0, len(blocks) - 1, SAMPLED_BLOCKS).astype(int))
+    counts = []
+    for low, high in (blocks[b] for b in chosen):
+        names = h.names[h.offsets[start + low] : h.offsets[start + high]]
+        counts.append((high - low, len(np.unique(names)), len(names)))
+    distributions, distinct, points = np.mean(counts, axis=0)
+    return float(distributions), float(distinct), float(points)

@@ -20,9 +20,8 @@ import numpy as np
 from asot._typing import Float, Indices, Info
 from asot.run.executors import Stop, in_threads, one_thread_per_product
 from asot.run.pairs import tiles
-from asot.search.cascade import Shape
 from asot.search.rehearse import Rehearsed
-from asot.search.sweep import Best, Search
+from asot.search.sweep import Best, Search, Shape
 
 _MISSED = 8  # neighbors of the rows of one part that a search with the stated share would miss, or more
 _FEWEST = 16  # rows of a part
@@ -32,10 +31,8 @@ _NORMAL = 1.96  # two-sided, 95 %
 _IN_VAIN = 0.1  # the part of a certain search's work that finding the number of candidates may take
 
 
-def as_recall(recall: Any, prune: Any, space: Any, sink: Any) -> float | None:
+def as_recall(recall: Any, prune: Any, space: Any, sink: Any) -> float:
     """``recall=`` of a call, and a refusal of what does not go with it."""
-    if recall is None:
-        return None
     if isinstance(recall, bool) or not isinstance(recall, (int, float, np.number)) or not 0 < recall < 1:
         raise ValueError(
             f"recall is the share of the neighbors to find, a number between 0 and 1; found {recall!r}. "

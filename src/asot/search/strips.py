@@ -19,8 +19,7 @@ from asot._typing import Indices, Info
 from asot.results.sinks import distances_of, keep_nearest
 from asot.run.executors import Stop
 from asot.run.pairs import ListedPairs, tiles
-from asot.search.cascade import Look
-from asot.search.sweep import Search
+from asot.search.sweep import Look, Search
 
 _ROUND = 2**22
 """Pairs that are looked at before the distances found meanwhile are taken into account."""

@@ -14,9 +14,9 @@ import numpy as np
 from asot._typing import Float, Identity, Indices
 from asot.data.spaces.reading import Spaces
 from asot.results.sinks import distances_of
+from asot.run.engine import Resources
 from asot.run.pairs import PairSet, at_places
 from asot.run.protocols import Solution, Solver, Status
-from asot.run.work import Resources
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 SAMPLE = 128

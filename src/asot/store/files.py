@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Header
 from asot.printable import printable
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
 from asot.store.grid import Grid
@@ -44,7 +45,7 @@ def import_zarr() -> Any:
 class StoreFiles:
     """The group at a path, and which of its blocks are done."""
 
-    def __init__(self, path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet) -> None:
+    def __init__(self, path: str | os.PathLike[str], manifest: Header, pairs: PairSet) -> None:
         self.path, self.manifest = Path(path), manifest
         self.grid = Grid(pairs, manifest["side"], manifest.get("plan") == "strips")
         self.fields: dict[str, str] = manifest["fields"]
@@ -239,13 +240,13 @@ def _array_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
 # ---------------------------------------------------------------------------------------------- begin and read again
 
 
-def pairs_record(pairs: PairSet) -> dict[str, Any]:
+def pairs_record(pairs: PairSet) -> Header:
     """What the manifest says about the pairs."""
     kind = "list" if isinstance(pairs, ListedPairs) else "all" if pairs.symmetric else "cross"
     return {"kind": kind, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
 
 
-def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet) -> StoreFiles:
+def begin(path: str | os.PathLike[str], manifest: Header, pairs: PairSet) -> StoreFiles:
     """Create a store, or reopen one that belongs to the same call. A store of a different call is refused."""
     folder = Path(path)
     if not (folder / "zarr.json").exists():
@@ -268,12 +269,12 @@ def begin(path: str | os.PathLike[str], manifest: dict[str, Any], pairs: PairSet
     return StoreFiles(folder, there, pairs).check()
 
 
-def _plan(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _plan(manifest: Mapping[str, Any]) -> Header:
     """What kind of run it is, without which nothing else can be compared."""
     return {"plan": manifest.get("plan", "squares")}
 
 
-def _told(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _told(manifest: Mapping[str, Any]) -> Header:
     """Everything that must agree. The first call chooses the size of blocks."""
     own = {"asot": manifest["asot"], "fields": str(sorted(manifest["fields"].items()))}
     own |= {f"pairs.{key}": value for key, value in manifest["pairs"].items()}
@@ -297,7 +298,7 @@ def _differences_to_before(folder: Path, there: Mapping[str, Any], here: Mapping
     return wrong
 
 
-def _make(folder: Path, manifest: dict[str, Any], pairs: PairSet) -> None:
+def _make(folder: Path, manifest: Header, pairs: PairSet) -> None:
     """Under another name first: whoever comes second uses what is there."""
     zarr = import_zarr()
     from zarr.codecs import Crc32cCodec

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from asot._typing import Header
 from asot.data.expansion import check_expansion
 from asot.store.identity import DECLARED
 
@@ -31,7 +32,7 @@ SMALLEST_CHUNK = 2**14
 """Bytes of a chunk of the listed pairs, at least, where there are several."""
 
 
-def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_manifest(path: str | os.PathLike[str]) -> Header:
     """The manifest of a store, checked."""
     try:
         group = _read_json(Path(path) / "zarr.json")
@@ -53,7 +54,7 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _read_json(file: Path) -> dict[str, Any]:
+def _read_json(file: Path) -> Header:
     if file.exists() and not file.is_file():
         raise ValueError(f"{file} is not a file")
     with open(file, encoding="utf-8") as text:
@@ -162,7 +163,7 @@ def check_pairs(folder: Path) -> tuple[int, int]:
     return shape[0], 2
 
 
-def _array_metadata(folder: Path, name: str) -> dict[str, Any]:
+def _array_metadata(folder: Path, name: str) -> Header:
     """The description of an array, of which everything but shape, chunks, type and codecs is checked."""
     file = folder / name / "zarr.json"
     try:
@@ -189,7 +190,7 @@ def _array_metadata(folder: Path, name: str) -> dict[str, Any]:
 _KEYS = {"name": "default", "configuration": {"separator": "/"}}
 
 
-def _regular(chunks: Sequence[int]) -> dict[str, Any]:
+def _regular(chunks: Sequence[int]) -> Header:
     return {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
 
 

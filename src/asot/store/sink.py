@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Header, Info
 from asot.results.sinks import Condensed, TopK
 from asot.run.cluster import Cluster
+from asot.run.engine import NOTHING, Resources, SolveRange, Work, solve_work
 from asot.run.executors import Executor, Stop, local_executor
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import TILE_SECONDS, SinkBase, Solution, Solver, Tile
-from asot.run.work import Resources, SolveRange, Work
 from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
 from asot.store.grid import BlockPairs, make_grid
 from asot.store.identity import DECLARED, fingerprint
@@ -130,7 +130,7 @@ class Store(SinkBase[Stored]):
         numbers = np.arange(count)
         return numbers if self.part is None else numbers[numbers * self.part[1] // count == self.part[0] - 1]
 
-    def _manifest(self, work: Work) -> dict[str, Any]:
+    def _manifest(self, work: Work) -> Header:
         from asot import __version__
 
         solver = work.cpu()
@@ -220,12 +220,9 @@ class SolveBlock(SolveRange):
         return self.solved(pairs, (0, len(pairs)), stop)
 
     def _solved_on_gpu(self, pairs: PairSet) -> Solution:
-        from asot.run import gpu_engine
-
-        assert self.work.gpu is not None
         listed = ListedPairs(np.stack(pairs.indices(0, len(pairs)), axis=1), pairs.n_rows, pairs.n_columns, False)
-        r = gpu_engine.run(
-            listed, self.work.gpu(), self.work.cpu, self.work.choice, Condensed(), memory=self.memory, progress=False
+        r = solve_work(
+            replace(self.work, pairs=listed, notes=NOTHING), Condensed(), Resources(None, self.memory, False)
         )
         return Solution(r.values, r.status, r.n_iter, r.marginal_error, r.lower, r.upper, r.error)
 

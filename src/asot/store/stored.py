@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Info
+from asot._typing import Float, Identity, Info
 from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
 from asot.results.distances import Distances, Neighbors
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.sinks import keep_nearest
+from asot.run.engine import Resources
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Sink
-from asot.run.work import Resources
 from asot.store.files import StoreFiles, import_zarr
 from asot.validation import as_index, as_positive_int, refuse_what_cannot_fit
 
@@ -95,7 +95,7 @@ class Stored:
         if not self.model_file.is_file():
             save_arrays(self.model_file, {"kind": "model", "model": parts.header}, parts.arrays)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """What its distances depend on."""
         return {"settings": self._files.manifest["settings"], "inputs": self._files.manifest["inputs"]}
 

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity
+from asot._typing import Header, Identity, Info
+from asot.run.engine import active_cluster
 from asot.run.executors import Executor, Stop, local_executor
 from asot.run.pairs import PairSet
 from asot.run.progress import ProgressLike
-from asot.run.work import active_cluster
 from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
 from asot.store.grid import make_strips
 from asot.store.identity import DECLARED, fingerprint
@@ -41,7 +41,7 @@ class Question:
 
     pairs: PairSet
     n_neighbors: int
-    settings: dict[str, Any]
+    settings: Info
     """What the answer depends on, besides the inputs."""
     inputs: Identity
     """The data that it depends on."""
@@ -90,7 +90,7 @@ def search_into(store: Store, question: Question, n_jobs: int, progress: Progres
     return Stored(files)
 
 
-def _manifest(store: Store, question: Question) -> dict[str, Any]:
+def _manifest(store: Store, question: Question) -> Header:
     from asot import __version__
 
     kept = None if store.keep is None else store.keep.n_neighbors

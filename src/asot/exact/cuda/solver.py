@@ -69,7 +69,7 @@ class ExactCuda(DeviceSolver):
     B : (M, l) float64 or None for pairs within A
     cost : (k, l) float64, finite and ≥ 0, of at most `MAX_NODES` nodes
     cancel : bool
-        Cancel common mass. Only for a metric cost; see `asot.exact.metric_check`.
+        Cancel common mass. Only for a metric cost; see `asot.exact.cost_check`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-// Mass, mean and spread of every distribution near each anchor; see asot/anchors/cell_means.py.
+// Mass, mean and spread of every distribution near each anchor; see asot/anchors/space.py.
 #include "../common/records.hpp"
 
 struct PointsAtAnchors {

@@ -1,4 +1,4 @@
-// The triangle inequality; see src/asot/exact/metric_check.py.
+// The triangle inequality; see src/asot/exact/cost_check.py.
 #include "../common/entry.hpp"
 #include "../common/lanes.hpp"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asot.exact.metric_check import ALWAYS_CHECKED, is_metric, worth_checking
+from asot.exact.cost_check import ALWAYS_CHECKED, is_metric, worth_checking
 from asot.exact.shared_cost import ExactSharedCost
 from tests.oracles import pot_values
 from tests.strategies import METRICS, SIZES, metric_cost, metrics

@@ -1,0 +1,185 @@
+"""What a call asks for, once it is read: which distance, how accurate, of which pairs, and where answers go."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asot._typing import Float, Info, Parameters
+from asot.data.distributions import Distributions
+from asot.ground.costs import Metric
+from asot.ground.metrics import KERNELS, NORMS
+from asot.results.sinks import default_sink
+from asot.run.devices import parse
+from asot.run.engine import Resources
+from asot.run.pairs import PairSet, make_pairs
+from asot.run.protocols import Sink, SinkBase
+
+# ------------------------------------------------------------------------------------------------ which distance
+
+
+def as_order(p: Any) -> float:
+    """p of W_p."""
+    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p < np.inf:
+        raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
+    return float(p)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Partial transport: only this share of the mass has to be moved, and the rest stays for free."""
+
+    amount: float
+
+
+def as_share(share: Any, unmatched: Any) -> Any:
+    """``share=`` and ``unmatched=`` of a call as one: None, a `Share`, or the price of unmatched mass."""
+    if share is None:
+        return unmatched
+    if unmatched is not None:
+        raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
+    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share <= 1:
+        raise ValueError(f"share must be a number above 0 and up to 1; found {share!r}")
+    return None if share == 1 else Share(float(share))
+
+
+@dataclass(frozen=True)
+class Distance:
+    """The arguments ``p``, ``metric``, ``metric_params`` and ``unmatched`` of a call."""
+
+    p: float = 1.0
+    metric: Metric = "euclidean"
+    metric_params: Parameters | None = None
+    unmatched: Any = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the Euclidean W_1 of total masses 1, which every part of the package supports."""
+        return self.p == 1 and self.unmatched is None and not callable(self.metric) and self.metric == "euclidean"
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether it is W_1 with total mass 1 under a metric with its own kernel, which GPUs may solve, too."""
+        return self.p == 1 and self.unmatched is None and not callable(self.metric) and self.metric in KERNELS
+
+    def is_sorted(self, dim: int) -> bool:
+        """Whether sorting is enough: on a line, all norms are |x - y|."""
+        return dim == 1 and self.metric in NORMS and self.unmatched is None
+
+    @property
+    def constant(self) -> float | None:
+        """The price of unmatched mass, where it is one number."""
+        number = isinstance(self.unmatched, (int, float, np.number)) and not isinstance(self.unmatched, bool)
+        return float(self.unmatched) if number else None
+
+    @property
+    def info(self) -> Info:
+        """For ``info`` of a result: what its numbers are."""
+        return {"p": int(self.p) if float(self.p).is_integer() else self.p, "rooted": self.p != 1}
+
+
+# ------------------------------------------------------------------------------------------------ how accurate
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """An error that is accepted: a number in distance units, or a share of a distance."""
+
+    amount: float
+    relative: bool
+
+    def allowed(self, distance: float) -> float:
+        """The error that is accepted for distances of this size."""
+        return self.amount * distance if self.relative else self.amount
+
+    def met(self, error: float, mean: float) -> bool:
+        """Whether a measured error is accepted where distances are ``mean`` on average."""
+        return error <= self.allowed(mean)
+
+    def half_widths(self, lower: Float) -> Float:
+        """The half-widths (P,) that are accepted for distances of at least ``lower``."""
+        return self.amount * lower if self.relative else np.full(len(lower), self.amount)
+
+    def too_wide(self, lower: Float, upper: Float) -> NDArray[np.bool_]:
+        """Pairs whose half-width exceeds what is accepted. A share is taken of the lower end, so that it holds."""
+        return 0.5 * (upper - lower) > self.half_widths(lower)
+
+    def __str__(self) -> str:
+        return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
+
+
+def as_error(value: Any) -> Accuracy | None:
+    """``error=``: a share of the mean distance as in ``"2%"``, a number in its units, or None."""
+    return None if value is None else _read(
+        value, "error must be a share of the mean distance such as '2%' (more than 0, less than 100%), a number > 0 in "
+        "the units of the distance, or None for no aim",
+    )  # fmt: skip
+
+
+def as_max_error(value: Any) -> Accuracy | None:
+    """``max_error=``: a number in the units of the distance, a share of it as in ``"2%"``, or None."""
+    return None if value is None else _read(
+        value, "max_error must be a number > 0 in the units of the distance, or a share of it such as '2%', less than "
+        "100%",
+    )  # fmt: skip
+
+
+def _read(value: Any, rule: str) -> Accuracy:
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    amount = float(match[1]) / 100 if match else float(value) if number else np.nan
+    if not 0 < amount < (1.0 if match else np.inf):
+        raise ValueError(f"{rule}; found {value!r}")
+    return Accuracy(amount, relative=match is not None)
+
+
+# ------------------------------------------------------------------------------------------------ the request
+
+
+@dataclass(eq=False)
+class Request:
+    """Collections, pairs, which distance, and where answers go. Nobody changes it."""
+
+    D: Distributions
+    E: Distributions | None
+    distance: Distance = field(default_factory=Distance)
+    listed: Any = None
+    """The pairs as the user gave them, or None for all of them."""
+    sink: Sink[Any] | None = None
+    device: str = "auto"
+    resources: Resources = field(default_factory=Resources)
+    level: str | None = None
+    """Which bounds are wanted: "auto" or a level of `asot.bounds.error_bars.make_bounds`, or None."""
+    max_error: Accuracy | None = None
+    """What no value may be off by."""
+    started: float = 0.0
+    """When the call began."""
+
+    @cached_property
+    def pairs(self) -> PairSet:
+        return make_pairs(len(self.D), None if self.E is None else len(self.E), self.listed)
+
+    @cached_property
+    def both(self) -> Distributions:
+        """All distributions, the second collection after the first."""
+        return self.D if self.E is None else self.D + self.E
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether a GPU was named."""
+        return parse(self.device)[0] == "cuda"
+
+    @property
+    def column_start(self) -> int:
+        """Where the columns begin in ``both``."""
+        return 0 if self.E is None else len(self.D)
+
+    @property
+    def bounded_sink(self) -> SinkBase[Any]:
+        """The sink of a run with bounds: they are in the result even if there are no pairs."""
+        return default_sink(self.sink, () if self.level is None else ("lower", "upper"))

@@ -1,1 +1,0 @@
-"""What a call asks for, once it is read: which distance, how accurate, of which pairs."""
