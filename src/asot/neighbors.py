@@ -23,9 +23,9 @@ from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.auto import exact_solver, read_prices
 from asot.exact.cuda.points_plan import MOST_POINTS
+from asot.exact.one_dimension import OneDimension
 from asot.exact.price import best_split, mean_seconds
 from asot.ground.costs import Metric, prepare_cost
-from asot.ground.metrics import ON_GPUS
 from asot.request import Distance, as_order
 from asot.results.distances import Neighbors, named
 from asot.results.radius_neighbors import RadiusNeighbors
@@ -272,9 +272,8 @@ def _choose(
         problem.cost.ground.points.shape[1], problem.jobs, MOST_POINTS,
     )  # fmt: skip
     unfit = None
-    known = problem.cost.is_plain and problem.cost.ground.code in ON_GPUS
-    if problem.p != 1 or problem.unmatched is not None or not known:
-        unfit = "GPUs only solve p=1, under metrics with a compiled kernel, without unmatched mass"
+    if isinstance(problem.solver, OneDimension) and problem.p != 1:
+        unfit = "on a line sorting is enough, which takes no GPU"
     if pruning.space is not None or pruning.prune != "auto":
         unfit = "the search on GPUs has its own bounds and takes neither prune= nor space="
     if sink is not None:
@@ -293,7 +292,8 @@ def _search_on_gpus(
 
     shape = problem.shape
     found = search_on_gpus(problem, sink, choice, shown)
-    own = {"estimate": "exact", "p": 1, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
+    order = Distance(problem.p).info
+    own = {"estimate": "exact", **order, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
     return found | own | {"seconds": time.perf_counter() - started}
 
 

@@ -139,3 +139,17 @@ def test_pairs_that_are_too_large_are_solved_on_the_cpu(gpu):
     r = asot.pairwise_exact(D, p=2, device="cuda")
     np.testing.assert_allclose(r.values, asot.pairwise_exact(D, p=2, device="cpu").values, rtol=1e-12)
     assert r.info["n_solved_on_cpu"] == 2
+
+
+@pytest.mark.parametrize("options", [{"p": 2}, {"metric": "cosine"}, {"unmatched": 20.0}], ids=str)
+def test_neighbors_are_those_of_the_cpu(gpu, options):
+    gpu()
+    D, E = collection(8, n=12, totals=True), collection(9, n=3, totals=True)
+    for sides in ((D, None), (E, D)):
+        found, expected = (asot.kneighbors(*sides, 3, device=device, **options) for device in ("cuda", "cpu"))
+        assert np.array_equal(found.indices, expected.indices)
+        np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-12, atol=1e-14)
+        assert found.info["device"] == "cuda:0"
+    radius = 1.0001 * float(np.median(expected.distances))
+    found, expected = (asot.radius_neighbors(D, radius=radius, device=d, **options) for d in ("cuda", "cpu"))
+    assert np.array_equal(found.indices, expected.indices)

@@ -10,8 +10,9 @@ W_1, a metric with a kernel, all mass matched:
 … up to five points each, from 2,048 pairs on                                    `SmallClouds`: every matching
 … Euclidean, long points, distances that are used several times                  `ExactPoints` with a table
 … anything else                                                                  `ExactPoints`: the simplex
-… the same on a GPU: metrics of `ON_GPUS`, most distributions up to 512 points   `ExactPointsCuda`; large pairs as above
+… the same on a GPU, most distributions up to 2,048 points                       `ExactPointsCuda`; large pairs as above
 any other order, cost or price of unmatched mass                                 `ExactAnyCost`: the simplex
+… the same on a GPU, up to 2,048 points                                          `ExactAnyCostCuda`; large pairs as above
 ===============================================================================  =====================================
 
 A few small pairs of an ordinary call take the fast lane (`asot.exact.few_pairs`): the same kernels, with nothing around
@@ -224,13 +225,17 @@ def _other_work(request: Request, notes: Notes) -> Work:
         cpu_seconds=threads_seconds(one_thread, resources.jobs),
         gpu_seconds=call_seconds(size),
     )
-    on_gpu = functools.partial(_any_cost_on_gpu, request) if choice.gpus else None
+    on_gpu = functools.partial(_any_cost_of, request) if choice.gpus else None
     return Work(request.pairs, make, on_gpu, choice, notes)
 
 
-def _any_cost_on_gpu(request: Request) -> DeviceSolver:
-    distance, resources = request.distance, request.resources
-    solver = _any_cost_solver(request.both, distance, request.column_start, resources.budget)
+def _any_cost_of(request: Request) -> DeviceSolver:
+    solver = _any_cost_solver(request.both, request.distance, request.column_start, request.resources.budget)
+    return any_cost_on_gpu(solver, request.resources)
+
+
+def any_cost_on_gpu(solver: ExactAnyCost, resources: Resources) -> DeviceSolver:
+    """The same solver for GPUs."""
     return ExactAnyCostCuda(solver, memory=_working_memory(resources), n_jobs=resources.jobs)
 
 

@@ -4,7 +4,8 @@ A pair is ruled out when a lower bound exceeds the distance to the last neighbor
 are so cheap on a GPU that all pairs are checked: mean points or sorted projections, where the metric is a norm, and,
 with the distances of the pair on chip, potentials from its least costs. What they leave is solved, and only what is
 near enough comes back. The known distances become smaller as the search continues; a search among other distributions
-begins with a few columns, so that every row soon has some.
+begins with a few columns, so that every row soon has some. Of other distances than W_1 under a metric with a kernel,
+all pairs are solved.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 from asot._typing import Info
 from asot.data.distinct import SparseHistograms
-from asot.exact.auto import gpu_solver, simplex_of_points
+from asot.exact.any_cost import ExactAnyCost
+from asot.exact.auto import any_cost_on_gpu, gpu_solver, simplex_of_points
 from asot.exact.cuda.points import Limits
 from asot.ground.metrics import Ground
 from asot.run.devices import Choice
@@ -69,12 +71,19 @@ class _Steps:
 
 def search_on_gpus(problem: Problem, sink: Best | Edges, choice: Choice, shown: Progress) -> Info:
     """Look at all pairs, and return what to say about the search. ``sink`` keeps what was found."""
-    histograms, ground, n_jobs, memory = problem.histograms, problem.cost.ground, problem.jobs, problem.memory
+    histograms, ground, n_jobs = problem.histograms, problem.cost.ground, problem.jobs
+    memory = None if problem.memory == DEFAULT_MEMORY else problem.memory
     n_rows, n_columns, column_start, within = problem.shape
     info: Info = {}
+    if isinstance(problem.solver, ExactAnyCost):
+        every = AllPairs(n_rows) if within else CrossPairs(n_rows, n_columns)
+        on_gpu = Ready(any_cost_on_gpu(problem.solver, Resources(n_jobs, memory)))
+        work = Work(every, Ready(problem.solver), on_gpu, choice)
+        info = solve_work(work, _Shifted(sink, 0), Resources(n_jobs, memory, _Steps(shown)))
+        return info | {"n_exact": len(every), "bounds": []}
     solved = 0
     profiles = _profiles(histograms, ground, n_columns, n_jobs)
-    table_bytes = None if memory == DEFAULT_MEMORY else memory // 2
+    table_bytes = None if memory is None else memory // 2
     for start, pairs in _looks(n_rows, n_columns, within):
 
         def limits(pairs: PairSet = pairs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
