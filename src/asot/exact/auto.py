@@ -10,9 +10,9 @@ W_1, a metric with a kernel, all mass matched:
 … up to five points each, from 2,048 pairs on                                    `SmallClouds`: every matching
 … Euclidean, long points, distances that are used several times                  `ExactPoints` with a table
 … anything else                                                                  `ExactPoints`: the simplex
-… the same on a GPU, most distributions up to 2,048 points                       `ExactPointsCuda`; large pairs as above
+… the same on a GPU, most distributions up to 2,048 points                       `ExactPointsCuda`; large ones as above
 any other order, cost or price of unmatched mass                                 `ExactAnyCost`: the simplex
-… the same on a GPU, up to 2,048 points                                          `ExactAnyCostCuda`; large pairs as above
+… the same on a GPU, most distributions up to 2,048 points                       `ExactAnyCostCuda`; large ones as above
 ===============================================================================  =====================================
 
 A few small pairs of an ordinary call take the fast lane (`asot.exact.few_pairs`): the same kernels, with nothing around
