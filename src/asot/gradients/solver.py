@@ -86,9 +86,10 @@ def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
     home = rows.starts.device
     count, room = len(rows.starts), rows.room + columns.room
     at = [_places(side) for side in (rows, columns)]
-    values, mass = (torch.zeros(size, dtype=torch.float64, device=home) for size in (count, room))
-    source, sink = (torch.zeros(room, dtype=torch.int64, device=home) for _ in range(2))
-    f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
+    kept = [side.room if potentials else 0 for side in (rows, columns)]
+    floats = torch.zeros(count + room + sum(kept), dtype=torch.float64, device=home)
+    values, mass, f, g = floats.split([count, room, *kept])
+    source, sink = torch.zeros((2, room), dtype=torch.int64, device=home)
     with cupy.cuda.Device(home.index), _stream_of(home):
         sides = [
             own_costs.DeviceSide(_address(side.starts), _address(side.sizes), _address(side.masses), side.most)
@@ -128,8 +129,8 @@ def _stream_of(home: torch.device) -> Any:
 
 def _places(side: Side) -> Tensor:
     """Where each problem's room begins, (P,)."""
-    if side.padded:
-        return torch.arange(len(side.starts), device=side.starts.device) * side.most
+    if side.padded:  # as its masses and matrices do
+        return side.starts
     return side.sizes.cumsum(0) - side.sizes
 
 
