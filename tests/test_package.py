@@ -86,6 +86,7 @@ def test_the_version_is_the_same_everywhere():
     root = Path(__file__).parent.parent
     for file in (
         "pyproject.toml", "reproduction/pyproject.toml", "CITATION.cff", "packaging/conda/meta.yaml",
+        "packaging/cuda/pyproject.toml",
     ):  # fmt: skip
         found = re.search(r"""(?<![-\w])version\s*[:=]+\s*["']?([\d.]+)["']?""", (root / file).read_text())
         assert found is not None, file
