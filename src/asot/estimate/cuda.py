@@ -172,7 +172,7 @@ class EstimatesOnDevice(OnDevice):
         features, fit = host.features, host.calibration
         self._measuring = host.measuring.on(device)
         self._names, self._n_views = features.names, np.int32(len(features.views))
-        self._give_bounds = host.give_bounds
+        self.gives_bounds = host.give_bounds
         self.leaves_open, self._host = features.views[0].bounds is not None, host
         self._n_blocks = int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
         known = fit.coefficients, fit.error_weights
@@ -190,7 +190,7 @@ class EstimatesOnDevice(OnDevice):
 
         count = stop - start
         which, features, bounds, pivots = self._measuring.measure(pairs, start, stop)
-        lower, upper = bounds[:2] if self._give_bounds else (None, None)
+        lower, upper = bounds[:2] if self.gives_bounds else (None, None)
         error = cupy.empty(count)
         solution = DeviceSolution(
             cupy.empty(count), cupy.empty(count, dtype=np.int8), pivots, lower=lower, upper=upper, error=error

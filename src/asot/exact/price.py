@@ -108,11 +108,13 @@ def graph_pays(k: int, seconds: float, n_pairs: int) -> bool:
 # ------------------------------------------------------------------------------------------------ on a GPU
 
 RATES = (
-    (16, 5.2e7), (24, 2.5e7), (32, 1.18e7), (64, 1.53e6), (100, 4.3e5), (150, 6.2e4), (250, 3.6e3), (400, 200.0)
+    (8, 1.1e8), (16, 5.5e7), (32, 2.7e7), (64, 3.5e6), (100, 8.3e5), (150, 4.3e5), (250, 1.55e5), (400, 5.8e4),
+    (700, 1.5e4), (1000, 6e3), (1448, 1.6e3), (2048, 420.0),
 )  # fmt: skip
-"""Pairs per second of an H200, by the points of both distributions: `python -m benchmarks gpu_sizes` prints them."""
+"""Pairs per second of an H200, by the points of both distributions: `python -m benchmarks gpu_sizes` prints them. In many
+dimensions they are lower, and so are those of the CPU."""
 
-CALL_SECONDS, CALL_SECONDS_PER_POINT = 0.003, 1.2e-6
+CALL_SECONDS, CALL_SECONDS_PER_POINT = 0.003, 2e-7
 """A call with a few pairs takes this long, and this for each pair of points of its largest distributions: however few
 they are, one of them is solved by one part of the chip."""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from asot.gpu import ahead
 
-START_SECONDS, COMPILE_SECONDS = 1.5, 5.0
+START_SECONDS, COMPILE_SECONDS = 0.7, 2.5
 """What a first call takes longer (`python -m benchmarks gpu_startup`): CuPy and CUDA start, and kernels are loaded, or
 compiled where the package asot-cuda is not installed."""
 

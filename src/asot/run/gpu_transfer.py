@@ -38,6 +38,8 @@ def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
         if data.has_trees:
             return FetchPlans(pairs, start, stop, stream, data.read_trees)
         solve_open = data.solve_open if data.leaves_open else None
+        if solve_open is not None and data.gives_bounds:
+            return FetchMended(pairs, start, stop, stream, sink.room, solve_open)
         limits = sink.limits()
         if limits is not None:
             return FetchNear(pairs, start, stop, stream, limits, solve_open)

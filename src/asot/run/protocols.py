@@ -202,6 +202,9 @@ class OnDevice(ABC):
     leaves_open = False
     """Whether some pairs may have the status `OPEN`: `solve_open` is then called for them."""
 
+    gives_bounds = False
+    """Whether answers have bounds, which sinks then want of every pair that they keep."""
+
     has_trees = False
     """Whether answers come with trees, which `read_trees` understands."""
 
