@@ -111,8 +111,8 @@ RATES = (
     (8, 1.1e8), (16, 5.5e7), (32, 2.7e7), (64, 3.5e6), (100, 8.3e5), (150, 4.3e5), (250, 1.55e5), (400, 5.8e4),
     (700, 1.5e4), (1000, 6e3), (1448, 1.6e3), (2048, 420.0),
 )  # fmt: skip
-"""Pairs per second of an H200, by the points of both distributions: `python -m benchmarks gpu_sizes` prints them. In many
-dimensions they are lower, and so are those of the CPU."""
+"""Pairs per second of an H200, by the points of both distributions: `python -m benchmarks gpu_sizes` prints them. In
+many dimensions they are lower, and so are those of the CPU."""
 
 CALL_SECONDS, CALL_SECONDS_PER_POINT = 0.003, 2e-7
 """A call with a few pairs takes this long, and this for each pair of points of its largest distributions: however few
