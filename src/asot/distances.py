@@ -159,7 +159,7 @@ def pairwise(
     anchors = None
     if space is not None or not aimed:
         learner = _default_learner(n_anchors, device, resources) if space is None else space
-        anchors = fitted_space(learner, request.both, goal.seed, device)
+        anchors = fitted_space(learner, request.both, goal.seed, devices.of_points(device))
         if anchors.dim != D.dim:
             raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
     result: Any
@@ -192,7 +192,7 @@ def _default_learner(n_anchors: int | None, device: str, resources: Resources) -
     from asot.anchors.kmeans import KMeansAnchors
 
     jobs, progress = resources.n_jobs, resources.progress
-    return KMeansAnchors(n_anchors, device=device, n_jobs=jobs, progress=progress)
+    return KMeansAnchors(n_anchors, device=devices.of_points(device), n_jobs=jobs, progress=progress)
 
 
 def _check_number(n_anchors: Any, space: Any) -> int | None:

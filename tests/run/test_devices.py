@@ -162,6 +162,11 @@ def test_the_low_level_call_names_the_limit_of_the_gpu_solver(monkeypatch):
 # ------------------------------------------------------------------------------------------- torch
 
 
+def test_points_go_to_a_gpu_that_was_asked_for_pairs_only_if_that_pays():
+    names = ("auto", "cpu", "cuda", "cuda:0", "cuda:1")
+    assert [devices.of_points(name) for name in names] == ["auto", "cpu", "auto", "auto", "cuda:1"]
+
+
 def test_torch_is_used_only_where_it_is_worth_it(monkeypatch):
     monkeypatch.setattr(devices, "_torch_obstacle", lambda: None)
     assert torch_device("auto", worth_it=False) is None

@@ -83,6 +83,17 @@ def test_calibrated_values_are_those_of_the_cpu(bounds, sink):
             np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6 * float(np.max(cpu.error)) + 1e-6)
 
 
+@pytest.mark.parametrize("estimate", ["anchor", "calibrated"])
+def test_a_small_pool_of_points_needs_no_torch_on_a_gpu(monkeypatch, estimate):
+    monkeypatch.setattr(devices, "_torch_obstacle", lambda: pytest.fail("PyTorch was asked for"))
+    rng = np.random.default_rng(2)
+    D = asot.Distributions.from_list([rng.normal(size=(n, 2)) for n in rng.integers(4, 12, 14)])
+    how = {"estimate": estimate, "n_anchors": 5, "random_state": 0}
+    gpu, cpu = (asot.pairwise(D, **how, device=device) for device in ("cuda", "cpu"))
+    assert gpu.info["device"] == "cuda:0 + cuda:1"
+    np.testing.assert_allclose(gpu.values, cpu.values, rtol=1e-5)
+
+
 def test_gpus_measure_while_the_host_fits(monkeypatch):
     order = []
     begin, fit = gpu_engine.begin, Calibration.__init__

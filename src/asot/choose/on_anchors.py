@@ -50,13 +50,13 @@ def solve_on_anchors(request: Request, space: AnchorSpace, reg: Any, *, given: b
 
 
 def _plain(request: Request, space: AnchorSpace, reg: Any, notes: Notes) -> Any:
-    device, resources = request.device, request.resources
+    device, resources, nearest = request.device, request.resources, devices.of_points(request.device)
     if type(space) is AnchorSpace and request.D.offsets[-1] <= POINTS_AT_A_TIME:
-        assigned = space.nearest_of(request.D, device=device, n_jobs=resources.n_jobs)
+        assigned = space.nearest_of(request.D, device=nearest, n_jobs=resources.n_jobs)
         A = space.histograms_of(request.D, assigned.nearest)
     else:
-        A = space.histograms(request.D, device=device)
-    B = None if request.E is None else space.histograms(request.E, device=device)
+        A = space.histograms(request.D, device=nearest)
+    B = None if request.E is None else space.histograms(request.E, device=nearest)
     common: dict[str, Any] = {"cost": space.cost, "pairs": request.listed, "device": device, "notes": notes}
     if reg is not None:
         return run_sinkhorn(A, B, reg=reg, sink=request.sink, resources=resources, **common)

@@ -153,7 +153,7 @@ def best_split(
         return Split(0.0, np.inf, most)
     first, second = _bins(rows), _bins(columns)
     p, q = first.mean[:, None], second.mean
-    weight = first.count[:, None] * second.count * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
+    weight = first.number[:, None] * second.number * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
     one_thread = weight * laid_out_seconds(p, q, dim)
     on_gpu = weight / gpu_rate(np.sqrt(p * q))
     larger = np.maximum(first.largest[:, None], second.largest)
@@ -199,7 +199,7 @@ def threads_seconds(one_thread: float, jobs: int) -> float:
 class _Bins(NamedTuple):
     """Distributions of about the same size."""
 
-    count: NDArray[np.float64]
+    number: NDArray[np.float64]
     mean: NDArray[np.float64]
     largest: NDArray[np.int64]
 
@@ -210,6 +210,6 @@ def _bins(sizes: NDArray[np.int64]) -> _Bins:
     if len(found) > MOST_BINS:
         edges = np.geomspace(found[0], found[-1], MOST_BINS + 1)[1:-1]
         own = np.unique(np.searchsorted(edges, found, side="right"), return_inverse=True)[1]
-    total = np.bincount(own, count)
+    total = np.bincount(own, count.astype(np.float64))
     last = np.flatnonzero(np.diff(own, append=own[-1] + 1))
     return _Bins(total, np.bincount(own, count * found) / total, found[last])

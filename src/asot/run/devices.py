@@ -121,6 +121,16 @@ def torch_device(device: Any, worth_it: bool) -> str | None:
     return None
 
 
+def of_points(device: Any) -> str:
+    """Where a call that solves pairs on ``device`` learns anchors and finds nearest ones, unless it is told.
+
+    A GPU is asked for because of the pairs. It takes the points, too, if they are so many that PyTorch, which takes
+    seconds to load, pays; a GPU with a number of its own takes them always.
+    """
+    kind, number = parse(device)
+    return "auto" if kind == "cuda" and not number else str(device)
+
+
 def parse(device: Any) -> tuple[str, int | None]:
     """("auto" | "cpu" | "cuda", number or None) of a device name or a torch.device."""
     if isinstance(device, str) and device in ("auto", "cpu"):
