@@ -19,8 +19,8 @@ from asot.exact.shared_cost import ExactSharedCost
 from asot.histograms import run_emd, run_sinkhorn
 from asot.request import Request
 from asot.results.distances import Distances
-from asot.run.engine import Ready, Work, solve_work
 from asot.run import devices
+from asot.run.engine import Ready, Work, solve_work
 from asot.run.executors import one_thread_per_product
 from asot.run.protocols import Notes, Solver, Status
 from asot.validation import as_histograms
