@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 import asot
 from asot.entropic import cuda as sinkhorn_cuda
 from asot.estimate.calibration import Calibration
+from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.run import devices, gpu_engine
 from tests.simt import host, numpy_as_cupy
 
@@ -135,10 +136,10 @@ def test_an_aim_is_met_on_a_gpu():
 
 def test_auto_leaves_large_distributions_to_the_cpu(monkeypatch):
     monkeypatch.setattr(devices, "_start_seconds", lambda: -1.0)
-    D = asot.Distributions.from_list([RNG.normal(size=(520, 2)) for _ in range(2)])
+    D = asot.Distributions.from_list([RNG.normal(size=(MOST_POINTS + 1, 2)) for _ in range(2)])
     r = asot.pairwise_exact(D)
     assert r.info["device"] == "cpu"
-    assert "more than 512 points" in r.info["device_reason"]
+    assert f"more than {MOST_POINTS} points" in r.info["device_reason"]
 
 
 def test_what_is_not_a_number_is_seen_on_the_device(monkeypatch):

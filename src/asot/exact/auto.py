@@ -327,7 +327,8 @@ def place_of_points(
         unfit = f"the metric {ground.name!r} has no GPU kernel"
     elif devices.parse(device)[0] != "cuda" and float(np.median(np.concatenate([rows, columns]))) > MOST_POINTS:
         unfit = f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
-    choice = devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=split.gpu)
+    gpu_seconds = 0.0 if unfit else split.gpu  # the reason that is told is the true one
+    choice = devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=gpu_seconds)
     return choice, split
 
 
