@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_not_begun():
             super().begin(pairs, start, stop)
 
     work = Full()
-    device_engine.begin(AllPairs(N), work, Choice((0,), "a test", required=False))
+    device_engine.begin(AllPairs(N), work, Choice((0,), "a test", required=False), 2**30)
     assert [tile[2:] for tile in work.under_way] == [(0, 100)]
 
 
