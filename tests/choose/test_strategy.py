@@ -167,7 +167,7 @@ def test_prices_count_what_common_mass_leaves():
 
 def test_the_cheapest_way_that_meets_the_aim_is_found_and_failures_are_learned_from(D):
     class Trial:
-        mean, exact_share = 1.0, 0.0
+        mean, exact_share, n_kinds = 1.0, 0.0, 1
 
         def __init__(self, strategy):
             self.strategy = strategy
@@ -193,7 +193,7 @@ def test_the_cheapest_way_that_meets_the_aim_is_found_and_failures_are_learned_f
 class Measured:
     """A trial whose error is known the better, the more pairs are drawn; 1.8 percent, whatever is tried."""
 
-    mean, exact_share = 1.0, 0.0
+    mean, exact_share, n_kinds = 1.0, 0.0, 1
 
     def __init__(self, strategy, rmse=0.018):
         self.strategy, self.rmse = strategy, rmse
@@ -216,6 +216,33 @@ def test_an_error_close_to_the_aim_is_measured_on_more_pairs_until_the_interval_
     assert choice.strategy.kind == "calibrated"
     assert choice.strategy.n_draws == 2
     assert len(choice.tried) == 1
+
+
+@pytest.mark.parametrize(
+    ("rmse", "n_kinds", "expected"),
+    [
+        (0.005, 1, [16]),  # far below the aim: few pairs are enough
+        (0.005, 4, [16, 32]),  # of each of four kinds, 16 pairs hold too few
+        (0.03, 1, [16, 32, 64]),  # above the aim: a fit to more pairs may be better
+        (0.2, 1, [16]),  # far above
+    ],
+)
+def test_of_large_distributions_few_pairs_are_solved_first(rmse, n_kinds, expected):
+    load = Load(10_000, 400_000, 10, 2000.0, 0.15, 1e-3)
+    drawn = []
+
+    def attempt(strategy):
+        drawn.append(strategy.n_draws * strategy.n_exact)
+        trial = Measured(strategy, rmse)
+        trial.n_kinds = n_kinds
+        spread = 6.0 / drawn[-1] ** 0.5
+        trial.interval = rmse * np.exp(-spread), rmse * np.exp(spread)
+        return trial
+
+    prices = AnchorPrices(load)
+    prices.numbers = (64,)
+    Planner(prices, as_error("2%"), attempt, seed=0).choose()
+    assert drawn[: len(expected)] == expected
 
 
 def test_errors_far_from_the_aim_are_measured_once():
@@ -314,7 +341,7 @@ def test_a_plan_of_one_pair_is_the_optimal_one(D, exact):
 class OnePercent:
     """A trial whose error is one percent of the mean distance, whatever is tried."""
 
-    rmse, cautious, mean, interval, exact_share = 0.01, 0.01, 1.0, (0.009, 0.011), 0.0
+    rmse, cautious, mean, interval, exact_share, n_kinds = 0.01, 0.01, 1.0, (0.009, 0.011), 0.0, 1
 
     def __init__(self, strategy):
         self.strategy = strategy

@@ -79,6 +79,10 @@ class Attempt:
         return 0.5 * (self.rmse + self.interval[1])
 
     @property
+    def n_kinds(self) -> int:
+        return self.sample.n_kinds
+
+    @property
     def mean(self) -> float:
         return self.calibration.report.mean_distance
 

@@ -10,7 +10,8 @@ solves are the cheapest method left, they are the answer.
 What is compared with the aim is a little more than the measured error, since the sample may have been lucky. Where the
 two are close to the aim, luck would decide: estimates that happened to look good would be taken, and reported as better
 than they are. Then more pairs are solved, for this and all later trials, until the interval of the error decides
-(`undecided`, `more_draws`).
+(`undecided`, `more_draws`). Where exact pairs of large distributions would be most of the work, only some of them are
+solved at first, and more if these do not decide.
 """
 
 from __future__ import annotations
@@ -53,6 +54,13 @@ MOST_SOLVED = 0.125
 
 CLOSE = 0.1
 """An error is close to the aim if it is off by no more than this share of it."""
+
+FIRST_SHARE, LONG, MOST_ON_EXACT = 0.25, 2.0, 0.5
+"""Where exact pairs take longer than so many seconds, and are more than half of a strategy's price, a quarter is drawn
+first."""
+
+PAIRS_PER_KIND = 8
+"""Exact pairs that decide, for every kind of pairs."""
 
 
 @dataclass(frozen=True)
@@ -105,22 +113,31 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
     return found
 
 
-def undecided(aim: Accuracy | None, trial: Trial) -> bool:
-    """Whether the measured error of a trial is close to the aim, and its interval holds the aim."""
+def undecided(aim: Accuracy | None, trial: Trial, n_usual: int = 0) -> bool:
+    """Whether the measured error of a trial is close to the aim, and its interval holds the aim.
+
+    With fewer exact pairs than ``n_usual``, an error above the aim counts as close, too: a fit to more is better. And
+    where there are many kinds of pairs, few of each kind decide nothing.
+    """
     if aim is None:
         return False
+    n_exact = trial.strategy.n_draws * trial.strategy.n_exact
+    few = n_exact < n_usual
+    if few and n_exact < PAIRS_PER_KIND * trial.n_kinds:
+        return True
     allowed = aim.allowed(trial.mean)
     low, high = trial.interval
-    close = trial.cautious >= (1.0 - CLOSE) * allowed and trial.rmse <= (1.0 + CLOSE) * allowed
+    close = trial.cautious >= (1.0 - CLOSE) * allowed and (few or trial.rmse <= (1.0 + CLOSE) * allowed)
     return bool(close and low <= allowed < high)
 
 
-def more_draws(strategy: Strategy, n_pairs: int, seconds_left: float, exact_pair: float) -> Strategy | None:
+def more_draws(
+    strategy: Strategy, n_usual: int, n_pairs: int, seconds_left: float, exact_pair: float
+) -> Strategy | None:
     """The same with twice as many exact pairs; None if these would be too many, or take longer than is left."""
-    more = replace(strategy, n_draws=2 * strategy.n_draws)
     new = strategy.n_draws * strategy.n_exact
-    affordable = new * exact_pair < seconds_left and 2 * new <= MOST_SOLVED * n_pairs
-    return more if more.n_draws <= MOST_DRAWS and affordable else None
+    few = 2 * new <= MOST_DRAWS * n_usual and (2 * new <= MOST_SOLVED * n_pairs or 2 * new <= n_usual)
+    return replace(strategy, n_draws=2 * strategy.n_draws) if few and new * exact_pair < seconds_left else None
 
 
 @dataclass(frozen=True)
@@ -186,6 +203,11 @@ class Trial(Protocol):
         ...
 
     @property
+    def n_kinds(self) -> int:
+        """Kinds of pairs, whose errors differ."""
+        ...
+
+    @property
     def exact_share(self) -> float:
         """The share of pairs that must still be solved exactly."""
         ...
@@ -225,6 +247,10 @@ class Planner(Generic[Tried]):
             if not cheap:
                 break
             price, strategy = min(cheap, key=lambda way: (way[0], way[1].n_spaces, way[1].bounds))
+            if not tried and self._few_first(price):
+                self._base = replace(self._base, n_exact=int(FIRST_SHARE * self._n_exact))
+                strategy = replace(strategy, n_exact=self._base.n_exact)
+                price = self.price(strategy)
             seen.add(_brief(strategy))
             spent += self._setup(strategy)
             trial = self._attempt(strategy)
@@ -244,14 +270,20 @@ class Planner(Generic[Tried]):
     def _decided(self, trial: Tried, seconds_left: float) -> tuple[Tried, float]:
         """The trial with as many exact pairs as it takes to decide, or as may be solved, and what these cost."""
         spent, exact_pair = 0.0, self._prices.exact_pair
-        while undecided(self._aim, trial):
-            more = more_draws(trial.strategy, self._prices.n_pairs, seconds_left - spent, exact_pair)
+        while undecided(self._aim, trial, self._n_exact):
+            left = seconds_left - spent
+            more = more_draws(trial.strategy, self._n_exact, self._prices.n_pairs, left, exact_pair)
             if more is None:
                 break
             spent += (more.n_draws - trial.strategy.n_draws) * more.n_exact * exact_pair
             trial = self._attempt(more)
         self._base = replace(self._base, n_draws=trial.strategy.n_draws)
         return trial, spent
+
+    def _few_first(self, price: float) -> bool:
+        """Whether it is worth beginning with few exact pairs: they may already decide."""
+        exact = self._n_exact * self._prices.exact_pair
+        return self._aim is not None and exact > LONG and exact > MOST_ON_EXACT * price
 
     # ------------------------------------------------------------------------------------------------ candidates
 

@@ -65,6 +65,8 @@ class ExactSample:
     pairs: ListedPairs
     exact: Float  # (S,)
     weights: Float  # (S,)
+    n_kinds: int = 1
+    """How many kinds of pairs there are (`asot.estimate.exact_sample.kinds`)."""
 
     @property
     def left_open(self) -> Float:
@@ -121,7 +123,8 @@ def draw_exact(
     if fresh.any():
         new = rows[fresh], later[fresh]
         exact[fresh] = solve(*new)
-    return ExactSample(chosen, exact, sample.weights * (len(pairs) / sample.weights.sum()))
+    weights = sample.weights * (len(pairs) / sample.weights.sum())
+    return ExactSample(chosen, exact, weights, len(np.unique(kind)))
 
 
 @dataclass(frozen=True)
