@@ -6,6 +6,7 @@ A call that passes few modules can be followed by reading. Threads solve tiles b
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,44 @@ import numpy as np
 import asot
 
 HERE = Path(asot.__file__).parent
+
+
+EXEMPT = {"run", "exact", "entropic", "native", "validation"}
+"""Rooms that may be entered again and again: the engine, solvers, kernels, and checks of arguments."""
+
+
+def room_of(file: str) -> str | None:
+    path = Path(file)
+    return str(path.relative_to(HERE)).split("/")[0].removesuffix(".py") if HERE in path.parents else None
+
+
+def times_entered(call: Callable[[], object]) -> Counter[str]:
+    """How often this thread goes from one room into another, by the room it enters; the engine's own calls aside."""
+    call()
+    call()
+    entered: Counter[str] = Counter()
+
+    def note(frame, event, _argument):
+        own = room_of(frame.f_code.co_filename)
+        if event != "call" or own is None or own in EXEMPT:
+            return
+        caller = frame.f_back
+        while caller is not None and room_of(caller.f_code.co_filename) is None:
+            caller = caller.f_back
+        if caller is None or room_of(caller.f_code.co_filename) not in (own, "run"):
+            entered[own] += 1
+
+    with_profile(note, call)
+    return entered
+
+
+def with_profile(note: Callable[..., None], call: Callable[[], object]) -> None:
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
 
 
 def modules_passed(call: Callable[[], object]) -> list[str]:
@@ -26,12 +65,7 @@ def modules_passed(call: Callable[[], object]) -> list[str]:
         if event == "call":
             passed.setdefault(frame.f_code.co_filename)
 
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(before)
+    with_profile(note, call)
     files = [Path(name) for name in passed]
     return [str(file.relative_to(HERE))[:-3] for file in files if HERE in file.parents]
 
@@ -58,7 +92,9 @@ CALLS: dict[str, Callable[[], object]] = {
 def main() -> None:
     for name, call in CALLS.items():
         passed = modules_passed(call)
+        entered = times_entered(call)
         sys.stdout.write(f"{name}: {len(passed)}\n  {' '.join(passed)}\n")
+        sys.stdout.write(f"  rooms entered {entered.total()} times: {dict(entered)}\n")
 
 
 if __name__ == "__main__":

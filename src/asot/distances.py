@@ -318,5 +318,5 @@ def pairwise_exact(
         few.__dict__["model"] = Model(D, E, distance)  # a copy would take as long as a pair
         return few
     work = exact_work(request, Notes({"estimate": "exact"}))
-    result = with_model(solve_work(work, default_sink(sink), request.resources), lambda: Model(D, E, distance))
+    result = with_model(solve_work(work, default_sink(sink), request.resources), Model(D, E, distance))
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)

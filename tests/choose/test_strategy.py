@@ -235,7 +235,7 @@ def test_of_large_distributions_few_pairs_are_solved_first(rmse, n_kinds, expect
         drawn.append(strategy.n_draws * strategy.n_exact)
         trial = Measured(strategy, rmse)
         trial.n_kinds = n_kinds
-        spread = 6.0 / drawn[-1] ** 0.5
+        spread = 4.0 / drawn[-1] ** 0.5
         trial.interval = rmse * np.exp(-spread), rmse * np.exp(spread)
         return trial
 

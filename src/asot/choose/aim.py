@@ -63,7 +63,7 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
             result = solve_all(request, info)
         else:
             result = _estimated(request, choice, trial, attempts, goal.space, info)
-    result = with_model(result, functools.partial(_model, request, trial, goal.space, record))
+    result = with_model(result, _model(request, trial, goal.space, record))
     return _timed(result, record, planning)
 
 

@@ -220,7 +220,7 @@ class Model(ModelBase):
             grown = replace(grown, status=status, **certain(grown.values, request))
         own = replace(self, D=both)
         grown = named(grown, both.ids, both.ids if self.E is None else self.E.ids, both.offsets)
-        return with_model(grown, lambda: own)
+        return with_model(grown, own)
 
     def _collection(self, result: Any) -> Distributions:
         if self.D is None:

@@ -116,8 +116,8 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
 def undecided(aim: Accuracy | None, trial: Trial, n_usual: int = 0) -> bool:
     """Whether the measured error of a trial is close to the aim, and its interval holds the aim.
 
-    With fewer exact pairs than ``n_usual``, an error above the aim counts as close, too: a fit to more is better. And
-    where there are many kinds of pairs, few of each kind decide nothing.
+    With fewer exact pairs than ``n_usual``, every error is close if its interval holds the aim. And where there are
+    many kinds of pairs, few of each kind decide nothing.
     """
     if aim is None:
         return False
@@ -127,8 +127,8 @@ def undecided(aim: Accuracy | None, trial: Trial, n_usual: int = 0) -> bool:
         return True
     allowed = aim.allowed(trial.mean)
     low, high = trial.interval
-    close = trial.cautious >= (1.0 - CLOSE) * allowed and (few or trial.rmse <= (1.0 + CLOSE) * allowed)
-    return bool(close and low <= allowed < high)
+    close = trial.cautious >= (1.0 - CLOSE) * allowed and trial.rmse <= (1.0 + CLOSE) * allowed
+    return bool((few or close) and low <= allowed < high)
 
 
 def more_draws(

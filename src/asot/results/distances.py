@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -376,10 +375,10 @@ def named(
     return result
 
 
-def with_model(result: Any, make: Callable[[], ModelBase]) -> Any:
+def with_model(result: Any, model: ModelBase) -> Any:
     """A result, or a store, that knows what it was made with; what a user's own sink returned stays as it is."""
     if isinstance(result, Distances):
-        return replace(result, model=make())
+        return replace(result, model=model)
     if hasattr(result, "keep_model"):  # a store
-        result.keep_model(make())
+        result.keep_model(model)
     return result
