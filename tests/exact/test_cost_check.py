@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asot.exact.cost_check import ALWAYS_CHECKED, is_metric, worth_checking
+from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from tests.oracles import pot_values
 from tests.strategies import METRICS, SIZES, metric_cost, metrics
@@ -95,9 +95,3 @@ def test_the_scale_of_the_cost_does_not_matter(scale):
     assert is_metric(scale * (1.0 - np.eye(5)))
     broken = 0.25 * np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [3.0, 1.0, 0.0]])
     assert not is_metric(scale * broken)
-
-
-def test_triangles_are_checked_for_few_anchors_or_many_pairs():
-    assert worth_checking(ALWAYS_CHECKED, 1)
-    assert worth_checking(2000, 2000)
-    assert not worth_checking(2000, 1999)

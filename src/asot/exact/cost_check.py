@@ -36,14 +36,6 @@ class MetricCheck(Record):
 _check_triangles = entry("check_triangles", MetricCheck, Int, Int)  # 0 if they hold
 
 
-def worth_checking(n_anchors: int, n_pairs: int) -> bool:
-    """Whether to spend the O(k³) check.
-
-    With fewer pairs than anchors, it is cheaper if every pair proves its own answer: see `cancel_and_check`.
-    """
-    return n_anchors <= ALWAYS_CHECKED or n_pairs >= n_anchors
-
-
 def is_metric(cost: NDArray[np.float64], *, n_jobs: int = 1, progress: ProgressLike = False) -> bool:
     """Whether a cost is square, symmetric, zero on the diagonal and satisfies every triangle inequality.
 
