@@ -118,10 +118,9 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
         const double* cost = costs_of(all, scratch, b, full, stride, tile->stop);
         const Units units = read_costs(ws, scratch, cost, stride, p, q);
-        const int64_t index_bits = index_bits_for(n, m);
-        const double cost_scale = std::ldexp(1.0, int(62 - 2 * index_bits));
-        const double most = place_distances(ws, scratch, p, q, index_bits, cost_scale, tile->stop);
-        const int64_t steps = solve_placed(ws, p, q, index_bits, tile->stop);
+        const CostBits bits(n, m);
+        const double most = place_distances(ws, scratch, p, q, bits, tile->stop);
+        const int64_t steps = solve_placed(ws, p, q, bits.index, tile->stop);
         if (*tile->stop != 0) return DONE;
         if (steps == NO_MEMORY) return OUT_OF_MEMORY;
         tile->steps[t] = int32_t(steps);
@@ -129,7 +128,7 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         tile->values[t] = std::ldexp(shipped, units.exponent);
         if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, unit);
         if (plans->f_at != nullptr) {
-            const double height = std::ldexp(most / (cost_scale * double(int64_t(1) << index_bits)), units.exponent);
+            const double height = std::ldexp(bits.unit(most), units.exponent);
             write_potentials(ws, scratch, cost, stride, n, m, p, q, height, plans->f + plans->f_at[b],
                              plans->g + plans->g_at[b]);
         }

@@ -98,14 +98,6 @@ inline Units read_costs(const Workspace& ws, const Scratch& scratch, const doubl
     return units;
 }
 
-// Bits that hold a row or a padded column, as in asot.exact.integers: a problem's own, so that no answer depends on the
-// problems beside it.
-inline int64_t index_bits_for(int64_t n, int64_t m) {
-    int64_t bits = 4;
-    while ((((n > m ? n : m) + LANES - 1) >> bits) != 0) bits++;
-    return bits;
-}
-
 inline int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {
     if (is_assignment(ws, p, q)) {
         const int64_t steps = assign(ws, p, index_bits, stop, true);
