@@ -204,7 +204,7 @@ class Pair {
     // Solve the transport problem of `cost`; its plan goes to `arcs`, a proven lower bound of its value to `proven`.
     void transport(const double* cost, double& proven, Stop stop) {
         int64_t p, q;
-        const double unit = place_both(ws_, a_, n_, b_, m_, p, q);
+        const double unit = place_both(ws_, a_, n_, b_, m_, p, q) * MASS_UNIT;
         const Units units = read_costs(ws_, scratch_, cost, width_, p, q);
         const double most = place_distances(ws_, scratch_, p, q, bits_, stop);
         if (is_warm_ && most > 0.0) begin_with_potentials(p, q, bits_.largest / most, units);
