@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from scipy.stats import wasserstein_distance
 
 import asot
 from asot import Distributions
+from asot.learn import maps
 
 
 def test_above_noise_what_is_left_is_the_true_distance():
@@ -175,3 +178,25 @@ def test_costs_between_groups_add_up_to_the_cost(how):
         plan.by(labels[:5])
     with pytest.raises(ValueError, match="values must be one of 'mass', 'cost'"):
         plan.by(labels, values="costs")
+
+
+@pytest.mark.parametrize("scale", [2.0**-996, 2.0**500, 2.0**990])
+def test_the_unit_of_the_distances_does_not_matter(scale):
+    """Squares of distances leave the range of numbers long before the distances do."""
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(0.3 * (i % 2), 1.0, size=(8 + i % 3, 2)) for i in range(24)])
+    groups, age = ["a", "b"] * 12, rng.normal(size=24)
+
+    def looked_at(D, scale):
+        r, noise = asot.pairwise_exact(D), asot.noise_floor(D, random_state=0)
+        found = asot.group_differences(r, groups, covariates=scale * age, noise=noise, random_state=0)
+        spread = {name: one / scale for name, one in found.dispersions.items()}
+        odd, places = asot.outliers(r, noise).to_frame(), maps.embed(r, "mds")
+        odd["distance"] /= scale
+        return replace(found, dispersions=spread), odd, places / scale, maps.stress(r.matrix(), places)
+
+    plain, scaled = looked_at(D, 1.0), looked_at(asot.Distributions(D.points * scale, D.offsets), scale)
+    assert plain[0] == scaled[0]
+    np.testing.assert_array_equal(plain[1].to_numpy(), scaled[1].to_numpy())
+    np.testing.assert_array_equal(plain[2], scaled[2])
+    assert plain[3] == scaled[3]

@@ -20,6 +20,7 @@ from asot._typing import Float, Indices
 from asot.data.belonging import has_names, in_order_of_ids
 from asot.data.reading import factorized, is_missing
 from asot.learn.shuffles import shuffled
+from asot.learn.squares import in_range
 
 BLOCKS = 40
 """Parts that are left out in turn for the interval of an effect."""
@@ -147,6 +148,6 @@ def design(column: Any, name: str, n: int) -> Float:
         raise ValueError(
             f"{name} has a value that is not a finite number; leave out those distributions, or fill it in"
         )
-    values = array.astype(np.float64)[:, None]
+    values, _ = in_range(array.astype(np.float64)[:, None])
     spread = float(values.std()) or 1.0
     return np.asarray((values - values.mean()) / spread, dtype=np.float64)
