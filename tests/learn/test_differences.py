@@ -116,6 +116,20 @@ def test_kinds_that_few_have_are_left_out_with_the_reason():
     assert "1 left out" in repr(found)
     with pytest.raises(ValueError, match="labels must hold one label for each of the 1,280 points"):
         asot.drivers(D, labels[:-1], np.arange(16) % 2)
+    with pytest.raises(ValueError, match="min_size must be at least 4, or the noise cannot be told; found 3"):
+        asot.drivers(D, labels, np.arange(16) % 2, min_size=3)
+    with pytest.raises(ValueError, match="there is only one group, 'ill'"):
+        asot.drivers(D, labels, ["ill"] * 16)
+
+
+@pytest.mark.parametrize("scale", [2.0**-996, 2.0**990])
+def test_the_unit_does_not_matter_to_drivers(scale):
+    D, table = cells(types=2, shifted=1)
+    labels, groups = table["kind"].to_numpy(), np.arange(16) % 2
+    plain = asot.drivers(D, labels, groups, n_permutations=50, error=None)
+    found = asot.drivers(Distributions(D.points * scale, D.offsets), labels, groups, n_permutations=50, error=None)
+    assert found.q_value == plain.q_value
+    assert found.distances["type 1"].values[0] == pytest.approx(scale * plain.distances["type 1"].values[0], rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------------------- columns

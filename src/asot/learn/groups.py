@@ -23,7 +23,7 @@ from asot.learn.dispersion import Ranks, dispersion_test, from_centers
 from asot.learn.kernel import as_matrix
 from asot.learn.permanova import basis, design, effect_interval, gower, indicators, permuted_f, read_columns, term
 from asot.learn.shuffles import check_strata_vary, members_of, share_as_large
-from asot.learn.squares import in_range
+from asot.data.squares import in_range
 from asot.learn.unequal_sizes import warn_of_sizes
 from asot.results.frames import need_pandas
 from asot.validation import as_choice, as_positive_int, as_seed
@@ -176,7 +176,7 @@ def group_differences(
     as_choice(by, "by", ("terms", "margin"))
     first_name = columns[0][0] if len(columns) > 1 else "groups"
     names, label = factorized(columns[0][1], n, first_name, "distribution")
-    _check_groups(names, label)
+    check_groups(names, label)
     within = None
     if strata is not None:
         within = members_of(factorized(per_distribution(strata, "strata", ids), n, "strata", "distribution")[1])
@@ -258,7 +258,7 @@ class _Tests:
         return found
 
 
-def _check_groups(names: NDArray[Any], label: Indices) -> None:
+def check_groups(names: NDArray[Any], label: Indices) -> None:
     if len(names) < 2:
         raise ValueError(f"there is only one group, {str(names[0])!r}; comparing takes two or more")
     if np.bincount(label).max() == 1:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot._typing import Float
-from asot.learn.squares import in_range
+from asot.data.squares import in_range
 
 METHODS = ("auto", "mds", "tsne", "umap")
 FEWEST_FOR_TSNE = 30

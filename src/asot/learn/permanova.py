@@ -20,7 +20,7 @@ from asot._typing import Float, Indices
 from asot.data.belonging import has_names, in_order_of_ids
 from asot.data.reading import factorized, is_missing
 from asot.learn.shuffles import shuffled
-from asot.learn.squares import in_range
+from asot.data.squares import in_range
 
 BLOCKS = 40
 """Parts that are left out in turn for the interval of an effect."""

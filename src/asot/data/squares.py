@@ -1,4 +1,4 @@
-"""Distances of which squares are taken: these would leave the range of numbers long before the distances do."""
+"""Numbers of which squares are taken: these would leave the range of float64 long before the numbers do."""
 
 from __future__ import annotations
 
