@@ -1,4 +1,4 @@
-"""How far two right answers to one question may lie apart: what rounding alone explains, derived from how it is done."""
+"""How far two right answers to one question may lie apart: what rounding explains, derived from how it is done."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def of_plans(D, values, largest, p, pairs=None):
 
     The simplex sees costs (d/L)^p as multiples of 2^-b: L is the pair's largest distance, and b depends on its sizes
     (`asot.exact.integers`). Each is off by half a unit at most, so a plan of total mass 1 that is optimal for them is
-    worth one unit more than the best at most: W^p lies between the best and the best plus 2^-b L^p. Which of the plans in
-    between is found depends on the order of points and of the pair. A root makes a unit large where W is far below L,
-    as it is where little mass goes far.
+    worth one unit more than the best at most: W^p lies between the best and the best plus 2^-b L^p. Which of the plans
+    in between is found depends on the order of points and of the pair. A root makes a unit large where W is far below
+    L, as it is where little mass goes far.
 
-    Where all masses are equal no mass is little: a step moves 1/(nm) at least. Since costs are clipped until the largest
-    in use is at least FINE / WIDER of the largest of all, W^p is then at least that share of the cost whose rounding
-    counts.
+    Where all masses are equal no mass is little: a step moves 1/(nm) at least. Since costs are clipped until the
+    largest in use is at least FINE / WIDER of the largest of all, W^p is then at least that share of the cost whose
+    rounding counts.
     """
     slack = np.zeros(len(values))
     for t, (i, j) in enumerate((problems.all_pairs(len(D)) if pairs is None else pairs).tolist()):

@@ -131,7 +131,9 @@ class ExactAnyCost(Solver):
         values, units, reach = (np.empty(len(rows)) for _ in range(3))
         pivots = np.empty(len(rows), dtype=np.int32)
         second = columns + self.column_start
-        sizes = PointsSizes(most_sources=int(self._sizes[rows].max()) + 1, most_sinks=int(self._sizes[second].max()) + 1)
+        sizes = PointsSizes(
+            most_sources=int(self._sizes[rows].max()) + 1, most_sinks=int(self._sizes[second].max()) + 1
+        )
         tile = Tile(n=len(rows), rows=rows, columns=second, values=values, steps=pivots, stop=stop)
         _solve_tile(self._points, self._kernel, sizes, tile, AnyCostOut(units=units, reach=reach))
         if self.unmatched is not None and stop[0] == 0:

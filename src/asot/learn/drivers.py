@@ -134,7 +134,9 @@ def drivers(
             reason = _why_not(groups[has], batches if batches is None else batches[has], least)
             if reason is None:
                 C = Distributions.from_list(*points, ids=D.ids[has].tolist())
-                r = pairwise(C, error=error, n_jobs=n_jobs, progress=False).above_noise(noise.noise_floor(C, n_jobs=n_jobs))
+                r = pairwise(C, error=error, n_jobs=n_jobs, progress=False).above_noise(
+                    noise.noise_floor(C, n_jobs=n_jobs)
+                )
                 own = None if batches is None else batches[has]
                 seed = 0 if random_state is None else random_state
                 tests[name] = group_differences(

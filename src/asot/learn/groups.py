@@ -19,11 +19,11 @@ from sklearn.utils import check_random_state
 from asot._typing import Float, Indices
 from asot.data.belonging import check_same_ids, ids_of, per_distribution
 from asot.data.reading import factorized
+from asot.data.squares import in_range
 from asot.learn.dispersion import Ranks, dispersion_test, from_centers
 from asot.learn.kernel import as_matrix
 from asot.learn.permanova import basis, design, effect_interval, gower, indicators, permuted_f, read_columns, term
 from asot.learn.shuffles import check_strata_vary, members_of, share_as_large
-from asot.data.squares import in_range
 from asot.learn.unequal_sizes import warn_of_sizes
 from asot.results.frames import need_pandas
 from asot.validation import as_choice, as_positive_int, as_seed
@@ -206,7 +206,9 @@ def group_differences(
         rank_p_value=rank_p,
         dispersion_f=spread_f,
         dispersion_p_value=spread_p,
-        dispersions={name: float(np.ldexp(reach[label == g].mean(), exponent)) for g, name in enumerate(names.tolist())},
+        dispersions={
+            name: float(np.ldexp(reach[label == g].mean(), exponent)) for g, name in enumerate(names.tolist())
+        },
         factors=tuple(factors),
         order=("each after those before it" if by == "terms" else "each after all others")
         + ("" if covariates is None else ", all after the covariates"),

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from asot._typing import Float
 from asot.data.belonging import ids_of
-from asot.learn.kernel import as_matrix
 from asot.data.squares import in_range
+from asot.learn.kernel import as_matrix
 from asot.results.frames import need_pandas
 from asot.results.noise import noise_matrix
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from asot._typing import Float, Indices
 from asot.data.belonging import has_names, in_order_of_ids
 from asot.data.reading import factorized, is_missing
-from asot.learn.shuffles import shuffled
 from asot.data.squares import in_range
+from asot.learn.shuffles import shuffled
 
 BLOCKS = 40
 """Parts that are left out in turn for the interval of an effect."""

@@ -206,12 +206,14 @@ def _found_by_others(
 ) -> Indices:
     """How many neighbors each measuring row (n,) would have found, had it not been held out.
 
-    They are among its candidates, or it is among theirs; within a collection, a neighbor may be held out itself; and the
-    pairs with the keys ``rehearsed`` were solved before.
+    They are among its candidates, or it is among theirs; within a collection, a neighbor may be held out itself; and
+    the pairs with the keys ``rehearsed`` were solved before.
     """
     rows, neighbors = held_out.measuring, best.indices[held_out.measuring]
     found = _ranks_of_neighbors(candidates, rows, neighbors, search.shape.within) < count
-    found |= np.isin(search.keys(np.repeat(rows, neighbors.shape[1]), neighbors.ravel()), rehearsed).reshape(found.shape)
+    found |= np.isin(search.keys(np.repeat(rows, neighbors.shape[1]), neighbors.ravel()), rehearsed).reshape(
+        found.shape
+    )
     if search.shape.within:
         found |= np.isin(neighbors, np.concatenate(held_out))
     return np.asarray(np.count_nonzero(found, axis=1))
