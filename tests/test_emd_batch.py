@@ -86,6 +86,15 @@ def test_totals_other_than_one_scale_values():
     np.testing.assert_allclose(thrice, 3 * asot.emd_batch(costs, a, b).values, rtol=1e-14)
 
 
+@pytest.mark.parametrize("total", [1e-305, 1e-300, 1e300])
+def test_totals_of_any_size(total):
+    """A unit of 2^-60 of the smallest is less than the smallest number with all digits."""
+    costs, a, b = np.random.default_rng(0).random((4, 3, 5)), np.full((4, 3), total / 3), np.full((4, 5), total / 5)
+    plain, scaled = asot.emd_batch(costs), asot.emd_batch(costs, a, b, plans=True)
+    np.testing.assert_allclose(scaled.values / total, plain.values, rtol=1e-14)
+    np.testing.assert_allclose(scaled.plan(1).sum(axis=1) / total, np.full(3, 1 / 3), rtol=1e-14)
+
+
 def test_a_problem_without_mass_is_free():
     r = asot.emd_batch(np.ones((2, 3, 3)), [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]], plans=True)
     assert r.values.tolist() == [0.0, 1.0]

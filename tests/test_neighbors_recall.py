@@ -7,7 +7,15 @@ from click.testing import CliRunner
 import asot
 from asot.cli import cli
 from asot.search.rehearse import Rehearsed
-from asot.search.stated_recall import Candidates, _measured, _smallest, _tuned, choose_held_out, may_pay
+from asot.search.stated_recall import (
+    Candidates,
+    _measured,
+    _measured_of_others,
+    _smallest,
+    _tuned,
+    choose_held_out,
+    may_pay,
+)
 from asot.search.sweep import Shape
 
 
@@ -82,6 +90,34 @@ def test_the_measured_interval_holds_the_true_share():
         low, high = found.info["recall"]["interval"]
         inside.append(low <= share_found(found, truth) <= high)
     assert sum(inside) >= 8
+
+
+@pytest.mark.parametrize("n_rows", [80, 240, 2000])
+def test_intervals_of_few_rows_miss_one_time_in_twenty(n_rows):
+    """Of the rows that were not drawn: if those that were happened to miss much, the others miss less than all do."""
+    rng = np.random.default_rng(0)
+    outside = []
+    for _ in range(1000):
+        misses = rng.beta(0.3, 2.0, size=n_rows)
+        found = rng.binomial(10, 1.0 - misses)
+        drawn = rng.permutation(n_rows)
+        tuning, measuring, others = found[drawn[:16]], found[drawn[16:40]], found[drawn[40:]]
+        design = max(1.0, tuning.var(ddof=1) / 10 / max(1e-9, tuning.mean() / 10 * (1 - tuning.mean() / 10)))
+        low, share, high = _measured_of_others(measuring, 10, design, len(others))
+        assert low <= share <= high
+        outside.append(not low <= others.mean() / 10 <= high)
+    assert np.mean(outside) < 0.06
+
+
+def test_neighbors_that_are_held_out_are_found_by_others():
+    """Two of five rows are held out here: if they did not count, the share would be stated 1.3 points too low."""
+    D = mixtures(80, 15, seed=3)
+    truth = asot.kneighbors(D, 3)
+    off = []
+    for seed in range(60):
+        found = asot.kneighbors(D, 3, recall=0.8, random_state=seed)
+        off.append(share_found(found, truth) - found.info["recall"]["measured"])
+    assert abs(np.mean(off)) < 0.008
 
 
 def test_what_is_measured_is_measured_on_other_queries_than_those_that_tuned():

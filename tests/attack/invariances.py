@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import asot
-from tests.attack import problems
+from tests.attack import problems, rounding
 
 
 def attack(rng, report):
@@ -15,7 +15,10 @@ def attack(rng, report):
     asked = {"p": p, "metric": str(rng.choice(["euclidean", "cityblock", "chebyshev"]))}
     values = asot.pairwise_exact(D, **asked).values
     extent = np.ptp(D.points, axis=0).sum() + 8 * np.spacing(np.abs(D.points).max())
-    near = 2e-15 * extent
+    near = np.full(len(values), 2e-15 * extent)
+    if p > 1 and dim > 1:
+        largest = rounding.largest_distances(D, problems.all_pairs(len(D)), asked["metric"])
+        near += rounding.of_plans(D, values, largest, p)
     rounded = near if p == 1 else extent * (2.0**-50) ** (1 / p)  # masses that were divided again, or split
     for what, other, slack in _other_words(rng, D, asked, near, rounded):
         code = problems.as_code(D, f"asot.pairwise_exact(D, **{asked})  # {what}")

@@ -39,3 +39,23 @@ def test_vectors_that_are_nearly_equal_have_a_jensen_shannon_distance_with_all_d
     found = asot.pairwise_exact([[x], [y]], metric="jensenshannon").values
     t = (x[0] - x[1]) / 2
     np.testing.assert_allclose(found, [t / np.sqrt(2)], rtol=t**2 + 4e-16 / apart)
+
+
+@pytest.mark.parametrize("p", [1, 2, 8])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_a_distribution_of_many_points_changes_no_other_pair(metric, p):
+    """Costs are integers of as many bits as the pair's own sizes allow: those of the largest of all are coarser.
+
+    Distributions that are far apart, or whose points are anywhere between near and far, have plans that only the last
+    of these bits tell apart.
+    """
+    rng = np.random.default_rng(0)
+    sizes = (9, 14, 20, 30)
+    apart = [rng.normal(size=(n, 3)) + 1e4 * i for i, n in enumerate(sizes)]
+    wide = [rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-4, 4, (n, 1)) for n in sizes]
+    D = Distributions.from_list(apart + wide, [10.0 ** rng.uniform(-9, 0, n) for n in 2 * sizes])
+    beside = D + Distributions.from_list([rng.normal(size=(1500, 3))])
+    pairs = np.transpose(np.triu_indices(len(D), 1))
+    alone = [asot.pairwise_exact(D[pair], metric=metric, p=p).values[0] for pair in pairs]
+    together = asot.pairwise_exact(beside, metric=metric, p=p, pairs=pairs).values
+    np.testing.assert_allclose(together, alone, rtol=1e-15)

@@ -23,8 +23,7 @@ def solved(cost, equal=True):
         offsets=offsets, index=np.arange(2 * n), masses=masses,
         used_offsets=np.zeros(3, np.int64), packed_offsets=np.zeros(3, np.int64), dim=1,
     )  # fmt: skip
-    bits, scale = points.widths(n)
-    sizes = points.PointsSizes(most_sources=n, most_sinks=n, index_bits=bits, cost_scale=scale, equal=equal)
+    sizes = points.PointsSizes(most_sources=n, most_sinks=n, equal=equal)
     values, steps, stop = np.empty(1), np.empty(1, np.int32), np.zeros(1, np.int64)
     rows, columns = np.array([0]), np.array([1])
     tile = Tile(n=1, rows=rows, columns=columns, values=values, steps=steps, stop=stop)

@@ -118,6 +118,14 @@ def test_values_and_gradients_are_those_of_sinkhorn_many(value, reg):
     np.testing.assert_allclose(p.grad, slopes(lambda points: total(A, points), points), rtol=1e-4, atol=1e-5)
 
 
+def test_without_a_value_both_return_the_same():
+    rng = np.random.default_rng(1)
+    A, points = rng.dirichlet(np.ones(5), 4), rng.normal(size=(5, 2))
+    plain = asot.sinkhorn_many(A, cost=cdist(points, points), reg=0.3, tol=1e-12, device="cpu").values
+    found = gradients.sinkhorn_many(torch.tensor(A), cost=distances(torch.tensor(points)), reg=0.3, tol=1e-12)
+    np.testing.assert_allclose(found, plain, rtol=1e-9)
+
+
 def test_values_and_gradients_are_those_of_emd_many():
     rng = np.random.default_rng(1)
     A, points, weights = rng.dirichlet(np.ones(5), 4), rng.normal(size=(5, 2)), rng.normal(size=6)

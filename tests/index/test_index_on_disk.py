@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
+import re
 import shutil
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -218,3 +222,34 @@ def test_a_change_that_fails_leaves_no_trace(path, monkeypatch):
         check = clouds(300) + clouds(2, 6)
         check_neighbors(index.query(clouds(2, 1), 4), asot.pairwise_exact(clouds(2, 1), check).matrix(), 4)
     assert len(asot.Index.open(path)) == 302
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux lists the files that are open")
+def test_files_are_closed_when_nobody_needs_them(path):
+    """Without waiting for a collection of cycles: files that were removed would keep their room on the disk."""
+
+    def open_files():
+        links = (os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd"))
+        return sorted({os.path.relpath(link, path).split(os.sep)[0] for link in links if link.startswith(str(path))})
+
+    gc.collect()
+    gc.disable()
+    try:
+        saved(path)
+        assert open_files() == []
+        with asot.Index.open(path, mode="r+") as index:
+            index.remove("m1")
+            index.compact()
+            assert open_files() == ["g000002", "lock"]
+        assert open_files() == []
+    finally:
+        gc.enable()
+
+
+def test_a_place_that_cannot_be_written_to_is_named(path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", "somewhere else")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(PermissionError, match=rf"^cannot write {re.escape(str(path))}: Permission denied$"):
+        asot.Index().save(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from scipy.stats import wasserstein_distance
 
 import asot
 from asot import Distributions
+from asot.learn import maps
 
 
 def test_above_noise_what_is_left_is_the_true_distance():
@@ -113,6 +116,20 @@ def test_kinds_that_few_have_are_left_out_with_the_reason():
     assert "1 left out" in repr(found)
     with pytest.raises(ValueError, match="labels must hold one label for each of the 1,280 points"):
         asot.drivers(D, labels[:-1], np.arange(16) % 2)
+    with pytest.raises(ValueError, match="min_size must be at least 4, or the noise cannot be told; found 3"):
+        asot.drivers(D, labels, np.arange(16) % 2, min_size=3)
+    with pytest.raises(ValueError, match="there is only one group, 'ill'"):
+        asot.drivers(D, labels, ["ill"] * 16)
+
+
+@pytest.mark.parametrize("scale", [2.0**-996, 2.0**990])
+def test_the_unit_does_not_matter_to_drivers(scale):
+    D, table = cells(types=2, shifted=1)
+    labels, groups = table["kind"].to_numpy(), np.arange(16) % 2
+    plain = asot.drivers(D, labels, groups, n_permutations=50, error=None)
+    found = asot.drivers(Distributions(D.points * scale, D.offsets), labels, groups, n_permutations=50, error=None)
+    assert found.q_value == plain.q_value
+    assert found.distances["type 1"].values[0] == pytest.approx(scale * plain.distances["type 1"].values[0], rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------------------- columns
@@ -175,3 +192,25 @@ def test_costs_between_groups_add_up_to_the_cost(how):
         plan.by(labels[:5])
     with pytest.raises(ValueError, match="values must be one of 'mass', 'cost'"):
         plan.by(labels, values="costs")
+
+
+@pytest.mark.parametrize("scale", [2.0**-996, 2.0**500, 2.0**990])
+def test_the_unit_of_the_distances_does_not_matter(scale):
+    """Squares of distances leave the range of numbers long before the distances do."""
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(0.3 * (i % 2), 1.0, size=(8 + i % 3, 2)) for i in range(24)])
+    groups, age = ["a", "b"] * 12, rng.normal(size=24)
+
+    def looked_at(D, scale):
+        r, noise = asot.pairwise_exact(D), asot.noise_floor(D, random_state=0)
+        found = asot.group_differences(r, groups, covariates=scale * age, noise=noise, random_state=0)
+        spread = {name: one / scale for name, one in found.dispersions.items()}
+        odd, places = asot.outliers(r, noise).to_frame(), maps.embed(r, "mds")
+        odd["distance"] /= scale
+        return replace(found, dispersions=spread), odd, places / scale, maps.stress(r.matrix(), places)
+
+    plain, scaled = looked_at(D, 1.0), looked_at(asot.Distributions(D.points * scale, D.offsets), scale)
+    assert plain[0] == scaled[0]
+    np.testing.assert_array_equal(plain[1].to_numpy(), scaled[1].to_numpy())
+    np.testing.assert_array_equal(plain[2], scaled[2])
+    assert plain[3] == scaled[3]

@@ -71,6 +71,7 @@ BAD = [
     ("x.swc", "1 1 0 0 0 1 -1\n", "the neuron has no branch of positive length"),
     ("x.swc", "1 1 0 0 0 1 -1\n2 1 1 0 0 1 7\n", "the parent 7 is not among the nodes"),
     ("x.swc", "1 1 0 0 0 1 -1\n1 1 1 0 0 1 1\n", "two nodes have the same id"),
+    ("x.swc", "1 1 0 0 0 1 -1\n2 3 1 0 0 1 4\n3 3 1 1 0 1 2\n4 3 1 2 0 1 3\n", "line 2 of the nodes lead in a circle"),
     ("x.txt", "", "load_spaces reads .swc files and CAJAL's .csv"),
 ]
 
@@ -91,3 +92,18 @@ def test_several_trees_have_no_paths_between_them(tmp_path: Path) -> None:
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has no \.swc files"):
         asot.load_spaces(tmp_path)
+
+
+@pytest.mark.parametrize("distances", ["euclidean", "path"])
+@pytest.mark.parametrize("scale", [2.0**-996, 2.0**990])
+def test_the_unit_of_a_neuron_does_not_matter(tmp_path: Path, scale: float, distances: str) -> None:
+    rows = [line.split() for line in Y_SHAPE.splitlines()[1:]]
+    scaled = "".join(" ".join([*row[:2], *(repr(scale * float(x)) for x in row[2:5]), *row[5:]]) + "\n" for row in rows)
+    plain = asot.load_spaces(written(tmp_path, "a.swc", Y_SHAPE), n_points=9, distances=distances)["a"]
+    found = asot.load_spaces(written(tmp_path, "b.swc", scaled), n_points=9, distances=distances)["b"]
+    np.testing.assert_allclose(found / scale, plain, rtol=1e-14, atol=1e-14)
+
+
+def test_more_points_than_memory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(MemoryError, match="use a smaller n_points="):
+        asot.load_spaces(written(tmp_path, "a.swc", Y_SHAPE), n_points=10**8)

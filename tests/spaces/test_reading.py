@@ -129,3 +129,8 @@ def test_the_unit_does_not_matter(factor: float) -> None:
     plain = asot.gromov(asot.Distributions.from_list(clouds)).values
     scaled = asot.gromov(asot.Distributions.from_list([factor * x for x in clouds])).values
     np.testing.assert_allclose(scaled, factor * plain, rtol=1e-9)
+
+
+def test_more_bins_than_memory_are_refused() -> None:
+    with pytest.raises(MemoryError, match=r"1,000,000,000,000 bins of every point needs .* use fewer bins="):
+        asot.Distributions.from_spaces([LINE, LINE], bins=10**12)

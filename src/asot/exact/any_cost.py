@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.integers import quantize_sparse
-from asot.exact.points import PackedPoints, PointsSizes, pack, widths
+from asot.exact.points import PackedPoints, PointsSizes, pack
 from asot.exact.price import GATHERED, IN_PLACE, OTHER, any_cost_seconds, pair_seconds, per_coordinate
 from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
@@ -131,11 +131,9 @@ class ExactAnyCost(Solver):
         values, units, reach = (np.empty(len(rows)) for _ in range(3))
         pivots = np.empty(len(rows), dtype=np.int32)
         second = columns + self.column_start
-        index_bits, cost_scale = widths(int(self._sizes.max()) + 1)  # of the collection: no answer depends on its tile
         sizes = PointsSizes(
-            most_sources=int(self._sizes[rows].max()) + 1, most_sinks=int(self._sizes[second].max()) + 1,
-            index_bits=index_bits, cost_scale=cost_scale,
-        )  # fmt: skip
+            most_sources=int(self._sizes[rows].max()) + 1, most_sinks=int(self._sizes[second].max()) + 1
+        )
         tile = Tile(n=len(rows), rows=rows, columns=second, values=values, steps=pivots, stop=stop)
         _solve_tile(self._points, self._kernel, sizes, tile, AnyCostOut(units=units, reach=reach))
         if self.unmatched is not None and stop[0] == 0:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
-from asot.exact.integers import cost_bits_for, index_bits_for, quantize_sparse
+from asot.exact.integers import quantize_sparse
 from asot.exact.price import sparse_rows_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
@@ -56,7 +56,6 @@ class CheckedCost(Record):
 
     _fields_ = [  # noqa: RUF012
         ("l", Int), ("cost", Doubles), ("slack", Double), ("cancel", Int), ("most_sources", Int), ("most_sinks", Int),
-        ("index_bits", Int), ("cost_scale", Double),
     ]  # fmt: skip
 
 
@@ -93,10 +92,9 @@ class CancelAndCheck(Solver):
             (self._rows, most_sources, mean_sources) if B is None else _sparse_rows(B)
         )
         self._within, self._cancel, self._unit_cost = B is None, cancel, cost
-        index_bits = index_bits_for(most_sources, most_sinks)
         self._cost = CheckedCost(
             l=cost.shape[1], cost=cost, slack=SLACK, cancel=int(cancel), most_sources=most_sources,
-            most_sinks=most_sinks, index_bits=index_bits, cost_scale=2.0 ** cost_bits_for(index_bits),
+            most_sinks=most_sinks,
         )  # fmt: skip
         self._seconds = sparse_rows_seconds(mean_sources, mean_sinks)
         self.info: Info = {

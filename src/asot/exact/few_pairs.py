@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from asot._typing import Info
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
-from asot.exact.points import describe, widths
+from asot.exact.points import describe
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Double, Int, Record, Tile, entry
@@ -44,7 +44,7 @@ class FewPairs(Record):
     """The sizes of a small collection, and what is found about it (``native/exact/few_pairs.cpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("n", Int), ("dim", Int), ("count", Int), ("most", Int), ("index_bits", Int), ("cost_scale", Double),
+        ("n", Int), ("dim", Int), ("count", Int), ("most", Int),
         ("code", Int), ("power", Double), ("exponent", Int), ("equal", Int),
     ]  # fmt: skip
 
@@ -98,7 +98,6 @@ def solve(D: Distributions, E: Distributions | None, asked: Asked) -> Distances 
     most = max(map(operator.sub, offsets[1:], offsets))
     few = _desk.few
     few.n, few.dim, few.count, few.most = n, D.dim, count, most
-    few.index_bits, few.cost_scale = widths(most if asked.p == 1 else most + 1)
     few.code, few.power = METRICS[asked.metric], asked.p
     units, out = _desk.units, _desk.out
     if n_pairs == 1:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.exact.batch import BatchPlans, BatchProblems, solve_batch_tile
-from asot.exact.integers import cost_bits_for, index_bits_for
 from asot.native import Tile
 from asot.results.plans import Transport
 
@@ -66,10 +65,8 @@ def solve_small(a: Any, b: Any, cost: Any) -> Transport | None:
         return None
     desk.cost[: k * l] = cost.reshape(-1)
     desk.k[0], desk.l[0] = k, l
-    problem, index_bits = desk.problem, index_bits_for(k, l)
-    problem.most_rows, problem.most_columns, problem.index_bits = k, l, index_bits
-    problem.cost_scale = 2.0 ** cost_bits_for(index_bits)
-    solve_batch_tile(problem, desk.plans, desk.tile)
+    desk.problem.most_rows, desk.problem.most_columns = k, l
+    solve_batch_tile(desk.problem, desk.plans, desk.tile)
     own = slice(0, int(desk.counts[0]))
     plan = _rows(desk.source[own], desk.sink[own], desk.mass[own], (k, l))
     return Transport(float(desk.values[0]), plan, (desk.f[:k].copy(), desk.g[:l].copy()))

@@ -8,7 +8,6 @@ ever stored, and nothing is of size N × V.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
-from asot.exact.integers import cost_bits_for, index_bits_for, pack_points, quantize_sparse, used_coordinates
+from asot.exact.integers import pack_points, quantize_sparse, used_coordinates
 from asot.exact.price import GATHERED, IN_PLACE, mean_seconds, pair_seconds, per_coordinate, table_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
@@ -43,7 +42,7 @@ class PointsSizes(Record):
     """How large the problems of a tile are (``native/exact/points.hpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("most_sources", Int), ("most_sinks", Int), ("index_bits", Int), ("cost_scale", Double), ("equal", Int),
+        ("most_sources", Int), ("most_sinks", Int), ("equal", Int),
     ]  # fmt: skip
 
 
@@ -79,7 +78,6 @@ class ExactPoints(Solver):
         self._exponent = ground.exponent
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
-        self._largest = int(self._sizes.max())
         self._seconds = mean_seconds(histograms, ground.points.shape[1], column_start)
         self._points = pack(ground.points, histograms, masses)
         self._cost = PointsCost(code=ground.code, order=ground.order, n=len(ground.points), table=table)
@@ -132,11 +130,7 @@ class ExactPoints(Solver):
 
     def _sizes_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> PointsSizes:
         most_sources, most_sinks = int(self._sizes[rows].max()), int(self._sizes[columns].max())
-        index_bits, cost_scale = widths(self._largest)
-        return PointsSizes(
-            most_sources=most_sources, most_sinks=most_sinks, index_bits=index_bits, cost_scale=cost_scale,
-            equal=self._equal,
-        )  # fmt: skip
+        return PointsSizes(most_sources=most_sources, most_sinks=most_sinks, equal=self._equal)
 
 
 def describe(metric: str, n_distinct: int, equal: bool) -> Info:
@@ -161,13 +155,6 @@ def pack(points: NDArray[np.float64], histograms: SparseHistograms, masses: NDAr
         offsets=offsets, index=index, masses=masses, used_offsets=used_offsets, used=used,
         packed_offsets=packed_offsets, packed=packed, dim=points.shape[1],
     )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=256)
-def widths(largest: int) -> tuple[int, float]:
-    """Bits of an index and the scale of costs, for a collection whose largest distribution has this many points."""
-    index_bits = index_bits_for(largest, largest)
-    return index_bits, 2.0 ** cost_bits_for(index_bits)
 
 
 class SinkPotentials(NamedTuple):

@@ -69,7 +69,10 @@ class Generation:
 
     def start(self, dim: int, frame: Frame | None) -> Columns:
         """Open the columns for points of this many coordinates."""
-        self.columns = Columns(dim, frame, self._column)
+        own = weakref.proxy(
+            self
+        )  # columns that held their generation would keep its files open until both are collected
+        self.columns = Columns(dim, frame, lambda name, dtype, width: own._column(name, dtype, width))
         return self.columns
 
     def _column(self, name: str, dtype: Any, width: int | None) -> FileColumn:

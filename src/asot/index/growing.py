@@ -103,6 +103,8 @@ class GrowingMembers:
                 generation = create_folder(beside, self._settings)
                 self._copy_to(generation, self._frame)
                 finish_folder(beside, target.absolute())
+            except OSError as error:
+                raise type(error)(f"cannot write {target}: {error.strerror or error}") from error
             finally:
                 shutil.rmtree(beside, ignore_errors=True)
 
@@ -113,6 +115,7 @@ class GrowingMembers:
             self._snapshot = self._columns = None
             if self._folder is not None:
                 self._folder.close()
+                self._folder = None
 
     def __enter__(self: Own) -> Own:
         return self

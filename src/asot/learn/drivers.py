@@ -17,8 +17,8 @@ from asot.data.belonging import per_distribution
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized
 from asot.distances import pairwise
-from asot.learn.groups import GroupDifferences, group_differences
-from asot.learn.noise import noise_floor
+from asot.learn import noise
+from asot.learn.groups import GroupDifferences, check_groups, group_differences
 from asot.learn.shuffles import q_values
 from asot.results.distances import Distances
 from asot.results.frames import need_pandas
@@ -118,9 +118,12 @@ def drivers(
     Drivers: of 2 kinds of points, groups differ in T cell (q = 0.002)
     """
     D = as_distributions(D)
-    least = 10 if min_size is None else max(as_positive_int(min_size, "min_size"), 4)
+    least = 10 if min_size is None else as_positive_int(min_size, "min_size")
+    if least < noise.FEWEST:
+        raise ValueError(f"min_size must be at least {noise.FEWEST}, or the noise cannot be told; found {least}")
     names, kind = factorized(labels, len(D.masses))
     groups = np.asarray(per_distribution(groups, "groups", D.ids))
+    check_groups(*factorized(groups, len(D), "groups", "distribution"))
     batches = None if strata is None else np.asarray(per_distribution(strata, "strata", D.ids))
     tests: dict[Any, GroupDifferences] = {}
     distances: dict[Any, Distances] = {}
@@ -131,7 +134,9 @@ def drivers(
             reason = _why_not(groups[has], batches if batches is None else batches[has], least)
             if reason is None:
                 C = Distributions.from_list(*points, ids=D.ids[has].tolist())
-                r = pairwise(C, error=error, n_jobs=n_jobs, progress=False).above_noise(noise_floor(C, n_jobs=n_jobs))
+                r = pairwise(C, error=error, n_jobs=n_jobs, progress=False).above_noise(
+                    noise.noise_floor(C, n_jobs=n_jobs)
+                )
                 own = None if batches is None else batches[has]
                 seed = 0 if random_state is None else random_state
                 tests[name] = group_differences(

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from asot._typing import Float, Indices
 from asot.data.belonging import check_same_ids, ids_of, per_distribution
 from asot.data.reading import factorized
+from asot.data.squares import in_range
 from asot.learn.dispersion import Ranks, dispersion_test, from_centers
 from asot.learn.kernel import as_matrix
 from asot.learn.permanova import basis, design, effect_interval, gower, indicators, permuted_f, read_columns, term
@@ -166,7 +167,7 @@ def group_differences(
     >>> asot.group_differences(asot.pairwise_exact(D), np.arange(20) % 2, random_state=0)
     GroupDifferences: pseudo-F ... (p = 0.001, 999 permutations), R² ..., neighbors right 100% (chance 50%)
     """
-    matrix = as_matrix(distances)
+    matrix, exponent = in_range(as_matrix(distances))
     n = len(matrix)
     if matrix.shape != (n, n) or np.abs(matrix - matrix.T).max() > 1e-9 * matrix.max():
         raise ValueError("groups are compared by the distances of all pairs of one collection, which must be symmetric")
@@ -175,7 +176,7 @@ def group_differences(
     as_choice(by, "by", ("terms", "margin"))
     first_name = columns[0][0] if len(columns) > 1 else "groups"
     names, label = factorized(columns[0][1], n, first_name, "distribution")
-    _check_groups(names, label)
+    check_groups(names, label)
     within = None
     if strata is not None:
         within = members_of(factorized(per_distribution(strata, "strata", ids), n, "strata", "distribution")[1])
@@ -198,14 +199,16 @@ def group_differences(
         neighbor_accuracy=_left_out_accuracy(matrix, label, min(votes, n - 1)),
         chance=float(np.bincount(label).max() / n),
         n_permutations=count,
-        noise_share=None if noise is None else _share_of_noise(matrix, noise, ids),
+        noise_share=None if noise is None else _share_of_noise(matrix, noise, ids, exponent),
         effect=factors[0].effect,
         effect_interval=effect_interval(matrix, tests.known_before(0), bases[0][1], factors[0].effect),
         rank_statistic=rank,
         rank_p_value=rank_p,
         dispersion_f=spread_f,
         dispersion_p_value=spread_p,
-        dispersions={name: float(reach[label == g].mean()) for g, name in enumerate(names.tolist())},
+        dispersions={
+            name: float(np.ldexp(reach[label == g].mean(), exponent)) for g, name in enumerate(names.tolist())
+        },
         factors=tuple(factors),
         order=("each after those before it" if by == "terms" else "each after all others")
         + ("" if covariates is None else ", all after the covariates"),
@@ -257,7 +260,7 @@ class _Tests:
         return found
 
 
-def _check_groups(names: NDArray[Any], label: Indices) -> None:
+def check_groups(names: NDArray[Any], label: Indices) -> None:
     if len(names) < 2:
         raise ValueError(f"there is only one group, {str(names[0])!r}; comparing takes two or more")
     if np.bincount(label).max() == 1:
@@ -287,13 +290,13 @@ def _silhouette(matrix: Float, label: Indices) -> float:
     return float(silhouette_score(clean, label, metric="precomputed"))
 
 
-def _share_of_noise(matrix: Float, noise: Any, ids: NDArray[Any]) -> float:
+def _share_of_noise(matrix: Float, noise: Any, ids: NDArray[Any], exponent: int) -> float:
     floor = as_matrix(noise.matrix() if hasattr(noise, "matrix") else noise)
     if floor.shape != matrix.shape:
         raise ValueError(f"noise is for {floor.shape[0]} distributions, but the distances are between {len(matrix)}")
     check_same_ids(ids_of(noise, len(floor)), ids, "the noise is of another collection than the distances")
     pairs = np.triu_indices(len(matrix), 1)
-    return float(floor[pairs].mean() / max(matrix[pairs].mean(), np.finfo(float).tiny))
+    return float(np.ldexp(floor[pairs], -exponent).mean() / max(matrix[pairs].mean(), np.finfo(float).tiny))
 
 
 def _left_out_accuracy(matrix: Float, label: Indices, votes: int) -> float:

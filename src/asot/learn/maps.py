@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot._typing import Float
+from asot.data.squares import in_range
 
 METHODS = ("auto", "mds", "tsne", "umap")
 FEWEST_FOR_TSNE = 30
@@ -43,13 +44,13 @@ def embed(distances: ArrayLike, method: str = "auto") -> Float:
     """
     from asot.validation import as_choice
 
-    matrix = as_square(distances)
+    matrix, exponent = in_range(as_square(distances))
     method = as_choice(method, "method", METHODS)
     if method == "auto":
         method = "tsne" if len(matrix) >= FEWEST_FOR_TSNE else "mds"
     start = classical_scaling(matrix)
     if method == "mds" or len(matrix) < 4 or not matrix.any():
-        return start
+        return np.ldexp(start, exponent)
     return _tsne(matrix, start) if method == "tsne" else _umap(matrix, start)
 
 
@@ -105,7 +106,8 @@ def tree_of(matrix: Float) -> Float:
 def stress(matrix: Float, places: Float) -> float:
     """How much distances on a map (N, 2), scaled as well as can be, differ from the true ones (Kruskal's stress 1)."""
     i, j = np.triu_indices(len(matrix), 1)
-    true, shown = matrix[i, j], np.linalg.norm(places[i] - places[j], axis=1)
+    true, places = in_range(matrix[i, j])[0], in_range(places)[0]
+    shown = np.linalg.norm(places[i] - places[j], axis=1)
     if not shown.any() or not true.any():
         return 0.0 if not true.any() else 1.0
     shown = shown * (true @ shown / (shown @ shown))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Float
 from asot.data.belonging import ids_of
+from asot.data.squares import in_range
 from asot.learn.kernel import as_matrix
 from asot.results.frames import need_pandas
 from asot.results.noise import noise_matrix
@@ -93,7 +94,7 @@ def outliers(r: Any, noise: Any = None) -> Outliers:
     >>> asot.outliers(asot.pairwise_exact(D), asot.noise_floor(D)).to_frame().index.tolist()[:1]
     [7]
     """
-    matrix = as_matrix(r)
+    matrix, exponent = in_range(as_matrix(r))
     n = len(matrix)
     if matrix.shape != (n, n):
         raise ValueError("outliers are found by the distances of all pairs of one collection, a square matrix")
@@ -104,7 +105,7 @@ def outliers(r: Any, noise: Any = None) -> Outliers:
     left, expected, noisy = matrix, np.full_like(matrix, _median(matrix)), 0.0
     how = "as they are" + (", because sample sizes are not known" if sizes is None else "")
     if noise is not None:
-        squares = noise_matrix(noise, n, ids) ** 2
+        squares = np.ldexp(noise_matrix(noise, n, ids), -exponent) ** 2
         left = np.sqrt(np.maximum(matrix**2 - squares, 0.0))
         expected, how = np.sqrt(squares + _median(left) ** 2), "above the noise floor"
         noisy = min(_median(squares) / max(_median(matrix**2), np.finfo(float).tiny), 1.0)
@@ -113,7 +114,7 @@ def outliers(r: Any, noise: Any = None) -> Outliers:
         if noise is None:
             how, noisy = "as shares of what sample sizes explain", 1.0
     ratio = _typical(matrix / np.maximum(expected, np.finfo(float).tiny))
-    return Outliers(ids, _typical(left), ratio, _score(ratio, sizes, noisy), how)
+    return Outliers(ids, np.ldexp(_typical(left), exponent), ratio, _score(ratio, sizes, noisy), how)
 
 
 def _score(ratio: Float, sizes: NDArray[np.int64] | None, noisy: float) -> Float:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from asot._typing import Float, Indices
 from asot.data.belonging import has_names, in_order_of_ids
 from asot.data.reading import factorized, is_missing
+from asot.data.squares import in_range
 from asot.learn.shuffles import shuffled
 
 BLOCKS = 40
@@ -147,6 +148,6 @@ def design(column: Any, name: str, n: int) -> Float:
         raise ValueError(
             f"{name} has a value that is not a finite number; leave out those distributions, or fill it in"
         )
-    values = array.astype(np.float64)[:, None]
+    values, _ = in_range(array.astype(np.float64)[:, None])
     spread = float(values.std()) or 1.0
     return np.asarray((values - values.mean()) / spread, dtype=np.float64)

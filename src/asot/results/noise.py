@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.belonging import check_same_ids, ids_of
+from asot.data.squares import in_range
 from asot.results.distances import Distances
 
 
@@ -24,8 +25,10 @@ def above_noise(result: Distances, noise: Any) -> Distances:
     floor = noise_matrix(noise, result.pair_set.n_rows, result.ids)
     pairs = result.pairs
     own = floor[pairs[:, 0], pairs[:, 1]]
-    values = np.sqrt(np.maximum(result.values**2 - own**2, 0.0))
-    info = {**result.info, "above_noise": True, "noise_share": float(own.mean() / max(result.values.mean(), 1e-300))}
+    values, exponent = in_range(result.values)
+    own = np.ldexp(own, -exponent)
+    info = {**result.info, "above_noise": True, "noise_share": float(own.mean() / max(values.mean(), 1e-300))}
+    values = np.ldexp(np.sqrt(np.maximum(values**2 - own**2, 0.0)), exponent)
     return replace(result, values=values, lower=None, upper=None, info=info, checked=False)
 
 

@@ -6,9 +6,12 @@ many candidates it takes is found on some rows that are solved against all colum
 down the list of candidates one has to look. The lists end where the lower end of a 95 percent interval of the share,
 as these rows show it, reaches the stated one. So the share of all rows is below it about once in forty times.
 
-What was found is measured on other rows, which had no part in that. And it is only worth it where it takes less work
-than certainty does: a rehearsal has counted what that would take (`rehearse`), and once the number of candidates is
-known, the cheaper of the two is carried out.
+What was found is measured on other rows, which had no part in that. Rows of either part have all of their neighbors,
+and within a collection they give themselves to the rows whose neighbors they are; so the measurement is of what the
+other rows find, and its interval of the finite number of these.
+
+All that is only worth it where it takes less work than certainty does: a rehearsal has counted what that would take
+(`rehearse`), and once the number of candidates is known, the cheaper of the two is carried out.
 """
 
 from __future__ import annotations
@@ -137,6 +140,7 @@ def search_with_recall(
 ) -> Info | None:
     """Fill ``best`` and tell what was measured; None, with some pairs solved, if a ``certain`` search is no dearer."""
     shape, n_neighbors = search.shape, best.distances.shape[1]
+    rehearsed = search.solved()
     _solve_rows(search, held_out.tuning, best)
     ranks = _ranks_of_neighbors(candidates, held_out.tuning, best.indices[held_out.tuning], shape.within)
     count, design = _tuned(ranks, recall)
@@ -144,16 +148,15 @@ def search_with_recall(
     if 2 * count >= shape.n_columns or pairs * certain.solve >= certain.work:
         return None
     _solve_rows(search, held_out.measuring, best)
-    ranks = _ranks_of_neighbors(candidates, held_out.measuring, best.indices[held_out.measuring], shape.within)
+    found = _found_by_others(search, candidates, held_out, best, count, rehearsed)
     for start, stop in tiles(shape.n_rows, max(1, _SOLVES // count)):
         columns = candidates.nearest(start, stop, count)
         search.solve_new(np.repeat(np.arange(start, stop), count), columns.ravel(), best)
     search.shown.advance(max(0, shape.n_pairs - search.n_exact))
     record = {"asked": recall, "certain": False, "candidates": count, "tuning_queries": len(held_out.tuning)}
-    measured = _measured(np.count_nonzero(ranks < count, axis=1), n_neighbors, design)
+    measured = _measured_of_others(found, n_neighbors, design, shape.n_rows - held_out.n_rows)
     solved = held_out.n_rows / shape.n_rows  # the share of rows that have all of their neighbors
-    low, high = (solved + (1.0 - solved) * end for end in measured["interval"])
-    share = solved + (1.0 - solved) * measured["measured"]
+    low, share, high = (solved + (1.0 - solved) * each for each in measured)
     return record | {"held_out_queries": len(held_out.measuring), "measured": share, "interval": (low, high)}
 
 
@@ -198,6 +201,24 @@ def _ranks_of_neighbors(candidates: Candidates, rows: Indices, neighbors: Indice
     return ranks.reshape(neighbors.shape)
 
 
+def _found_by_others(
+    search: Search, candidates: Candidates, held_out: HeldOut, best: Best, count: int, rehearsed: Indices
+) -> Indices:
+    """How many neighbors each measuring row (n,) would have found, had it not been held out.
+
+    They are among its candidates, or it is among theirs; within a collection, a neighbor may be held out itself; and
+    the pairs with the keys ``rehearsed`` were solved before.
+    """
+    rows, neighbors = held_out.measuring, best.indices[held_out.measuring]
+    found = _ranks_of_neighbors(candidates, rows, neighbors, search.shape.within) < count
+    found |= np.isin(search.keys(np.repeat(rows, neighbors.shape[1]), neighbors.ravel()), rehearsed).reshape(
+        found.shape
+    )
+    if search.shape.within:
+        found |= np.isin(neighbors, np.concatenate(held_out))
+    return np.asarray(np.count_nonzero(found, axis=1))
+
+
 def _design(shares: Float, n_neighbors: int) -> float:
     """By how much the mean of shares (n,) varies more than that of n K independent neighbors; at least 1."""
     share = float(shares.mean())
@@ -212,9 +233,31 @@ def _measured(found: Indices, n_neighbors: int, design: float = 1.0) -> Info:
     and at least by the factor ``design``, for rows that miss too few to tell.
     """
     shares = found / n_neighbors
-    share = float(shares.mean())
     n = found.size * n_neighbors / max(design, _design(shares, n_neighbors))
-    scale = 1.0 + _NORMAL**2 / n
-    middle = (share + _NORMAL**2 / (2.0 * n)) / scale
-    half = _NORMAL / scale * float(np.sqrt(share * (1.0 - share) / n + _NORMAL**2 / (4.0 * n**2)))
-    return {"measured": share, "interval": (max(0.0, middle - half), min(1.0, middle + half))}
+    return {"measured": float(shares.mean()), "interval": _wilson(float(shares.mean()), n, _NORMAL)}
+
+
+def _measured_of_others(found: Indices, n_neighbors: int, design: float, n_others: int) -> tuple[float, float, float]:
+    """Low, middle and high share of the neighbors that ``n_others`` rows have found, of which (n,) were drawn.
+
+    Wilson's interval is of all rows, drawn and others, with the correction for a finite number of them; what is left of
+    it after the drawn ones is that of the others. The spread between a few rows is uncertain itself, hence Student's t.
+    """
+    from scipy.special import stdtrit
+
+    shares = found / n_neighbors
+    share, drawn = float(shares.mean()), found.size / (found.size + n_others)
+    n = found.size * n_neighbors / max(design, _design(shares, n_neighbors)) / (1.0 - drawn)
+    low, high = (
+        min(1.0, max(0.0, (end - drawn * share) / (1.0 - drawn)))
+        for end in _wilson(share, n, float(stdtrit(found.size - 1, 0.975)))
+    )
+    return low, share, high
+
+
+def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
+    """Wilson's interval of a share of n."""
+    scale = 1.0 + quantile**2 / n
+    middle = (share + quantile**2 / (2.0 * n)) / scale
+    half = quantile / scale * float(np.sqrt(share * (1.0 - share) / n + quantile**2 / (4.0 * n**2)))
+    return max(0.0, middle - half), min(1.0, middle + half)

@@ -14,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float
+from asot.data.squares import in_range
+from asot.validation import refuse_what_cannot_fit
 
 
 def read_swc(path: str | os.PathLike[str], n_points: int, along_tree: bool) -> Float:
     """Distances (n_points, n_points) within the neuron of a file: Euclidean, or along the tree."""
+    refuse_what_cannot_fit(16 * n_points**2, f"the distances of {n_points:,} points", "use a smaller n_points=")
     places, parents = _nodes(path)
+    _check_tree(path, parents)
+    places, exponent = in_range(places)
     child = np.flatnonzero(parents >= 0)
     lengths = np.linalg.norm(places[child] - places[parents[child]], axis=1)
     ends = np.cumsum(lengths)
@@ -28,12 +33,12 @@ def read_swc(path: str | os.PathLike[str], n_points: int, along_tree: bool) -> F
     segment = np.minimum(np.searchsorted(ends, at, side="right"), len(child) - 1)
     before = np.clip(at - (ends[segment] - lengths[segment]), 0.0, lengths[segment])  # from the parent
     if along_tree:
-        return _along_tree(path, parents, child, lengths, segment, before)
+        return np.ldexp(_along_tree(path, parents, child, lengths, segment, before), exponent)
     from scipy.spatial.distance import cdist
 
     share = (before / np.where(lengths > 0, lengths, 1.0)[segment])[:, None]
     points = (1.0 - share) * places[parents[child[segment]]] + share * places[child[segment]]
-    return np.asarray(cdist(points, points))
+    return np.asarray(np.ldexp(cdist(points, points), exponent))
 
 
 def _along_tree(
@@ -59,6 +64,15 @@ def _along_tree(
     found = np.min(paths, axis=0)
     same = segment[:, None] == segment[None, :]
     return np.where(same, np.abs(before[:, None] - before[None, :]), found)
+
+
+def _check_tree(path: object, parents: NDArray[np.int64]) -> None:
+    """Parents (n,) lead to a root from everywhere."""
+    above = parents
+    for _ in range(len(parents).bit_length()):  # twice as far up each time
+        above = np.where(above >= 0, above[above], -1)
+    if (above >= 0).any():
+        raise ValueError(f"{path}: the parents of line {int((above >= 0).argmax()) + 1} of the nodes lead in a circle")
 
 
 def _nodes(path: str | os.PathLike[str]) -> tuple[Float, NDArray[np.int64]]:

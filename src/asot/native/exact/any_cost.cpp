@@ -24,6 +24,7 @@ struct AnyCostSolver {
     const Workspace ws;
     const Scratch scratch;
     int64_t p, q, stride;  // of the last pair
+    CostBits bits{1, 1};
 
     AnyCostSolver(const PackedPoints& h, const AnyCost& cost, const PointsSizes& sizes)
         : h(h), cost(cost), sizes(sizes), extra(cost.prices != nullptr),
@@ -51,6 +52,7 @@ struct AnyCostSolver {
     void place_pair(int64_t a, int64_t b) {
         const int64_t apart = cost.exponents != nullptr ? cost.exponents[a] - cost.exponents[b] : 0;
         const int64_t shift_a = apart < 0 ? -apart : 0, shift_b = apart > 0 ? apart : 0;
+        bits = CostBits(h.size(a) + 1, h.size(b) + 1);
         if (cost.cancels) {
             place_difference(ws, h, a, b, p, q, shift_a, shift_b);
             if (p == 0 && q == 0) return;
@@ -151,9 +153,9 @@ struct AnyCostSolver {
     // the largest cost in use. False if *stop was raised in the meantime.
     bool solve_clipped(double unit, double top, int64_t least, double& found, double& used, int32_t& pivots, Stop stop) {
         raise(unit, top, stop);
-        place_distances(ws, scratch, p, q, sizes.index_bits, sizes.cost_scale, stop);
+        place_distances(ws, scratch, p, q, bits, stop);
         if (*stop != 0) return false;
-        const int64_t made = solve_block(ws, p, q, sizes.index_bits, stop);
+        const int64_t made = solve_block(ws, p, q, bits.index, stop);
         if (made < 0 || *stop != 0) return false;
         pivots += int32_t(made);
         found = value_of_flows(least, used);

@@ -47,7 +47,7 @@ void compute_costs(const BatchProblems& all, const Scratch& scratch, const doubl
         full[t] = all.power == 2.0 ? full[t] * full[t] : std::pow(full[t], all.power);
 }
 
-void write_arcs(const Workspace& ws, const BatchPlans& plans, int64_t b, int64_t p, int64_t q, double unit) {
+void write_arcs(const Workspace& ws, const BatchPlans& plans, int64_t b, int64_t p, int64_t q, double total) {
     const int64_t first = first_sink(p);
     int64_t arc = plans.arcs_at[b];
     for (int64_t node = 0; node < first + q; node++) {
@@ -55,7 +55,7 @@ void write_arcs(const Workspace& ws, const BatchPlans& plans, int64_t b, int64_t
         if (up == node || ws.flow[node] == 0) continue;
         plans.source[arc] = node < p ? ws.source[node] : ws.source[up];
         plans.sink[arc] = node < p ? ws.sink[up - first] : ws.sink[node - first];
-        plans.mass[arc++] = double(ws.flow[node]) * unit;
+        plans.mass[arc++] = double(ws.flow[node]) * MASS_UNIT * total;
     }
     plans.n_arcs[b] = arc - plans.arcs_at[b];
 }
@@ -110,26 +110,26 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         int64_t p, q, stride;
         const double* row_mass = all.row_mass == nullptr ? nullptr : all.row_mass + all.rows_at[b];
         const double* column_mass = all.column_mass == nullptr ? nullptr : all.column_mass + all.columns_at[b];
-        const double unit = place_both(ws, row_mass, n, column_mass, m, p, q);
+        const double total = place_both(ws, row_mass, n, column_mass, m, p, q);
         tile->values[t] = 0.0;
         tile->steps[t] = 0;
-        if (unit <= 0.0) continue;
+        if (total <= 0.0) continue;
         int64_t mass = 0;
         for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
         const double* cost = costs_of(all, scratch, b, full, stride, tile->stop);
         const Units units = read_costs(ws, scratch, cost, stride, p, q);
-        const int64_t index_bits = index_bits_for(n, m);
-        const double cost_scale = std::ldexp(1.0, int(62 - 2 * index_bits));
-        const double most = place_distances(ws, scratch, p, q, index_bits, cost_scale, tile->stop);
-        const int64_t steps = solve_placed(ws, p, q, index_bits, tile->stop);
+        const CostBits bits(n, m);
+        const double most = place_distances(ws, scratch, p, q, bits, tile->stop);
+        const int64_t steps = solve_placed(ws, p, q, bits.index, tile->stop);
         if (*tile->stop != 0) return DONE;
         if (steps == NO_MEMORY) return OUT_OF_MEMORY;
         tile->steps[t] = int32_t(steps);
-        const double shipped = value_of_flows(ws, scratch, p, q) * unit + units.low * (double(mass) * unit);
+        const double shipped = value_of_flows(ws, scratch, p, q) * MASS_UNIT * total +
+                               units.low * (double(mass) * MASS_UNIT * total);
         tile->values[t] = std::ldexp(shipped, units.exponent);
-        if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, unit);
+        if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, total);
         if (plans->f_at != nullptr) {
-            const double height = std::ldexp(most / (cost_scale * double(int64_t(1) << index_bits)), units.exponent);
+            const double height = std::ldexp(bits.unit(most), units.exponent);
             write_potentials(ws, scratch, cost, stride, n, m, p, q, height, plans->f + plans->f_at[b],
                              plans->g + plans->g_at[b]);
         }

@@ -12,8 +12,7 @@ struct CheckedCost {
     const double* cost;     // (k, l)
     double slack;           // share of a pair's largest cost by which a difference may exceed a cost through rounding
     int64_t cancel;         // whether the cost looks like a metric
-    int64_t most_sources, most_sinks, index_bits;
-    double cost_scale;      // the largest integer cost
+    int64_t most_sources, most_sinks;
 };
 
 namespace {
@@ -28,6 +27,7 @@ struct Row {
 };
 
 struct CheckedPair {
+    CostBits bits;
     int64_t p, q, pivots;
     double largest;  // cost of the pair's block
 };
@@ -69,8 +69,8 @@ INLINE void solve_pair(const CheckedCost& c, const Workspace& ws, const Scratch&
         for (int64_t j = 0; j < pair.q; j++) distance[j] = row[ws.sink[j]];
         for (int64_t j = pair.q; j < stride; j++) distance[j] = 0.0;
     }
-    pair.largest = place_distances(ws, scratch, pair.p, pair.q, c.index_bits, c.cost_scale, stop);
-    pair.pivots = *stop != 0 ? -1 : solve_placed(ws, pair.p, pair.q, c.index_bits, stop);
+    pair.largest = place_distances(ws, scratch, pair.p, pair.q, pair.bits, stop);
+    pair.pivots = *stop != 0 ? -1 : solve_placed(ws, pair.p, pair.q, pair.bits.index, stop);
 }
 
 // The potential that the sinks of the tree in `ws` have at the anchors of a row.
@@ -91,7 +91,7 @@ INLINE void carry(const CheckedCost& c, const Workspace& ws, const CheckedPair& 
 // Whether the potential f of the tree in `ws` satisfies f_u - f_v ≤ C_uv for all u of a and v of b.
 bool is_proven(const CheckedCost& c, const Workspace& ws, const CheckedPair& pair, const Row& a, const Row& b,
                double* from, double* to) {
-    const double unit = pair.largest / (c.cost_scale * double(int64_t(1) << c.index_bits)), slack = c.slack * pair.largest;
+    const double unit = pair.bits.unit(pair.largest), slack = c.slack * pair.largest;
     carry(c, ws, pair, unit, a, from);
     carry(c, ws, pair, unit, b, to);
     for (int64_t s = 0; s < a.n; s++) {
@@ -117,7 +117,7 @@ ENTRY asot_cancel_and_check(const SparseRows* A, const SparseRows* B, const Chec
         tile->steps[t] = 0;
         if (*tile->stop != 0) return DONE;
         const Row a(*A, tile->rows[t]), b(*B, tile->columns[t]);
-        CheckedPair pair{0, 0, 0, 0.0};
+        CheckedPair pair{CostBits(a.n, b.n), 0, 0, 0, 0.0};
         bool canceled = false;
         if (c.cancel)
             canceled = place_left(ws, a, b, pair.p, pair.q);

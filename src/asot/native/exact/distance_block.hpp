@@ -8,6 +8,20 @@
 constexpr double OFFSET_WEIGHT = 1.05;  // share of a node's mean distance that the greedy start subtracts; measured best
                                         // between 0.95 and 1.2
 
+// How the integer costs of a pair of n and m points are laid out, as in asot.exact.integers: bits that hold a row or a
+// padded column, and the largest cost. A pair's own, so that no answer depends on what else is in its tile or collection.
+struct CostBits {
+    int64_t index;
+    double largest;
+
+    CostBits(int64_t n, int64_t m) : index(4) {
+        while ((((n > m ? n : m) + LANES - 1) >> index) != 0) index++;
+        largest = double(int64_t(1) << (62 - 2 * index));
+    }
+    // What a difference of 1 between potentials is worth where the largest cost is `most`.
+    INLINE double unit(double most) const { return most / (largest * double(int64_t(1) << index)); }
+};
+
 // Memory of one thread for the distances of a pair, in addition to the simplex's Workspace.
 struct Scratch {
   private:
@@ -64,10 +78,10 @@ INLINE double weighted_sum(const double* row, const double* demand, int64_t stri
 // start. A node's offset is its mean distance to the other side, weighted by mass: the first step of Sinkhorn's iteration
 // in the limit of large ε, and the best of those tried: it leaves fewer pivots than plain means do. Once *stop is raised,
 // the problem is left unfinished.
-INLINE double place_distances(const Workspace& ws, const Scratch& scratch, int64_t p, int64_t q, int64_t index_bits,
-                              double cost_scale, Stop stop) {
+INLINE double place_distances(const Workspace& ws, const Scratch& scratch, int64_t p, int64_t q, const CostBits& bits,
+                              Stop stop) {
     const int64_t stride = stride_of(q);
-    const double most = largest_distance(scratch.distance, p, q, stride, stop), scale = most > 0.0 ? cost_scale / most : 0.0;
+    const double most = largest_distance(scratch.distance, p, q, stride, stop), scale = most > 0.0 ? bits.largest / most : 0.0;
     int64_t total = 0;
     for (int64_t i = 0; i < p; i++) total += ws.supply[i];
     const double weight = OFFSET_WEIGHT * scale / double(total);
@@ -77,13 +91,13 @@ INLINE double place_distances(const Workspace& ws, const Scratch& scratch, int64
         const double* row = scratch.distance + i * stride;
         int64_t* cost = ws.cost + i * stride;
         const double supply = double(ws.supply[i]);
-        ws.row_offset[i] = int64_t(weighted_sum(row, scratch.demand, stride) * weight) << index_bits;
+        ws.row_offset[i] = int64_t(weighted_sum(row, scratch.demand, stride) * weight) << bits.index;
         for (int64_t j = 0; j < stride; j += LANES)
             store(scratch.column_sum + j, load(scratch.column_sum + j) + spread(supply) * load(row + j));
-        for (int64_t j = 0; j < q; j++) cost[j] = (int64_t(row[j] * scale + 0.5) << index_bits) | j;
+        for (int64_t j = 0; j < q; j++) cost[j] = (int64_t(row[j] * scale + 0.5) << bits.index) | j;
         for (int64_t j = q; j < stride; j++) cost[j] = PAD;
     }
-    for (int64_t j = 0; j < q; j++) ws.column_offset[j] = int64_t(scratch.column_sum[j] * weight) << index_bits;
+    for (int64_t j = 0; j < q; j++) ws.column_offset[j] = int64_t(scratch.column_sum[j] * weight) << bits.index;
     return most;
 }
 

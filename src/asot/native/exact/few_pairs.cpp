@@ -8,8 +8,6 @@ constexpr int32_t NOT_ORDINARY = 2;  // returned if the general way must be take
 
 struct FewPairs {
     int64_t n, dim, count, most;  // points, coordinates, distributions, points of the largest one
-    int64_t index_bits;
-    double cost_scale;
     int64_t code;                 // of the metric, a norm
     double power;                 // to which distances are raised
     int64_t exponent, equal;      // out: of the largest coordinate; whether all masses are equal
@@ -107,7 +105,7 @@ struct Prepared {
             for (int64_t c = 0; c < d; c++) used[i * d + c] = int32_t(c);
         h = {offsets, index, masses, used_offsets, used, packed_offsets, h.packed, d};
         const int64_t room = few.power == 1.0 ? few.most : few.most + 1;  // as ExactAnyCost has it
-        sizes = {room, room, few.index_bits, few.cost_scale, few.equal};
+        sizes = {room, room, few.equal};
     }
 };
 

@@ -34,18 +34,20 @@ inline void place_uniform(const Workspace& ws, int64_t n, int64_t m) {
     for (int64_t j = 0; j < m; j++) ws.demand[j] = n == m ? part : part * n, ws.sink[j] = int32_t(j);
 }
 
-// Both sides of a problem, masses a (n,) and b (m,), or null: uniform. p sources and q sinks, and what one unit of mass is
-// worth, or 0 where nothing is to be shipped.
+constexpr double MASS_UNIT = 0x1p-60;  // one of 2^60
+
+// Both sides of a problem, masses a (n,) and b (m,), or null: uniform. p sources and q sinks, and what 2^60 units of mass are
+// worth, or 0 where nothing is to be shipped: a single one may be worth less than any number.
 INLINE double place_both(const Workspace& ws, const double* a, int64_t n, const double* b, int64_t m, int64_t& p,
                          int64_t& q) {
     if (n == 0 || m == 0) return 0.0;
     if (a == nullptr && b == nullptr) {
         place_uniform(ws, n, m);
         p = n, q = m;
-        return 1.0 / (double(n) * double(ws.supply[0]));
+        return 1.0 / (double(n) * double(ws.supply[0]) * MASS_UNIT);
     }
     const double total = place_side(a, n, ws.supply, ws.source, p);
-    return place_side(b, m, ws.demand, ws.sink, q) <= 0.0 ? 0.0 : total / double(int64_t(1) << MASS_BITS);
+    return place_side(b, m, ws.demand, ws.sink, q) <= 0.0 ? 0.0 : total;
 }
 
 // The costs of a problem in units of 2^exponent, less the least of them if that is negative: sums stay in range.
@@ -96,14 +98,6 @@ inline Units read_costs(const Workspace& ws, const Scratch& scratch, const doubl
             each = (units.exponent == 0 ? each : std::ldexp(each, -units.exponent)) - units.low;
         }
     return units;
-}
-
-// Bits that hold a row or a padded column, as in asot.exact.integers: a problem's own, so that no answer depends on the
-// problems beside it.
-inline int64_t index_bits_for(int64_t n, int64_t m) {
-    int64_t bits = 4;
-    while ((((n > m ? n : m) + LANES - 1) >> bits) != 0) bits++;
-    return bits;
 }
 
 inline int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {

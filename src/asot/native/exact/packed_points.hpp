@@ -10,6 +10,8 @@ struct PackedPoints {
     const int64_t* packed_offsets;            // (N + 1,)
     const double* packed;                     // points in used coordinates, one small matrix after the other
     int64_t dim;                              // coordinates
+
+    INLINE int64_t size(int64_t i) const { return offsets[i + 1] - offsets[i]; }
 };
 
 // A mass in units that are 2^shift times as large.

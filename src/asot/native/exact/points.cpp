@@ -39,7 +39,7 @@ ENTRY asot_points_potentials(const PackedPoints* h, const PointsCost* cost, cons
         if (steps == NO_MEMORY) return OUT_OF_MEMORY;
         if (steps < 0) return DONE;
         if (solver.p == 0) continue;
-        const double unit = solver.most / (sizes->cost_scale * double(int64_t(1) << sizes->index_bits));
+        const double unit = solver.bits.unit(solver.most);
         const int64_t first = first_sink(solver.p), *names = h->index + h->offsets[tile->columns[t]];
         for (int64_t j = 0; j < solver.q; j++) {
             out->points[end] = names[ws.sink[j]];

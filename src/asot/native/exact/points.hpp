@@ -18,8 +18,6 @@ struct PointsCost {
 
 struct PointsSizes {
     int64_t most_sources, most_sinks;  // of a pair of the tile
-    int64_t index_bits;                // of the collection, so that no answer depends on its tile
-    double cost_scale;
     int64_t equal;                     // whether all masses of the collection are equal
 };
 
@@ -31,6 +29,7 @@ struct PointsSolver {
     const Scratch scratch;
     int64_t p, q;        // sources and sinks of the last pair
     double most;         // its largest distance, times `factor`
+    CostBits bits{1, 1};
 
     PointsSolver(const PackedPoints& h, const PointsCost& cost, const PointsSizes& sizes)
         : h(h), cost(cost), sizes(sizes),
@@ -98,15 +97,16 @@ struct PointsSolver {
             *forced = forced_value() / factor;
             return 0;
         }
-        most = place_distances(ws, scratch, p, q, sizes.index_bits, sizes.cost_scale, stop);
+        bits = CostBits(h.size(a), h.size(b));
+        most = place_distances(ws, scratch, p, q, bits, stop);
         if (*stop != 0) return -1;
         if (factor > 1.0)
             for (int64_t t = 0; t < p * stride_of(q); t++) scratch.distance[t] /= factor;
         if (sizes.equal && is_assignment(ws, p, q)) {
-            const int64_t steps = assign(ws, p, sizes.index_bits, stop);
+            const int64_t steps = assign(ws, p, bits.index, stop);
             if (steps != UNFIT) return steps;
         }
-        return solve_any(ws, p, q, sizes.index_bits, stop);
+        return solve_any(ws, p, q, bits.index, stop);
     }
 };
 

@@ -9,7 +9,7 @@
 class Pair {
   public:
     Pair(const GromovSpaces& all)
-        : all_(all), stride_(stride_of(all.most)), index_bits_(bits_for(all.most)), ws_(all.most, all.most, 2 * all.most),
+        : all_(all), stride_(stride_of(all.most)), ws_(all.most, all.most, 2 * all.most),
           scratch_(all.most, all.most, 0),
           memory_(6 * Memory::bytes_of<double>((all.most + 4) * stride_) + 6 * Memory::bytes_of<double>(stride_) +
                   Memory::bytes_of<double>(all.bins * stride_) + Memory::bytes_of<Arc>(room())) {
@@ -27,6 +27,7 @@ class Pair {
     void open(int64_t x, int64_t y) {
         n_ = all_.start[x + 1] - all_.start[x], m_ = all_.start[y + 1] - all_.start[y];
         width_ = stride_of(m_);
+        bits_ = CostBits(n_, m_);
         a_ = all_.mass == nullptr ? nullptr : all_.mass + all_.start[x];
         b_ = all_.mass == nullptr ? nullptr : all_.mass + all_.start[y];
         dx_ = all_.distance + all_.matrix_at[x];
@@ -203,20 +204,19 @@ class Pair {
     // Solve the transport problem of `cost`; its plan goes to `arcs`, a proven lower bound of its value to `proven`.
     void transport(const double* cost, double& proven, Stop stop) {
         int64_t p, q;
-        const double scale = std::ldexp(1.0, 62 - 2 * index_bits_);
-        const double unit = place_both(ws_, a_, n_, b_, m_, p, q);
+        const double unit = place_both(ws_, a_, n_, b_, m_, p, q) * MASS_UNIT;
         const Units units = read_costs(ws_, scratch_, cost, width_, p, q);
-        const double most = place_distances(ws_, scratch_, p, q, index_bits_, scale, stop);
-        if (is_warm_ && most > 0.0) begin_with_potentials(p, q, scale / most, units);
+        const double most = place_distances(ws_, scratch_, p, q, bits_, stop);
+        if (is_warm_ && most > 0.0) begin_with_potentials(p, q, bits_.largest / most, units);
         n_arcs_ = 0;
         proven = 0.0;
-        if (solve_placed(ws_, p, q, index_bits_, stop) == NO_MEMORY) no_memory_ = true;
+        if (solve_placed(ws_, p, q, bits_.index, stop) == NO_MEMORY) no_memory_ = true;
         if (no_memory_ || *stop != 0) return;
         const double value = std::ldexp(value_of_flows(ws_, scratch_, p, q) * unit + units.low, units.exponent);
         // Costs and masses were rounded to integers, and sums of so many terms to doubles.
-        proven = value - std::ldexp(most, units.exponent) * 4.0 / scale -
+        proven = value - std::ldexp(most, units.exponent) * 4.0 / bits_.largest -
                  double(p + q + all_.bins + all_.dim + 64) * 2.3e-16 * std::fabs(value);
-        keep_potentials(p, q, std::ldexp(most / scale, units.exponent - index_bits_));
+        keep_potentials(p, q, std::ldexp(bits_.unit(most), units.exponent));
         const int64_t first = first_sink(p);
         for (int64_t node = 0; node < first + q; node++) {
             const int64_t up = ws_.parent[node];
@@ -235,12 +235,12 @@ class Pair {
     }
     // They are left out where costs have become so small that prices would not fit into integers.
     void begin_with_potentials(int64_t p, int64_t q, double scale, Units units) {
-        const double factor = std::ldexp(scale, -units.exponent), top = std::ldexp(1.0, 60 - index_bits_);
+        const double factor = std::ldexp(scale, -units.exponent), top = std::ldexp(1.0, 60 - int(bits_.index));
         double largest = 0.0;
         for (int64_t i = 0; i < p; i++) largest = std::fmax(largest, std::fabs(f_[i]));
         for (int64_t j = 0; j < q; j++) largest = std::fmax(largest, std::fabs(g_[j]));
         if (!(largest * factor < top)) return;
-        const int64_t shift = int64_t(1) << index_bits_;
+        const int64_t shift = int64_t(1) << bits_.index;
         for (int64_t i = 0; i < p; i++) ws_.row_offset[i] = int64_t(f_[i] * factor) * shift;
         for (int64_t j = 0; j < q; j++) ws_.column_offset[j] = int64_t(g_[j] * factor) * shift;
     }
@@ -380,7 +380,7 @@ class Pair {
 
     const GromovSpaces& all_;
     int64_t stride_;
-    int index_bits_;
+    CostBits bits_{1, 1};
     Workspace ws_;
     Scratch scratch_;
     Memory memory_;

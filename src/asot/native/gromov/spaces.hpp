@@ -31,10 +31,3 @@ struct Arc {
 
 INLINE double powered(double x, double p) { return p == 2.0 ? x * x : p == 1.0 ? x : std::pow(x, p); }
 INLINE double mass_of(const double* mass, int64_t i, int64_t n) { return mass == nullptr ? 1.0 / double(n) : mass[i]; }
-
-// Bits that hold a row or a (padded) column index of a transport problem.
-inline int bits_for(int64_t most) {
-    int bits = 4;
-    while ((int64_t(1) << bits) < most + LANES) bits++;
-    return bits;
-}
