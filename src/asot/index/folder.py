@@ -47,9 +47,10 @@ class Generation:
 
     def __init__(self, path: Path, settings: Settings, writes: bool) -> None:
         self.path, self.settings, self._writes = path, settings, writes
-        if not (path / "journal.bin").exists():
-            raise FileNotFoundError(f"{path} has no journal; the folder is damaged")
-        self._journal = Journal(path / "journal.bin", writes)
+        try:
+            self._journal = Journal(path / "journal.bin", writes)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{path} has no journal; the folder is damaged") from error
         entry = self._journal.entry
         self._names = FileColumn(path / "names.bin", np.uint8, None, entry.name_bytes, writes)
         self._name_ends = FileColumn(path / "name_ends.bin", np.int64, None, entry.members, writes)

@@ -43,13 +43,11 @@ class Journal:
     """The file; ``entry`` is the last valid record. Opened for writing, what follows it is cut off."""
 
     def __init__(self, path: Path, writes: bool) -> None:
-        self._path = path
-        raw = path.read_bytes() if path.exists() else b""
-        self.entry, count = last_entry(raw, path)
+        self.entry, count = last_entry(path.read_bytes(), path)  # a generation that was removed is not an empty one
         self._end = count * _SIZE
         self._descriptor = -1
         if writes:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+            self._descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
             weakref.finalize(self, os.close, self._descriptor)
             os.ftruncate(self._descriptor, self._end)
 
@@ -63,9 +61,13 @@ class Journal:
         body = _FORM.pack(_MAGIC, *entry)
         raw = body + struct.pack("<q", zlib.crc32(body))
         os.lseek(self._descriptor, self._end, os.SEEK_SET)
-        while raw:
-            raw = raw[os.write(self._descriptor, raw) :]
-        os.fsync(self._descriptor)
+        try:
+            while raw:
+                raw = raw[os.write(self._descriptor, raw) :]
+            os.fsync(self._descriptor)
+        except BaseException:
+            os.ftruncate(self._descriptor, self._end)  # or readers find it when the next change overwrites columns
+            raise
         self._end += _SIZE
         self.entry = entry
 
