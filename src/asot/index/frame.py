@@ -43,6 +43,10 @@ SMALL = 64
 """Mean number of points up to which the points of members are kept in a few coordinates, for reduced transport. Of
 larger ones, and in up to three dimensions, finer projections are kept."""
 
+SHARED = 0.4
+"""Share of distinct points among all up to which members are said to share them. Then a point is kept once, as a word
+(`asot.index.vocabulary`), with all coordinates."""
+
 TABLES = ("means", "coarse", "fine", "mixed", "tail", "pool", "places")
 """Vectors of members; "places" has one row for each of their points."""
 
@@ -90,11 +94,22 @@ class Frame:
     """Whether fine projections and their rotations are kept."""
     has_places: bool = False
     """Whether the points of members are kept in a few coordinates."""
+    has_words: bool = False
+    """Whether they are kept as words."""
+
+    @property
+    def columns(self) -> dict[str, tuple[Any, int | None]]:
+        """Types and widths of what is kept of members."""
+        held: dict[str, tuple[Any, int | None]] = {name: (np.float32, width) for name, width in self.widths.items()}
+        if self.has_words:
+            held |= {"words": (np.int32, None), "vocabulary": held.pop("places")}
+        return held
 
     @property
     def widths(self) -> dict[str, int]:
         """Numbers per member in each table."""
         r = 0 if self.landmarks is None else -(-len(self.landmarks) // WIDTH) * WIDTH
+        place = len(self.center) if self.has_words else WIDTH if self.has_places else 0
         if self.axes is None:
             return dict.fromkeys(TABLES, 0) | {"pool": r}
         along = len(self.axes.widest) if self.axes.rotation is None else self.axes.rotation.shape[1]
@@ -102,7 +117,7 @@ class Frame:
         row = SHARES * WIDTH if self.is_fine else 0
         return {
             "means": WIDTH, "coarse": COARSE * WIDTH, "fine": row, "mixed": turned * row,
-            "tail": along - self.axes.leading, "pool": r, "places": WIDTH if self.has_places else 0,
+            "tail": along - self.axes.leading, "pool": r, "places": place,
         }  # fmt: skip
 
     def vectors(self, D: Distributions, settings: Settings, memory: int, n_jobs: int) -> tuple[Tables, Slack]:
@@ -139,17 +154,23 @@ class Frame:
         lost = np.logical_or.reduceat(is_far[histograms.index], histograms.offsets[:-1])
         for name in ("means", "coarse", "fine", "mixed", "tail"):
             tables[name][lost] = np.nan
-        if self.has_places:
+        extent = made.absolute / (8.0 * _ROUNDING)
+        if self.has_places or self.has_words:
             self._place(D, lost, tables["places"])
+        if self.has_words:
+            extent = max(extent, float(np.linalg.norm(x, 1 if self.code == CITYBLOCK else 2, axis=1).max(initial=0.0)))
         reach = float(np.abs(points[~is_far]).max(initial=0.0))
-        return Slack(made.absolute / (8.0 * _ROUNDING), reach, 0.0)
+        return Slack(extent, reach, 0.0)
 
     def _place(self, D: Distributions, lost: NDArray[np.bool_], places: NDArray[np.float32]) -> None:
-        """All points of distributions along the first axes."""
+        """All points of distributions along the first axes, or as they are."""
         assert self.axes is not None
         held = np.repeat(~lost, D.sizes)
         x = np.ldexp(np.asarray(D.points[held], dtype=np.float64) - self.center, -self.exponent)
-        places[held, : self.axes.leading] = self.axes.along(x)[:, : self.axes.leading]
+        if self.has_words:
+            places[held] = x
+        else:
+            places[held, : self.axes.leading] = self.axes.along(x)[:, : self.axes.leading]
         places[~held] = np.nan
 
     def rounding(self, slack: Slack) -> dict[str, float]:
@@ -185,9 +206,12 @@ def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame
         extent = float(np.abs(axes.along(x)).max())
     landmarks = _landmarks(members, settings, memory, rng) if settings.is_metric else None
     size = float(members.sizes.mean())
+    flat = members.dim <= 3 or axes is None
+    shares = not flat and len(sparse_histograms(members).points) <= SHARED * len(members.masses)
     return Frame(
         code, order, exponent, center, axes, landmarks, extent, _error(settings, exponent),
-        is_fine=size > SMALL or members.dim <= 3, has_places=size <= SMALL and members.dim > 1 and axes is not None,
+        is_fine=(size > SMALL and not shares) or members.dim <= 3,
+        has_places=size <= SMALL and members.dim > 1 and axes is not None and not shares, has_words=shares,
     )  # fmt: skip
 
 
@@ -223,7 +247,7 @@ def frame_arrays(frame: Frame) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
         "exponent": frame.exponent,
         "extent": frame.extent,
     }
-    header |= {"is_fine": frame.is_fine, "has_places": frame.has_places}
+    header |= {"is_fine": frame.is_fine, "has_places": frame.has_places, "has_words": frame.has_words}
     arrays: dict[str, NDArray[Any]] = {"center": frame.center}
     if frame.axes is not None:
         header["leading"] = frame.axes.leading
@@ -242,7 +266,7 @@ def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings
     code, order, exponent, extent = (header.get(name) for name in ("code", "order", "exponent", "extent"))
     known = _CODES[str(settings.metric)] if settings.has_norm else EUCLIDEAN
     numbers = isinstance(order, (int, float)) and isinstance(extent, (int, float)) and isinstance(exponent, int)
-    kinds = [header.get(name) for name in ("is_fine", "has_places")]
+    kinds = [header.get(name, False) for name in ("is_fine", "has_places", "has_words")]
     numbers = numbers and all(isinstance(kind, bool) for kind in kinds)
     if code != known or not numbers or center.shape != (dim,) or not np.isfinite(center).all():
         raise ValueError("the frame does not fit its index; the folder is damaged")

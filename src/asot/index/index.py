@@ -27,6 +27,7 @@ from asot.run.executors import Stop, local_executor
 from asot.run.progress import Progress, ProgressLike
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
 
+_SHORT = 2**28  # distances between the points of a query and those of all members: no need for a thread
 _EMPTY = np.empty(0, dtype=np.bool_)
 
 
@@ -192,8 +193,9 @@ class Index(GrowingMembers):
             return queries.answer(i, Nearest(K, radius), stop, budget, boldness)
 
         n = len(queries.collection)
+        short = n == 1 and len(queries.collection.masses) * len(queries.snapshot.masses) < _SHORT
         with contextlib.closing(Progress(progress, n, "queries", "query")) as shown:
-            for answer in local_executor(min(jobs, n)).map(one, range(n)):
+            for answer in local_executor(min(jobs, n), short=short).map(one, range(n)):
                 shown.advance(1)
                 yield answer
 

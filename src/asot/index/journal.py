@@ -33,7 +33,8 @@ class Entry(NamedTuple):
     """Slots that have vectors."""
     next_name: int = 0
     """The number that the next member without a name gets, at least."""
-    spare: int = 0
+    words: int = 0
+    """Distinct points that members share, where they are kept once."""
     extent: float = 0.0
     reach: float = 0.0
     farthest: float = 0.0
@@ -91,7 +92,7 @@ def last_entry(raw: bytes, path: Path) -> tuple[Entry, int]:
 
 
 def _follows(new: Entry, old: Entry) -> bool:
-    grows = ("members", "points", "name_bytes", "removed", "prepared", "next_name", "extent", "reach", "farthest")
+    grows = ("members", "points", "name_bytes", "removed", "prepared", "next_name", "words", "extent", "reach", "farthest")
     only_grows = all(getattr(new, name) >= getattr(old, name) for name in grows)
     same_space = old.dim in (0, new.dim) and 0 < new.dim < 2**31
     return only_grows and same_space and new.removed <= new.members <= new.points and new.prepared <= new.members
