@@ -45,7 +45,7 @@ larger ones, and in up to three dimensions, finer projections are kept."""
 
 SHARED = 0.4
 """Share of distinct points among all up to which members are said to share them. Then a point is kept once, as a word
-(`asot.index.vocabulary`), with all coordinates."""
+(`asot.index.vocabulary`) with all coordinates, and members have no other vectors."""
 
 TABLES = ("means", "coarse", "fine", "mixed", "tail", "pool", "places")
 """Vectors of members; "places" has one row for each of their points."""
@@ -95,7 +95,7 @@ class Frame:
     has_places: bool = False
     """Whether the points of members are kept in a few coordinates."""
     has_words: bool = False
-    """Whether they are kept as words."""
+    """Whether they are kept as words, and nothing else is."""
 
     @property
     def columns(self) -> dict[str, tuple[Any, int | None]]:
@@ -109,15 +109,14 @@ class Frame:
     def widths(self) -> dict[str, int]:
         """Numbers per member in each table."""
         r = 0 if self.landmarks is None else -(-len(self.landmarks) // WIDTH) * WIDTH
-        place = len(self.center) if self.has_words else WIDTH if self.has_places else 0
-        if self.axes is None:
-            return dict.fromkeys(TABLES, 0) | {"pool": r}
+        if self.axes is None or self.has_words:
+            return dict.fromkeys(TABLES, 0) | {"pool": r, "places": len(self.center) if self.has_words else 0}
         along = len(self.axes.widest) if self.axes.rotation is None else self.axes.rotation.shape[1]
         turned = GROUPS if self.code == EUCLIDEAN and self.axes.leading > 1 else 0
         row = SHARES * WIDTH if self.is_fine else 0
         return {
             "means": WIDTH, "coarse": COARSE * WIDTH, "fine": row, "mixed": turned * row,
-            "tail": along - self.axes.leading, "pool": r, "places": place,
+            "tail": along - self.axes.leading, "pool": r, "places": WIDTH if self.has_places else 0,
         }  # fmt: skip
 
     def vectors(self, D: Distributions, settings: Settings, memory: int, n_jobs: int) -> tuple[Tables, Slack]:
@@ -125,7 +124,9 @@ class Frame:
         rows = dict.fromkeys(TABLES, len(D)) | {"places": len(D.masses)}
         tables = {name: np.zeros((rows[name], width), dtype=np.float32) for name, width in self.widths.items()}
         slack = Slack()
-        if self.axes is not None:
+        if self.has_words:
+            slack = self._as_words(D, tables["places"])
+        elif self.axes is not None:
             slack = self._project(D, tables, n_jobs)
         if self.landmarks is not None:
             far = np.ldexp(settings.distances(D, self.landmarks, memory), -self.exponent)
@@ -154,24 +155,29 @@ class Frame:
         lost = np.logical_or.reduceat(is_far[histograms.index], histograms.offsets[:-1])
         for name in ("means", "coarse", "fine", "mixed", "tail"):
             tables[name][lost] = np.nan
-        extent = made.absolute / (8.0 * _ROUNDING)
-        if self.has_places or self.has_words:
+        if self.has_places:
             self._place(D, lost, tables["places"])
-        if self.has_words:
-            extent = max(extent, float(np.linalg.norm(x, 1 if self.code == CITYBLOCK else 2, axis=1).max(initial=0.0)))
         reach = float(np.abs(points[~is_far]).max(initial=0.0))
-        return Slack(extent, reach, 0.0)
+        return Slack(made.absolute / (8.0 * _ROUNDING), reach, 0.0)
 
     def _place(self, D: Distributions, lost: NDArray[np.bool_], places: NDArray[np.float32]) -> None:
-        """All points of distributions along the first axes, or as they are."""
+        """All points of distributions along the first axes."""
         assert self.axes is not None
         held = np.repeat(~lost, D.sizes)
         x = np.ldexp(np.asarray(D.points[held], dtype=np.float64) - self.center, -self.exponent)
-        if self.has_words:
-            places[held] = x
-        else:
-            places[held, : self.axes.leading] = self.axes.along(x)[:, : self.axes.leading]
+        places[held, : self.axes.leading] = self.axes.along(x)[:, : self.axes.leading]
         places[~held] = np.nan
+
+    def _as_words(self, D: Distributions, places: NDArray[np.float32]) -> Slack:
+        """All points of distributions, with all coordinates."""
+        points = np.asarray(D.points, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = np.ldexp(points - self.center, -self.exponent)
+            lengths = np.abs(x).sum(axis=1)  # no norm is larger
+        is_far = ~(lengths <= FAR * self.extent)
+        places[:] = np.where(is_far[:, None], np.nan, x)
+        reach = float(np.abs(points[~is_far]).max(initial=0.0))
+        return Slack(float(lengths[~is_far].max(initial=0.0)), reach, 0.0)
 
     def rounding(self, slack: Slack) -> dict[str, float]:
         """What `BoundTables` subtracts from bounds of distributions that reach this far."""
@@ -204,15 +210,23 @@ def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame
         x = np.ldexp(x, -exponent)
         axes = choose_axes(x, np.full(len(x), 1.0 / len(x)), code)
         extent = float(np.abs(axes.along(x)).max())
-    landmarks = _landmarks(members, settings, memory, rng) if settings.is_metric else None
+    shares = _share_points(members, settings)
+    if shares:
+        extent = float(np.abs(x).sum(axis=1).max())
+    landmarks = _landmarks(members, settings, memory, rng) if settings.is_metric and not shares else None
     size = float(members.sizes.mean())
-    flat = members.dim <= 3 or axes is None
-    shares = not flat and len(sparse_histograms(members).points) <= SHARED * len(members.masses)
     return Frame(
         code, order, exponent, center, axes, landmarks, extent, _error(settings, exponent),
-        is_fine=(size > SMALL and not shares) or members.dim <= 3,
-        has_places=size <= SMALL and members.dim > 1 and axes is not None and not shares, has_words=shares,
+        is_fine=size > SMALL or members.dim <= 3, has_words=shares,
+        has_places=size <= SMALL and members.dim > 1 and axes is not None and not shares,
     )  # fmt: skip
+
+
+def _share_points(members: Distributions, settings: Settings) -> bool:
+    """Whether words are the better vectors: where points repeat, and projections on few axes tell little."""
+    if not settings.has_norm or settings.p != 1 or members.dim <= 3:
+        return False
+    return len(sparse_histograms(members).points) <= SHARED * len(members.masses)
 
 
 def _error(settings: Settings, exponent: int) -> float:

@@ -106,7 +106,7 @@ class Index(GrowingMembers):
         device : {"auto", "cpu", "cuda", "cuda:N"}
             "auto" works on the CPU; on a GPU, `asot.kneighbors` searches all members at once.
         n_jobs, memory, progress
-            As in `kneighbors`; threads work on different queries.
+            As in `kneighbors`; threads work on different queries, or on the bounds of a single one.
 
         Returns
         -------
@@ -275,7 +275,7 @@ def _queries(
     slack = Slack()
     if snapshot.frame is not None and snapshot.prepared:
         tables, slack = snapshot.frame.vectors(Q, settings, memory, jobs)
-    return Queries(snapshot, settings, Q, tables, slack, allowed, memory)
+    return Queries(snapshot, settings, Q, tables, slack, allowed, memory, jobs if len(Q) == 1 else 1)
 
 
 def _refuse_on_gpu(**given: Any) -> None:

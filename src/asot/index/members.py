@@ -19,7 +19,7 @@ from asot.data.distributions import Distributions, trusted
 from asot.data.reading import text_array
 from asot.index.columns import Column, MemoryColumn
 from asot.index.frame import Frame, Slack, Tables
-from asot.index.vocabulary import NONE, Vocabulary
+from asot.index.vocabulary import Vocabulary
 
 Name = str | int
 
@@ -186,8 +186,9 @@ class Snapshot:
         tables = {name: table[slots] for name, table in self.tables.items() if name not in _BY_POINT}
         if "words" in self.tables:
             words = self.tables["words"][self._rows(slots)[0]]
-            tables["places"] = self.tables["vocabulary"][np.maximum(words, 0)]
-            tables["places"][words == NONE] = np.nan
+            known = (words >= 0) & (words < len(self.tables["vocabulary"]))
+            tables["places"] = np.full((len(words), self.tables["vocabulary"].shape[1]), np.nan, dtype=np.float32)
+            tables["places"][known] = self.tables["vocabulary"][words[known]]
         elif self.tables["places"].shape[1]:
             tables["places"] = self.tables["places"][self._rows(slots)[0]]
         else:

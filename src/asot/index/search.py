@@ -21,7 +21,7 @@ from asot.index.frame import Frame, Slack, Tables
 from asot.index.members import Snapshot
 from asot.index.settings import Settings
 from asot.index.words import WordLook, look_at_words
-from asot.run.executors import Stop
+from asot.run.executors import Stop, in_ranges
 from asot.search.kernels import (
     BoundTables,
     ProjectedBounds,
@@ -37,7 +37,7 @@ from asot.search.relaxed_kernels import keep_possible
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
 _CHUNK_POINTS = 2**17
 _LOOKED_AT = 16  # times as many members get fine bounds before the first solves
-_MANY_LEFT = 0.3  # of the members; then cheap bounds tell little
+_LOOKED_AT_BY_WORDS = 4  # which order members well
 _ALWAYS = np.array([np.iinfo(np.int64).max])
 
 
@@ -86,6 +86,8 @@ class Queries:
     slack: Slack
     allowed: NDArray[np.bool_]  # (S,) slots that may be found
     memory: int
+    jobs: int = 1
+    """Threads for the bounds of one query."""
 
     def answer(
         self, i: int, nearest: Nearest, stop: Stop, max_solves: int | None = None, boldness: float = 1.0
@@ -96,7 +98,8 @@ class Queries:
         far.
         """
         slots = np.flatnonzero(self.allowed)
-        bounds, words = self._cheap_bounds(i, stop)[slots], self._words(i)
+        words = self._words(i)
+        bounds = self._cheap_bounds(i, words, stop)[slots]
         solves, budget = 0, len(slots) if max_solves is None else max_solves
         if nearest.n_neighbors is not None and len(slots) > _FIRST_CHUNK:
             count = min(len(slots), budget, 2 * nearest.n_neighbors + 8)
@@ -136,13 +139,23 @@ class Queries:
 
     # -------------------------------------------------------------------------------------------------------- bounds
 
-    def _cheap_bounds(self, i: int, stop: Stop) -> Float:
+    def _cheap_bounds(self, i: int, words: WordLook | None, stop: Stop) -> Float:
         """Bounds of all slots (S,)."""
         bounds = np.zeros(len(self.allowed))
         frame, n = self.snapshot.frame, self.snapshot.prepared
-        if frame is not None and n:
+        if words is not None:
+            slots = np.flatnonzero(self.allowed)
+            found = np.zeros(len(slots))
+            words.grow(slots, found, np.inf, False, stop)
+            bounds[slots] = found
+        elif frame is not None and n and not frame.has_words:
             own, theirs = self._records(frame)
-            query_bounds(own, theirs, QueryBounds(query=i, first=0, n=n, bounds=bounds), stop)
+
+            def some(low: int, high: int) -> None:
+                wanted = QueryBounds(query=i, first=low, n=high - low, bounds=bounds[low:high])
+                query_bounds(own, theirs, wanted, stop)
+
+            in_ranges(self.jobs)(n, some)
             bounds *= 2.0**frame.exponent
         return bounds
 
@@ -150,18 +163,10 @@ class Queries:
         self, i: int, slots: Indices, bounds: Float, count: int, words: WordLook | None, stop: Stop
     ) -> Indices:
         """Places (count,) among slots of those that look nearest; bounds (n,) grow where they were looked at closely.
-
-        Where cheap bounds tell little, those of words are worth the time for all members.
         """
-        look = min(len(slots), _LOOKED_AT * count)
+        look = min(len(slots), (_LOOKED_AT if words is None else _LOOKED_AT_BY_WORDS) * count)
         first = np.argpartition(bounds, look - 1)[:look]
-        cheap = bounds[first].max()
         bounds[first] = self._fine_bounds(i, slots[first], bounds[first], np.inf, words, stop)
-        least = np.partition(bounds[first], count - 1)[count - 1]
-        if words is not None and cheap < least and np.count_nonzero(bounds < least) > _MANY_LEFT * len(slots):
-            words.grow(slots, bounds, np.inf, False, stop)
-            first = np.argpartition(bounds, look - 1)[:look]
-            bounds[first] = self._fine_bounds(i, slots[first], bounds[first], np.inf, words, stop)
         return first[np.argpartition(bounds[first], count - 1)[:count]]
 
     def _fine_bounds(
@@ -179,10 +184,17 @@ class Queries:
             unit = 2.0**frame.exponent
             better /= unit
             own, theirs = self._records(frame)
-            wanted = QueryBounds(query=i, n=len(known), rows=slots[known], limit=limit / unit, bounds=better)
-            query_bounds(own, theirs, wanted, stop)
-            if frame.has_places:
-                self._reduced_bounds(frame, i, slots[known], better, limit / unit, stop)
+            rows = slots[known]
+
+            def some(low: int, high: int) -> None:
+                wanted = QueryBounds(
+                    query=i, n=high - low, rows=rows[low:high], limit=limit / unit, bounds=better[low:high]
+                )
+                query_bounds(own, theirs, wanted, stop)
+                if frame.has_places:
+                    self._reduced_bounds(frame, i, rows[low:high], better[low:high], limit / unit, stop)
+
+            in_ranges(self.jobs)(len(known), some)
             better *= unit
         bounds = bounds.copy()
         bounds[known] = better
