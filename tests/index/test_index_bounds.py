@@ -23,8 +23,8 @@ def test_no_bound_exceeds_its_distance(metric, dim):
     matrix = asot.pairwise_exact(Q, members, metric=metric).matrix()
     every = np.arange(300)
     for i in range(5):
-        cheap = queries._cheap_bounds(i, stop)
-        fine = queries._fine_bounds(i, every, cheap, np.inf, stop)
+        cheap = queries._cheap_bounds(i, queries._words(i), stop)
+        fine = queries._fine_bounds(i, every, cheap, np.inf, queries._words(i), stop)
         assert (cheap <= fine).all()
         assert (fine <= matrix[i] * (1 + 1e-12)).all()
         assert np.median(fine / np.maximum(matrix[i], 1e-9)) > 0.6
@@ -57,5 +57,6 @@ def test_members_far_from_the_frame_have_no_bound():
     queries = _queries(index._snapshot, index._settings, Q, index._snapshot.alive, 2**30, 1)
     matrix = asot.pairwise_exact(Q, [index[name][0] for name in index.ids.tolist()]).matrix()
     for i in range(2):
-        bounds = queries._fine_bounds(i, np.arange(301), queries._cheap_bounds(i, stop), np.inf, stop)
+        cheap, words = queries._cheap_bounds(i, queries._words(i), stop), queries._words(i)
+        bounds = queries._fine_bounds(i, np.arange(301), cheap, np.inf, words, stop)
         assert (bounds <= matrix[i] * (1 + 1e-9)).all()

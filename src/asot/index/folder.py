@@ -47,9 +47,10 @@ class Generation:
 
     def __init__(self, path: Path, settings: Settings, writes: bool) -> None:
         self.path, self.settings, self._writes = path, settings, writes
-        if not (path / "journal.bin").exists():
-            raise FileNotFoundError(f"{path} has no journal; the folder is damaged")
-        self._journal = Journal(path / "journal.bin", writes)
+        try:
+            self._journal = Journal(path / "journal.bin", writes)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{path} has no journal; the folder is damaged") from error
         entry = self._journal.entry
         self._names = FileColumn(path / "names.bin", np.uint8, None, entry.name_bytes, writes)
         self._name_ends = FileColumn(path / "name_ends.bin", np.int64, None, entry.members, writes)
@@ -79,7 +80,8 @@ class Generation:
         entry = self.entry
         lengths = {"points": entry.points, "masses": entry.points, "removed": entry.removed}
         lengths |= dict.fromkeys(("ends", "totals", "narrow"), entry.members)
-        lengths["places"] = entry.points if entry.prepared else 0
+        lengths |= dict.fromkeys(("places", "words"), entry.points if entry.prepared else 0)
+        lengths["vocabulary"] = entry.words
         n = lengths.get(name, entry.prepared)
         return FileColumn(self.path / f"{name}.bin", dtype, width, n, self._writes)
 
@@ -132,6 +134,7 @@ class Generation:
                     number=old.number + 1 if self._journal.has_any else 0, dim=columns.dim, members=ends["ends"].n,
                     points=ends["points"].n, name_bytes=self._names.n, removed=ends["removed"].n,
                     prepared=columns.tables["pool"].n if columns.tables else 0, next_name=next_name,
+                    words=columns.tables["vocabulary"].n if "vocabulary" in columns.tables else 0,
                     extent=slack.extent, reach=slack.reach, farthest=slack.farthest,
                 )
             )  # fmt: skip

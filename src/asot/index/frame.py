@@ -43,6 +43,10 @@ SMALL = 64
 """Mean number of points up to which the points of members are kept in a few coordinates, for reduced transport. Of
 larger ones, and in up to three dimensions, finer projections are kept."""
 
+SHARED = 0.4
+"""Share of distinct points among all up to which members are said to share them. Then a point is kept once, as a word
+(`asot.index.vocabulary`) with all coordinates, and members have no other vectors."""
+
 TABLES = ("means", "coarse", "fine", "mixed", "tail", "pool", "places")
 """Vectors of members; "places" has one row for each of their points."""
 
@@ -90,13 +94,23 @@ class Frame:
     """Whether fine projections and their rotations are kept."""
     has_places: bool = False
     """Whether the points of members are kept in a few coordinates."""
+    has_words: bool = False
+    """Whether they are kept as words, and nothing else is."""
+
+    @property
+    def columns(self) -> dict[str, tuple[Any, int | None]]:
+        """Types and widths of what is kept of members."""
+        held: dict[str, tuple[Any, int | None]] = {name: (np.float32, width) for name, width in self.widths.items()}
+        if self.has_words:
+            held |= {"words": (np.int32, None), "vocabulary": held.pop("places")}
+        return held
 
     @property
     def widths(self) -> dict[str, int]:
         """Numbers per member in each table."""
         r = 0 if self.landmarks is None else -(-len(self.landmarks) // WIDTH) * WIDTH
-        if self.axes is None:
-            return dict.fromkeys(TABLES, 0) | {"pool": r}
+        if self.axes is None or self.has_words:
+            return dict.fromkeys(TABLES, 0) | {"pool": r, "places": len(self.center) if self.has_words else 0}
         along = len(self.axes.widest) if self.axes.rotation is None else self.axes.rotation.shape[1]
         turned = GROUPS if self.code == EUCLIDEAN and self.axes.leading > 1 else 0
         row = SHARES * WIDTH if self.is_fine else 0
@@ -110,7 +124,9 @@ class Frame:
         rows = dict.fromkeys(TABLES, len(D)) | {"places": len(D.masses)}
         tables = {name: np.zeros((rows[name], width), dtype=np.float32) for name, width in self.widths.items()}
         slack = Slack()
-        if self.axes is not None:
+        if self.has_words:
+            slack = self._as_words(D, tables["places"])
+        elif self.axes is not None:
             slack = self._project(D, tables, n_jobs)
         if self.landmarks is not None:
             far = np.ldexp(settings.distances(D, self.landmarks, memory), -self.exponent)
@@ -152,6 +168,17 @@ class Frame:
         places[held, : self.axes.leading] = self.axes.along(x)[:, : self.axes.leading]
         places[~held] = np.nan
 
+    def _as_words(self, D: Distributions, places: NDArray[np.float32]) -> Slack:
+        """All points of distributions, with all coordinates."""
+        points = np.asarray(D.points, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = np.ldexp(points - self.center, -self.exponent)
+            lengths = np.abs(x).sum(axis=1)  # no norm is larger
+        is_far = ~(lengths <= FAR * self.extent)
+        places[:] = np.where(is_far[:, None], np.nan, x)
+        reach = float(np.abs(points[~is_far]).max(initial=0.0))
+        return Slack(float(lengths[~is_far].max(initial=0.0)), reach, 0.0)
+
     def rounding(self, slack: Slack) -> dict[str, float]:
         """What `BoundTables` subtracts from bounds of distributions that reach this far."""
         along = self.widths["tail"] + 2 * WIDTH
@@ -183,12 +210,23 @@ def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame
         x = np.ldexp(x, -exponent)
         axes = choose_axes(x, np.full(len(x), 1.0 / len(x)), code)
         extent = float(np.abs(axes.along(x)).max())
-    landmarks = _landmarks(members, settings, memory, rng) if settings.is_metric else None
+    shares = _share_points(members, settings)
+    if shares:
+        extent = float(np.abs(x).sum(axis=1).max())
+    landmarks = _landmarks(members, settings, memory, rng) if settings.is_metric and not shares else None
     size = float(members.sizes.mean())
     return Frame(
         code, order, exponent, center, axes, landmarks, extent, _error(settings, exponent),
-        is_fine=size > SMALL or members.dim <= 3, has_places=size <= SMALL and members.dim > 1 and axes is not None,
+        is_fine=size > SMALL or members.dim <= 3, has_words=shares,
+        has_places=size <= SMALL and members.dim > 1 and axes is not None and not shares,
     )  # fmt: skip
+
+
+def _share_points(members: Distributions, settings: Settings) -> bool:
+    """Whether words are the better vectors: where points repeat, and projections on few axes tell little."""
+    if not settings.has_norm or settings.p != 1 or members.dim <= 3:
+        return False
+    return len(sparse_histograms(members).points) <= SHARED * len(members.masses)
 
 
 def _error(settings: Settings, exponent: int) -> float:
@@ -223,7 +261,7 @@ def frame_arrays(frame: Frame) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
         "exponent": frame.exponent,
         "extent": frame.extent,
     }
-    header |= {"is_fine": frame.is_fine, "has_places": frame.has_places}
+    header |= {"is_fine": frame.is_fine, "has_places": frame.has_places, "has_words": frame.has_words}
     arrays: dict[str, NDArray[Any]] = {"center": frame.center}
     if frame.axes is not None:
         header["leading"] = frame.axes.leading
@@ -242,7 +280,7 @@ def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings
     code, order, exponent, extent = (header.get(name) for name in ("code", "order", "exponent", "extent"))
     known = _CODES[str(settings.metric)] if settings.has_norm else EUCLIDEAN
     numbers = isinstance(order, (int, float)) and isinstance(extent, (int, float)) and isinstance(exponent, int)
-    kinds = [header.get(name) for name in ("is_fine", "has_places")]
+    kinds = [header.get(name, False) for name in ("is_fine", "has_places", "has_words")]
     numbers = numbers and all(isinstance(kind, bool) for kind in kinds)
     if code != known or not numbers or center.shape != (dim,) or not np.isfinite(center).all():
         raise ValueError("the frame does not fit its index; the folder is damaged")

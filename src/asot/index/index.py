@@ -27,6 +27,7 @@ from asot.run.executors import Stop, local_executor
 from asot.run.progress import Progress, ProgressLike
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
 
+_SHORT = 2**28  # distances between the points of a query and those of all members: no need for a thread
 _EMPTY = np.empty(0, dtype=np.bool_)
 
 
@@ -105,7 +106,7 @@ class Index(GrowingMembers):
         device : {"auto", "cpu", "cuda", "cuda:N"}
             "auto" works on the CPU; on a GPU, `asot.kneighbors` searches all members at once.
         n_jobs, memory, progress
-            As in `kneighbors`; threads work on different queries.
+            As in `kneighbors`; threads work on different queries, or on the bounds of a single one.
 
         Returns
         -------
@@ -192,8 +193,9 @@ class Index(GrowingMembers):
             return queries.answer(i, Nearest(K, radius), stop, budget, boldness)
 
         n = len(queries.collection)
+        short = n == 1 and len(queries.collection.masses) * len(queries.snapshot.masses) < _SHORT
         with contextlib.closing(Progress(progress, n, "queries", "query")) as shown:
-            for answer in local_executor(min(jobs, n)).map(one, range(n)):
+            for answer in local_executor(min(jobs, n), short=short).map(one, range(n)):
                 shown.advance(1)
                 yield answer
 
@@ -273,7 +275,7 @@ def _queries(
     slack = Slack()
     if snapshot.frame is not None and snapshot.prepared:
         tables, slack = snapshot.frame.vectors(Q, settings, memory, jobs)
-    return Queries(snapshot, settings, Q, tables, slack, allowed, memory)
+    return Queries(snapshot, settings, Q, tables, slack, allowed, memory, jobs if len(Q) == 1 else 1)
 
 
 def _refuse_on_gpu(**given: Any) -> None:

@@ -33,7 +33,8 @@ class Entry(NamedTuple):
     """Slots that have vectors."""
     next_name: int = 0
     """The number that the next member without a name gets, at least."""
-    spare: int = 0
+    words: int = 0
+    """Distinct points that members share, where they are kept once."""
     extent: float = 0.0
     reach: float = 0.0
     farthest: float = 0.0
@@ -43,13 +44,11 @@ class Journal:
     """The file; ``entry`` is the last valid record. Opened for writing, what follows it is cut off."""
 
     def __init__(self, path: Path, writes: bool) -> None:
-        self._path = path
-        raw = path.read_bytes() if path.exists() else b""
-        self.entry, count = last_entry(raw, path)
+        self.entry, count = last_entry(path.read_bytes(), path)  # a generation that was removed is not an empty one
         self._end = count * _SIZE
         self._descriptor = -1
         if writes:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+            self._descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
             weakref.finalize(self, os.close, self._descriptor)
             os.ftruncate(self._descriptor, self._end)
 
@@ -63,9 +62,13 @@ class Journal:
         body = _FORM.pack(_MAGIC, *entry)
         raw = body + struct.pack("<q", zlib.crc32(body))
         os.lseek(self._descriptor, self._end, os.SEEK_SET)
-        while raw:
-            raw = raw[os.write(self._descriptor, raw) :]
-        os.fsync(self._descriptor)
+        try:
+            while raw:
+                raw = raw[os.write(self._descriptor, raw) :]
+            os.fsync(self._descriptor)
+        except BaseException:
+            os.ftruncate(self._descriptor, self._end)  # or readers find it when the next change overwrites columns
+            raise
         self._end += _SIZE
         self.entry = entry
 
@@ -89,7 +92,7 @@ def last_entry(raw: bytes, path: Path) -> tuple[Entry, int]:
 
 
 def _follows(new: Entry, old: Entry) -> bool:
-    grows = ("members", "points", "name_bytes", "removed", "prepared", "next_name", "extent", "reach", "farthest")
+    grows = ("members", "points", "name_bytes", "removed", "prepared", "next_name", "words", "extent", "reach", "farthest")
     only_grows = all(getattr(new, name) >= getattr(old, name) for name in grows)
     same_space = old.dim in (0, new.dim) and 0 < new.dim < 2**31
     return only_grows and same_space and new.removed <= new.members <= new.points and new.prepared <= new.members

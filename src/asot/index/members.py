@@ -18,7 +18,8 @@ from asot._typing import Indices
 from asot.data.distributions import Distributions, trusted
 from asot.data.reading import text_array
 from asot.index.columns import Column, MemoryColumn
-from asot.index.frame import TABLES, Frame, Slack, Tables
+from asot.index.frame import Frame, Slack, Tables
+from asot.index.vocabulary import Vocabulary
 
 Name = str | int
 
@@ -28,12 +29,16 @@ COLUMNS: dict[str, Any] = {"points": np.float64, "masses": np.float64, "ends": n
 and the slots of removed members, in the order of removal."""
 
 
+_BY_POINT = ("places", "words", "vocabulary")
+
+
 class Columns:
     """All columns of an index. ``make(name, dtype, width)`` makes one."""
 
     def __init__(self, dim: int, frame: Frame | None, make: Callable[[str, Any, int | None], Column]) -> None:
         self.dim, self.frame = dim, frame
         self._make = make
+        self._vocabulary: Vocabulary | None = None
         self.plain = {name: make(name, dtype, dim if name == "points" else None) for name, dtype in COLUMNS.items()}
         self.tables: dict[str, Column] = {}
         if frame is not None:
@@ -41,7 +46,8 @@ class Columns:
 
     def _make_tables(self, frame: Frame) -> None:
         self.frame = frame
-        self.tables = {name: self._make(name, np.float32, width) for name, width in frame.widths.items()}
+        self.tables = {name: self._make(name, dtype, width) for name, (dtype, width) in frame.columns.items()}
+        self._vocabulary = Vocabulary(self.tables["vocabulary"]) if frame.has_words else None
 
     @classmethod
     def in_memory(cls, dim: int, frame: Frame | None = None) -> Columns:
@@ -60,7 +66,10 @@ class Columns:
         if not self.tables:
             self._make_tables(frame)
         for name, rows in tables.items():
-            self.tables[name].append(rows)
+            if name == "places" and self._vocabulary is not None:
+                self.tables["words"].append(self._vocabulary.numbered(rows))
+            else:
+                self.tables[name].append(rows)
 
     def lengths(self) -> dict[str, int]:
         return {name: column.n for name, column in (self.plain | self.tables).items()}
@@ -69,6 +78,8 @@ class Columns:
         """Forget what was appended since; for a change that failed."""
         for name, column in (self.plain | self.tables).items():
             column.n = lengths.get(name, 0)
+        if self._vocabulary is not None:
+            self._vocabulary.forget()
 
     def settle(self) -> None:
         for column in (*self.plain.values(), *self.tables.values()):
@@ -171,12 +182,21 @@ class Snapshot:
         return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], sizes), offsets
 
     def vectors(self, slots: Indices) -> Tables:
-        """The vectors of some slots."""
-        rows = self._rows(slots)[0] if self.tables["places"].shape[1] else np.empty(0, dtype=np.int64)
-        return {name: table[rows if name == "places" else slots] for name, table in self.tables.items()}
+        """The vectors of some slots, as `Frame.vectors` makes them."""
+        tables = {name: table[slots] for name, table in self.tables.items() if name not in _BY_POINT}
+        if "words" in self.tables:
+            words = self.tables["words"][self._rows(slots)[0]]
+            known = (words >= 0) & (words < len(self.tables["vocabulary"]))
+            tables["places"] = np.full((len(words), self.tables["vocabulary"].shape[1]), np.nan, dtype=np.float32)
+            tables["places"][known] = self.tables["vocabulary"][words[known]]
+        elif self.tables["places"].shape[1]:
+            tables["places"] = self.tables["places"][self._rows(slots)[0]]
+        else:
+            tables["places"] = np.empty((0, 0), dtype=np.float32)
+        return tables
 
 
 def make_snapshot(columns: Columns, names: list[Name], alive: NDArray[np.bool_], slack: Slack) -> Snapshot:
     seen = {name: columns.plain[name].view() for name in COLUMNS if name != "removed"}
-    tables = {name: columns.tables[name].view() for name in TABLES} if columns.tables else {}
+    tables = {name: column.view() for name, column in columns.tables.items()}
     return Snapshot(names=names, alive=alive, tables=tables, frame=columns.frame, slack=slack, **seen)

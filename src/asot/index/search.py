@@ -20,7 +20,8 @@ from asot.data.distributions import Distributions
 from asot.index.frame import Frame, Slack, Tables
 from asot.index.members import Snapshot
 from asot.index.settings import Settings
-from asot.run.executors import Stop
+from asot.index.words import WordLook, look_at_words
+from asot.run.executors import Stop, in_ranges
 from asot.search.kernels import (
     BoundTables,
     ProjectedBounds,
@@ -36,6 +37,7 @@ from asot.search.relaxed_kernels import keep_possible
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
 _CHUNK_POINTS = 2**17
 _LOOKED_AT = 16  # times as many members get fine bounds before the first solves
+_LOOKED_AT_BY_WORDS = 4  # which order members well
 _ALWAYS = np.array([np.iinfo(np.int64).max])
 
 
@@ -84,6 +86,8 @@ class Queries:
     slack: Slack
     allowed: NDArray[np.bool_]  # (S,) slots that may be found
     memory: int
+    jobs: int = 1
+    """Threads for the bounds of one query."""
 
     def answer(
         self, i: int, nearest: Nearest, stop: Stop, max_solves: int | None = None, boldness: float = 1.0
@@ -94,14 +98,12 @@ class Queries:
         far.
         """
         slots = np.flatnonzero(self.allowed)
-        bounds = self._cheap_bounds(i, stop)[slots]
+        words = self._words(i)
+        bounds = self._cheap_bounds(i, words, stop)[slots]
         solves, budget = 0, len(slots) if max_solves is None else max_solves
         if nearest.n_neighbors is not None and len(slots) > _FIRST_CHUNK:
             count = min(len(slots), budget, 2 * nearest.n_neighbors + 8)
-            look = min(len(slots), _LOOKED_AT * count)
-            first = np.argpartition(bounds, look - 1)[:look]
-            bounds[first] = self._fine_bounds(i, slots[first], bounds[first], np.inf, stop)
-            first = first[np.argpartition(bounds[first], count - 1)[:count]]
+            first = self._look_nearest(i, slots, bounds, count, words, stop)
             nearest.take(slots[first], self._solved(i, slots[first], np.inf, stop)[0])
             solves = count
             rest = np.ones(len(slots), dtype=np.bool_)
@@ -109,7 +111,7 @@ class Queries:
             slots, bounds = slots[rest], bounds[rest]
         limit = nearest.limit / boldness
         possible = bounds <= limit
-        slots, bounds = slots[possible], self._fine_bounds(i, slots[possible], bounds[possible], limit, stop)
+        slots, bounds = slots[possible], self._fine_bounds(i, slots[possible], bounds[possible], limit, words, stop)
         order = np.lexsort((slots, bounds))
         slots, bounds = slots[order], bounds[order]
         for low, high in self._chunks(slots):
@@ -137,51 +139,99 @@ class Queries:
 
     # -------------------------------------------------------------------------------------------------------- bounds
 
-    def _cheap_bounds(self, i: int, stop: Stop) -> Float:
+    def _cheap_bounds(self, i: int, words: WordLook | None, stop: Stop) -> Float:
         """Bounds of all slots (S,)."""
         bounds = np.zeros(len(self.allowed))
         frame, n = self.snapshot.frame, self.snapshot.prepared
-        if frame is not None and n:
+        if words is not None:
+            slots = np.flatnonzero(self.allowed)
+            found = np.zeros(len(slots))
+            words.grow(slots, found, np.inf, False, stop)
+            bounds[slots] = found
+        elif frame is not None and n and not frame.has_words:
             own, theirs = self._records(frame)
-            query_bounds(own, theirs, QueryBounds(query=i, first=0, n=n, bounds=bounds), stop)
+
+            def some(low: int, high: int) -> None:
+                wanted = QueryBounds(query=i, first=low, n=high - low, bounds=bounds[low:high])
+                query_bounds(own, theirs, wanted, stop)
+
+            in_ranges(self.jobs)(n, some)
             bounds *= 2.0**frame.exponent
         return bounds
 
-    def _fine_bounds(self, i: int, slots: Indices, bounds: Float, limit: float, stop: Stop) -> Float:
+    def _look_nearest(
+        self, i: int, slots: Indices, bounds: Float, count: int, words: WordLook | None, stop: Stop
+    ) -> Indices:
+        """Places (count,) among slots of those that look nearest; bounds (n,) grow where they were looked at closely.
+        """
+        look = min(len(slots), (_LOOKED_AT if words is None else _LOOKED_AT_BY_WORDS) * count)
+        first = np.argpartition(bounds, look - 1)[:look]
+        bounds[first] = self._fine_bounds(i, slots[first], bounds[first], np.inf, words, stop)
+        return first[np.argpartition(bounds[first], count - 1)[:count]]
+
+    def _fine_bounds(
+        self, i: int, slots: Indices, bounds: Float, limit: float, words: WordLook | None, stop: Stop
+    ) -> Float:
         """The largest known bounds of some slots (n,)."""
         frame = self.snapshot.frame
         known = np.flatnonzero((slots < self.snapshot.prepared) & (bounds <= limit))
         if frame is None or frame.axes is None or len(known) == 0:
             return bounds
-        unit = 2.0**frame.exponent
-        own, theirs = self._records(frame)
-        better = bounds[known] / unit
-        wanted = QueryBounds(query=i, n=len(known), rows=slots[known], limit=limit / unit, bounds=better)
-        query_bounds(own, theirs, wanted, stop)
-        if frame.has_places:
-            self._reduced_bounds(frame, i, slots[known], better, limit / unit, stop)
+        better = bounds[known]
+        if words is not None:
+            words.grow(slots[known], better, limit, True, stop)
+        else:
+            unit = 2.0**frame.exponent
+            better /= unit
+            own, theirs = self._records(frame)
+            rows = slots[known]
+
+            def some(low: int, high: int) -> None:
+                wanted = QueryBounds(
+                    query=i, n=high - low, rows=rows[low:high], limit=limit / unit, bounds=better[low:high]
+                )
+                query_bounds(own, theirs, wanted, stop)
+                if frame.has_places:
+                    self._reduced_bounds(frame, i, rows[low:high], better[low:high], limit / unit, stop)
+
+            in_ranges(self.jobs)(len(known), some)
+            better *= unit
         bounds = bounds.copy()
-        bounds[known] = better * unit
+        bounds[known] = better
         return bounds
 
     def _reduced_bounds(self, frame: Frame, i: int, slots: Indices, bounds: Float, limit: float, stop: Stop) -> None:
         """Raise bounds (n,), in units of the frame, to reduced transport between points in a few coordinates."""
-        first, last = self.collection.offsets[i : i + 2]
-        places = self.tables["places"][first:last]
-        if frame.axes is None or np.isnan(places[0, 0]):
+        query = self._projected(frame, i)
+        if query is None:
             return
-        used, stride = frame.axes.leading, (len(places) + 15) & ~15
-        transposed = np.zeros((used, stride), dtype=np.float32)
-        transposed[:, : len(places)] = places[:, :used].T
-        slack = frame.rounding(self.snapshot.slack.joined(self.slack))["absolute"]
-        query = ProjectedQuery(
-            n=len(places), stride=stride, used=used, points=transposed, masses=self.collection.masses[first:last],
-            code=frame.code, relative=1e-5, absolute=2.0 * slack, equal=slack,
-        )  # fmt: skip
         s = self.snapshot
         members = ProjectedMembers(points=s.tables["places"], masses=s.masses, ends=s.ends)
         wanted = ProjectedBounds(n=len(slots), rows=slots, limit=limit, bounds=bounds)
         projected_bounds(members, query, wanted, stop)
+
+    def _projected(self, frame: Frame, i: int) -> ProjectedQuery | None:
+        """A query's points in the coordinates in which those of members are kept; None if it is too far away."""
+        first, last = self.collection.offsets[i : i + 2]
+        places = self.tables["places"][first:last]
+        if frame.axes is None or np.isnan(places[0, 0]):
+            return None
+        used, stride = places.shape[1] if frame.has_words else frame.axes.leading, (len(places) + 15) & ~15
+        transposed = np.zeros((used, stride), dtype=np.float32)
+        transposed[:, : len(places)] = places[:, :used].T
+        slack = frame.rounding(self.snapshot.slack.joined(self.slack))["absolute"]
+        return ProjectedQuery(
+            n=len(places), stride=stride, used=used, points=transposed, masses=self.collection.masses[first:last],
+            code=frame.code, relative=1e-5 + 2.5e-7 * used, absolute=2.0 * slack, equal=slack,
+        )  # fmt: skip
+
+    def _words(self, i: int) -> WordLook | None:
+        """Where words of members meet query i; None if the index keeps no words."""
+        frame = self.snapshot.frame
+        if frame is None or not frame.has_words or self.snapshot.prepared < len(self.snapshot.ends):
+            return None
+        query = self._projected(frame, i)
+        return None if query is None else look_at_words(self.snapshot, query, 2.0**frame.exponent)
 
     def _records(self, frame: Frame) -> tuple[BoundTables, BoundTables]:
         rounding = frame.rounding(self.snapshot.slack.joined(self.slack))
@@ -193,9 +243,11 @@ class Queries:
         """Distances to some slots, infinite for those that a bound shows to be beyond the limit; and how many were
         solved."""
         pooled = self.collection[i : i + 1] + self.snapshot.taken(slots)
-        problem = self.settings.problem(pooled, 1, self.memory)
+        frame = self.snapshot.frame
+        relaxes = np.isfinite(limit) and not (frame is not None and frame.has_words)
+        problem = self.settings.problem(pooled, 1, self.memory, relaxes)
         columns, values = np.arange(len(slots)), np.full(len(slots), np.inf)
-        if problem.relaxed is not None and np.isfinite(limit):
+        if problem.relaxed is not None:
             rows = np.zeros(len(slots), dtype=np.int64)
             relaxed, scaled = problem.relaxed, problem.relaxed.scaled(np.array([limit]))
             search = SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=stop)

@@ -60,13 +60,14 @@ class Settings:
     def distance(self) -> Distance:
         return Distance(self.p, self.metric, self.metric_params, self.unmatched)
 
-    def problem(self, pooled: Distributions, start: int, memory: int) -> Problem:
-        """Prepare the pairs of the first ``start`` distributions of a collection with the others."""
+    def problem(self, pooled: Distributions, start: int, memory: int, relaxes: bool) -> Problem:
+        """Prepare the pairs of the first ``start`` distributions of a collection with the others, and bounds if it
+        ``relaxes``."""
         histograms = sparse_histograms(pooled)
         solver = exact_solver(pooled, self.distance, start, memory, histograms=histograms)
         shape = Shape(start, len(pooled) - start, start, False)
         on_line = pooled.dim == 1 and self.has_norm
-        if on_line or not self.has_kernel or self.p > HIGHEST_ORDER:
+        if not relaxes or on_line or not self.has_kernel or self.p > HIGHEST_ORDER:
             return Problem(solver, None)
         cost = prepare_cost(histograms.points, self.metric, self.metric_params, memory)
         prices = None if self.unmatched is None else read_prices(self.unmatched, pooled, cost)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import SparseHistograms
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.run.executors import Stop, in_threads
+from asot.run.executors import Stop, local_executor
 
 WIDTH = 16
 """Coordinates that go side by side: the float32 numbers of 64 bytes."""
@@ -46,6 +46,8 @@ GROUPS = 3
 TAIL = 112
 """Most coordinates of which only the mean is kept."""
 
+_BLOCK = 2**15  # entries of the table of masses whose coordinates are looked up at a time
+_SHORT = 2**10  # entries that are sorted before a thread has started
 _MOST_AXES = 512  # coordinates of largest variance that the principal axes are made from
 _ROUNDING = float(np.finfo(np.float32).eps)
 
@@ -130,21 +132,22 @@ def project_on(
     x, leading = axes.along(centered), axes.leading
     starts, owners, masses = _by_point(histograms)
 
-    def binned(y: NDArray[np.float64], shares: int = SHARES) -> NDArray[np.float32]:
-        """Integrals (N, shares, WIDTH or more) of the sorted columns of y (V, columns)."""
-        out = np.zeros((n, shares, max(WIDTH, y.shape[1])), dtype=np.float32)
+    def binned(y: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Integrals (N, SHARES, WIDTH) of the sorted columns of y (V, columns)."""
+        out = np.zeros((n, SHARES, WIDTH), dtype=np.float32)
 
         def one(c: int, stop: Stop) -> None:
-            bins = np.zeros((n, shares))
+            bins = np.zeros((n, SHARES))
             _fill_shares(
                 SortedMasses(
-                    n_points=len(y), shares=shares, order=np.argsort(y[:, c]), y=y[:, c].copy(), starts=starts,
+                    n_points=len(y), shares=SHARES, order=np.argsort(y[:, c]), y=y[:, c].copy(), starts=starts,
                     owners=owners, masses=masses, filled=np.zeros(n), bins=bins,
                 )
             )  # fmt: skip
             out[:, :, c] = bins
 
-        in_threads(one, range(y.shape[1]), n_jobs)
+        for _ in local_executor(n_jobs, short=len(masses) < _SHORT).map(one, range(y.shape[1])):
+            pass
         return out
 
     fine = binned(x[:, :leading])
@@ -157,11 +160,26 @@ def project_on(
         fine=fine,
         mixed=np.stack(mixed) if mixed else np.empty((0, n, SHARES, WIDTH), dtype=np.float32),
         n_mixed=n_mixed,
-        tail=np.ascontiguousarray(binned(x[:, leading:], 1)[:, 0, : x.shape[1] - leading]),
+        tail=_means(histograms, x[:, leading:]),
         # one rounding for each addition of float32, and for each number that became one
         relative=2.0 * _ROUNDING * (SHARES + leading + x.shape[1] + 16),
         absolute=8.0 * _ROUNDING * extent,
     )
+
+
+def _means(histograms: SparseHistograms, y: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The means (N, columns) of columns of y (V, columns)."""
+    offsets, n = histograms.offsets, len(histograms.offsets) - 1
+    means = np.empty((n, y.shape[1]), dtype=np.float32)
+    low = 0
+    while low < n:
+        high = int(np.searchsorted(offsets, offsets[low] + _BLOCK, side="right")) - 1
+        high = max(low + 1, high)
+        entries = slice(offsets[low], offsets[high])
+        parts = histograms.masses[entries, None] * y[histograms.index[entries]]
+        means[low:high] = np.add.reduceat(parts, offsets[low:high] - offsets[low])
+        low = high
+    return means
 
 
 def _rotations(size: int, groups: int) -> list[NDArray[np.float64]]:
