@@ -210,10 +210,6 @@ def _bins(sizes: NDArray[np.int64]) -> _Bins:
     if len(found) > MOST_BINS:
         edges = np.geomspace(found[0], found[-1], MOST_BINS + 1)[1:-1]
         own = np.unique(np.searchsorted(edges, found, side="right"), return_inverse=True)[1]
-<<<<<<< HEAD
     total = np.bincount(own, count).astype(np.float64)
-=======
-    total = np.asarray(np.bincount(own, count), dtype=np.float64)
->>>>>>> 141791c (Tests of refused estimates; bins of sizes have numbers)
     last = np.flatnonzero(np.diff(own, append=own[-1] + 1))
     return _Bins(total, np.bincount(own, count * found) / total, found[last])
