@@ -92,7 +92,18 @@ def last_entry(raw: bytes, path: Path) -> tuple[Entry, int]:
 
 
 def _follows(new: Entry, old: Entry) -> bool:
-    grows = ("members", "points", "name_bytes", "removed", "prepared", "next_name", "words", "extent", "reach", "farthest")
+    grows = (
+        "members",
+        "points",
+        "name_bytes",
+        "removed",
+        "prepared",
+        "next_name",
+        "words",
+        "extent",
+        "reach",
+        "farthest",
+    )
     only_grows = all(getattr(new, name) >= getattr(old, name) for name in grows)
     same_space = old.dim in (0, new.dim) and 0 < new.dim < 2**31
     return only_grows and same_space and new.removed <= new.members <= new.points and new.prepared <= new.members

@@ -162,8 +162,7 @@ class Queries:
     def _look_nearest(
         self, i: int, slots: Indices, bounds: Float, count: int, words: WordLook | None, stop: Stop
     ) -> Indices:
-        """Places (count,) among slots of those that look nearest; bounds (n,) grow where they were looked at closely.
-        """
+        """Places (count,) among slots of those that look nearest; bounds (n,) grow where looked at closely."""
         look = min(len(slots), (_LOOKED_AT if words is None else _LOOKED_AT_BY_WORDS) * count)
         first = np.argpartition(bounds, look - 1)[:look]
         bounds[first] = self._fine_bounds(i, slots[first], bounds[first], np.inf, words, stop)
