@@ -81,7 +81,7 @@ NOTES = (
     "Run to run: all of this a second time on the GPU, compared bit for bit.",
     "All collections are whole but MNIST, which is the first 500 images of the test set. Energies of events are "
     "divided by their total.",
-    f"Other distances: the first {SOME} distributions of each collection; 'diagonal' where points have two coordinates.",
+    f"Other distances: the first {SOME} distributions of each collection; 'diagonal' in two dimensions.",
 )
 
 
