@@ -121,7 +121,8 @@ def test_copies_that_were_moved_are_found_by_a_radius():
 def test_rows_are_as_large_as_their_crystal(scale):
     lattice, positions = crystal(np.random.default_rng(5))
     plain, scaled = (Distributions.from_structures([(s * lattice, s * positions)], k=20) for s in (1.0, scale))
-    np.testing.assert_allclose(scaled.points / scale, plain.points, rtol=1e-9)
+    same = Distributions(scaled.points / scale, scaled.offsets, scaled.masses)  # rows that nearly tie may change places
+    assert asot.pairwise_exact(same, plain, metric="chebyshev").values[0] <= 1e-9 * plain.points.max()
 
 
 def test_more_neighbors_than_memory_are_refused():

@@ -69,11 +69,11 @@ DEVICE double raised(const AnyCost& any, double cost, double unit, double top) {
     return own > top ? top : own;
 }
 
-// What one distribution has to ship to another, or all that it has: points and masses. The whole warp works on it;
-// returns how many, and their total.
-DEVICE int listed_masses(
+// What one distribution has to ship to another, or all that it has: points and masses, their total, and how many. The
+// whole warp works on it.
+DEVICE void list_masses(
     const Collection& c, const AnyCost& any, int own, int other, int shift, int other_shift, int* points, i64* masses,
-    i64* total
+    i64* total, int* n_listed
 ) {
     const int lane = lane_id();
     const i64 begin = c.offsets[own], end = c.offsets[own + 1], from = c.offsets[other], to = c.offsets[other + 1];
@@ -97,8 +97,11 @@ DEVICE int listed_masses(
         }
         count += count_set(kept);
     }
-    *total = warp_total(own_total);
-    return count;
+    own_total = warp_total(own_total);
+    if (lane == 0) {
+        *total = own_total;
+        *n_listed = count;
+    }
 }
 
 // What a block knows of its pair, in shared memory.
@@ -121,10 +124,9 @@ DEVICE void lay_out(const Collection& c, const AnyCost& any, Pair& pair, const T
     const int apart = any.exponents ? (int)(any.exponents[i] - any.exponents[j]) : 0;
     const int shift = max(-apart, 0), other_shift = max(apart, 0);
     meet();
-    if (warp == 0) sides->count[0] = listed_masses(c, any, i, j, shift, other_shift, points, masses, sides->total);
+    if (warp == 0) list_masses(c, any, i, j, shift, other_shift, points, masses, sides->total, sides->count);
     if (warp == WARPS - 1)
-        sides->count[1] =
-            listed_masses(c, any, j, i, other_shift, shift, points + COLUMNS, masses + COLUMNS, sides->total + 1);
+        list_masses(c, any, j, i, other_shift, shift, points + COLUMNS, masses + COLUMNS, sides->total + 1, sides->count + 1);
     meet();
     if (any.prices && threadIdx.x < 2) {  // the reservoir of a side holds what the other side may keep
         const int side = threadIdx.x, at = sides->count[side];

@@ -92,6 +92,7 @@ DEVICE void place_side(const Side& side, int* names, i64* masses, double* total,
     }
     for (int far = 16; far > 0; far /= 2) left += __shfl_xor_sync(ALL_LANES, left, far);
     largest = warp_least(largest);
+    __syncwarp();  // all masses are there
     if (lane == 0) {
         if (kept > 0) masses[largest.tag] += (1ll << MASS_BITS) - left;
         *total = side.mass ? sum : (double)(side.n > 0);

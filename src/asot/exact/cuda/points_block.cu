@@ -16,8 +16,14 @@ DEVICE Problem lay_out(const Collection& c, int i, int j, Tables& tables, const 
     i64* masses = tree.potential;
     int* points = (int*)(masses + 2 * COLUMNS);
     const int warp = threadIdx.x >> 5;
-    if (warp == 0) counts[0] = surplus(c, i, j, points, masses);
-    if (warp == WARPS - 1) counts[1] = surplus(c, j, i, points + COLUMNS, masses + COLUMNS);
+    if (warp == 0) {
+        const int count = surplus(c, i, j, points, masses);
+        if (lane_id() == 0) counts[0] = count;
+    }
+    if (warp == WARPS - 1) {
+        const int count = surplus(c, j, i, points + COLUMNS, masses + COLUMNS);
+        if (lane_id() == 0) counts[1] = count;
+    }
     meet();
     const bool swapped = counts[0] > counts[1];
     Problem problem = {counts[swapped], counts[!swapped], 0};
