@@ -15,6 +15,7 @@ FILES = {
     "molecules": ("zinc", "zinc/zinc_graphs.npz"),
     "images": ("mnist", "mnist/t10k-images-idx3-ubyte.gz, …"),
     "crystals": ("more/crystals_perov_5_val.npz", "more/crystals_perov_5_val.npz, more/crystals_carbon_24_val.npz"),
+    "neurons": ("more/neurons_euclidean.npz", "more/neurons_euclidean.npz"),
     "tweets": ("more/wmd_twitter.npz", "more/wmd_twitter.npz"),
 }
 """What a word asks of the data folder: what has to be there, and how a message names it."""

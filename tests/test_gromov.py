@@ -34,6 +34,31 @@ def test_a_space_is_at_0_from_itself_and_from_relabelled_copies(p: int) -> None:
     assert (r.lower <= r.values).all()
 
 
+@pytest.mark.parametrize("p", [1, 2])
+def test_relabelled_copies_with_masses_and_features_are_at_0(p: int) -> None:
+    rng = np.random.default_rng(1)
+    spaces = neurons(1, [1, 2, 20, 20, 20, 50])
+    masses = [rng.random(len(x)) + 0.1 for x in spaces]
+    features = [rng.normal(size=(len(x), 2)) for x in spaces]
+    copies, orders = zip(*(relabelled(rng, x) for x in spaces), strict=True)
+    moved = [[each[order] for each, order in zip(part, orders, strict=True)] for part in (masses, features)]
+    r = asot.gromov(spaces, list(copies), p=p, masses=(masses, moved[0]))
+    assert (np.diag(r.matrix()) == 0.0).all()
+    fused = {"features": (features, moved[1]), "alpha": 0.5}
+    assert (np.diag(asot.gromov(spaces, list(copies), p=p, masses=(masses, moved[0]), **fused).matrix()) == 0.0).all()
+
+
+def test_graphs_whose_points_all_look_alike_are_told_apart_or_matched() -> None:
+    networkx = pytest.importorskip("networkx")
+    rng = np.random.default_rng(7)
+    alike = [networkx.random_regular_graph(3, 16, seed=seed) for seed in range(12)]
+    graphs = [graph for graph in alike if networkx.is_connected(graph)]
+    matrices = [np.asarray(networkx.floyd_warshall_numpy(graph)) for graph in graphs]
+    matrices += [np.abs(np.subtract.outer(x, x)) for x in (np.repeat([0.0, 1.0, 3.0], 3), np.arange(9.0) % 3)]
+    copies = [relabelled(rng, x)[0] for x in matrices]
+    assert (np.diag(asot.gromov(matrices, copies).matrix()) == 0.0).all()
+
+
 def test_relabelled_graphs_with_symmetric_points_are_at_0() -> None:
     networkx = pytest.importorskip("networkx")
     rng = np.random.default_rng(1)
@@ -189,8 +214,25 @@ def test_estimates_are_as_good_as_they_say() -> None:
     assert asot.gromov(spaces, error="15%", sink=TopK(2)).distances.shape == (40, 2)
 
 
+def test_estimates_take_more_steps_for_less_error() -> None:
+    spaces = neurons(10, [20] * 42)
+    truth = asot.gromov(spaces).values
+    taken, errors = [], []
+    for aim in ("15%", "10%", "8%"):
+        r = asot.gromov(spaces, error=aim)
+        taken.append(r.info["calibration"]["steps"])
+        errors.append(float(np.sqrt(((r.values - truth) ** 2).mean())))
+        assert errors[-1] <= 0.01 * float(aim[:-1]) * truth.mean()
+        assert (r.values <= r.upper).all()
+        assert (truth <= r.upper * (1 + 1e-12)).all()
+    assert taken == sorted(taken)
+    assert taken[0] == 0
+    assert taken[-1] > 0
+    assert errors[-1] < errors[0]
+
+
 def test_an_aim_that_estimates_miss_is_answered_with_plans() -> None:
-    spaces = neurons(10, [8] * 30)
+    spaces = neurons(10, [8] * 40)
     r = asot.gromov(spaces, error="0.01%")
     assert "which is more than" in r.info["why"]
     np.testing.assert_array_equal(r.values, asot.gromov(spaces).values)
@@ -199,7 +241,7 @@ def test_an_aim_that_estimates_miss_is_answered_with_plans() -> None:
 
 def test_equal_spaces_can_be_estimated() -> None:
     (space,) = neurons(11, [5])
-    r = asot.gromov([space] * 30, error="5%")
+    r = asot.gromov([space] * 40, error="5%")
     assert (r.values == 0.0).all()
 
 
@@ -215,7 +257,8 @@ def test_clouds_of_sorted_distances_are_at_the_third_lower_bound(p: int, sizes: 
     r = asot.pairwise_exact(D, p=p, **options)
     solver = Gromov(read_spaces(spaces), float(p), 1.0, 0)
     rows, columns = (x.astype(np.int64) for x in np.triu_indices(5, 1))
-    third = solver.features(rows, columns, np.zeros(1, dtype=np.int64))[:, 2]
+    energy = solver.energies(rows, columns, np.zeros(1, dtype=np.int64)).third
+    third = solver.bounds.of(rows, columns, energy)[:, 2]
     np.testing.assert_allclose(r.values, third, rtol=1e-7, atol=1e-9)
     assert (r.values <= asot.gromov(spaces, p=p).values * (1 + 1e-9)).all()
     fewer = asot.pairwise_exact(asot.Distributions.from_spaces(spaces, p=p, bins=3), p=p, **options)

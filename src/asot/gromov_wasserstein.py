@@ -17,11 +17,13 @@ from asot.results.distances import named
 from asot.results.sinks import Condensed, Kept, TopK, default_sink
 from asot.run import devices
 from asot.run.engine import Resources, Work, solve_work
-from asot.run.pairs import ListedPairs, PairSet, make_pairs
+from asot.run.pairs import PairSet, make_pairs
 from asot.run.progress import ProgressLike
-from asot.run.protocols import Notes, Sink, SinkBase, Tile
-from asot.spaces.estimate import GromovEstimate, fit_sample
+from asot.run.protocols import Notes, Sink, SinkBase
+from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
+from asot.spaces.nearest import all_lower, nearest
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
+from asot.spaces.third_bound import Estimates, FromThirdBound, LowerBounds, third_bound_work
 
 
 def gromov(
@@ -56,8 +58,7 @@ def gromov(
         A second collection; every space of X with every space of Y.
     p : float from 1 to 16
         ``GW_p = ½ (min Σ |d_X(i, i') - d_Y(j, j')|^p T_ij T_i'j')^(1/p)``. For p = 2 a step is a product of matrices;
-        other
-        orders cost n times more.
+        other orders cost n times more.
     masses : list of vectors (n_i,), optional
         Masses of the points of X (a pair of lists for X and Y); default: uniform.
     features : list of (n_i, d) arrays, optional
@@ -71,7 +72,9 @@ def gromov(
         Keep ``lower`` and ``upper`` with every pair.
     pairs, n_jobs, memory, progress, sink
         As in `asot.pairwise_exact`. With ``sinks.TopK``, pairs that a bound rules out are not solved.
-    device : {"auto", "cpu"}
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        Plans are searched on the CPU. Where ``error`` or ``sinks.TopK`` need bounds of all pairs (p = 2, no features),
+        GPUs compute them.
     random_state : int or None
         Of the sample for ``error``; None is a fixed one.
 
@@ -90,8 +93,6 @@ def gromov(
     >>> bool((r.lower <= r.values).all())
     True
     """
-    if devices.parse(device)[0] == "cuda":
-        raise ValueError(f"device={str(device)!r}: gromov runs on the CPU; use device='auto' or 'cpu'")
     order, share = as_gromov_order(p), _as_alpha(alpha, features)
     spaces, (row_ids, column_ids) = _read(X, Y, masses, features)
     column_start = 0 if Y is None else len(row_ids)
@@ -99,15 +100,8 @@ def gromov(
     if isinstance(sink, TopK):
         sink.open(pair_set, {})  # what it refuses, it should refuse before hours of work
     resources = Resources(n_jobs, memory, progress)
-    request = _Request(pair_set, spaces, order, share, column_start, bool(bounds))
-    work, is_estimated = _choose(request, as_error(error), random_state, resources)
-    result: Any
-    if isinstance(sink, TopK) and not is_estimated:
-        result = _nearest(request, work, sink, resources)
-    else:
-        extras = ("lower", "upper", "error") if bounds else ("error",)
-        result = solve_work(work, default_sink(sink, extras), resources)
-    found: Kept = named(result, row_ids, column_ids)
+    request = _Request(pair_set, spaces, order, share, column_start, bool(bounds), pairs, device, resources)
+    found: Kept = named(_answered(request, as_error(error), random_state, sink), row_ids, column_ids)
     return found
 
 
@@ -153,10 +147,10 @@ def gromov_plan(
     dense = np.zeros(tuple(pair.sizes.tolist()))
     solver = Gromov(pair, order, share, FROM_BOUND + FROM_PRODUCT)
     ends = np.array([0]), np.array([1])
-    energy, third, _, _ = solver.energies(*ends, np.zeros(1, dtype=np.int64), dense)
+    found = solver.energies(*ends, np.zeros(1, dtype=np.int64), dense)
     result = TransportPlan(dense)
-    result.cost, result.ids = float(solver.distance(energy)[0]), (row_ids[first], column_ids[second])
-    result.lower = min(float(solver.bounds(*ends, third).max()), result.cost)
+    result.cost, result.ids = float(solver.bounds.distance(found.energy)[0]), (row_ids[first], column_ids[second])
+    result.lower = min(float(solver.bounds.of(*ends, found.third).max()), result.cost)
     return result
 
 
@@ -196,68 +190,72 @@ class _Request:
     alpha: float
     column_start: int
     bounds: bool
+    listed: Any
+    device: str
+    resources: Resources
 
-    def descents(self, starts: int, bounds: bool) -> Any:
-        return functools.partial(Gromov, self.spaces, self.p, self.alpha, starts, self.column_start, bounds)
-
-
-def _choose(request: _Request, aim: Accuracy | None, random_state: Any, resources: Resources) -> tuple[Work, bool]:
-    """Estimates, if they were asked for and measure as good as that; else descents from both starts.
-
-    And whether they are estimates.
-    """
-    r, info = request, {"distance": "Gromov–Wasserstein", "rooted": True}
-    descents = r.descents(FROM_BOUND + FROM_PRODUCT, r.bounds)
-    if aim is None:
-        return Work(r.pairs, descents, notes=Notes(info)), False
-    fit = fit_sample(r.pairs, r.spaces, r.p, r.alpha, r.column_start, random_state, replace(resources, progress=False))
-    if fit is None:
-        info["why"] = "few pairs: searching their plans costs no more than a fit"
-        return Work(r.pairs, descents, notes=Notes(info)), False
-    measured = f"estimates are {100 * fit.relative(fit.interval[1]):.1f} percent off at most (95 percent sure)"
-    if not aim.met(fit.interval[1], fit.mean):
-        why = {"why": f"{measured}, which is more than {aim}"}
-        return Work(r.pairs, descents, notes=Notes({**info, **why})), False
-    estimate = functools.partial(GromovEstimate, r.spaces, r.p, r.alpha, fit, r.column_start, r.bounds)
-    return Work(r.pairs, estimate, notes=Notes({**info, "why": f"{measured}; asked for was {aim}"})), True
+    def work(self, starts: int, bounds: bool, **info: Any) -> Work:
+        """Descents from these starts."""
+        make = functools.partial(Gromov, self.spaces, self.p, self.alpha, starts, self.column_start, bounds)
+        return Work(self.pairs, make, notes=Notes({**INFO, **info}))
 
 
-class _Into(SinkBase[Any]):
-    """A sink that was opened for all pairs, of which only some are solved."""
-
-    def __init__(self, sink: TopK, n_pairs: int) -> None:
-        self._sink, self._n_pairs = sink, n_pairs
-
-    def open(self, pairs: PairSet, info: Info) -> None: ...
-
-    def accept(self, tile: Tile) -> None:
-        self._sink.accept(tile)
-
-    def close(self, info: Info) -> Any:
-        return self._sink.close({**info, "n_pairs": self._n_pairs, "n_solved": info["n_pairs"]})
+INFO = {"distance": "Gromov–Wasserstein", "rooted": True}
 
 
-def _nearest(request: _Request, work: Work, sink: TopK, resources: Resources) -> Any:
-    """The nearest of each row. A pair is solved only if its lower bound is at most the price of the k-th plan of one of
-    its rows: k others are at least as near as that."""
-    pairs = request.pairs
-    seen = solve_work(Work(pairs, request.descents(0, True)), Condensed(extras=("lower", "upper")), resources)
-    assert seen.lower is not None
-    assert seen.upper is not None
-    rows, columns = pairs.indices(0, len(pairs))
-    limit = _kth_price(rows, columns, seen.upper, pairs, sink.n_neighbors)
-    needed = seen.lower <= limit[rows]
-    if pairs.symmetric:
-        needed |= seen.lower <= limit[columns]
-    chosen = np.stack([rows[needed], columns[needed]], axis=1)
-    listed = ListedPairs(chosen, pairs.n_rows, pairs.n_columns, pairs.symmetric)
-    return solve_work(replace(work, pairs=listed), _Into(sink, len(pairs)), resources)
+def _answered(request: _Request, aim: Accuracy | None, random_state: Any, sink: Sink[Any] | None) -> Any:
+    """Estimates, if they were asked for and measure as good as that; else descents, of the pairs that need them."""
+    r = request
+    kept = default_sink(sink, ("lower", "upper", "error") if r.bounds else ("error",))
+    bounded = _on_gpus(r, aim is not None or isinstance(sink, TopK), kept)
+    fit, why = (None, {}) if aim is None else _measured(r, aim, random_state, on_gpu=bounded is not None)
+    if fit is not None and fit.steps is None and bounded is not None:
+        estimates = Estimates(r.spaces, r.column_start, fit, r.bounds)
+        return solve_work(bounded, FromThirdBound(kept, estimates, {**estimates.info, **why}), r.resources)
+    if fit is not None:
+        estimate = functools.partial(GromovEstimate, r.spaces, r.p, r.alpha, fit, r.column_start, r.bounds)
+        return solve_work(Work(r.pairs, estimate, notes=Notes({**INFO, **why})), kept, r.resources)
+    descents = r.work(FROM_BOUND + FROM_PRODUCT, r.bounds, **why)
+    if isinstance(sink, TopK):
+        if bounded is None:
+            return nearest(descents, all_lower(r.work(0, bounds=True), r.resources), sink, r.resources)
+        keep = FromThirdBound(Condensed(), LowerBounds(r.spaces, r.column_start))
+        return nearest(descents, solve_work(bounded, keep, r.resources).values, sink, r.resources)
+    if devices.parse(r.device)[0] == "cuda":
+        raise ValueError(
+            f"device={str(r.device)!r}: {why['why']}, and plans are searched on the CPU: use device='auto'"
+        )
+    return solve_work(descents, kept, r.resources)
 
 
-def _kth_price(rows: Any, columns: Any, prices: Any, pairs: PairSet, k: int) -> Any:
-    """(N,) the k-th smallest price of a plan in each row."""
-    ends = np.concatenate([rows, columns]) if pairs.symmetric else rows
-    both = np.concatenate([prices, prices]) if pairs.symmetric else prices
-    order = np.lexsort((both, ends))
-    starts = np.searchsorted(ends[order], np.arange(pairs.n_rows))
-    return both[order][starts + k - 1]
+def _on_gpus(request: _Request, wanted: bool, sink: SinkBase[Any]) -> Work | None:
+    """Third lower bounds on GPUs, if bounds of all pairs are wanted and there are any; a named one must take them."""
+    r, required = request, devices.parse(request.device)[0] == "cuda"
+    obstacle = None
+    if not wanted:
+        obstacle = "plans are searched on the CPU; a GPU computes the bounds behind error= and sinks.TopK"
+    elif r.p != 2 or r.alpha != 1:
+        obstacle = "GPUs compute bounds for p=2 without features"
+    elif sink.takes_work:
+        obstacle = "a store is filled by the CPU"
+    if required and obstacle is not None:
+        raise ValueError(f"device={str(r.device)!r}: {obstacle}; use device='auto' or 'cpu'")
+    if obstacle is not None or (not required and (r.device == "cpu" or devices.gpu_count() == 0)):
+        return None
+    work = third_bound_work(r.spaces, r.column_start, r.listed, r.device, r.resources, Notes(INFO))
+    return work if work.choice.gpus else None
+
+
+def _measured(request: _Request, aim: Accuracy, random_state: Any, *, on_gpu: bool) -> tuple[Fit | None, Info]:
+    """The cheapest fit that meets the aim, or None, and what there is to say about it."""
+    r, quiet = request, replace(request.resources, progress=False)
+    sample = solved_sample(r.pairs, r.spaces, r.p, r.alpha, r.column_start, random_state, quiet)
+    if sample is None:
+        return None, {"why": "few pairs: searching their plans costs no more than a fit"}
+    required = devices.parse(r.device)[0] == "cuda"
+    for steps in (None, *STEPS) if on_gpu and not required else (None,) if on_gpu else STEPS:
+        fit = sample.fit(steps)
+        said = f"estimates are {100 * fit.relative(fit.interval[1]):.1f} percent off at most (95 percent sure)"
+        if aim.met(fit.interval[1], fit.mean):
+            return fit, {"why": f"{said}; asked for was {aim}"}
+    return None, {"why": f"{said}, which is more than {aim}"}

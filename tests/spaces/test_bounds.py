@@ -44,8 +44,8 @@ def test_no_bound_is_above_the_price_of_any_plan(p: float, even: bool, alpha: fl
     solver = Gromov(spaces, p, alpha, BOTH)
     rows, columns = all_pairs(len(matrices))
     solved = solver.solve(rows, columns, GO_ON)
-    _, third, _, _ = solver.energies(rows, columns, GO_ON)
-    bounds = solver.bounds(rows, columns, third)
+    third = solver.energies(rows, columns, GO_ON).third
+    bounds = solver.bounds.of(rows, columns, third)
     assert (solved.lower == np.minimum(bounds.max(axis=1), solved.values)).all()
     assert (solved.lower <= solved.upper).all()
     for t, (i, j) in enumerate(zip(rows, columns, strict=True)):
@@ -70,7 +70,7 @@ def test_a_value_is_the_price_of_the_plan_that_comes_with_it(p: float, alpha: fl
         found = solver.energies(np.array([i]), np.array([j]), GO_ON, plan)[0]
         costs = None if features is None else np.linalg.norm(features[i][:, None] - features[j][None], axis=-1)
         price = as_distance(energy(plan, matrices[i], matrices[j], p, alpha, costs), p, alpha)
-        np.testing.assert_allclose(solver.distance(found)[0], price, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(solver.bounds.distance(found)[0], price, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(plan.sum(axis=1), spaces.masses(i), atol=1e-14)
         np.testing.assert_allclose(plan.sum(axis=0), spaces.masses(j), atol=1e-14)
         assert (plan >= 0).all()

@@ -1,7 +1,8 @@
 """Gromov–Wasserstein distances from bounds alone: a fit to a sample of pairs that were solved, and its measured error.
 
-The three lower bounds and the price of the third one's plan cost one transport problem per pair and predict the best
-value that descents find as well as one descent does (docs/method.md §18).
+The three lower bounds, the price of the third one's plan and the sizes of both spaces cost one transport problem per
+pair and predict the best value that descents find about as well as one descent does (docs/method.md §18). A few steps
+down from that plan predict it better.
 """
 
 from __future__ import annotations
@@ -11,25 +12,38 @@ from typing import Any
 
 import numpy as np
 
-from asot._typing import Float, Identity, Indices
+from asot._typing import Float, Identity, Indices, Info
 from asot.data.spaces.reading import Spaces
 from asot.results.sinks import distances_of
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, at_places
 from asot.run.protocols import Solution, Solver, Status
-from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
+from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, MAX_STEPS, Gromov
 
-SAMPLE = 128
+STEPS = (0, 1, MAX_STEPS)
+"""How many steps down from the third bound's plan an estimate may take; it takes as few as its aim allows."""
+
+FEWEST, MOST = 256, 512
 """Pairs that are solved for the fit and its error; each is held out once, in one of the folds."""
 
+SHARE = 1 / 16
+"""Between these, the share of all pairs that is solved."""
+
 FOLDS = 8
+
+UNSEEN = 4
+"""Errors have long tails: the upper end of their interval allows for so many more pairs as bad as the worst one."""
+
+RIDGE = 1e-5
+"""Keeps features that say the same from having large weights of opposite signs."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Weights (4,) of the features, and what held-out pairs say of them."""
+    """Weights of the features, and what held-out pairs say of them."""
 
     weights: Float
+    steps: int | None
     rmse: float
     interval: tuple[float, float]
     mean: float
@@ -39,40 +53,90 @@ class Fit:
         """As a share of the mean distance; 0 where all distances are 0."""
         return error / self.mean if self.mean > 0 else 0.0
 
+    @property
+    def info(self) -> Info:
+        """For ``info["calibration"]``."""
+        return {
+            "held_out_rmse": self.rmse, "held_out_rmse_interval": self.interval, "mean_distance": self.mean,
+            "held_out_relative": self.relative(self.rmse), "n_solved": self.n_pairs, "weights": self.weights.tolist(),
+            "steps": self.steps,
+        }  # fmt: skip
 
-def fit_sample(
+
+class Look:
+    """What a fit knows of pairs after ``steps`` steps from the third bound's plan; None: without any plan."""
+
+    def __init__(self, spaces: Spaces, p: float, alpha: float, column_start: int, steps: int | None) -> None:
+        starts = FROM_BOUND if steps else 0
+        self._has_plan = steps is not None
+        self.solver = Gromov(spaces, p, alpha, starts, column_start, max_steps=steps or 0)
+
+    def __call__(self, rows: Indices, columns: Indices, stop: Indices) -> tuple[Float, Float, Float]:
+        """Features (P, k), the lower bounds (P, 3), and the price (P,) of the best plan so far."""
+        solver = self.solver
+        found = solver.energies(rows, columns, stop)
+        lower, sizes = solver.bounds.of(rows, columns, found.third), solver.bounds.sizes(rows, columns)
+        if not self._has_plan:
+            return np.concatenate([lower, sizes], axis=1), lower, np.full(len(rows), np.inf)
+        upper, first = solver.bounds.distance(found.energy), solver.bounds.distance(found.first)
+        return np.column_stack([lower, sizes, first, upper]), lower, upper
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Pairs of a request that were searched, to fit values and to measure fits."""
+
+    spaces: Spaces
+    p: float
+    alpha: float
+    column_start: int
+    rows: Indices
+    columns: Indices
+    values: Float
+    fold: Indices
+
+    def fit(self, steps: int | None) -> Fit:
+        """The fit after so many steps, measured on held-out pairs."""
+        look = Look(self.spaces, self.p, self.alpha, self.column_start, steps)
+        features, lower, upper = look(self.rows, self.columns, np.zeros(1, np.int64))
+        errors = np.empty(len(self.values))
+        for own in range(FOLDS):
+            weights = _weights(features[self.fold != own], self.values[self.fold != own])
+            errors[self.fold == own] = (predicted(features, weights, lower, upper) - self.values)[self.fold == own]
+        squares = errors**2
+        spread = 1.96 * squares.std(ddof=1) / np.sqrt(len(squares))
+        unseen = UNSEEN * squares.max() / len(squares)
+        low, high = (float(np.sqrt(max(0.0, squares.mean() + more))) for more in (-spread, spread + unseen))
+        weights, rmse = _weights(features, self.values), float(np.sqrt(squares.mean()))
+        return Fit(weights, steps, rmse, (low, high), float(self.values.mean()), len(squares))
+
+
+def solved_sample(
     pairs: PairSet, spaces: Spaces, p: float, alpha: float, column_start: int, random_state: Any, resources: Resources
-) -> Fit | None:
-    """Solve a sample of the pairs, fit their values, and measure the fit on held-out ones; None for few pairs."""
-    if len(pairs) < 3 * SAMPLE:
+) -> Sample | None:
+    """Search some of the pairs; None where there are few."""
+    if len(pairs) < 3 * FEWEST:
         return None
+    size = int(np.clip(len(pairs) * SHARE, FEWEST, MOST))
     rng = np.random.default_rng(0 if random_state is None else random_state)
-    chosen = at_places(pairs, np.sort(rng.choice(len(pairs), SAMPLE, replace=False)))
+    chosen = at_places(pairs, np.sort(rng.choice(len(pairs), size, replace=False)))
     solved = distances_of(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **vars(resources))
-    features = Gromov(spaces, p, alpha, 0, column_start).features(*chosen.indices(0, SAMPLE), np.zeros(1, np.int64))
-    fold = rng.permutation(SAMPLE) % FOLDS
-    errors = np.empty(SAMPLE)
-    for own in range(FOLDS):
-        weights = _weights(features[fold != own], solved.values[fold != own])
-        errors[fold == own] = _predicted(features[fold == own], weights) - solved.values[fold == own]
-    squares = errors**2
-    spread = 1.96 * squares.std(ddof=1) / np.sqrt(SAMPLE)
-    interval = tuple(float(np.sqrt(max(0.0, squares.mean() + sign * spread))) for sign in (-1, 1))
-    mean = float(solved.values.mean())
-    weights = _weights(features, solved.values)
-    return Fit(weights, float(np.sqrt(squares.mean())), (interval[0], interval[1]), mean, SAMPLE)
+    fold = rng.permutation(size) % FOLDS
+    return Sample(spaces, p, alpha, column_start, *chosen.indices(0, size), solved.values, fold)
+
+
+def predicted(features: Float, weights: Float, lower: Float, upper: Float) -> Float:
+    """Values (P,) between the bounds of each pair: a price of 0 proves that two spaces are isometric."""
+    return np.clip(features @ weights, lower.max(axis=1), upper)
 
 
 def _weights(features: Float, values: Float) -> Float:
-    """Least squares with weights ≥ 0: a pair of isometric spaces stays at 0."""
-    from scipy.optimize import nnls
-
-    weights: Float = nnls(features, values)[0]
+    """Least squares."""
+    scale = np.sqrt((features**2).mean(axis=0))
+    scaled = features / np.where(scale > 0, scale, 1.0)
+    square = scaled.T @ scaled + RIDGE * len(values) * np.eye(scaled.shape[1])
+    weights: Float = np.linalg.solve(square, scaled.T @ values) / np.where(scale > 0, scale, 1.0)
     return weights
-
-
-def _predicted(features: Float, weights: Float) -> Float:
-    return np.clip(features @ weights, features[:, :3].max(axis=1), features[:, 3])
 
 
 class GromovEstimate(Solver):
@@ -83,35 +147,34 @@ class GromovEstimate(Solver):
     def __init__(
         self, spaces: Spaces, p: float, alpha: float, fit: Fit, column_start: int = 0, bounds: bool = True
     ) -> None:
-        self._bounds, self._has_bounds = Gromov(spaces, p, alpha, 0, column_start), bounds
+        self._look, self._has_bounds = Look(spaces, p, alpha, column_start, fit.steps), bounds
         self._weights, self._rmse = fit.weights, fit.rmse
-        calibration = {
-            "held_out_rmse": fit.rmse, "held_out_rmse_interval": fit.interval, "mean_distance": fit.mean,
-            "held_out_relative": fit.relative(fit.rmse), "n_solved": fit.n_pairs, "weights": fit.weights.tolist(),
-        }  # fmt: skip
-        self.info = {**self._bounds.info, "estimate": "calibrated", "calibration": calibration}
+        self.info = {**self._look.solver.info, "estimate": "calibrated", "calibration": fit.info}
 
     def expected_seconds(self, n_pairs: int) -> float:
-        return self._bounds.expected_seconds(n_pairs)
+        return self._look.solver.expected_seconds(n_pairs)
 
     def identity(self) -> Identity:
         return {
-            "solver": "gromov estimates, 1",
-            "of": self._bounds.identity(),
+            "solver": "gromov estimates, 2",
+            "of": self._look.solver.identity(),
             "weights": self._weights,
             "rmse": self._rmse,
             "bounds": self._has_bounds,
         }
 
     def pairs_per_tile(self, memory: int) -> int:
-        return self._bounds.pairs_per_tile(memory)
+        return self._look.solver.pairs_per_tile(memory)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
-        features = self._bounds.features(rows, columns, stop)
-        values = _predicted(features, self._weights)
-        status, steps = np.full(len(rows), Status.ESTIMATED, dtype=np.int8), np.zeros(len(rows), dtype=np.int32)
-        error = np.full(len(rows), self._rmse)
-        if not self._has_bounds:
-            return Solution(values, status, steps, error=error)
-        lower = np.minimum(features[:, :3].max(axis=1), values)
-        return Solution(values, status, steps, lower=lower, upper=features[:, 3], error=error)
+        features, lower, upper = self._look(rows, columns, stop)
+        return estimated(predicted(features, self._weights, lower, upper), lower, upper, self._rmse, self._has_bounds)
+
+
+def estimated(values: Float, lower: Float, upper: Float, rmse: float, has_bounds: bool) -> Solution:
+    """Answers with these values; lower (P, 3)."""
+    n = len(values)
+    status, steps, error = np.full(n, Status.ESTIMATED, dtype=np.int8), np.zeros(n, np.int32), np.full(n, rmse)
+    if not has_bounds:
+        return Solution(values, status, steps, error=error)
+    return Solution(values, status, steps, lower=np.minimum(lower.max(axis=1), values), upper=upper, error=error)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
-from asot.data.spaces.quantiles import default_bins, eccentricities, lifted, rounding, row_quantiles, space_quantiles
 from asot.data.spaces.reading import Spaces
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.spaces.bounds import Bounds
 
 FROM_BOUND, FROM_PRODUCT = 1, 2
 """Where descents begin: at the plan of the third lower bound, at the product of the masses."""
@@ -35,6 +37,16 @@ class GromovAnswers(Record):
     _fields_ = (("lower", Doubles), ("first", Doubles), ("gap", Doubles), ("plan", Doubles))
 
 
+class Energies(NamedTuple):
+    """What is found of P pairs, in the unit of the spaces."""
+
+    energy: Float  # (P,) of the best plan
+    third: Float  # (P,) the third lower bound
+    first: Float  # (P,) of its plan
+    gap: Float  # (P,) how far the starts disagree
+    steps: NDArray[np.int32]  # (P,)
+
+
 _solve_tile = entry("gromov_tile", GromovSpaces, GromovAnswers, Tile)
 
 
@@ -42,24 +54,30 @@ class Gromov(Solver):
     """Prepared once from spaces; then solves tiles of pairs. Columns count from space ``column_start`` on.
 
     ``starts`` is a sum of `FROM_BOUND` and `FROM_PRODUCT`, or 0: then a value is the price of the third bound's plan.
-    Where both starts end above a third bound of 0, points are also matched one by one, since symmetric ones look alike.
+    Where both starts end above a third bound of 0, an isometry is looked for, since symmetric points look alike.
     """
 
     def __init__(
-        self, spaces: Spaces, p: float, alpha: float, starts: int, column_start: int = 0, bounds: bool = True
+        self,
+        spaces: Spaces,
+        p: float,
+        alpha: float,
+        starts: int,
+        column_start: int = 0,
+        bounds: bool = True,
+        *,
+        max_steps: int = MAX_STEPS,
     ) -> None:
         self._spaces, self._p, self._alpha, self._column_start = spaces, p, alpha, column_start
         self._most, self._starts, self._has_bounds = int(spaces.sizes.max()), starts, bounds
-        bins = default_bins(spaces)
-        self._quantiles = row_quantiles(spaces, bins)
-        self._whole, self._eccentric = space_quantiles(spaces, bins), eccentricities(spaces, p, bins)
-        self._rounding = rounding(spaces, bins)
+        self._max_steps = max_steps
+        self.bounds = Bounds(spaces, p, alpha, column_start)
         self.info: Info = {
             "solver": "conditional gradient on exact transport steps" if starts else "plan of the third lower bound",
             "convention": convention(p, alpha),
             "p": p,
             "alpha": alpha,
-            "bins": bins,
+            "bins": self.bounds.bins,
             "starts": [name for bit, name in ((1, "third lower bound"), (2, "product")) if starts & bit],
             "device": "cpu",
             "precision": "float64",
@@ -69,9 +87,9 @@ class Gromov(Solver):
     def _record(self) -> GromovSpaces:
         s = self._spaces
         return GromovSpaces(
-            start=s.start, matrix_at=s.matrix_at, distance=s.distance, mass=s.mass, quantiles=self._quantiles,
-            features=s.features, bins=self._quantiles.shape[1], dim=0 if s.features is None else s.features.shape[1],
-            most=self._most, p=self._p, alpha=self._alpha, starts=self._starts, max_steps=MAX_STEPS,
+            start=s.start, matrix_at=s.matrix_at, distance=s.distance, mass=s.mass, quantiles=self.bounds.quantiles,
+            features=s.features, bins=self.bounds.bins, dim=0 if s.features is None else s.features.shape[1],
+            most=self._most, p=self._p, alpha=self._alpha, starts=self._starts, max_steps=self._max_steps,
             tolerance=TOLERANCE,
         )  # fmt: skip
 
@@ -80,12 +98,12 @@ class Gromov(Solver):
 
     def _seconds(self) -> float:
         n = float(np.mean(self._spaces.sizes))
-        return (1 + 8 * bin(self._starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
+        return (1 + min(8, self._max_steps) * bin(self._starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
 
     def identity(self) -> Identity:
         s = self._spaces
         return {
-            "solver": "gromov, 1",
+            "solver": "gromov, 2",
             "start": s.start,
             "distance": s.distance,
             "mass": s.mass,
@@ -94,6 +112,7 @@ class Gromov(Solver):
             "p": self._p,
             "alpha": self._alpha,
             "starts": self._starts,
+            "max_steps": self._max_steps,
             "bounds": self._has_bounds,
             "column_start": self._column_start,
         }
@@ -102,55 +121,23 @@ class Gromov(Solver):
         return int(max(1, min(TILE_SECONDS / self._seconds(), memory / 64, 2**14)))
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
-        energy, third, gap, steps = self.energies(rows, columns, stop)
-        values = self.distance(energy)
+        found = self.energies(rows, columns, stop)
+        values = self.bounds.distance(found.energy)
         status = np.full(len(rows), Status.BEST_FOUND, dtype=np.int8)
-        spread = self.distance(energy + gap) - values
+        spread = self.bounds.distance(found.energy + found.gap) - values
         if not self._has_bounds:
-            return Solution(values, status, steps, error=spread)
-        lower = np.minimum(self.bounds(rows, columns, third).max(axis=1), values)
-        return Solution(values, status, steps, lower=lower, upper=values, error=spread)
+            return Solution(values, status, found.steps, error=spread)
+        lower = np.minimum(self.bounds.of(rows, columns, found.third).max(axis=1), values)
+        return Solution(values, status, found.steps, lower=lower, upper=values, error=spread)
 
-    def energies(
-        self, rows: Indices, columns: Indices, stop: Indices, plan: Float | None = None
-    ) -> tuple[Float, Float, Float, NDArray[np.int32]]:
-        """Best energies (P,), the third lower bound, how far the starts disagree, and steps; ``plan`` (n, m) receives
-        the plan of the last pair."""
+    def energies(self, rows: Indices, columns: Indices, stop: Indices, plan: Float | None = None) -> Energies:
+        """Of pairs; ``plan`` (n, m) receives the plan of the last one."""
         n = len(rows)
-        energy, third, gap, steps = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int32)
+        energy, third, first, gap = (np.zeros(n) for _ in range(4))
+        steps = np.zeros(n, dtype=np.int32)
         tile = Tile(n=n, rows=rows, columns=columns + self._column_start, values=energy, steps=steps, stop=stop)
-        _solve_tile(self._record(), GromovAnswers(lower=third, first=np.zeros(n), gap=gap, plan=plan), tile)
-        return energy, third, gap, steps
-
-    def bounds(self, rows: Indices, columns: Indices, third: Float) -> Float:
-        """(P, 3) the lower bounds as distances, rounded down: bins are off by a little, which a norm passes on."""
-        columns = columns + self._column_start
-        of_rows, of_spaces = self._rounding
-        parts = [
-            (self._alpha * lifted(self._eccentric, rows, columns, self._p), of_rows),
-            (self._alpha * lifted(self._whole, rows, columns, self._p), of_spaces),
-            (third, of_rows if self._quantiles_are_rounded() else 0.0),
-        ]
-        unit = self._unit()
-        found = [self.distance(part) * (1.0 - 1e-12) - 2.0 * unit * error for part, error in parts]
-        return np.maximum(np.stack(found, axis=1), 0.0)
-
-    def _quantiles_are_rounded(self) -> bool:
-        sizes = self._spaces.sizes
-        return self._spaces.mass is not None or bool((sizes != self._quantiles.shape[1]).any())
-
-    def features(self, rows: Indices, columns: Indices, stop: Indices) -> Float:
-        """Features (P, 4) of pairs for a fit: the three lower bounds and the price of the third one's plan, as
-        distances. Only for a solver without starts."""
-        price, third, _, _ = self.energies(rows, columns, stop)
-        return np.concatenate([self.bounds(rows, columns, third), self.distance(price)[:, None]], axis=1)
-
-    def distance(self, energy: Float) -> Float:
-        """Energies, in the unit of the spaces, as distances by the convention."""
-        return np.asarray(np.maximum(energy, 0.0) ** (1.0 / self._p) * self._unit())
-
-    def _unit(self) -> float:
-        return float(np.ldexp(0.5 if self._alpha == 1.0 else 1.0, self._spaces.exponent))
+        _solve_tile(self._record(), GromovAnswers(lower=third, first=first, gap=gap, plan=plan), tile)
+        return Energies(energy, third, first, gap, steps)
 
 
 def convention(p: float, alpha: float) -> str:

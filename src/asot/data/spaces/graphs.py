@@ -29,7 +29,7 @@ def shortest_paths(graph: Any, name: str) -> Float:
 
     source, target, length, n = _edges_of_networkx(graph) if _is_networkx(graph) else _edges_of_pyg(graph)
     if n == 0:
-        raise ValueError(f"{name}: the graph has no nodes")
+        raise ValueError(f"{name}: the graph has no nodes; leave it out")
     if not (np.isfinite(length).all() and (length >= 0).all()):
         worst = int(np.argmin(np.isfinite(length) & (length >= 0)))
         raise ValueError(

@@ -6,6 +6,7 @@ becomes one flat record, like `Distributions`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -158,7 +159,8 @@ def _as_masses(masses: Any, sizes: NDArray[np.int64], name: str) -> Float | None
         if not np.isfinite(own).all() or (own < 0).any() or not own.any():
             raise ValueError(f"space {i} of {name}: its masses must be finite numbers ≥ 0, and not all of them 0")
         own = own / own.max()
-        parts.append(own / own.sum())
+        # Multiples of 2^-52: so their sums, too, are the same in every order of the points.
+        parts.append(np.ldexp(np.rint(np.ldexp(own / math.fsum(own), 52)), -52))
     return np.concatenate(parts)
 
 

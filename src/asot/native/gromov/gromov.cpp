@@ -21,7 +21,7 @@ double search(Pair& pair, const GromovSpaces& spaces, double bound, double first
         tried++;
     }
     if (tried == 2) gap = std::fabs(energies[0] - energies[1]);
-    if (tried == 2 && pair.is_tied(bound, best) && pair.match_in_turn() < best) {
+    if (tried == 2 && pair.is_tied(bound, best) && pair.match_isometric() < best) {
         const double matched = pair.descend(false, steps, stop);
         if (matched < best) best = matched, write_plan(pair, plan);
     }

@@ -5,6 +5,7 @@
 // parabola whose coefficients are sums over the few arcs of the new plan, so nothing but M is computed anew.
 #pragma once
 #include "blocks.hpp"
+#include "isometry.hpp"
 
 class Pair {
   public:
@@ -12,14 +13,16 @@ class Pair {
         : all_(all), stride_(stride_of(all.most)), ws_(all.most, all.most, 2 * all.most),
           scratch_(all.most, all.most, 0),
           memory_(6 * Memory::bytes_of<double>((all.most + 4) * stride_) + 6 * Memory::bytes_of<double>(stride_) +
-                  Memory::bytes_of<double>(all.bins * stride_) + Memory::bytes_of<Arc>(room())) {
+                  Memory::bytes_of<double>(longest() * stride_) + Memory::bytes_of<Arc>(room()) +
+                  Memory::bytes_of<int32_t>(2 * all.most)) {
         if (failed()) return;
         for (double** each : {&form_, &step_form_, &plan_, &features_, &cost_, &columns_})
             *each = memory_.take<double>((all.most + 4) * stride_);
         for (double** each : {&row_sums_, &column_sums_, &row_means_, &column_means_, &f_, &g_})
             *each = memory_.take<double>(stride_);
-        quantiles_ = memory_.take<double>(all.bins * stride_);
+        turned_ = memory_.take<double>(longest() * stride_);
         arcs_ = memory_.take<Arc>(room());
+        match_ = memory_.take<int32_t>(2 * all.most);
     }
     // Also once a transport problem found no memory.
     bool failed() const { return memory_.failed() || ws_.failed() || scratch_.failed() || no_memory_; }
@@ -79,6 +82,7 @@ class Pair {
     double descend(bool from_product, int64_t& steps, Stop stop) {
         double energy = from_product ? begin_with_product() : begin_with_arcs();
         for (int64_t step = 0; step < all_.max_steps && *stop == 0; step++) {
+            if (energy <= 1e-15 * size_) break;  // noise has no direction
             double unused;
             transport(gradient(), unused, stop);
             if (holds_arcs() || no_memory_) break;
@@ -102,25 +106,17 @@ class Pair {
         return energy > 0.0 ? energy : 0.0;
     }
 
-    // A matching of points one by one, each with the one that fits those before: `arcs`, and their energy.
-    double match_in_turn() {
+    // Arcs that match points so that all distances stay, if any are found, and their energy, else infinity.
+    double match_isometric() {
         row_gaps();
-        for (int64_t j = 0; j < m_; j++) g_[j] = 0.0;  // taken
-        n_arcs_ = 0;
-        for (int64_t i = 0; i < n_; i++) {
-            const double own = mass_of(a_, i, n_);
-            int64_t best = -1;
-            for (int64_t j = 0; j < m_; j++) {
-                if (g_[j] != 0.0 || std::fabs(mass_of(b_, j, m_) - own) > 1e-12) continue;
-                if (best < 0 || cost_[i * width_ + j] < cost_[i * width_ + best]) best = j;
-            }
-            if (best < 0) return INFINITY;
-            g_[best] = 1.0;
-            arcs_[n_arcs_++] = {int32_t(i), int32_t(best), own};
-            for (int64_t k = i + 1; k < n_; k++)
-                for (int64_t j = 0; j < m_; j++)
-                    cost_[k * width_ + j] += std::fabs(dx_[i * n_ + k] - columns_[best * width_ + j]);
-        }
+        for (int64_t i = 0; i < n_ && a_ != nullptr; i++)
+            for (int64_t j = 0; j < m_; j++)
+                if (std::fabs(a_[i] - b_[j]) > 1e-12) cost_[i * width_ + j] = INFINITY;
+        const double near = 1e-9 * std::pow(size_, 1.0 / all_.p);
+        if (!find_isometry(n_, dx_, columns_, cost_, width_, 1e-12 * size_, near, 1000 * n_, match_, match_ + n_))
+            return INFINITY;
+        for (n_arcs_ = 0; n_arcs_ < n_; n_arcs_++)
+            arcs_[n_arcs_] = {int32_t(n_arcs_), match_[n_arcs_], mass_of(a_, n_arcs_, n_)};
         is_warm_ = false;
         return price();
     }
@@ -132,6 +128,7 @@ class Pair {
 
   private:
     int64_t room() const { return 8 * all_.most; }
+    int64_t longest() const { return all_.bins > all_.dim ? all_.bins : all_.dim; }
 
     // Weighted sums over each row of a matrix: of the distances, and of their p-th powers; returns the mean of the powers.
     double means(const double* d, int64_t n, int64_t stride, const double* mass, double* powers, double* plain) {
@@ -151,46 +148,48 @@ class Pair {
     }
 
     void feature_costs() {
-        for (int64_t i = 0; i < n_; i++)
-            for (int64_t j = 0; j < m_; j++) {
-                const double *u = all_.features + (all_.start[x_] + i) * all_.dim,
-                             *v = all_.features + (all_.start[y_] + j) * all_.dim;
-                double squares = 0.0;
-                for (int64_t c = 0; c < all_.dim; c++) squares += (u[c] - v[c]) * (u[c] - v[c]);
-                features_[i * width_ + j] = all_.p == 2.0 ? squares : powered(std::sqrt(squares), all_.p);
-            }
+        const double* all = all_.features;
+        gaps(all + all_.start[x_] * all_.dim, all + all_.start[y_] * all_.dim, all_.dim, 2.0, 1.0, features_);
+        if (all_.p == 2.0) return;
+        for (int64_t t = 0; t < n_ * width_; t++) features_[t] = powered(std::sqrt(features_[t]), all_.p);
     }
 
     // Costs of the third bound: means of |u - v|^p over the bins, at most the W_p^p on the line between two rows of
     // distances, and the features' share.
     void row_gaps() {
         const double *u = all_.quantiles + all_.start[x_] * all_.bins, *v = all_.quantiles + all_.start[y_] * all_.bins;
-        for (int64_t c = 0; c < all_.bins; c++) {
-            for (int64_t j = 0; j < m_; j++) quantiles_[c * width_ + j] = v[j * all_.bins + c];
-            for (int64_t j = m_; j < width_; j++) quantiles_[c * width_ + j] = 0.0;
-        }
-        for (int64_t i = 0; i < n_; i += ROWS) {
-            const double* rows[ROWS];
-            for (int64_t r = 0; r < ROWS; r++) rows[r] = u + (i + r < n_ ? i + r : n_ - 1) * all_.bins;
-            int64_t j = 0;
-            for (; j + WIDE * LANES <= width_; j += WIDE * LANES) write_gaps<WIDE>(rows, i, j);
-            for (; j < width_; j += LANES) write_gaps<1>(rows, i, j);
-        }
+        gaps(u, v, all_.bins, all_.p, all_.alpha / double(all_.bins), cost_);
         if (all_.features == nullptr) return;
         for (int64_t t = 0; t < n_ * width_; t++) cost_[t] += (1.0 - all_.alpha) * features_[t];
     }
+
+    // out = factor Σ |u - v|^p over the coordinates of vectors u (n, dim) and v (m, dim).
+    void gaps(const double* u, const double* v, int64_t dim, double p, double factor, double* out) {
+        for (int64_t c = 0; c < dim; c++) {
+            for (int64_t j = 0; j < m_; j++) turned_[c * width_ + j] = v[j * dim + c];
+            for (int64_t j = m_; j < width_; j++) turned_[c * width_ + j] = 0.0;
+        }
+        for (int64_t i = 0; i < n_; i += ROWS) {
+            const double* rows[ROWS];
+            for (int64_t r = 0; r < ROWS; r++) rows[r] = u + (i + r < n_ ? i + r : n_ - 1) * dim;
+            int64_t j = 0;
+            for (; j + WIDE * LANES <= width_; j += WIDE * LANES) write_gaps<WIDE>(rows, i, j, dim, p, factor, out);
+            for (; j < width_; j += LANES) write_gaps<1>(rows, i, j, dim, p, factor, out);
+        }
+    }
     template <int W>
-    INLINE void write_gaps(const double* const (&rows)[ROWS], int64_t i, int64_t j) {
+    INLINE void write_gaps(const double* const (&rows)[ROWS], int64_t i, int64_t j, int64_t dim, double p,
+                           double factor, double* out) {
         Doubles sums[ROWS][W];
-        if (all_.p == 2.0)
-            gaps_block<2>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
-        else if (all_.p == 1.0)
-            gaps_block<1>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
+        if (p == 2.0)
+            gaps_block<2>(rows, turned_ + j, width_, dim, p, sums);
+        else if (p == 1.0)
+            gaps_block<1>(rows, turned_ + j, width_, dim, p, sums);
         else
-            gaps_block<0>(rows, quantiles_ + j, width_, all_.bins, all_.p, sums);
+            gaps_block<0>(rows, turned_ + j, width_, dim, p, sums);
         for (int64_t r = 0; r < ROWS && i + r < n_; r++)
             for (int w = 0; w < W; w++)
-                store(cost_ + (i + r) * width_ + j + w * LANES, sums[r][w] * spread(all_.alpha / double(all_.bins)));
+                store(out + (i + r) * width_ + j + w * LANES, sums[r][w] * spread(factor));
     }
 
     // Where a step goes: the transport problem with these costs, the energy's gradient up to a factor.
@@ -214,7 +213,7 @@ class Pair {
         if (no_memory_ || *stop != 0) return;
         const double value = std::ldexp(value_of_flows(ws_, scratch_, p, q) * unit + units.low, units.exponent);
         // Costs and masses were rounded to integers, and sums of so many terms to doubles.
-        proven = value - std::ldexp(most, units.exponent) * 4.0 / bits_.largest -
+        proven = value - std::ldexp(most, units.exponent) * (4.0 / bits_.largest + (a_ == nullptr ? 0.0 : 1e-14)) -
                  double(p + q + all_.bins + all_.dim + 64) * 2.3e-16 * std::fabs(value);
         keep_potentials(p, q, std::ldexp(bits_.unit(most), units.exponent));
         const int64_t first = first_sink(p);
@@ -350,12 +349,15 @@ class Pair {
     // at 0.
     bool is_small(double energy) const { return energy < 1e-3 * size_; }
 
+    // Whether an entry of the plan is no more than masses are off by rounding.
+    bool is_crumb(double mass) const { return a_ != nullptr && mass < CRUMB * double(n_ + m_); }
+
     // The entries of the plan as arcs, if they fit.
     bool take_arcs_of_plan() {
         n_arcs_ = 0;
         for (int64_t i = 0; i < n_; i++)
             for (int64_t j = 0; j < m_; j++) {
-                if (plan_[i * width_ + j] == 0.0) continue;
+                if (plan_[i * width_ + j] == 0.0 || is_crumb(plan_[i * width_ + j])) continue;
                 if (n_arcs_ == room()) return false;
                 arcs_[n_arcs_++] = {int32_t(i), int32_t(j), plan_[i * width_ + j]};
             }
@@ -390,8 +392,9 @@ class Pair {
     double *form_, *step_form_, *plan_, *features_, *cost_, *columns_;  // (n, width) blocks; columns: (m, width) d_Y
     double *row_sums_, *column_sums_, *row_means_, *column_means_;      // (n,), (m,)
     double *f_, *g_;                                                    // (p,), (q,) potentials of the last solve
-    double* quantiles_;                                                 // (bins, width) of the second space
+    double* turned_;                                                    // (coordinates, width) of the second space
     double size_ = 0.0;                                                 // mean of d_X^p and of d_Y^p, together
     Arc* arcs_;                                                         // (room,)
+    int32_t* match_;                                                    // (2 most,)
     double form_value_ = 0.0, feature_value_ = 0.0;
 };

@@ -24,6 +24,9 @@ struct GromovAnswers {
     double* plan;       // (n, m) best of the last pair, or null
 };
 
+// What travels, per point, because masses of total 1 are rounded.
+constexpr double CRUMB = 1e-17;
+
 struct Arc {
     int32_t source, sink;
     double mass;
