@@ -46,8 +46,9 @@ def _far(rng):
 
 
 def _forgiven(x, a, y, b, p, expected):
-    """1e-15 of the distance; and where masses are no multiples of 2^-60, what rounding them to such moves at most."""
-    slack = 1e-15 * expected + 2.0**-1074
+    """What a sum of n + m steps may lose, 2^-53 of it each, and no less than 1e-15; and where masses are no multiples
+    of 2^-60, what rounding them to such moves at most."""
+    slack = max(1e-15, (len(x) + len(y)) * 2.0**-53) * expected + 2.0**-1074
     if _is_rounded(a) or _is_rounded(b):
         both = np.concatenate([x, y])[:, 0]
         span = np.longdouble(both.max()) - np.longdouble(both.min())
