@@ -47,7 +47,7 @@ from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, 
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import GroundCost, prepare_cost
-from asot.ground.metrics import EUCLIDEAN, ON_GPUS, Ground, prepare_metric
+from asot.ground.metrics import ON_GPUS, Ground, prepare_metric
 from asot.request import Distance, Request
 from asot.results.distances import Distances
 from asot.run import devices, gpu_engine

@@ -31,7 +31,7 @@ _fill = entry("distance_table", LongPoints)
 
 
 def distance_table(ground: Ground, transform: int = PLAIN) -> NDArray[np.float64]:
-    """(V, V) distances of the points of a Euclidean ground metric, in its units, or what ``transform`` takes of them."""
+    """(V, V) distances of points under a Euclidean metric, in its units, or what ``transform`` takes of them."""
     n, d = ground.points.shape
     table = np.empty((n, n))
     _fill(LongPoints(n=n, d=d, points=ground.points, transform=transform, table=table))

@@ -30,7 +30,7 @@ ENTRY asot_distance_table(const LongPoints* given) {
     double *panels = memory.take<double>(AT_A_TIME * d), *squares = memory.take<double>(n + PANEL + AT_A_TIME);
     for (int64_t j = 0; j < n; j += AT_A_TIME) {
         const int64_t left = n - j, columns = left < AT_A_TIME ? left : AT_A_TIME;
-        const PointRows rows = {given->points + j * d, nullptr, d};
+        const LongRows rows = {given->points + j * d, nullptr, d};
         lay_panels(rows, columns, panels);
         fill_long(rows, left, panels, columns, squares, given->table + j * n + j, n, columns, true, NEVER);
     }

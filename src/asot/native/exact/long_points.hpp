@@ -18,7 +18,7 @@ constexpr int AT_ONCE = REGISTERS == 1 ? 8 : 4, SIDE_BY_SIDE = REGISTERS == 1 ? 
 INLINE int64_t panels_of(int64_t n) { return (n + PANEL - 1) / PANEL; }
 
 // Points one after the other, or those of them that are named.
-struct PointRows {
+struct LongRows {
     const double* first;
     const int32_t* which;  // or null: all
     int64_t width;         // coordinates of each
@@ -26,7 +26,7 @@ struct PointRows {
 };
 
 // n points as panels of (width, PANEL), with zeros after the last one.
-inline void lay_panels(const PointRows& y, int64_t n, double* panels) {
+inline void lay_panels(const LongRows& y, int64_t n, double* panels) {
     for (int64_t j = 0; j < panels_of(n) * PANEL; j += PANEL, panels += y.width * PANEL) {
         const int64_t count = n - j < PANEL ? n - j : PANEL;
         for (int64_t begin = 0; begin < y.width; begin += LANES) {  // what is written stays in the cache
@@ -54,7 +54,7 @@ inline void panel_squares(const double* panels, int64_t n, int64_t width, double
 }
 
 // ‖x‖² of all rows, eight at a time, since one sum would wait for itself.
-inline void row_squares(const PointRows& x, int64_t n, double* squares) {
+inline void row_squares(const LongRows& x, int64_t n, double* squares) {
     for (int64_t i = 0; i < n; i += LANES) {
         const double* row[LANES];
         double sum[LANES] = {};
@@ -95,7 +95,7 @@ __attribute__((noinline)) void add_block(const double* const* rows, const double
 
 // One panel's part of a long block of distances, and the rows that it belongs to.
 struct LongBlock {
-    const PointRows& x;
+    const LongRows& x;
     const int64_t p, q;
     const double *panels, *x_squares, *y_squares;
     double* out;
@@ -139,7 +139,7 @@ struct LongBlock {
 // to column `room`, at least q; what is beyond q is finite and means nothing. squares: room for the next multiples of PANEL
 // of p and q together. With `half`, the panels hold the first points of x, and only what is on or below the diagonal is
 // needed. Once *stop is raised, what is left is not computed.
-inline void fill_long(const PointRows& x, int64_t p, const double* panels, int64_t q, double* squares, double* out,
+inline void fill_long(const LongRows& x, int64_t p, const double* panels, int64_t q, double* squares, double* out,
                       int64_t stride, int64_t room, bool half, Stop stop) {
     double *own = squares, *other = squares + panels_of(p) * PANEL;
     row_squares(x, p, own);

@@ -111,7 +111,7 @@ inline void fill_long_distances(const Workspace& ws, const Scratch& scratch, con
     const int64_t width = merge_used(h.used_offsets, h.used, a, b, scratch.place_a, scratch.place_b);
     const int64_t used_a = h.used_offsets[a + 1] - h.used_offsets[a], used_b = h.used_offsets[b + 1] - h.used_offsets[b];
     const double *own = h.packed + h.packed_offsets[a], *other = h.packed + h.packed_offsets[b];
-    PointRows sources = {own, ws.source, width};
+    LongRows sources = {own, ws.source, width};
     if (used_a == width && used_b == width) {
         lay_panels({other, ws.sink, width}, q, scratch.y);
     } else {
