@@ -8,8 +8,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 import asot
+from asot.data.distinct import sparse_histograms
 from asot.exact import auto
-from asot.exact.distance_table import distance_table, table_pays
+from asot.exact.auto import table_pays
+from asot.exact.distance_table import distance_table
 from asot.ground.metrics import prepare_metric
 
 
@@ -50,7 +52,6 @@ def test_the_table_is_used_where_it_pays_and_gives_the_same_bits(given, monkeypa
     by_table = asot.pairwise_exact(D, **asked)
     assert made
     monkeypatch.setattr(auto, "table_pays", lambda *_: False)
-    monkeypatch.setattr(auto, "cost_table_pays", lambda *_: False)
     assert np.array_equal(by_table.values, asot.pairwise_exact(D, **asked).values)
     one = asot.pairwise_exact(D[:1], D[1:2], **asked)
     assert one.values[0] == by_table.matrix()[0, 1]
@@ -86,7 +87,8 @@ def test_matchings_of_long_points_are_those_of_scipy(metric, p):
 
 def test_few_pairs_and_other_metrics_have_no_table():
     points = _points("plain", 200)
-    assert table_pays(prepare_metric(points, "euclidean"), 200.0**2)
-    assert not table_pays(prepare_metric(points, "euclidean"), 100.0)
-    assert not table_pays(prepare_metric(points, "cityblock"), 200.0**2)
-    assert not table_pays(prepare_metric(points[:, :8], "euclidean"), 200.0**2)
+    histograms = sparse_histograms(asot.Distributions.from_list(list(points.reshape(20, 10, 80))))
+    assert table_pays(prepare_metric(points, "euclidean"), histograms, 400)
+    assert not table_pays(prepare_metric(points, "euclidean"), histograms, 1)
+    assert not table_pays(prepare_metric(points, "cityblock"), histograms, 400)
+    assert not table_pays(prepare_metric(points[:, :8], "euclidean"), histograms, 400)

@@ -38,7 +38,7 @@ from asot.exact.any_cost import ExactAnyCost
 from asot.exact.cuda.any_cost import ExactAnyCostCuda
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.cuda.points_plan import MOST_POINTS
-from asot.exact.distance_table import cost_table_pays, distance_table, table_pays
+from asot.exact.distance_table import LARGEST, LONG, distance_table
 from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
@@ -46,8 +46,8 @@ from asot.exact.points import ExactPoints
 from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, laid_out_seconds, threads_seconds
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
-from asot.ground.costs import GroundCost, prepare_cost
-from asot.ground.metrics import ON_GPUS, Ground, prepare_metric
+from asot.ground.costs import ARC, GroundCost, prepare_cost
+from asot.ground.metrics import EUCLIDEAN, ON_GPUS, Ground, prepare_metric
 from asot.request import Distance, Request
 from asot.results.distances import Distances
 from asot.run import devices, gpu_engine
@@ -105,24 +105,23 @@ def _any_cost_solver(
     histograms = sparse_histograms(pooled) if histograms is None else histograms
     cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, memory)
     prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
-    table = (
-        distance_table(cost.ground, cost.transform)
-        if cost_table_pays(cost, _n_distances(histograms, n_pairs))
-        else None
-    )
+    fits = not cost.has_table and cost.transform != ARC and table_pays(cost.ground, histograms, n_pairs)
+    table = distance_table(cost.ground, cost.transform) if fits else None
     return ExactAnyCost(histograms, cost, distance.p, prices, column_start, table)
 
 
-def _n_distances(histograms: SparseHistograms, n_pairs: int) -> float:
-    """How many distances so many pairs take, if they share nothing."""
-    return float(n_pairs * (len(histograms.index) / (len(histograms.offsets) - 1)) ** 2)
+def table_pays(ground: Ground, histograms: SparseHistograms, n_pairs: int) -> bool:
+    """Whether so many pairs are worth a table of all distances between long points (`asot.exact.distance_table`)."""
+    n, d = ground.points.shape
+    mean = len(histograms.index) / (len(histograms.offsets) - 1)
+    return n <= LARGEST and ground.code == EUCLIDEAN and d >= LONG and n * n <= 3.0 * n_pairs * mean**2
 
 
 def points_solver(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> Solver:
     """The solver of W_1 under a metric with a kernel."""
     if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
         return SmallClouds(histograms, ground, column_start)
-    table = distance_table(ground) if table_pays(ground, _n_distances(histograms, n_pairs)) else None
+    table = distance_table(ground) if table_pays(ground, histograms, n_pairs) else None
     return ExactPoints(histograms, ground, column_start, table)
 
 

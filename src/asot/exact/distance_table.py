@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.ground.costs import ARC, PLAIN, GroundCost
+from asot.ground.costs import PLAIN
 from asot.ground.metrics import EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Record, entry
 
@@ -41,14 +41,3 @@ def distance_table(ground: Ground, transform: int = PLAIN) -> NDArray[np.float64
 def are_long(ground: Ground) -> bool:
     """Whether distances are products."""
     return ground.code == EUCLIDEAN and ground.points.shape[1] >= LONG
-
-
-def table_pays(ground: Ground, n_distances: float) -> bool:
-    """Whether ``n_distances`` distances, repeats counted, are worth a table of all of them."""
-    n = len(ground.points)
-    return are_long(ground) and n <= LARGEST and n * n <= 3.0 * n_distances
-
-
-def cost_table_pays(cost: GroundCost, n_distances: float) -> bool:
-    """The same for a cost: angles need more than a distance."""
-    return not cost.has_table and cost.transform != ARC and table_pays(cost.ground, n_distances)
