@@ -133,22 +133,23 @@ class SinkhornSharedCost(Solver):
         if self._kernel is not None:
             alone = np.zeros(len(a), dtype=bool)
             if self._options.tol is not None:
-                held = (np.count_nonzero(masses, axis=1).astype(np.float64) for masses in (a, b))
-                alone = log_domain_pays(*held, self._M.shape, self._rule.largest)
-            still_open = np.concatenate(
-                [still_open[alone], self._solve_together(still_open[~alone], a, b, answers, stop)]
-            )
+                rows, columns = (np.count_nonzero(masses, axis=1).astype(np.float64) for masses in (a, b))
+                alone = log_domain_pays(rows, columns, self._M.shape, self._rule.largest)
+            left = self._solve_together(self._kernel, still_open[~alone], a, b, answers, stop)
+            still_open = np.concatenate([still_open[alone], left])
         if len(still_open):
             self._solve_in_log_domain(still_open, a, b, answers, stop)
         return Solution(self._options.reg * answers.values, answers.status, answers.n_iter, answers.marginal_error)
 
-    def _solve_together(self, which: Indices, a: Float, b: Float, answers: Answers, stop: Indices) -> Indices:
+    def _solve_together(
+        self, kernel: SharedKernel, which: Indices, a: Float, b: Float, answers: Answers, stop: Indices
+    ) -> Indices:
         """Some pairs in the shared kernel; those that it leaves open."""
         if not len(which):
             return which
         rows, columns = ((x if len(which) == len(x) else x[which]).astype(self._dtype, copy=False) for x in (a, b))
         with np.errstate(all="ignore"):  # what leaves the range of floats is left open
-            return np.asarray(solve_in_kernel(self._kernel, which, rows, columns, answers, self._options, stop))
+            return np.asarray(solve_in_kernel(kernel, which, rows, columns, answers, self._options, stop))
 
     def _solve_in_log_domain(self, which: Indices, a: Float, b: Float, answers: Answers, stop: Indices) -> None:
         """Some pairs from the start, on the anchors that carry mass."""

@@ -98,8 +98,9 @@ def solve_in_kernel(
     xp, rule = kernel.xp, kernel.rule
     V = b + 0.0 if options.start_at_target else xp.ones_like(b)
     at = _Iterate(order, a, b, xp.empty_like(a), xp.empty_like(b), xp.empty_like(a), V, V @ kernel.KT)
-    previous, before, slow, still_open = xp.zeros_like(a[:, 0]) + xp.inf, 0, [], []
-    iteration = 0
+    previous, before, iteration = xp.zeros_like(a[:, 0]) + xp.inf, 0, 0
+    slow: list[tuple[_Iterate, Any]] = []
+    still_open: list[Any] = []
     while True:
         at, iteration = _to_next_look(kernel, at, options, iteration, stop)
         last = iteration == options.max_iter or stop[0] != 0
