@@ -1,5 +1,5 @@
-"""Shapes at the edges: sparse rows, tiny clouds, one against many, and one pair with options, beside whoever does only
-that."""
+"""Shapes at the edges: sparse rows, tiny clouds, one against many, 768 dimensions, and one pair with options, beside
+whoever does only that."""
 
 from __future__ import annotations
 
@@ -14,24 +14,35 @@ from scipy.spatial.distance import cdist, pdist
 import asot
 from benchmarks.common import Options, Report
 from benchmarks.exact.edges import INTRODUCTION, Case, Float, race_all, upper
+from benchmarks.exact.edges_rivals import assignment, needs
 
 NEEDS = {"pot"}
 
 MOST_STEPS = 1_000_000
 
+SINGLE = 1e-5
+"""What answers of a rival that computes in float32 may differ by."""
+
 
 def run(options: Options) -> Report:
     """Race every case and make the report."""
     tables = race_all(
-        (_words, _tiny, _one_against_many, _two_against_many, _barycenters, _one_pair, _one_cost), options.quick
-    )
+        (
+            _words, _tiny, _one_against_many, _two_against_many, _long, _one_long_pair, _barycenters,
+            _one_entropic_pair, _one_pair, _one_cost, _one_assignment,
+        ),
+        options.quick,
+    )  # fmt: skip
     return Report("edges_more", "The edges of the field: shapes", INTRODUCTION, tables, NOTES)
 
 
 NOTES = (
     "support + core: the columns with mass of each row are found once, and each pair is solved on its own block of the "
     "cost by `ot.lp.emd_wrap.emd_c`, POT's compiled solver without any of its checks.",
-    "Single pairs are repeated a hundred times in each round.",
+    "Single pairs of up to 20 points are repeated a hundred times in each round.",
+    "float32 product + …: one product of all points (or of both clouds) in float32, then an assignment solver on "
+    "float32 costs. Its answers have the rounding of float32. asot computes in float64, whatever the points are stored "
+    "in, so that answers are exact: a product takes twice as long.",
 )
 
 
@@ -111,6 +122,88 @@ def _two_against_many(rng: Any, quick: bool) -> Iterator[Case]:
 
         ours = lambda two=two, many=many: asot.pairwise_exact(two, many, n_jobs=1, device="cpu").values  # noqa: E731
         yield Case("Two points against many", f"{size:,} points", ours, {"partition": split}, 400, 0.7, 5)
+
+
+def float32_costs(x: Any, y: Any, metric: str) -> Any:
+    """Costs (n, m) by one product, as one writes it to be fast."""
+    if metric == "cosine":
+        x, y = (z / np.sqrt(np.einsum("ij,ij->i", z, z))[:, None] for z in (x, y))
+        return 1.0 - x @ y.T
+    cost = x @ y.T
+    cost *= -2.0
+    cost += np.einsum("ij,ij->i", x, x)[:, None]
+    cost += np.einsum("ij,ij->i", y, y)
+    return np.sqrt(np.maximum(cost, 0.0, out=cost), out=cost)
+
+
+def _matched(cost: Any, solve: Any) -> float:
+    return float(cost[np.arange(len(cost)), solve(cost)].mean(dtype=np.float64))
+
+
+def _solvers() -> dict[str, Any]:
+    return {name: assignment(name) for name in ("lapjv", "lapx", "SciPy") if name == "SciPy" or needs(name)}
+
+
+def _long(rng: Any, quick: bool) -> Iterator[Case]:
+    for metric in ("euclidean", "cosine"):
+        for size, n in ((10, 20),) if quick else ((10, 100), (50, 30), (200, 8)):
+            x = rng.normal(size=(n, size, 768)).astype(np.float32)
+            D = asot.Distributions.from_list(list(x))
+
+            def product(x: Any = x, solve: Any = None, metric: str = metric, n: int = n, size: int = size) -> Float:
+                flat = x.reshape(n * size, -1)
+                cost = float32_costs(flat, flat, metric).reshape(n, size, n, size)
+                return np.array([_matched(np.ascontiguousarray(cost[i, :, j]), solve) for i, j in upper(n)])
+
+            rivals = {
+                f"float32 product + {name}": lambda solve=solve, product=product: product(solve=solve)
+                for name, solve in _solvers().items()
+            }
+            ours = lambda D=D, metric=metric: asot.pairwise_exact(D, metric=metric, n_jobs=1, device="cpu").values  # noqa: E731
+            label = f"{metric}, n = {size}, N = {n}"
+            yield Case("768 dimensions, float32", label, ours, rivals, n * (n - 1) // 2, 1.5, 3, SINGLE)
+
+
+def _one_long_pair(rng: Any, quick: bool) -> Iterator[Case]:
+    for n in (20,) if quick else (20, 50, 100, 300):
+        x, y = rng.normal(size=(2, n, 768)).astype(np.float32)
+        D, u = asot.Distributions.from_list([x, y]), np.full(n, 1.0 / n)
+        rivals = {
+            f"float32 product + {name}": lambda solve=solve, x=x, y=y: np.array(
+                [_matched(float32_costs(x, y, "euclidean"), solve)]
+            )
+            for name, solve in _solvers().items()
+        }
+        rivals["emd2"] = lambda x=x, y=y, u=u: np.array(
+            [ot.emd2(u, u, ot.dist(x.astype(np.float64), y.astype(np.float64), metric="euclidean"))]
+        )
+        ours = lambda D=D: asot.pairwise_exact(D, n_jobs=1).values  # noqa: E731
+        yield Case("One pair in 768 dimensions, float32", f"n = {n}", ours, rivals, 1, 1.0, 20, SINGLE)
+
+
+def _one_entropic_pair(rng: Any, quick: bool) -> Iterator[Case]:
+    for n in (100,) if quick else (100, 500):
+        points, A = rng.normal(size=(n, 2)), rng.dirichlet(np.ones(n), 2)
+        cost = cdist(points, points)
+        reg = 0.1 * cost.max()
+        ours = lambda A=A, cost=cost, reg=reg: asot.sinkhorn_many(A, cost=cost, reg=reg, n_jobs=1, device="cpu").values  # noqa: E731
+        pots = lambda A=A, cost=cost, reg=reg: np.array([ot.sinkhorn2(A[0], A[1], cost, reg, stopThr=1e-9)])  # noqa: E731
+        label = f"n = {n}, ε = 0.1 max C"
+        yield Case("One entropic pair, to 1e-9", label, ours, {"sinkhorn2": pots}, 1, 1.2, 20, 1e-7)
+
+
+def _one_assignment(rng: Any, quick: bool) -> Iterator[Case]:
+    for n in (200,) if quick else (1000, 4096):
+        points = rng.normal(size=(2, n, 64))
+        for kind, cost in (("uniform costs", rng.random((n, n))), ("64 dimensions", cdist(*points))):
+            u = np.full(n, 1.0 / n)
+            rivals = {
+                name: lambda solve=solve, cost=cost: np.array([_matched(cost, solve)])
+                for name, solve in _solvers().items()
+                if n == 1000 or name == "lapjv" or quick
+            }
+            ours = lambda u=u, cost=cost: np.array([asot.emd(u, u, cost).value])  # noqa: E731
+            yield Case("One assignment, `asot.emd`", f"n = {n:,}, {kind}", ours, rivals, 1, 1.0, 3 if n == 1000 else 1)
 
 
 def _barycenters(rng: Any, quick: bool) -> Iterator[Case]:

@@ -49,7 +49,7 @@ def core(x: Float, y: Float) -> Callable[[], Float]:
     return lambda: np.array([core_values(a, b, cdist(x, y))])
 
 
-def _assignment(name: str) -> Callable[[Float], Any]:
+def assignment(name: str) -> Callable[[Float], Any]:
     """A function that gives the column of every row."""
     if name == "SciPy":
         return lambda cost: linear_sum_assignment(cost)[1]
@@ -64,7 +64,7 @@ def _assignment(name: str) -> Callable[[Float], Any]:
 
 def lap(name: str, x: Float, y: Float) -> Callable[[], Float]:
     """An assignment solver for equal sizes."""
-    solve = _assignment(name)
+    solve = assignment(name)
 
     def distance() -> Float:
         cost = cdist(x, y)

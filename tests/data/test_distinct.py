@@ -30,10 +30,8 @@ def assert_distinct(points):
     assert rows.dtype == points.dtype
 
 
-@pytest.fixture(params=["dictionary", "hashes", "all hashes collide"])
+@pytest.fixture(params=["hashes", "all hashes collide"])
 def way(request, monkeypatch):
-    if request.param != "dictionary":
-        monkeypatch.setattr(distinct, "DICTIONARY_ROWS", 0)
     if request.param == "all hashes collide":
         monkeypatch.setattr(distinct, "_factors", lambda n: np.zeros(n, dtype=np.int64))
 

@@ -53,12 +53,12 @@ def test_calls_and_searches_use_the_solver_of_the_table(name):
     assert type(exact_work(Request(D, None, distance), Notes()).cpu()) is expected
 
 
-def test_long_points_whose_distances_repeat_have_a_table():
+def test_a_store_does_not_know_whether_long_points_had_a_table():
     points = RNG.normal(size=(60, 200))
     D = asot.Distributions.from_weights(RNG.dirichlet(np.ones(60), size=80), points)
     identity = exact_solver(D, Distance(), 0, 2**28, n_pairs=80 * 79 // 2).identity()
-    assert identity["solver"] == "points with a table, 1"
-    assert exact_solver(D, Distance(), 0, 2**28).identity()["solver"] == "points, 1"
+    assert identity["solver"] == "points, 2"
+    assert exact_solver(D, Distance(), 0, 2**28).identity()["solver"] == "points, 2"
 
 
 def test_no_other_module_makes_an_exact_solver_of_points():

@@ -18,9 +18,6 @@ from asot.data.distributions import Distributions
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.validation import FloatArray
 
-DICTIONARY_ROWS = 2000
-"""Up to this many rows, a dictionary finds equal ones in a fraction of a millisecond."""
-
 
 class PointRows(Record):
     """A matrix of points, float64 or float32 (``native/data/distinct.cpp``)."""
@@ -71,11 +68,9 @@ def distinct_rows(points: FloatArray, loop: Loop = serially) -> tuple[FloatArray
     Rows are numbered by a 64-bit hash, and then each is compared with the first of its number, so equal means equal.
     """
     points = np.ascontiguousarray(points)
-    if len(points) <= DICTIONARY_ROWS:
-        return _few_distinct_rows(points)
     n, d = points.shape
     rows = PointRows(n=n, d=d, **{"narrow" if points.dtype == np.float32 else "wide": points})
-    bits = int(np.ceil(np.log2(n))) + 1
+    bits = int(max(n, 1) - 1).bit_length() + 1
     is_short = n < 2**31
     table = np.full(2**bits, -1, dtype=np.int32 if is_short else np.int64)
     first, index, found = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(1, dtype=np.int64)
@@ -117,20 +112,6 @@ def _factors(n: int) -> NDArray[np.int64]:
     """The bits of a large odd number for every coordinate."""
     large = np.random.default_rng(0).integers(2**63, 2**64 - 1, size=n, dtype=np.uint64)
     return (large | np.uint64(1)).view(np.int64)
-
-
-def _few_distinct_rows(points: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """The same with a dictionary."""
-    size = points.dtype.itemsize * points.shape[1]
-    raw = (points + 0.0).tobytes()  # -0.0 becomes 0.0
-    place: dict[bytes, int] = {}
-    index = [place.setdefault(raw[o : o + size], len(place)) for o in range(0, len(raw), size)]
-    if len(place) == len(points):
-        return points, np.arange(len(points))
-    found = np.array(index)
-    first = np.full(len(place), len(points))
-    np.minimum.at(first, found, np.arange(len(points)))
-    return points[first], found
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from asot.entropic.options import FIRST_LOOK, LOOK_EVERY, SinkhornOptions, Stopping
 from asot.run.protocols import Status
 
-SLOW = 60
+SLOW = 30
 """A pair that would need more plain updates than this continues with Newton steps."""
 
 FAST_FROM = 20
@@ -98,25 +98,32 @@ def solve_in_kernel(
     xp, rule = kernel.xp, kernel.rule
     V = b + 0.0 if options.start_at_target else xp.ones_like(b)
     at = _Iterate(order, a, b, xp.empty_like(a), xp.empty_like(b), xp.empty_like(a), V, V @ kernel.KT)
-    previous, before, slow, still_open = xp.zeros_like(a[:, 0]) + xp.inf, 0, [], []
-    iteration = 0
+    previous, before, iteration = xp.zeros_like(a[:, 0]) + xp.inf, 0, 0
+    slow: list[tuple[_Iterate, Any]] = []
+    still_open: list[Any] = []
     while True:
         at, iteration = _to_next_look(kernel, at, options, iteration, stop)
         last = iteration == options.max_iter or stop[0] != 0
         error = _error(kernel, at)
         if last:
-            goal = None if options.tol is None else 1e-2 * _goal(kernel, at)
-            still_open.append(_leave(kernel, answers, at, options, iteration, None if goal is None else error <= goal))
+            goal = None if options.tol is None else 1e-2 * _goal(kernel, at, _transported(kernel, at))
+            still_open.append(
+                _leave(kernel, answers, at, error, options, iteration, None if goal is None else error <= goal)
+            )
             break
         rate = (error / previous) ** (1.0 / (iteration - before))
         previous, before = error, iteration
         if iteration == FIRST_LOOK:
             continue
-        converged = _converged(kernel, at, error, rate)
+        converged, values = _converged(kernel, at, error, rate)
         too_slow = ~(rule.updates_needed(error, rate) < SLOW) & ~converged  # also where the error is not a number
         if bool(converged.any()):
-            gone = at.only(converged)
-            still_open.append(_leave(kernel, answers, gone, options, iteration, gone.which >= 0))
+            gone = at if bool(converged.all()) else at.only(converged)
+            still_open.append(
+                _leave(kernel, answers, gone, error[converged], options, iteration, gone.which >= 0, values[converged])
+            )
+            if gone is at and not slow:
+                break
         if bool(too_slow.any()):
             answers.n_iter[at.which[too_slow]] = iteration
             slow.append((at.only(too_slow), rate[too_slow]))
@@ -143,8 +150,10 @@ def _to_next_look(
     if kernel.fast is not None and look - done > FAST_FROM:
         V = kernel.fast(at.a, at.b, at.V, look - done - 1, stop)
         at, done = at._replace(V=V, KV=V @ kernel.KT), look - 1
+    if options.is_plain:
+        return _plain_updates(kernel, at, done, look, stop)
     while done < look:
-        at, done = _update_in_place(kernel, at) if options.is_plain else _update(kernel, at), done + 1
+        at, done = _update(kernel, at), done + 1
         if stop[0] != 0:
             break
     return at, done
@@ -154,15 +163,20 @@ def _joined(xp: Any, parts: Any) -> Any:
     return parts[0] if len(parts) == 1 else xp.concatenate(list(parts))
 
 
-def _update_in_place(kernel: SharedKernel, at: _Iterate) -> _Iterate:
-    """One plain update with exact marginals, which allocates no memory."""
-    xp = kernel.xp
-    at = at._replace(R=at.KV, KV=at.R)  # the new KV goes where the old R was
-    xp.divide(at.a, at.R, out=at.U)
-    xp.matmul(at.U, kernel.K, out=at.S)
-    xp.divide(at.b, at.S, out=at.V)
-    xp.matmul(at.V, kernel.KT, out=at.KV)
-    return at
+def _plain_updates(kernel: SharedKernel, at: _Iterate, done: int, look: int, stop: Any) -> tuple[_Iterate, int]:
+    """Updates with exact marginals from number ``done`` to ``look``, which allocate no memory; how many were done."""
+    divide, matmul = kernel.xp.divide, kernel.xp.matmul
+    _, a, b, R, S, U, V, KV = at
+    while done < look:
+        R, KV = KV, R  # the new KV goes where the old R was
+        divide(a, R, out=U)
+        matmul(U, kernel.K, out=S)
+        divide(b, S, out=V)
+        matmul(V, kernel.KT, out=KV)
+        done += 1
+        if stop[0] != 0:
+            break
+    return at._replace(R=R, KV=KV), done
 
 
 def _update(kernel: SharedKernel, at: _Iterate) -> _Iterate:
@@ -191,33 +205,44 @@ def _transported(kernel: SharedKernel, at: _Iterate) -> Any:
     return (at.U * (at.V @ kernel.KMT)).sum(1)
 
 
-def _goal(kernel: SharedKernel, at: _Iterate) -> Any:
-    values = _transported(kernel, at)
+def _goal(kernel: SharedKernel, at: _Iterate, values: Any) -> Any:
+    """The marginal errors (P,) at which pairs with these ⟨T, M⟩ are done."""
     return kernel.rule.goal(values / (at.U * at.KV).sum(1) if kernel.sigma else values)
 
 
-def _converged(kernel: SharedKernel, at: _Iterate, error: Any, rate: Any) -> Any:
-    """Which pairs are done. Values cost a product, so they are only found where the error is below the tolerance."""
+def _converged(kernel: SharedKernel, at: _Iterate, error: Any, rate: Any) -> tuple[Any, Any]:
+    """Which pairs are done, and their ⟨T, M⟩, which cost a product: only where the error is below the tolerance."""
     rule = kernel.rule
     missing = kernel.xp.maximum(error, rule.remaining(error, rate))
     done = missing <= max(rule.tol, rule.rounding)
-    near = kernel.xp.where(done)[0]
+    near, values = kernel.xp.where(done)[0], kernel.xp.zeros_like(error)
     if len(near):
-        done[near] = missing[near] <= _goal(kernel, at.only(near))
-    return done
+        those = at if len(near) == len(done) else at.only(near)
+        values[near] = _transported(kernel, those)
+        done[near] = missing[near] <= _goal(kernel, those, values[near])
+    return done, values
 
 
 def _leave(
-    kernel: SharedKernel, answers: Answers, at: _Iterate, options: SinkhornOptions, iteration: Any, converged: Any
+    kernel: SharedKernel,
+    answers: Answers,
+    at: _Iterate,
+    error: Any,
+    options: SinkhornOptions,
+    iteration: Any,
+    converged: Any,
+    values: Any = None,
 ) -> Any:
-    """Write down the answers of pairs that leave; which of them left the range of their floats."""
+    """Write down the answers of pairs that leave; which of them left the range of their floats.
+
+    ``values``: ⟨T, M⟩, if it is known.
+    """
     xp, which = kernel.xp, at.which
-    row_sums = at.U * at.KV
-    c, d = -xp.log(at.R), -xp.log(at.S)
-    error = _error(kernel, at)
+    if options.regularized or answers.c is not None:
+        c, d = -xp.log(at.R), -xp.log(at.S)
     if options.regularized:
-        values = regularized_values(xp, options, at.a, at.b, c, d, row_sums)
-    else:
+        values = regularized_values(xp, options, at.a, at.b, c, d, at.U * at.KV)
+    elif values is None:
         values = _transported(kernel, at)
     answers.values[which], answers.marginal_error[which], answers.n_iter[which] = values, error, iteration
     if answers.c is not None:
@@ -226,7 +251,10 @@ def _leave(
         answers.status[which] = int(Status.FIXED_ITERATIONS)
     else:
         answers.status[which[converged]] = int(Status.CONVERGED)
-    return which[~xp.isfinite(values + error + c.sum(1) + d.sum(1))]
+    in_range = xp.isfinite(values + error)
+    for sums in (at.R, at.S):
+        in_range &= (xp.amin(sums, 1) > 0) & (xp.amax(sums, 1) < xp.inf)
+    return which[~in_range]
 
 
 def regularized_values(xp: Any, options: SinkhornOptions, a: Any, b: Any, c: Any, d: Any, row_sums: Any) -> Any:
@@ -259,7 +287,8 @@ def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, opti
     still_open, failed = [], at.which < 0
     for _ in range(MOST_STEPS):
         at = _update(kernel, at)
-        error, goal = _error(kernel, at), _goal(kernel, at)
+        error, values = _error(kernel, at), _transported(kernel, at)
+        goal = _goal(kernel, at, values)
         answers.n_iter[at.which] += 1
         # A Newton step ends far below the goal or short of it, so the rate's extra demand costs little.
         converged = error <= (goal * (1.0 - rate).clip(1e-3, 1.0)).clip(rule.rounding)
@@ -270,7 +299,8 @@ def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, opti
             leaving = at.which >= 0
         if bool(leaving.any()):
             gone = at.only(leaving)
-            lost = _leave(kernel, answers, gone, options, answers.n_iter[gone.which], converged[leaving])
+            made = answers.n_iter[gone.which]
+            lost = _leave(kernel, answers, gone, error[leaving], options, made, converged[leaving], values[leaving])
             still_open += [lost, at.which[failed & ~converged & ~spent]]
             at, rate, error = at.only(~leaving), rate[~leaving], error[~leaving]
         if not len(error):

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
+from asot.exact.distance_table import are_long
 from asot.exact.integers import quantize_sparse
 from asot.exact.points import PackedPoints, PointsSizes, pack
 from asot.exact.price import GATHERED, IN_PLACE, OTHER, any_cost_seconds, pair_seconds, per_coordinate
 from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
-from asot.ground.costs import GroundCost
+from asot.ground.costs import ARC, GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
@@ -63,7 +64,10 @@ _solve_tile = entry("any_cost_tile", PackedPoints, AnyCost, PointsSizes, Tile, A
 
 
 class ExactAnyCost(Solver):
-    """Prepared once from sparse histograms and a ground cost; then solves tiles of pairs. See `ExactPoints`."""
+    """Prepared once from sparse histograms and a ground cost; then solves tiles of pairs. See `ExactPoints`.
+
+    ``table`` (V, V): what the cost would compute, if that is known (`asot.exact.distance_table`).
+    """
 
     stage = "exact distances"
 
@@ -74,6 +78,7 @@ class ExactAnyCost(Solver):
         p: float,
         unmatched: Unmatched | None = None,
         column_start: int = 0,
+        table: NDArray[np.float64] | None = None,
     ) -> None:
         self.cost, self.p, self.unmatched, self.column_start = cost, p, unmatched, column_start
         self.histograms, self._sizes = histograms, np.diff(histograms.offsets)
@@ -90,7 +95,7 @@ class ExactAnyCost(Solver):
         self.cancels = p == 1 and cost.is_metric and (unmatched is None or unmatched.lets_cancel(cost))
         self._kernel = AnyCost(
             code=cost.ground.code, order=cost.ground.order, transform=cost.transform, power=float(p),
-            n=len(cost.ground.points), table=cost.table if cost.has_table else None,
+            n=len(cost.ground.points), table=cost.table if cost.has_table else table,
             prices=None if unmatched is None else unmatched.prices / cost.scale,
             exponents=self.exponents,
             share=0.0 if unmatched is None else unmatched.share, cancels=self.cancels,
@@ -116,7 +121,7 @@ class ExactAnyCost(Solver):
 
     def identity(self) -> Identity:
         return {
-            "solver": "any cost, 1",
+            "solver": "any cost, 2" if are_long(self.cost.ground) and self.cost.transform != ARC else "any cost, 1",
             "histograms": self.histograms.identity(),
             "cost": self.cost.identity(),
             "p": self.p,

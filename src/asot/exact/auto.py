@@ -33,13 +33,12 @@ from numpy.typing import NDArray
 from asot._typing import Info
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
-from asot.exact import distance_table as distance_tables
 from asot.exact import few_pairs, small_clouds
 from asot.exact.any_cost import ExactAnyCost
 from asot.exact.cuda.any_cost import ExactAnyCostCuda
 from asot.exact.cuda.points import ExactPointsCuda, Limits
 from asot.exact.cuda.points_plan import MOST_POINTS
-from asot.exact.distance_table import distance_table
+from asot.exact.distance_table import LARGEST, LONG, distance_table
 from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
@@ -47,7 +46,7 @@ from asot.exact.points import ExactPoints
 from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, laid_out_seconds, threads_seconds
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
-from asot.ground.costs import GroundCost, prepare_cost
+from asot.ground.costs import ARC, GroundCost, prepare_cost
 from asot.ground.metrics import EUCLIDEAN, ON_GPUS, Ground, prepare_metric
 from asot.request import Distance, Request
 from asot.results.distances import Distances
@@ -81,8 +80,7 @@ def exact_solver(
 ) -> Solver:
     """The solver of a collection. ``histograms``: the collection over its distinct points, if already known.
 
-    ``n_pairs`` decides whether distances come from a table, which may change their last bit. A search names all pairs
-    that it looks at, so that its distances are those of brute force.
+    ``n_pairs`` decides whether distances come from a table.
     """
     if distance.is_sorted(pooled.dim):
         return _line_solver(pooled, distance, column_start)
@@ -93,7 +91,7 @@ def exact_solver(
     if distance.has_kernel:
         ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
         return points_solver(histograms, ground, column_start, n_pairs)
-    return _any_cost_solver(pooled, distance, column_start, memory, histograms)
+    return _any_cost_solver(pooled, distance, column_start, memory, histograms, n_pairs)
 
 
 def _any_cost_solver(
@@ -102,19 +100,28 @@ def _any_cost_solver(
     column_start: int,
     memory: int,
     histograms: SparseHistograms | None = None,
+    n_pairs: int = 0,
 ) -> ExactAnyCost:
     histograms = sparse_histograms(pooled) if histograms is None else histograms
     cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, memory)
     prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
-    return ExactAnyCost(histograms, cost, distance.p, prices, column_start)
+    fits = not cost.has_table and cost.transform != ARC and table_pays(cost.ground, histograms, n_pairs)
+    table = distance_table(cost.ground, cost.transform) if fits else None
+    return ExactAnyCost(histograms, cost, distance.p, prices, column_start, table)
+
+
+def table_pays(ground: Ground, histograms: SparseHistograms, n_pairs: int) -> bool:
+    """Whether so many pairs are worth a table of all distances between long points (`asot.exact.distance_table`)."""
+    n, d = ground.points.shape
+    mean = len(histograms.index) / (len(histograms.offsets) - 1)
+    return n <= LARGEST and ground.code == EUCLIDEAN and d >= LONG and n * n <= 3.0 * n_pairs * mean**2
 
 
 def points_solver(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> Solver:
     """The solver of W_1 under a metric with a kernel."""
     if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
         return SmallClouds(histograms, ground, column_start)
-    mean = len(histograms.index) / (len(histograms.offsets) - 1)
-    table = distance_table(ground) if table_pays(ground, n_pairs * mean**2) else None
+    table = distance_table(ground) if table_pays(ground, histograms, n_pairs) else None
     return ExactPoints(histograms, ground, column_start, table)
 
 
@@ -131,17 +138,6 @@ def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
     if abs(ground.exponent) > 800 or not np.array_equal(histograms.offsets, size * np.arange(n + 1)):
         return False
     return size == 2 or bool(histograms.masses.min() == histograms.masses.max())
-
-
-def table_pays(ground: Ground, n_distances: float) -> bool:
-    """Whether ``n_distances`` distances, repeats counted, are worth a table of all of them."""
-    n, d = ground.points.shape
-    return (
-        n <= distance_tables.LARGEST
-        and ground.code == EUCLIDEAN
-        and d >= distance_tables.LONG
-        and n * n <= 3.0 * n_distances
-    )
 
 
 def simplex_of_points(histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> ExactPoints:
@@ -213,7 +209,9 @@ def exact_work(request: Request, notes: Notes) -> Work:
 def _other_work(request: Request, notes: Notes) -> Work:
     """Other orders, costs and unmatched mass; and sorting, which takes no GPU unless it is named."""
     distance, resources, pooled = request.distance, request.resources, request.both
-    make = functools.partial(exact_solver, pooled, distance, request.column_start, resources.budget)
+    make = functools.partial(
+        exact_solver, pooled, distance, request.column_start, resources.budget, n_pairs=len(request.pairs)
+    )
     notes = replace(notes, info={**notes.info, **distance.info})
     if distance.is_sorted(pooled.dim) and not request.wants_gpu:
         return Work(request.pairs, make, None, on_cpu(distance, pooled.dim, request.device), notes)
@@ -353,7 +351,7 @@ def few_distances(request: Request) -> Distances | None:
     if not is_usual:
         return None
     lopsided = _one_or_two(request)
-    if lopsided is None and not are_few(request.D, request.E, distance.p == 1 and metric == "euclidean"):
+    if lopsided is None and not are_few(request.D, request.E):
         return None
     if resources.memory is not None:
         _ = resources.budget  # refuses what is no amount
@@ -375,11 +373,8 @@ def few_distances(request: Request) -> Distances | None:
     return few_pairs.in_runs(solver, request.D, request.E, asked)
 
 
-def are_few(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
-    """Whether the pairs within D, or between D and E, are few and small.
-
-    ``by_table``: the general way might take distances of long points from a table, whose last bits differ.
-    """
+def are_few(D: Distributions, E: Distributions | None) -> bool:
+    """Whether the pairs within D, or between D and E, are few and small."""
     dim, n, count = D.dim, len(D.masses), len(D)
     n_pairs = count * (count - 1) // 2
     if E is not None:
@@ -388,7 +383,7 @@ def are_few(D: Distributions, E: Distributions | None, by_table: bool) -> bool:
         return False
     if dim == 1:
         return OneDimension.most_seconds(n_pairs, n, n / count) < few_pairs.MOST_SECONDS
-    if n > few_pairs.MOST_POINTS or (by_table and n_pairs > 1 and dim >= distance_tables.LONG):
+    if n > few_pairs.MOST_POINTS:
         return False
     return n_pairs * float(laid_out_seconds(n / count, n / count, dim)) < few_pairs.MOST_SECONDS
 

@@ -129,7 +129,8 @@ def pack_points(
     """The points of every distribution in its used coordinates only, one small matrix after the other, and offsets."""
     d = points.shape[1]
     if len(used) == (len(offsets) - 1) * d:  # all coordinates, everywhere
-        return points[index].reshape(-1), d * offsets
+        as_they_are = len(index) == len(points) and bool((index == np.arange(len(index))).all())
+        return (points if as_they_are else points[index]).reshape(-1), d * offsets
     packed_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) * np.diff(used_offsets))])
     packed = np.empty(int(packed_offsets[-1]))
     _pack_points(_record(points, offsets, index, used_offsets, used), packed)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
+from asot.exact.distance_table import are_long
 from asot.exact.integers import pack_points, quantize_sparse, used_coordinates
 from asot.exact.price import GATHERED, IN_PLACE, mean_seconds, pair_seconds, per_coordinate, table_seconds
 from asot.exact.workspace import MASS_BITS
@@ -90,7 +91,7 @@ class ExactPoints(Solver):
 
     def identity(self) -> Identity:
         return {
-            "solver": "points with a table, 1" if self._has_table else "points, 1",
+            "solver": "points, 2" if are_long(self._ground) else "points, 1",
             "histograms": self._histograms.identity(),
             "ground": self._ground.identity(),
             "column_start": self._column_start,

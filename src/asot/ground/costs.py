@@ -118,12 +118,13 @@ def _refuse_parameters(metric: str, given: Parameters) -> None:
 
 
 def _unit_vectors(points: FloatArray, metric: str) -> NDArray[np.float64]:
-    x = np.asarray(points, dtype=np.float64)
-    peak = np.abs(x).max(axis=1, keepdims=True)
+    x = np.array(points, dtype=np.float64)
+    peak = np.maximum(x.max(axis=1, keepdims=True), -x.min(axis=1, keepdims=True))
     if not peak.all():
         raise ValueError(f"metric {metric!r} compares directions, and a point at the origin has none; drop such points")
-    x = x / peak
-    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+    x /= peak
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x
 
 
 def _on_globe(points: FloatArray, metric: str) -> NDArray[np.float64]:

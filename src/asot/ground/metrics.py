@@ -124,8 +124,12 @@ def prepare_metric(points: FloatArray, metric: str, parameters: Parameters | Non
             raise ValueError("metric 'jensenshannon' compares probability vectors; points must be ≥ 0 and not all 0")
         x = x / x.max(axis=1, keepdims=True)  # first, so that sums neither overflow nor vanish
         x = x / x.sum(axis=1, keepdims=True)
-    exponent = int(np.frexp(np.abs(x).max())[1]) if code in _HOMOGENEOUS else 0
-    scaled = x * 2.0**-exponent if abs(exponent) < 1000 else np.ldexp(x, -exponent)  # equal, and far faster
+    exponent = int(np.frexp(max(x.max(), -x.min()))[1]) if code in _HOMOGENEOUS else 0
+    room = None if np.may_share_memory(x, points) else x
+    if abs(exponent) < 1000:  # equal, and far faster
+        scaled = np.multiply(x, 2.0**-exponent, out=room)
+    else:
+        scaled = np.ldexp(x, -exponent)
     return Ground(scaled, code, order, exponent, metric)
 
 

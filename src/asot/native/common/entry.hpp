@@ -25,6 +25,8 @@
 constexpr int32_t DONE = 0, OUT_OF_MEMORY = 1;
 
 typedef const volatile int64_t* Stop;  // (1,) not 0 once the caller wants to end
+inline constexpr int64_t NEVER_RAISED = 0;
+inline constexpr Stop NEVER = &NEVER_RAISED;  // for work that is small enough to be finished
 
 // Scratch memory in one piece. Count first, then take: `Memory memory(bytes_of<double>(n) + …)`, `memory.take<double>(n)`.
 // Pieces begin on cache lines; under a sanitizer a fence behind each of them catches whoever steps over its end.

@@ -12,9 +12,6 @@ enum Metric : int64_t {
     EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON
 };
 
-inline constexpr int64_t NEVER_RAISED = 0;
-inline constexpr Stop NEVER = &NEVER_RAISED;  // for blocks that are small enough to be finished
-
 // The largest absolute coordinate of a point (d,), by which it is scaled so that its squares stay in range.
 template <class T>
 INLINE T largest_size(const T* point, int64_t d) {

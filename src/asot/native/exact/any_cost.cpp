@@ -1,7 +1,7 @@
 // Tiles of pairs under any cost, with or without mass that stays unmatched; see src/asot/exact/any_cost.py.
 #include "any_cost.hpp"
 
-enum Transform : int64_t { PLAIN, SQUARE, HALF_SQUARE, ARC };  // as in asot.ground.costs
+#include "../common/transform.hpp"
 
 constexpr double FINE = 0x1p-8;   // see asot.exact.any_cost
 constexpr double CLIPPED = 4.0, WIDER = 0x1p8, WIDEST = 0x1p26;
@@ -32,6 +32,9 @@ struct AnyCostSolver {
           scratch(sizes.most_sources, sizes.most_sinks, h.dim) {}
 
     bool failed() const { return ws.failed() || scratch.failed(); }
+
+    // Whether distances are those of long points.
+    INLINE bool has_products() const { return cost.code == EUCLIDEAN && cost.transform != ARC && h.dim >= LONG_POINTS; }
 
     INLINE int64_t source_point(int64_t a, int64_t i) const { return h.index[h.offsets[a] + ws.source[i]]; }
     INLINE int64_t sink_point(int64_t b, int64_t j) const { return h.index[h.offsets[b] + ws.sink[j]]; }
@@ -76,8 +79,7 @@ struct AnyCostSolver {
             for (int64_t j = 0; j < sinks; j++)
                 row[j] = angle(row[j], scratch.x + i * width, scratch.y + j, width, stride);
         else if (cost.transform != PLAIN)
-            for (int64_t j = 0; j < sinks; j++)
-                row[j] = (cost.transform == SQUARE ? row[j] : 0.5 * row[j]) * row[j];
+            for (int64_t j = 0; j < sinks; j++) row[j] = of_distance(cost.transform, row[j]);
     }
 
     // Distances between the points of a pair; the largest.
@@ -87,6 +89,9 @@ struct AnyCostSolver {
                 const double* row = cost.table + source_point(a, i) * cost.n;
                 for (int64_t j = 0; j < sinks; j++) scratch.distance[i * stride + j] = row[sink_point(b, j)];
             }
+        } else if (has_products()) {
+            fill_long_distances(ws, scratch, h, a, b, sources, sinks, stride, stop);
+            for (int64_t i = 0; i < sources && *stop == 0; i++) transform_row(scratch.distance + i * stride, i, sinks, 0);
         } else {
             const int64_t width = gather_points(ws, scratch, h, a, b, sources, sinks, stride);
             fill_distances(cost.code, cost.order, scratch.x, scratch.y, sources, stride, width, scratch.distance, stop);
@@ -155,7 +160,9 @@ struct AnyCostSolver {
         raise(unit, top, stop);
         place_distances(ws, scratch, p, q, bits, stop);
         if (*stop != 0) return false;
-        const int64_t made = solve_block(ws, p, q, bits.index, stop);
+        int64_t made = UNFIT;
+        if (has_products() && is_assignment(ws, p, q)) made = assign(ws, p, bits.index, stop, true);
+        if (made == UNFIT) made = solve_block(ws, p, q, bits.index, stop);
         if (made < 0 || *stop != 0) return false;
         pivots += int32_t(made);
         found = value_of_flows(least, used);

@@ -3,6 +3,7 @@
 // Solvers that know distances only pair by pair fill `Scratch::distance`; here they become integers with the offsets of
 // the greedy start.
 #pragma once
+#include "long_points.hpp"
 #include "simplex.hpp"
 
 constexpr double OFFSET_WEIGHT = 1.05;  // share of a node's mean distance that the greedy start subtracts; measured best
@@ -26,21 +27,25 @@ struct CostBits {
 struct Scratch {
   private:
     int64_t stride_, even_;  // the distance kernel takes two rows at a time
+    int64_t whole_;          // and that of long points whole panels
     Memory memory_;
 
   public:
     double *x, *y;             // (p + 1, width) sources, (width, stride) sinks, transposed; width up to dim + 3
+    double* squares;           // (whole panels of p and of q) lengths of long points
     double* distance;          // (p + 1, stride)
     double *column_sum, *demand;  // (stride,) masses of the sinks
     int32_t *place_a, *place_b;   // (dim,) place of each used coordinate of either distribution in the union
 
     Scratch(int64_t most_sources, int64_t most_sinks, int64_t dim)
-        : stride_(stride_of(most_sinks)), even_(most_sources + 1),
-          memory_(Memory::bytes_of<double>(even_ * (dim + 3)) + Memory::bytes_of<double>((dim + 3) * stride_) +
+        : stride_(stride_of(most_sinks)), even_(most_sources + 1), whole_(panels_of(most_sinks) * PANEL),
+          memory_(Memory::bytes_of<double>(even_ * (dim + 3)) + Memory::bytes_of<double>((dim + 3) * whole_) +
+                  Memory::bytes_of<double>(even_ + PANEL + whole_) +
                   Memory::bytes_of<double>(even_ * stride_) + 2 * Memory::bytes_of<double>(stride_) +
                   2 * Memory::bytes_of<int32_t>(dim)) {
         if (memory_.failed()) return;
-        x = memory_.take<double>(even_ * (dim + 3)), y = memory_.take<double>((dim + 3) * stride_);
+        x = memory_.take<double>(even_ * (dim + 3)), y = memory_.take<double>((dim + 3) * whole_);
+        squares = memory_.take<double>(even_ + PANEL + whole_);
         distance = memory_.take<double>(even_ * stride_);
         column_sum = memory_.take<double>(stride_), demand = memory_.take<double>(stride_);
         place_a = memory_.take<int32_t>(dim), place_b = memory_.take<int32_t>(dim);

@@ -1,32 +1,39 @@
-// From products of points to their distances; see src/asot/exact/distance_table.py.
-#include "../common/entry.hpp"
-#include "../common/lanes.hpp"
+// The distances between all of some long points; see src/asot/exact/distance_table.py.
+#include "../common/transform.hpp"
+#include "long_points.hpp"
 
-constexpr double LEFT = 0.05;  // share of ‖x‖² + ‖y‖² below which a squared distance has lost digits
+constexpr int64_t AT_A_TIME = 16 * PANEL;  // points in panels, which then stay in a cache
 
-struct ProductBlock {
-    int64_t rows, columns, d;
-    const double *x, *y;                    // (rows, d), (columns, d)
-    const double *x_squares, *y_squares;    // (rows,), (columns,)
-    double* products;                       // (rows, columns) in: ⟨x, y⟩, out: distances
+struct LongPoints {
+    int64_t n, d;
+    const double* points;  // (n, d)
+    int64_t transform;     // what is taken of distances, of `Transform`; not ARC
+    double* table;         // (n, n) out
 };
 
-// The squared distance of two points, summed from their coordinates.
-INLINE double squared_distance(const double* x, const double* y, int64_t d) {
-    double total = 0.0;
-    for (int64_t c = 0; c < d; c++) total += (x[c] - y[c]) * (x[c] - y[c]);
-    return total;
+// Take what is wanted of the distances below the diagonal, and copy it to above it, a block at a time.
+static void mirror(double* table, int64_t n, int64_t transform) {
+    for (int64_t i = 0; i < n; i += BAND)
+        for (int64_t j = 0; j <= i; j += BAND)
+            for (int64_t r = i; r < n && r < i + BAND; r++) {
+                const int64_t end = r < j + BAND ? r : j + BAND;
+                if (transform != PLAIN)
+                    for (int64_t c = j; c < end; c++) table[r * n + c] = of_distance(transform, table[r * n + c]);
+                for (int64_t c = j; c < end; c++) table[c * n + r] = table[r * n + c];
+            }
 }
 
-ENTRY asot_finish_distances(const ProductBlock* block) {
-    const ProductBlock& b = *block;
-    for (int64_t i = 0; i < b.rows; i++) {
-        double* row = b.products + i * b.columns;
-        const double own = b.x_squares[i];
-        for (int64_t j = 0; j < b.columns; j++) row[j] = (own + b.y_squares[j]) - 2.0 * row[j];
-        for (int64_t j = 0; j < b.columns; j++)
-            if (row[j] < LEFT * (own + b.y_squares[j])) row[j] = squared_distance(b.x + i * b.d, b.y + j * b.d, b.d);
-        for (int64_t j = 0; j < b.columns; j++) row[j] = std::sqrt(row[j]);
+ENTRY asot_distance_table(const LongPoints* given) {
+    const int64_t n = given->n, d = given->d;
+    Memory memory(Memory::bytes_of<double>(AT_A_TIME * d) + Memory::bytes_of<double>(n + PANEL + AT_A_TIME));
+    if (memory.failed()) return OUT_OF_MEMORY;
+    double *panels = memory.take<double>(AT_A_TIME * d), *squares = memory.take<double>(n + PANEL + AT_A_TIME);
+    for (int64_t j = 0; j < n; j += AT_A_TIME) {
+        const int64_t left = n - j, columns = left < AT_A_TIME ? left : AT_A_TIME;
+        const LongRows rows = {given->points + j * d, nullptr, d};
+        lay_panels(rows, columns, panels);
+        fill_long(rows, left, panels, columns, squares, given->table + j * n + j, n, columns, true, NEVER);
     }
+    mirror(given->table, n, given->transform);
     return DONE;
 }

@@ -103,3 +103,28 @@ INLINE int64_t gather_points(const Workspace& ws, const Scratch& scratch, const 
         scatter_points(ws, scratch, h, a, b, width, p, q, stride);
     return width;
 }
+
+// Distances between long points of a pair, from the first p sources to the first q sinks, into scratch.distance. Sources
+// are read where they lie if both distributions use all coordinates.
+inline void fill_long_distances(const Workspace& ws, const Scratch& scratch, const PackedPoints& h, int64_t a, int64_t b,
+                                int64_t p, int64_t q, int64_t stride, Stop stop) {
+    const int64_t width = merge_used(h.used_offsets, h.used, a, b, scratch.place_a, scratch.place_b);
+    const int64_t used_a = h.used_offsets[a + 1] - h.used_offsets[a], used_b = h.used_offsets[b + 1] - h.used_offsets[b];
+    const double *own = h.packed + h.packed_offsets[a], *other = h.packed + h.packed_offsets[b];
+    LongRows sources = {own, ws.source, width};
+    if (used_a == width && used_b == width) {
+        lay_panels({other, ws.sink, width}, q, scratch.y);
+    } else {
+        for (int64_t t = 0; t < p * width; t++) scratch.x[t] = 0.0;
+        for (int64_t t = 0; t < panels_of(q) * PANEL * width; t++) scratch.y[t] = 0.0;
+        for (int64_t i = 0; i < p; i++)
+            for (int64_t c = 0; c < used_a; c++)
+                scratch.x[i * width + scratch.place_a[c]] = own[ws.source[i] * used_a + c];
+        for (int64_t j = 0; j < q; j++) {
+            double* column = scratch.y + j / PANEL * PANEL * width + j % PANEL;
+            for (int64_t c = 0; c < used_b; c++) column[scratch.place_b[c] * PANEL] = other[ws.sink[j] * used_b + c];
+        }
+        sources = {scratch.x, nullptr, width};
+    }
+    fill_long(sources, p, scratch.y, q, scratch.squares, scratch.distance, stride, stride, false, stop);
+}

@@ -60,10 +60,12 @@ struct PointsSolver {
 
     // The distances of a pair, times the factor that is returned: 1, or more where their squares would vanish.
     INLINE double measure(int64_t a, int64_t b, Stop stop) const {
-        if (cost.table != nullptr) {
+        const bool products = cost.code == EUCLIDEAN && h.dim >= LONG_POINTS;
+        if (cost.table != nullptr)
             read_distances(a, b);
-            if (!all_tiny()) return 1.0;
-        }
+        else if (products)
+            fill_long_distances(ws, scratch, h, a, b, p, q, stride_of(q), stop);
+        if (*stop != 0 || ((cost.table != nullptr || products) && !all_tiny())) return 1.0;
         const int64_t stride = stride_of(q), width = gather_points(ws, scratch, h, a, b, p, q, stride);
         fill_distances(cost.code, cost.order, scratch.x, scratch.y, p, stride, width, scratch.distance, stop);
         if (cost.code > MINKOWSKI || *stop != 0 || !all_tiny()) return 1.0;
