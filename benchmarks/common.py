@@ -164,7 +164,7 @@ def _memory_line(name: str) -> int:
 # ---------------------------------------------------------------------------------------------------------- machine
 
 
-RIVALS = ("lapjv", "lapx", "ortools", "faiss-cpu", "gudhi", "gensim", "wwl", "cajal")
+RIVALS = ("lapjv", "lapx", "ortools", "faiss-cpu", "gudhi", "gensim", "wwl", "cajal", "geomloss")
 """Packages whose version is told where they are installed."""
 
 

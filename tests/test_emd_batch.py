@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
 import asot
 from tests.oracles import highs_values
@@ -53,6 +54,39 @@ def test_equal_masses_are_assignments(n):
     r = asot.emd_batch(costs, plans=True)
     for t, cost in enumerate(costs):
         assert r.values[t] == pytest.approx(cost[linear_sum_assignment(cost)].mean(), rel=1e-13)
+
+
+@pytest.mark.parametrize("n", [256, 301])
+@pytest.mark.parametrize("kind", ["uniform", "negative", "ties", "one cost", "few levels", "plane", "space"])
+def test_assignments_of_many_sources_are_optimal(n, kind):
+    """These bid from short lists: ties go past their ends, and a plane makes long chains."""
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=(2, n, 3 if kind == "space" else 2))
+    cost = {
+        "uniform": lambda: rng.random((n, n)),
+        "negative": lambda: rng.normal(size=(n, n)) - 3.0,
+        "ties": lambda: rng.integers(0, 2 * n, (n, n)).astype(float),
+        "one cost": lambda: np.full((n, n), 2.5),
+        "few levels": lambda: rng.integers(0, 5, (n, n)).astype(float),
+        "plane": lambda: cdist(x, y, "sqeuclidean"),
+        "space": lambda: cdist(x, y),
+    }[kind]()
+    r = asot.emd_batch([cost], plans=True)
+    assert r.values[0] == pytest.approx(cost[linear_sum_assignment(cost)].mean(), rel=1e-12)
+    plan, (f, g) = r.plan(0), r.potentials(0)
+    assert plan.nnz == n
+    np.testing.assert_allclose(plan.sum(0), 1 / n, rtol=1e-12)
+    np.testing.assert_allclose(plan.sum(1), 1 / n, rtol=1e-12)
+    size = np.abs(cost).max()
+    assert (f[:, None] + g <= cost + 1e-14 * size).all()
+    assert f.mean() + g.mean() == pytest.approx(r.values[0], abs=1e-9 * size)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_assignments_of_many_sources_with_costs_of_extreme_size(scale):
+    cost = np.random.default_rng(0).random((260, 260))
+    plain = asot.emd_batch([cost]).values[0]
+    assert asot.emd_batch([cost * scale]).values[0] / scale == pytest.approx(plain, rel=1e-12)
 
 
 def test_an_array_and_a_list_of_its_matrices_are_the_same_problems():

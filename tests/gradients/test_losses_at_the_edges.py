@@ -79,6 +79,28 @@ def test_nothing_is_an_answer_to_nothing():
     assert ragged[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("p", "metric", "scale"), [(1, "euclidean", 1.0), (2, "cityblock", 1.0), (2, "euclidean", 1e90)]
+)
+def test_plans_and_potentials_of_clouds_add_up_to_the_value(p, metric, scale):
+    (x, y), offsets = (part * scale for part in clouds(5, 6, B=1)), torch.tensor([0, 2, 5])
+    a, b = torch.tensor([1.0, 1, 2, 0, 0]).double(), torch.tensor([2.0, 1, 1, 0, 0, 0]).double()
+    bounds = {"x_offsets": offsets, "y_offsets": torch.tensor([0, 1, 6])}
+    values, plan = gradients.wasserstein(x[0], y[0], **bounds, a=a, b=b, p=p, metric=metric, plans=True)
+    assert torch.equal(values, gradients.wasserstein(x[0], y[0], **bounds, a=a, b=b, p=p, metric=metric))
+    norm = 1 if metric == "cityblock" else 2
+    cost = torch.cdist(x[0], y[0], p=norm) ** p
+    shipped = torch.zeros(2, dtype=torch.float64).index_add(0, plan.pair, plan.mass * cost[plan.source, plan.sink])
+    torch.testing.assert_close(shipped, values**p, rtol=1e-12, atol=0)
+    proven = torch.zeros(2, dtype=torch.float64).index_add(0, plan.row_pair, plan.f * a[plan.row])
+    proven = proven.index_add(0, plan.column_pair, plan.g * b[plan.column])
+    torch.testing.assert_close(proven, values**p, rtol=1e-9, atol=0)
+    for k in range(2):
+        first, second = plan.row_pair == k, plan.column_pair == k
+        slack = cost[plan.row[first]][:, plan.column[second]] - plan.f[first][:, None] - plan.g[second]
+        assert slack.min() >= -1e-13 * cost.max()
+
+
 def test_strides_do_not_matter():
     cost = torch.rand(4, 5, 3, dtype=torch.float64).requires_grad_()
     turned = gradients.emd(cost.transpose(1, 2))
@@ -125,6 +147,22 @@ def test_torch_compiles_clouds_as_one_graph():
     assert gradients.wasserstein(x.to("meta"), y.to("meta")).shape == (2,)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torch_compiles_costs_as_one_graph_and_maps_their_gradients():
+    cost = torch.rand(3, 4, 5, dtype=torch.float64, requires_grad=True)
+
+    def loss(cost):
+        return gradients.emd(2 * cost).sum()
+
+    (plain,) = torch.autograd.grad(loss(cost), cost)
+    (compiled,) = torch.autograd.grad(torch.compile(loss, backend="aot_eager", fullgraph=True)(cost), cost)
+    assert torch.equal(compiled, plain)
+    assert torch.equal(torch.func.vmap(torch.func.grad(loss))(torch.stack([cost, cost]))[1], plain)
+    jacobian = torch.func.jacrev(lambda cost: gradients.emd(2 * cost))(cost)
+    assert torch.equal(jacobian.sum(0), plain)
+    assert not jacobian[0, 1].any()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -138,6 +176,18 @@ def test_torch_compiles_clouds_as_one_graph():
             "problem 0: the total of a overflows",
         ),
         (lambda x, y: gradients.wasserstein(x, y, a=torch.zeros(2, 5)), "problem 0: the masses of its rows have"),
+        (
+            lambda x, y: gradients.emd(torch.rand(2, 3, 3), b=torch.rand(2, 3, device="meta")),
+            "cost is on cpu, but b is on",
+        ),
+        (
+            lambda x, y: gradients.emd(torch.rand(2, 3, 3), torch.tensor([[1.0, 1, 1], [1, 1, 2]]), torch.ones(2, 3)),
+            "problem 1: the masses of its rows have the total 4",
+        ),
+        (lambda x, y: gradients.emd(torch.rand(2, 3, 3), m=torch.tensor([3, -1])), "problem 1: m is -1"),
+        (lambda x, y: gradients.emd(torch.rand(2, 3, 3), n=torch.tensor([3, 0])), "problem 1: the masses of its rows"),
+        (lambda x, y: gradients.wasserstein(x.long(), y), "x must be floating point, not int64"),
+        (lambda x, y: gradients.assign(x[:, :0], y[:, :0]), "problem 0: its cloud in x has no points"),
         (lambda x, y: gradients.emd(torch.rand(2, 2, 2), n=torch.tensor([True, True])), "found bool"),
         (lambda x, y: gradients.emd(torch.rand(2, 2, 2), n=torch.ones(2, dtype=int, device="meta")), "n is on meta"),
     ],

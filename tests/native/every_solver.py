@@ -181,6 +181,19 @@ def one_or_two(rng, sizes):
     ]
 
 
+def own_costs(rng, sizes):
+    """Problems with costs of their own: a few small ones with masses, and a large assignment with ties."""
+    shapes = [(sizes(9), sizes(9)) for _ in range(sizes(6))]
+    costs = [rng.normal(size=shape).round(sizes(3)) for shape in shapes]
+    masses = [[rng.dirichlet(np.ones(shape[side])) for shape in shapes] for side in (0, 1)]
+    n = 256 + sizes(90)
+    many = rng.random((n, n)).round(sizes(4)) if rng.random() < 0.5 else metric(rng, n)[rng.permutation(n)]
+    found = []
+    for r in (asot.emd_batch(costs, *masses, plans=True, n_jobs=1), asot.emd_batch([many], plans=True, n_jobs=1)):
+        found += [r.values, *(part for t in range(len(r)) for part in (*r.solver.arcs_of(t), *r.potentials(t)))]
+    return found
+
+
 def _points_of(d, **options):
     return lambda rng, sizes: _points(rng, sizes, sizes(d, min(d, 2)), **options)
 
@@ -197,6 +210,7 @@ SOLVERS = {
     "problem": problem,
     "nearest": nearest,
     "assignment": _points_of(3, equal=True),
+    "own costs": own_costs,
     "nested labels": lambda rng, sizes: _points(rng, sizes, 1, whole=True, metric="hamming"),
     "line": _points_of(1),
     "one or two": one_or_two,

@@ -55,7 +55,15 @@ class _Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _Refused.apply(gradient, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+        return _refused(gradient, *ctx.saved_tensors)
+
+
+def _refused(gradient: Tensor, tensor: Tensor) -> Tensor:
+    """The gradient in a tensor, for torch to differentiate again or not. Without create_graph it does not."""
+    if not torch.is_grad_enabled():
+        return gradient
+    passed: Tensor = _Refused.apply(gradient, tensor)  # type: ignore[no-untyped-call]
+    return passed
 
 
 def without_second(tensor: Tensor) -> Tensor:
@@ -66,8 +74,7 @@ def without_second(tensor: Tensor) -> Tensor:
 
 def emd(cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None) -> Any:
     """Values (B,), then sources, sinks and masses of the plans (B, rows + columns), then potentials."""
-    passed = [None if x is None else without_second(x) for x in (cost, a, b)]
-    return _Emd.apply(*passed, n, m)  # type: ignore[no-untyped-call]
+    return _Emd.apply(cost, a, b, n, m)  # type: ignore[no-untyped-call]
 
 
 class _Emd(torch.autograd.Function):
@@ -81,23 +88,23 @@ class _Emd(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        cost, _, _, n, m = inputs
         ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(cost, n, m, *output[1:])
+        ctx.save_for_backward(*inputs, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
-        cost, n, m, source, sink, mass, f, g = ctx.saved_tensors
+        cost, a, b, n, m, source, sink, mass, f, g = ctx.saved_tensors
         w = weights[0][:, None].to(mass.dtype)
         in_cost = in_a = in_b = None
         if ctx.needs_input_grad[0]:
             B, rows, columns = cost.shape
-            flat = mass.new_zeros((B, rows * columns))
-            in_cost = flat.scatter_add(1, source * columns + sink, w * mass).view(B, rows, columns).to(cost.dtype)
+            shipped = w * mass
+            flat = shipped.new_zeros((B, rows * columns)).scatter_add_(1, source * columns + sink, shipped)
+            in_cost = _refused(flat.view(B, rows, columns).to(cost.dtype), cost)
         if ctx.needs_input_grad[1]:
-            in_a = w * _centred(f, n)
+            in_a = _refused(w * _centred(f, n), a)
         if ctx.needs_input_grad[2]:
-            in_b = w * _centred(g, m)
+            in_b = _refused(w * _centred(g, m), b)
         return in_cost, in_a, in_b, None, None
 
 

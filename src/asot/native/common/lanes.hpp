@@ -178,6 +178,21 @@ INLINE Vector<T> larger_gap(Vector<T> start, Vector<T> a, Vector<T> b) {  // max
     return larger(size_of(a - b), start);
 }
 
+// The lanes in which a is less than b, as bits of an integer.
+INLINE int64_t where_less(Doubles a, Doubles b) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_pd_mask(reinterpret_cast<__m512d>(a.part[0]), reinterpret_cast<__m512d>(b.part[0]), _CMP_LT_OQ);
+#elif defined(__AVX2__)
+    return _mm256_movemask_pd(reinterpret_cast<__m256d>(a.part[0] < b.part[0])) |
+           _mm256_movemask_pd(reinterpret_cast<__m256d>(a.part[1] < b.part[1])) << 4;
+#else
+    int64_t bits = 0;
+    EACH for (int i = 0; i < Doubles::WIDTH; i++)
+        bits |= int64_t(a.part[r][i] < b.part[r][i]) << (r * Doubles::WIDTH + i);
+    return bits;
+#endif
+}
+
 // One number of all lanes, by folding the upper half onto the lower one again and again: the same order everywhere.
 #define FOLDED(name, combine)                                                        \
     template <int half, class T>                                                     \

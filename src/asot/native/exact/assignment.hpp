@@ -165,19 +165,26 @@ struct Assignment {
     }
 };
 
+// How to bid, which decides what a tie ends in, and so belongs to a call: from how many sources on prices may begin with
+// minima, and whether the second round is as brief as the first. Brief is faster where costs may be anything.
+struct Bidding {
+    int64_t minima_from;
+    bool brief;
+};
+constexpr Bidding FOR_DISTANCES{INT64_MAX, false}, FOR_COSTS{FEW_SOURCES + 1, false}, BRIEFLY{0, true};
+
 // Solve the n × n problem in `ws`, whose masses are equal; the matching is left as a forest. Returns the number of bids and
-// chains, -1 if *stop was raised in the meantime, or UNFIT. Where costs need not be distances (`any_cost`), prices may
-// begin with minima.
+// chains, -1 if *stop was raised in the meantime, or UNFIT.
 __attribute__((noinline)) inline int64_t assign(const Workspace& ws, int64_t n, int64_t index_bits, Stop stop,
-                                                bool any_cost = false) {
+                                                Bidding how) {
     const Assignment market(ws, n, index_bits);
-    const bool from_minima = any_cost && n > FEW_SOURCES && market.begin_with_minima();
+    const bool from_minima = n >= how.minima_from && market.begin_with_minima();
     int64_t left = n, bids = 0, most = n, allowed = 3 * n / 10;
     for (int round = 0; round < 2; round++) {
         left = market.bid(left, most, bids, stop);
         if (*stop != 0) return -1;
         if (n > FEW_SOURCES && left > allowed) return UNFIT;
-        most = from_minima ? 8 * n : 3 * n + n * n / 100, allowed = 16 + n / 10;
+        if (!how.brief) most = from_minima ? 8 * n : 3 * n + n * n / 100, allowed = 16 + n / 10;
     }
     for (int64_t t = 0; t < left; t++) {
         if (*stop != 0) return -1;

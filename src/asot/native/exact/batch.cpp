@@ -114,25 +114,16 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         tile->values[t] = 0.0;
         tile->steps[t] = 0;
         if (total <= 0.0) continue;
-        int64_t mass = 0;
-        for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
         const double* cost = costs_of(all, scratch, b, full, stride, tile->stop);
-        const Units units = read_costs(ws, scratch, cost, stride, p, q);
-        const CostBits bits(n, m);
-        const double most = place_distances(ws, scratch, p, q, bits, tile->stop);
-        const int64_t steps = solve_placed(ws, p, q, bits.index, tile->stop);
+        const Found found = solve_own(ws, scratch, cost, stride, n, m, p, q, total, tile->stop);
         if (*tile->stop != 0) return DONE;
-        if (steps == NO_MEMORY) return OUT_OF_MEMORY;
-        tile->steps[t] = int32_t(steps);
-        const double shipped = value_of_flows(ws, scratch, p, q) * MASS_UNIT * total +
-                               units.low * (double(mass) * MASS_UNIT * total);
-        tile->values[t] = std::ldexp(shipped, units.exponent);
+        if (found.steps == NO_MEMORY) return OUT_OF_MEMORY;
+        tile->steps[t] = int32_t(found.steps);
+        tile->values[t] = found.value;
         if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, total);
-        if (plans->f_at != nullptr) {
-            const double height = std::ldexp(bits.unit(most), units.exponent);
-            write_potentials(ws, scratch, cost, stride, n, m, p, q, height, plans->f + plans->f_at[b],
+        if (plans->f_at != nullptr)
+            write_potentials(ws, scratch, cost, stride, n, m, p, q, found.height, plans->f + plans->f_at[b],
                              plans->g + plans->g_at[b]);
-        }
     }
     return DONE;
 }

@@ -3,6 +3,7 @@
 #include "assignment.hpp"
 #include "distance_block.hpp"
 #include "large.hpp"
+#include "shortlists.hpp"
 
 // The masses of one side as integers of total 2^60, where there are any: `mass` and `name` of the n nodes that have
 // mass, and the total that they stand for. The largest takes what rounding leaves.
@@ -56,24 +57,28 @@ struct Units {
     double low;
 };
 
-// Copy the costs of a row to the sinks with mass; lowers `low`, raises `size`. Most problems have no sink without mass.
-INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* out, double& low, double& size) {
-    const bool all = sink[q - 1] == q - 1;
-    const int64_t whole = all ? q & ~(LANES - 1) : 0;
-    if (whole > 0) {
-        Doubles least_cost = spread(low), largest_cost = spread(size);
-        for (int64_t j = 0; j < whole; j += LANES) {
-            const Doubles each = load(row + j);
-            store(out + j, each);
-            least_cost = lesser(each, least_cost);
-            largest_cost = larger(size_of(each), largest_cost);
-        }
-        low = least(least_cost), size = largest(largest_cost);
+// The least and the largest size of some costs.
+struct Extent {
+    Doubles low_lanes = spread(double(INFINITY)), size_lanes = spread(0.0);
+    double low_rest = INFINITY, size_rest = 0.0;
+
+    INLINE double low() const { return least(low_lanes) < low_rest ? least(low_lanes) : low_rest; }
+    INLINE double size() const { return largest(size_lanes) > size_rest ? largest(size_lanes) : size_rest; }
+};
+
+// Copy the costs of a row to the sinks with mass. Most problems have no sink without mass.
+INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* out, Extent& extent) {
+    const int64_t whole = sink[q - 1] == q - 1 ? q & ~(LANES - 1) : 0;
+    for (int64_t j = 0; j < whole; j += LANES) {
+        const Doubles each = load(row + j);
+        store(out + j, each);
+        extent.low_lanes = lesser(each, extent.low_lanes);
+        extent.size_lanes = larger(size_of(each), extent.size_lanes);
     }
     for (int64_t j = whole; j < q; j++) {
         out[j] = row[sink[j]];
-        low = out[j] < low ? out[j] : low;
-        size = std::fabs(out[j]) > size ? std::fabs(out[j]) : size;
+        extent.low_rest = out[j] < extent.low_rest ? out[j] : extent.low_rest;
+        extent.size_rest = std::fabs(out[j]) > extent.size_rest ? std::fabs(out[j]) : extent.size_rest;
     }
 }
 
@@ -81,12 +86,13 @@ INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* 
 inline Units read_costs(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t p,
                         int64_t q) {
     const int64_t stride = stride_of(q);
-    double low = INFINITY, size = 0.0;
+    Extent extent;
     for (int64_t i = 0; i < p; i++) {
         double* out = scratch.distance + i * stride;
-        copy_row(cost + ws.source[i] * cost_stride, ws.sink, q, out, low, size);
+        copy_row(cost + ws.source[i] * cost_stride, ws.sink, q, out, extent);
         for (int64_t j = q; j < stride; j++) out[j] = 0.0;
     }
+    const double low = extent.low(), size = extent.size();
     Units units{0, 0.0};
     std::frexp(size, &units.exponent);
     if (size == 0.0 || (units.exponent > -400 && units.exponent < 400)) units.exponent = 0;
@@ -100,10 +106,44 @@ inline Units read_costs(const Workspace& ws, const Scratch& scratch, const doubl
     return units;
 }
 
-inline int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop) {
+inline int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t index_bits, Stop stop,
+                            Bidding how = FOR_COSTS) {
     if (is_assignment(ws, p, q)) {
-        const int64_t steps = assign(ws, p, index_bits, stop, true);
+        const int64_t steps = assign(ws, p, index_bits, stop, how);
         if (steps != UNFIT) return steps;
     }
     return solve_any(ws, p, q, index_bits, stop);
+}
+
+// What was found: steps as of the solvers, the value, and what a unit of the potentials is worth.
+struct Found {
+    int64_t steps;
+    double value, height;
+};
+
+// Solve the placed problem of p sources and q sinks with masses, out of n rows and m columns, at costs in rows of `stride`.
+// `total`: the mass of a side.
+inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t stride, int64_t n,
+                       int64_t m, int64_t p, int64_t q, double total, Stop stop) {
+    const CostBits bits(n, m);
+    int64_t mass = 0;
+    for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
+    const bool from_lists = p == n && q == m && n >= MANY_SOURCES && is_assignment(ws, p, q);
+    if (from_lists) {
+        Shortlists lists(cost, stride, n, bits.index);
+        if (lists.failed()) return {NO_MEMORY, 0.0, 0.0};
+        double shipped = 0.0;
+        const int64_t steps = assign_given(ws, lists, bits.largest, shipped, stop);
+        if (steps != UNFIT)
+            return {steps, shipped * MASS_UNIT * total + lists.given.low * (double(mass) * MASS_UNIT * total),
+                    bits.unit(lists.given.most)};
+    }
+    const Units units = read_costs(ws, scratch, cost, stride, p, q);
+    const double most = place_distances(ws, scratch, p, q, bits, stop);
+    const int64_t steps =
+        from_lists ? solve_any(ws, p, q, bits.index, stop) : solve_placed(ws, p, q, bits.index, stop, BRIEFLY);
+    if (steps < 0) return {steps, 0.0, 0.0};
+    const double shipped =
+        value_of_flows(ws, scratch, p, q) * MASS_UNIT * total + units.low * (double(mass) * MASS_UNIT * total);
+    return {steps, std::ldexp(shipped, units.exponent), std::ldexp(bits.unit(most), units.exponent)};
 }

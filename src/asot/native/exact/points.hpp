@@ -105,7 +105,7 @@ struct PointsSolver {
         if (factor > 1.0)
             for (int64_t t = 0; t < p * stride_of(q); t++) scratch.distance[t] /= factor;
         if (sizes.equal && is_assignment(ws, p, q)) {
-            const int64_t steps = assign(ws, p, bits.index, stop);
+            const int64_t steps = assign(ws, p, bits.index, stop, FOR_DISTANCES);
             if (steps != UNFIT) return steps;
         }
         return solve_any(ws, p, q, bits.index, stop);
