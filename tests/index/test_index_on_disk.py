@@ -253,3 +253,11 @@ def test_a_place_that_cannot_be_written_to_is_named(path, monkeypatch):
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(PermissionError, match=rf"^cannot write {re.escape(str(path))}: Permission denied$"):
         asot.Index().save(path)
+
+
+def test_points_whose_memory_was_given_back_are_read_again(path, monkeypatch):
+    monkeypatch.setattr("asot.index.columns._LARGE", 1)
+    saved(path)
+    index = asot.Index.open(path)
+    for _ in range(2):
+        check_neighbors(index.query(clouds(3, 1), 4), asot.pairwise_exact(clouds(3, 1), clouds(300)).matrix(), 4)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Parameters
 from asot.data.distributions import Distributions, as_distributions
+from asot.index.columns import give_back
 from asot.index.frame import Slack, Tables
 from asot.index.growing import GrowingMembers, bounds_of
 from asot.index.members import Names, Snapshot
@@ -200,6 +201,7 @@ class Index(GrowingMembers):
                 yield answer
 
     def _described(self, queries: Queries, answers: list[Answer], started: float) -> dict[str, Any]:
+        give_back(queries.snapshot.points)
         solves = [answer.solves for answer in answers]
         self._served.note(solves, queries.snapshot.count)
         n = len(solves)
