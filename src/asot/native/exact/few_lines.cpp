@@ -31,7 +31,7 @@ int32_t solve_vectors(const FewPairs& f, const double* points, const Runs& runs)
     bool in_range = true;
     for (int64_t i = 0; i < f.count; i++) {
         double* own = sorted + i * length;
-        std::sort(own, own + length);
+        std::sort(own, own + length, [](double a, double b) { return a < b; });  // the plain one is in the C++ runtime
         in_range &= own[length - 1] <= LARGEST && own[0] >= -LARGEST;
         for (int64_t t = 0; t < length; t++) x[lies_across ? t * width + i : i * width + t] = own[t];
     }
