@@ -157,7 +157,7 @@ def data(rng: Any) -> dict[str, Call]:
 
     def stored() -> Any:
         with tempfile.TemporaryDirectory() as folder:
-            return asot.emd_many(A, cost=C, sink=asot.sinks.Store(Path(folder) / "store"), **ONE).values[:]
+            return asot.emd_many(A, cost=C, sink=asot.sinks.Store(Path(folder) / "store"), **ONE).values()
 
     return {
         "adapters: from_list of 20,000 arrays": lambda: asot.Distributions.from_list(arrays).points,

@@ -82,7 +82,8 @@ def points(rng: Any, weighted: bool = True, equal: bool = False, dim: int = 3, s
 def whole(rng: Any, metric: str) -> Arrays:
     sizes = rng.integers(3, 12, N)
     arrays = [rng.integers(0, 2, (size, 5)) + (metric == "jensenshannon") * rng.random((size, 5)) for size in sizes]
-    arrays = [np.c_[x, 1.0 + rng.random(len(x))] for x in arrays]  # no point is 0
+    last = [rng.random(len(x)) if metric in ("seuclidean", "jensenshannon") else np.ones(len(x)) for x in arrays]
+    arrays = [np.c_[x, more].astype(float) for x, more in zip(arrays, last, strict=True)]  # no point is 0
     return [_found(asot.pairwise_exact(asot.Distributions.from_list(arrays), metric=metric, **ONE))]
 
 

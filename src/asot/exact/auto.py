@@ -266,11 +266,13 @@ def points_work(
 
     Columns of ``pairs`` are counted from distribution ``column_start`` on.
     """
+    many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
+    if device == "cpu":  # prices take as long as a few pairs
+        return Work(pairs, many, None, devices.on_cpu(device, "asked for"), notes)
     sizes = np.diff(histograms.offsets)
     ends = sizes[: pairs.n_rows], sizes[column_start : column_start + pairs.n_columns]
     choice, split = place_of_points(*ends, len(pairs), ground, device, resources.jobs)
     if not choice.gpus:
-        many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
         return Work(pairs, many, None, choice, notes)
     on_gpu = functools.partial(
         gpu_solver,
