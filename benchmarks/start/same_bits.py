@@ -45,9 +45,8 @@ INTRODUCTION = (
 )
 
 NOTES = (
-    "Meant to differ, since answers became more exact or independent of other pairs: lines, unmatched mass and shares, "
-    "p ≠ 1, points that a table was used for, angles, Jensen–Shannon and what is a function of angles. The entropic "
-    "solvers use exponentials of their own.",
+    "Meant to differ in last digits: lines, unmatched mass and shares, orders other than 1, Jensen–Shannon. Optimal plans "
+    "and potentials need not be unique: single problems have a solver of their own since, which may find others.",
 )
 
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cancel_and_check.hpp"
+#include "distance_block.hpp"
 #include "few_pairs.hpp"
 #include "metric_check.hpp"
 #include "packing.hpp"
@@ -123,7 +124,7 @@ struct Few {
     }
 
     int32_t solve_prepared(const double* A, const double* B, const Tile& tile) {
-        const int64_t k = f.k, l = f.l, bits = index_bits_for(k, l);
+        const int64_t k = f.k, l = f.l, bits = CostBits(k, l).index;
         Memory memory(Memory::bytes_of<int64_t>(f.n * k) + Memory::bytes_of<int64_t>(f.m * l) +
                       2 * Memory::bytes_of<int64_t>(k * l) + Memory::bytes_of<int64_t>(k) +
                       Memory::bytes_of<int64_t>(l) + Memory::bytes_of<double>(l));

@@ -20,14 +20,6 @@ INLINE int64_t first_sink(int64_t p) { return (p + LANES - 1) & ~(LANES - 1); }
 // How many `Lanes` values the bitset of n nodes takes.
 INLINE int64_t groups_of(int64_t n) { return (n + GROUP - 1) / GROUP; }
 
-// Bits that hold a row or a padded column, as in asot.exact.integers: a problem's own, so that no answer depends on the
-// problems beside it.
-inline int64_t index_bits_for(int64_t n, int64_t m) {
-    int64_t bits = 4;
-    while ((((n > m ? n : m) + LANES - 1) >> bits) != 0) bits++;
-    return bits;
-}
-
 struct Workspace {
   private:
     int64_t block_, words_;
