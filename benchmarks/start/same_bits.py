@@ -45,8 +45,8 @@ INTRODUCTION = (
 )
 
 NOTES = (
-    "Meant to differ in last digits: lines, unmatched mass and shares, orders other than 1, Jensen–Shannon. Optimal plans "
-    "and potentials need not be unique: single problems have a solver of their own since, which may find others.",
+    "Meant to differ in last digits: lines, unmatched mass and shares, orders other than 1, Jensen–Shannon. Optimal "
+    "plans and potentials need not be unique: single problems have a solver of their own since, which may find others.",
 )
 
 
