@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the benchmarks asked for; the exit code is 1 when one of them failed."""
     parser = _parser()
     asked = parser.parse_args(arguments)
-    names = asked.names or tuple(name for name, (_, needs) in BENCHMARKS.items() if "gpu" not in needs)
+    names = asked.names or tuple(name for name, (_, needs) in BENCHMARKS.items() if not needs & {"gpu", "before"})
     for name in names:
         if name not in BENCHMARKS:
             parser.error(f"there is no benchmark {name!r}; choose from {', '.join(BENCHMARKS)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 from pathlib import Path
 
 FILES = {
@@ -54,6 +55,8 @@ def missing(needs: set[str], data: Path | None) -> str | None:
         module, source = PACKAGES[need]
         if importlib.util.find_spec(module) is None:
             return f"needs {module}: pip install -e {source}"
+    if "before" in needs and not os.environ.get("ASOT_BEFORE"):
+        return "needs an earlier version: set ASOT_BEFORE to the src of one, such as a worktree of an earlier commit"
     return None
 
 

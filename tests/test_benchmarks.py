@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 needs = pytest.importorskip("benchmarks.needs")
-WORDS = {"gpu", *needs.FILES, *needs.PACKAGES}
+WORDS = {"before", "gpu", *needs.FILES, *needs.PACKAGES}
 
 
 @pytest.mark.parametrize("name", needs.benchmarks())
@@ -27,3 +27,10 @@ def test_a_missing_package_is_named(monkeypatch):
 
 def test_nothing_is_missing_where_nothing_is_needed():
     assert needs.missing(set(), None) is None
+
+
+def test_an_earlier_version_is_named_by_the_environment(monkeypatch):
+    monkeypatch.delenv("ASOT_BEFORE", raising=False)
+    assert "set ASOT_BEFORE" in needs.missing({"before"}, None)
+    monkeypatch.setenv("ASOT_BEFORE", "somewhere")
+    assert needs.missing({"before"}, None) is None

@@ -21,7 +21,8 @@ from asot.choose.model import Model
 from asot.choose.on_anchors import solve_on_anchors
 from asot.choose.strategy import as_strategy
 from asot.data.distributions import Distributions, read_both
-from asot.exact.auto import exact_work, few_distances
+from asot.exact.auto import exact_work
+from asot.exact.few_pairs import MOST_DISTRIBUTIONS, few_distances
 from asot.ground.costs import Metric
 from asot.request import Accuracy, Distance, Request, as_error, as_max_error, as_order, as_share
 from asot.results.distances import named, with_model
@@ -311,12 +312,14 @@ def pairwise_exact(
     """
     devices.parse(device)
     D, E = read_both(D, E)
+    is_usual = metric_params is None and unmatched is None and share is None and pairs is None and sink is None
+    if is_usual and (len(D) <= MOST_DISTRIBUTIONS or E is not None or D.dim == 1):
+        few: Any = few_distances(D, E, p, metric, device, n_jobs, memory, progress)
+        if few is not None:
+            few.also_later(lambda: {"model": Model(D, E, Distance(as_order(p), metric))})
+            return few
     distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
     request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress))
-    few: Any = few_distances(request)
-    if few is not None:
-        few.__dict__["model"] = Model(D, E, distance)  # a copy would take as long as a pair
-        return few
     work = exact_work(request, Notes({"estimate": "exact"}))
     result = with_model(solve_work(work, default_sink(sink), request.resources), Model(D, E, distance))
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from asot.entropic import cuda as sinkhorn_cuda
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.divergence import Debiased
 from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
+from asot.exact import few_histograms
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cost_check import Read, held, is_metric, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.cuda import solver as exact_cuda
@@ -94,6 +95,10 @@ def emd_many(
     >>> asot.emd_many([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]], cost=cost).values
     array([1., 2., 1.])
     """
+    if pairs is None and sink is None and plans is False:
+        few: Any = few_histograms.solve(A, B, cost, device, n_jobs, memory, progress)
+        if few is not None:
+            return few
     resources = Resources(n_jobs, memory, progress)
     return run_emd(A, B, cost=cost, pairs=pairs, device=device, resources=resources, sink=sink, plans=plans)
 

@@ -53,6 +53,10 @@ def collections(rng):
     yield "long points", Distributions.from_list([rng.normal(size=(n, 70)) for n in sizes[:2]])
     yield "long points, three", Distributions.from_list([rng.normal(size=(n, 70)) for n in sizes[:3]])
     yield "on a line", Distributions.from_list([x[:, :1] for x in normal])
+    for n in (1, 5, 16, 17, 40):
+        yield f"{n} equal masses on a line", Distributions.from_list([rng.normal(size=(n, 1)) for _ in range(3)])
+    yield "far apart on a line", Distributions.from_list([1e300 * rng.normal(size=(n, 1)) for n in (3, 3)])
+    yield "many on a line", Distributions.from_list([rng.integers(0, 3, (n, 1)).astype(float) for n in range(1, 12)])
 
 
 NAMES = [name for name, _ in collections(np.random.default_rng(0))]

@@ -99,7 +99,7 @@ class Distributions(Constructors):
     @property
     def dim(self) -> int:
         """Dimension d of the points."""
-        return int(self._held_points.shape[1])
+        return self._held_points.shape[1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -120,7 +120,8 @@ class Distributions(Constructors):
     @property
     def _held_points(self) -> FloatArray:
         """The points as they are in memory: all of them, or those of the vocabulary."""
-        return self._support if "_support" in self.__dict__ else self.points
+        support: FloatArray | None = self.__dict__.get("_support")
+        return self.points if support is None else support
 
     @property
     def sizes(self) -> NDArray[np.int64]:

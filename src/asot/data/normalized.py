@@ -6,6 +6,7 @@ of points nor on the unit of masses, and they neither overflow nor underflow.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ _BLOCK = 2**18
 
 def check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> None:
     """Refuse points (n, d) that are not finite, by the name of their distribution."""
-    if not (np.isfinite(points.min()) and np.isfinite(points.max())):  # both are NaN if any point is
+    if not (math.isfinite(points.min()) and math.isfinite(points.max())):  # both are NaN if any point is
         row, column = first_false(np.isfinite(points))
         name, place = _owner(row, offsets, ids)
         raise ValueError(
@@ -39,11 +40,12 @@ def normalized(
     masses: Any, offsets: NDArray[np.int64], ids: Any, is_own: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Masses scaled to total 1 in every distribution, and the totals they had."""
-    sizes, starts = np.diff(offsets), offsets[:-1]
+    starts = offsets[:-1]
+    sizes = offsets[1:] - starts
     if masses is None:
         return np.repeat(1.0 / sizes, sizes), np.ones(len(sizes))
     given = read_masses(masses, int(offsets[-1]))
-    if not (np.isfinite(given.min()) and np.isfinite(given.max())):
+    if not (math.isfinite(given.min()) and math.isfinite(given.max())):
         (row,) = first_false(np.isfinite(given))
         name, place = _owner(row, offsets, ids)
         raise ValueError(f"{name} has the mass {given[row]} at point {place}; masses must be finite")

@@ -49,11 +49,12 @@ def read_offsets(offsets: Any, n_points: int, ids: Any = None) -> NDArray[np.int
         raise ValueError(
             f"offsets must start at 0 and end at the number of points, {n_points}; found {array[0]} and {array[-1]}"
         )
-    steps = np.diff(array)
-    if steps.min() < 0:
+    steps = array[1:] - array[:-1]
+    least = steps.min()
+    if least < 0:
         i = int(np.argmax(steps < 0))
         raise ValueError(f"offsets must increase, but offsets[{i + 1}] = {array[i + 1]} follows {array[i]}")
-    if steps.min() == 0:
+    if least == 0:
         raise ValueError(
             f"{label_of(int(np.argmin(steps)), ids)} is empty; drop it, a distribution needs at least one point"
         )

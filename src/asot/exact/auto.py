@@ -22,7 +22,6 @@ them. What each solver costs is in `asot.exact.price`.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -30,10 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
-from asot.exact import few_pairs, small_clouds
+from asot.exact import small_clouds
 from asot.exact.any_cost import ExactAnyCost
 from asot.exact.cuda.any_cost import ExactAnyCostCuda
 from asot.exact.cuda.points import ExactPointsCuda, Limits
@@ -41,17 +39,16 @@ from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import LARGEST, LONG, distance_table
 from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
-from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns, seconds_of_pair
+from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns
 from asot.exact.points import ExactPoints
-from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, laid_out_seconds, threads_seconds
+from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, threads_seconds
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import ARC, GroundCost, prepare_cost
 from asot.ground.metrics import EUCLIDEAN, ON_GPUS, Ground, prepare_metric
 from asot.request import Distance, Request
-from asot.results.distances import Distances
 from asot.run import devices, gpu_engine
-from asot.run.engine import Resources, Work, joblib_is_idle
+from asot.run.engine import Resources, Work
 from asot.run.executors import in_ranges, kept_threads
 from asot.run.pairs import PairSet
 from asot.run.protocols import DeviceSolver, Notes, Solver
@@ -61,9 +58,6 @@ MANY_PAIRS = 2048
 same bits as `few_pairs`."""
 
 A_SUM = "a sum takes no GPU"
-
-LOPSIDED_SECONDS = 0.01
-"""Sums that take no longer than this are taken at once: an engine, threads and a bar would be half of the time."""
 
 
 # ------------------------------------------------------------------------------------------------ on the CPU
@@ -83,7 +77,7 @@ def exact_solver(
     ``n_pairs`` decides whether distances come from a table.
     """
     if distance.is_sorted(pooled.dim):
-        return _line_solver(pooled, distance, column_start)
+        return line_solver(pooled, distance, column_start)
     histograms = sparse_histograms(pooled) if histograms is None else histograms
     codes = _codes(histograms, distance)
     if codes is not None:
@@ -159,7 +153,8 @@ def read_prices(unmatched: Any, pooled: Distributions, cost: GroundCost) -> Unma
     return read_unmatched(unmatched, pooled, index, cost)
 
 
-def _line_solver(pooled: Distributions, distance: Distance, column_start: int) -> OneDimension:
+def line_solver(pooled: Distributions, distance: Distance, column_start: int) -> OneDimension:
+    """The solver of a collection on a line."""
     if distance.metric_params is not None:
         prepare_metric(pooled.points[:1], str(distance.metric), distance.metric_params)  # refuses what means nothing
     return OneDimension(
@@ -251,6 +246,11 @@ def _one_or_two(request: Request) -> Callable[[], ExactOneOrTwo] | None:
     return None if turned is None else functools.partial(ExactOneOrTwo, D, E, str(distance.metric), turned)
 
 
+def lopsided_solver(D: Distributions, E: Distributions, metric: str, few_are_columns: bool) -> ExactOneOrTwo:
+    """The solver of one or two points against many."""
+    return ExactOneOrTwo(D, E, metric, few_are_columns)
+
+
 def points_work(
     pairs: PairSet,
     histograms: SparseHistograms,
@@ -264,11 +264,13 @@ def points_work(
 
     Columns of ``pairs`` are counted from distribution ``column_start`` on.
     """
+    many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
+    if device == "cpu":  # prices take as long as a few pairs
+        return Work(pairs, many, None, devices.on_cpu(device, "asked for"), notes)
     sizes = np.diff(histograms.offsets)
     ends = sizes[: pairs.n_rows], sizes[column_start : column_start + pairs.n_columns]
     choice, split = place_of_points(*ends, len(pairs), ground, device, resources.jobs)
     if not choice.gpus:
-        many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
         return Work(pairs, many, None, choice, notes)
     on_gpu = functools.partial(
         gpu_solver,
@@ -333,68 +335,3 @@ def place_of_points(
 def on_cpu(distance: Distance, dim: int, device: str) -> devices.Choice:
     """The CPU, and why."""
     return devices.on_cpu(device, "sorting takes no GPU" if distance.is_sorted(dim) else "too little work for a GPU")
-
-
-# ------------------------------------------------------------------------------------------------ the fast lane
-
-
-def few_distances(request: Request) -> Distances | None:
-    """All pairs of an ordinary request, if they are few and small: then what is around a solver costs more than it."""
-    distance, resources = request.distance, request.resources
-    metric = distance.metric
-    is_usual = (
-        distance.metric_params is None and distance.unmatched is None and request.listed is None
-        and request.sink is None and type(metric) is str and metric in few_pairs.METRICS
-        and (resources.progress is None or resources.progress is False) and request.device in ("auto", "cpu")
-        and (resources.n_jobs is not None or joblib_is_idle())
-    )  # fmt: skip
-    if not is_usual:
-        return None
-    lopsided = _one_or_two(request)
-    if lopsided is None and not are_few(request.D, request.E):
-        return None
-    if resources.memory is not None:
-        _ = resources.budget  # refuses what is no amount
-    n_jobs = 1 if resources.n_jobs is None else resources.jobs
-    if lopsided is not None:
-        return _few_lopsided(request, lopsided, n_jobs)
-    if request.D.dim > 1:
-        if distance.p == 1:
-            reason = devices.on_cpu(request.device, "too little work for a GPU").reason
-            own: Info = {"p": 1, "estimate": "exact", "device_reason": reason}
-        else:
-            reason = on_cpu(distance, request.D.dim, request.device).reason
-            own = {"estimate": "exact", **distance.info, "device_reason": reason}
-        return few_pairs.solve(request.D, request.E, few_pairs.Asked(distance.p, str(metric), n_jobs, own))
-    began = time.perf_counter()
-    solver = _line_solver(request.both, distance, request.column_start)
-    own = {"estimate": "exact", **distance.info, "device_reason": on_cpu(distance, 1, request.device).reason}
-    asked = few_pairs.Asked(distance.p, str(metric), n_jobs, own, time.perf_counter() - began)
-    return few_pairs.in_runs(solver, request.D, request.E, asked)
-
-
-def are_few(D: Distributions, E: Distributions | None) -> bool:
-    """Whether the pairs within D, or between D and E, are few and small."""
-    dim, n, count = D.dim, len(D.masses), len(D)
-    n_pairs = count * (count - 1) // 2
-    if E is not None:
-        n_pairs, n, count = count * len(E), n + len(E.masses), count + len(E)
-    if n_pairs == 0:
-        return False
-    if dim == 1:
-        return OneDimension.most_seconds(n_pairs, n, n / count) < few_pairs.MOST_SECONDS
-    if n > few_pairs.MOST_POINTS:
-        return False
-    return n_pairs * float(laid_out_seconds(n / count, n / count, dim)) < few_pairs.MOST_SECONDS
-
-
-def _few_lopsided(request: Request, make: Callable[[], ExactOneOrTwo], n_jobs: int) -> Distances | None:
-    """The same for one or two points against many, unless somebody would wait for it."""
-    D, E = request.D, request.E
-    if E is None or len(D) * len(E) * seconds_of_pair(D, E) > LOPSIDED_SECONDS:
-        return None
-    began = time.perf_counter()
-    solver = make()
-    own = {"p": 1, "estimate": "exact", "device_reason": devices.on_cpu(request.device, A_SUM).reason}
-    asked = few_pairs.Asked(1.0, str(request.distance.metric), n_jobs, own, time.perf_counter() - began)
-    return few_pairs.in_runs(solver, D, E, asked)

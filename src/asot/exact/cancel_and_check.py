@@ -16,6 +16,8 @@ a vocabulary of thousands and ten words in a row, everything that looks at the v
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,9 +42,15 @@ def looks_like_metric(cost: NDArray[np.float64]) -> bool:
     k = len(cost)
     if cost.shape != (k, k) or np.diagonal(cost).any():
         return False
-    u, v, via = np.random.default_rng(0).integers(k, size=(3, TRIANGLES))
+    u, v, via = np.frombuffer(random_triangles(k), dtype=np.int64).reshape(3, TRIANGLES)
     direct = cost[u, v]
     return bool((direct == cost[v, u]).all() and ((1.0 - SLACK) * direct <= cost[u, via] + cost[via, v]).all())
+
+
+@functools.lru_cache(maxsize=16)
+def random_triangles(k: int) -> bytes:
+    """Corners (3, TRIANGLES) of triangles among k anchors, int64, always the same ones."""
+    return np.random.default_rng(0).integers(k, size=(3, TRIANGLES)).tobytes()
 
 
 class SparseRows(Record):
@@ -97,13 +105,7 @@ class CancelAndCheck(Solver):
             most_sinks=most_sinks,
         )  # fmt: skip
         self._seconds = sparse_rows_seconds(mean_sources, mean_sinks)
-        self.info: Info = {
-            "solver": "network simplex",
-            "common_mass_canceled": "where a pair proves that it may be" if cancel else False,
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
-        }
+        self.info = describe(cancel)
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
@@ -127,6 +129,17 @@ class CancelAndCheck(Solver):
         _solve_tile(self._rows, self._columns, self._cost, tile)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
+
+
+def describe(cancel: bool) -> Info:
+    """For ``info`` of a result."""
+    return {
+        "solver": "network simplex",
+        "common_mass_canceled": "where a pair proves that it may be" if cancel else False,
+        "device": "cpu",
+        "precision": "float64",
+        "reg": None,
+    }
 
 
 def _sparse_rows(histograms: NDArray[np.float64]) -> tuple[SparseRows, int, float]:

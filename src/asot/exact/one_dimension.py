@@ -135,13 +135,7 @@ class OneDimension(RunsSolver):
             else:
                 self._kernel, self._record, length = _levels(cloud, grid)
         self._seconds = _expected(length if is_aligned else None, steps, p)
-        self.info: Info = {
-            "solver": "sorting, aligned" if is_aligned else "sorting",
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
-            "metric": metric,
-        }
+        self.info = describe(metric, is_aligned)
 
     @staticmethod
     def most_seconds(n_pairs: int, n: int, size: float) -> float:
@@ -166,6 +160,17 @@ class OneDimension(RunsSolver):
 
     def solve_kernel(self, runs: Runs) -> None:
         self._kernel(self._record, runs)
+
+
+def describe(metric: str, is_aligned: bool) -> Info:
+    """For ``info`` of a result."""
+    return {
+        "solver": "sorting, aligned" if is_aligned else "sorting",
+        "device": "cpu",
+        "precision": "float64",
+        "reg": None,
+        "metric": metric,
+    }
 
 
 # ---------------------------------------------------------------------------------------------------- preparation

@@ -6,45 +6,42 @@ batches gets the arrays as they are. Whatever is not ordinary, such as bad input
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot.exact.batch import BatchPlans, BatchProblems, solve_batch_tile
-from asot.native import Tile
-from asot.results.plans import Transport
+from asot.native import Double, Doubles, Int, Record, ShortInts, entry
+from asot.results.plans import SparseArcs, Transport
 
 MOST_ANCHORS = 64
 """Up to this many on each side, potentials from integers are right to 1e-13 of the largest cost."""
 
-_ZERO = np.zeros(1, dtype=np.int64)
+
+class OneProblem(Record):
+    """A problem and its answer (``native/exact/batch.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("l", Int), ("row_total", Double), ("column_total", Double), ("numbers", Doubles),
+        ("places", ShortInts), ("arcs", ShortInts), ("n_arcs", Int),
+    ]  # fmt: skip
+
+
+# As bytes, since asking an array for its address takes ten times as long as copying a small one.
+_solve = entry("one_problem", OneProblem, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p)
+_NOT_ORDINARY = 2
 
 
 class _Desk(threading.local):
     """Room for one problem, filled in anew for every call of a thread."""
 
     def __init__(self) -> None:
-        room, most = 2 * MOST_ANCHORS, MOST_ANCHORS
-        self.k, self.l = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        self.counts = np.zeros(1, dtype=np.int64)
-        self.source, self.sink = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32)
-        self.mass, self.f, self.g = np.zeros(room), np.zeros(most), np.zeros(most)
-        self.a, self.b, self.cost = np.zeros(most), np.zeros(most), np.zeros(most * most)
-        self.values = np.zeros(1)
-        self.problem = BatchProblems(
-            rows_at=_ZERO, rows=self.k, row_mass=self.a, columns_at=_ZERO, columns=self.l, column_mass=self.b,
-            cost=self.cost, cost_at=_ZERO, cost_stride=self.l,
-        )  # fmt: skip
-        self.plans = BatchPlans(
-            arcs_at=_ZERO, n_arcs=self.counts, source=self.source, sink=self.sink, mass=self.mass, f_at=_ZERO,
-            f=self.f, g_at=_ZERO, g=self.g,
-        )  # fmt: skip
-        self.tile = Tile(
-            n=1, rows=_ZERO, columns=_ZERO, values=self.values, steps=np.zeros(1, np.int32), stop=np.zeros(1, np.int64)
-        )
+        room = 2 * MOST_ANCHORS
+        numbers, places = np.empty(1 + 2 * room), np.empty(1 + 2 * room, dtype=np.int32)
+        arcs = np.empty(3 * room, dtype=np.int32)
+        self.parts = OneProblem(numbers=numbers, places=places, arcs=arcs), numbers, places
 
 
 _desk = _Desk()
@@ -57,40 +54,23 @@ def solve_small(a: Any, b: Any, cost: Any) -> Transport | None:
     k, l = cost.shape
     if a.shape != (k,) or b.shape != (l,) or not 0 < min(k, l) <= max(k, l) <= MOST_ANCHORS:
         return None
-    low, high = float(cost.min()), float(cost.max())  # NaN if there is one
-    if not 0.0 <= low <= high < 1e100 or (0.0 < high < 1e-100):
+    problem, numbers, places = _desk.parts
+    problem.k, problem.l = k, l
+    problem.row_total, problem.column_total = totals = _total(a), _total(b)
+    if min(totals) == 0.0 or _solve(problem, a.tobytes(), b.tobytes(), cost.tobytes()) == _NOT_ORDINARY:
         return None
-    desk = _desk
-    if not (_scaled(a, desk.a) and _scaled(b, desk.b)):
-        return None
-    desk.cost[: k * l] = cost.reshape(-1)
-    desk.k[0], desk.l[0] = k, l
-    desk.problem.most_rows, desk.problem.most_columns = k, l
-    solve_batch_tile(desk.problem, desk.plans, desk.tile)
-    own = slice(0, int(desk.counts[0]))
-    plan = _rows(desk.source[own], desk.sink[own], desk.mass[own], (k, l))
-    return Transport(float(desk.values[0]), plan, (desk.f[:k].copy(), desk.g[:l].copy()))
+    n_arcs = problem.n_arcs
+    found, arcs = numbers[: 1 + k + l + n_arcs].copy(), places[: k + 1 + n_arcs].copy()
+    plan = SparseArcs(found[1 + k + l :], arcs[k + 1 :], arcs[: k + 1], (k, l))
+    return Transport(found.item(0), plan, (found[1 : 1 + k], found[1 + k : 1 + k + l]))
 
 
 def _is_ordinary(array: Any, ndim: int) -> bool:
     return type(array) is np.ndarray and array.ndim == ndim and array.dtype.char == "d"
 
 
-def _scaled(masses: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
-    """Masses of total 1 into ``out``; False if they are none."""
+def _total(masses: Any) -> float:
+    """The total of masses (n,); 0 if they are none."""
     given = masses.tolist()  # far quicker than NumPy for a few numbers
     total = math.fsum(given)
-    if not (min(given) >= 0.0 and 1e-100 < total < 1e100):
-        return False
-    np.divide(masses, total, out=out[: len(given)])
-    return True
-
-
-def _rows(source: NDArray[np.int32], sink: NDArray[np.int32], mass: NDArray[np.float64], shape: tuple[int, int]) -> Any:
-    """Arcs as scipy.sparse.csr_array."""
-    from scipy import sparse
-
-    order = np.argsort(source * shape[1] + sink)
-    start = np.zeros(shape[0] + 1, dtype=np.int32)
-    np.cumsum(np.bincount(source, minlength=shape[0]), out=start[1:])
-    return sparse.csr_array((mass[order], sink[order], start), shape=shape)
+    return total if min(given) >= 0.0 and 1e-100 < total < 1e100 else 0.0

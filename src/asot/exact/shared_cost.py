@@ -93,13 +93,7 @@ class ExactSharedCost(Solver):
         self._record = cost_record(self._cost)
         self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
-        self.info: Info = {
-            "solver": "network simplex",
-            "common_mass_canceled": cancel,
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
-        }
+        self.info = describe(cancel)
 
     @staticmethod
     def count_nodes(cost: NDArray[np.float64], cancel: bool) -> int:
@@ -165,6 +159,17 @@ class ExactSharedCost(Solver):
     def bytes_per_tree(self) -> int:
         """Memory that `solve_trees` takes for each pair of its tile."""
         return 24 * self._nodes + 32
+
+
+def describe(cancel: bool) -> Info:
+    """For ``info`` of a result."""
+    return {
+        "solver": "network simplex",
+        "common_mass_canceled": cancel,
+        "device": "cpu",
+        "precision": "float64",
+        "reg": None,
+    }
 
 
 class AnchorPlans(Record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
     if array is None:
         return 0
     flags = array.flags
-    if array.dtype != dtype or not flags.c_contiguous:
+    if (array.dtype is not dtype and array.dtype != dtype) or not flags.c_contiguous:
         raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
     if flags.writeable and array.size:  # a quarter of the time that describing an array takes
         buffer: Any = array
@@ -75,11 +76,15 @@ class Record(ctypes.Structure):
     """A C struct: ``Tile(n=3, rows=rows, ...)``. Fields that are not given are 0 or null."""
 
     def __init__(self, **given: Any) -> None:
-        self._arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
-        kinds: dict[str, Any] = {field[0]: field[1] for field in self._fields_}
+        kinds, arrays = _kinds(type(self)), {}
         for name, value in given.items():
-            kind = kinds[name]
-            super().__setattr__(name, address(value, kind.dtype) if issubclass(kind, _Array) else value)
+            dtype = kinds[name]
+            if dtype is None:
+                setattr(self, name, value)
+            elif value is not None:
+                setattr(self, name, address(value, dtype))
+                arrays[name] = value
+        self._arrays: dict[str, NDArray[Any]] = arrays
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that its fields point to, by name."""
@@ -89,6 +94,12 @@ class Record(ctypes.Structure):
         """To another process go the arrays, not their addresses."""
         given = {field[0]: self._arrays.get(field[0], getattr(self, field[0])) for field in self._fields_}
         return _made_again, (type(self), {name: x for name, x in given.items() if not isinstance(x, _Array)})
+
+
+@functools.cache
+def _kinds(kind: type[Record]) -> dict[str, np.dtype[Any] | None]:
+    """The numbers of every array of a record, by its name; None for what is no array."""
+    return {field[0]: getattr(field[1], "dtype", None) for field in kind._fields_}
 
 
 def _made_again(kind: type[Record], given: dict[str, Any]) -> Record:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +19,10 @@ from asot.run.engine import Resources
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
 from asot.run.progress import ProgressLike
 from asot.run.protocols import Sink, Status
+
+
+def nothing() -> None:
+    """The default of fields that are no attributes of the class, so that `Distances.quickly` can leave them out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +79,10 @@ class Distances:
     plans: Plans | None = field(default=None, repr=False)
     info: Info = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
-    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default_factory=lambda: (None, None), repr=False)
     checked: bool = field(default=False, repr=False)
-    offsets: NDArray[np.int64] | None = field(default=None, repr=False)  # (N + 1,) of the rows' collection
-    model: ModelBase | None = field(default=None, repr=False)
+    offsets: NDArray[np.int64] | None = field(default_factory=nothing, repr=False)  # (N + 1,) of the rows' collection
+    model: ModelBase | None = field(default_factory=nothing, repr=False)
 
     def __post_init__(self) -> None:
         if self.checked:  # by the GPU, or before this copy was made; millions of values take a while to read
@@ -88,27 +93,34 @@ class Distances:
         object.__setattr__(self, "checked", True)
 
     @classmethod
-    def quickly(
-        cls,
-        values: NDArray[np.float64],
-        status: NDArray[np.int8],
-        n_iter: NDArray[np.int32],
-        pair_set: PairSet,
-        info: Info,
-        names: tuple[NDArray[Any] | None, NDArray[Any] | None],
-        offsets: NDArray[np.int64],
-        model: ModelBase | None = None,
-    ) -> Distances:
-        """The same object, made in a third of the time: the constructor of a frozen class takes as long as a pair."""
+    def quickly(cls, values: NDArray[np.float64], rest: Callable[[], dict[str, Any]]) -> Distances:
+        """A result whose other fields, but those with a plain default, are made when one of them is first asked for:
+        making them takes longer than solving a small pair."""
         self = cls.__new__(cls)
-        self.__dict__.update(
-            values=values, status=status, n_iter=n_iter, pair_set=pair_set, info=info, names=names, offsets=offsets,
-            model=model, checked=False,
-        )  # fmt: skip
+        own = self.__dict__
+        own["values"], own["_later"] = values, [rest]
         if math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
             self.__post_init__()
-        self.__dict__["checked"] = True
         return self
+
+    def also_later(self, make: Callable[[], dict[str, Any]]) -> None:
+        """More fields for a result that was made `quickly`."""
+        self.__dict__["_later"].append(make)
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        if not name.startswith("__"):
+            for make in own.get("_later", ()):
+                for key, value in make().items():
+                    own.setdefault(key, value)
+            own.pop("_later", None)
+            if name in own:
+                return own[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        _ = self.info  # makes what is still to be made
+        return self.__dict__
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -307,7 +319,7 @@ class Neighbors:
     distances: NDArray[np.float64]
     info: Info = field(default_factory=dict, repr=False)
     n_exact: int | None = None
-    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default_factory=lambda: (None, None), repr=False)
     lower: NDArray[np.float64] | None = field(default=None, repr=False)
     upper: NDArray[np.float64] | None = field(default=None, repr=False)
     error: NDArray[np.float64] | None = field(default=None, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -9,15 +10,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Transport(NamedTuple):
-    """The solution of one problem: ``value, plan, (f, g) = asot.emd(a, b, cost)``."""
+class SparseArcs(NamedTuple):
+    """A plan (k, l) before it becomes a scipy.sparse.csr_array, which takes ten times as long as a small problem."""
 
+    mass: NDArray[np.float64]  # (E,)
+    sink: NDArray[np.int32]  # (E,) ascending within a row
+    start: NDArray[np.int32]  # (k + 1,) where the entries of each row begin
+    shape: tuple[int, int]
+
+    def matrix(self) -> Any:
+        from scipy import sparse
+
+        return sparse.csr_array((self.mass, self.sink, self.start), shape=self.shape)
+
+
+class _Transport(NamedTuple):
     value: float
-    """The cheapest total cost ⟨T, C⟩."""
     plan: Any
-    """An optimal plan T as scipy.sparse.csr_array (k, l)."""
     potentials: tuple[NDArray[np.float64], NDArray[np.float64]]
-    """Optimal dual potentials f (k,) and g (l,): f_i + g_j ≤ cost_ij everywhere, ⟨f, a⟩ + ⟨g, b⟩ = value."""
+
+
+class Transport(_Transport):
+    """The solution of one problem: ``value, plan, (f, g) = asot.emd(a, b, cost)``.
+
+    Attributes
+    ----------
+    value : float
+        The cheapest total cost ⟨T, C⟩.
+    plan : scipy.sparse.csr_array (k, l)
+        An optimal plan T, made when it is first asked for.
+    potentials : (f (k,), g (l,))
+        Optimal dual potentials: f_i + g_j ≤ cost_ij everywhere, ⟨f, a⟩ + ⟨g, b⟩ = value.
+    """
+
+    @property
+    def plan(self) -> Any:
+        made = self.__dict__.get("plan")
+        if made is None:
+            given = tuple.__getitem__(self, 1)
+            made = self.__dict__["plan"] = given.matrix() if isinstance(given, SparseArcs) else given
+        return made
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.value, self.plan, self.potentials))
+
+    def __getitem__(self, which: Any) -> Any:
+        return (self.value, self.plan, self.potentials)[which]
+
+    def __repr__(self) -> str:
+        return f"Transport(value={self.value!r}, plan={self.plan!r}, potentials={self.potentials!r})"
 
 
 @dataclass(frozen=True, eq=False)

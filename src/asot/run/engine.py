@@ -332,6 +332,6 @@ def joblib_is_idle() -> bool:
         return True
     try:
         usual = joblib.default_parallel_config
-        return getattr(joblib._backend, "config", usual) is usual
+        return joblib._backend.__dict__.get("config", usual) is usual
     except AttributeError:  # a version that keeps this elsewhere
         return False

@@ -2,6 +2,7 @@
 // be a metric, so all mass is shipped. See src/asot/exact/batch.py.
 #include "../common/metrics.hpp"
 #include "../common/records.hpp"
+#include "few_pairs.hpp"
 #include "own_cost.hpp"
 
 struct BatchProblems {
@@ -124,6 +125,58 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         if (plans->f_at != nullptr)
             write_potentials(ws, scratch, cost, stride, n, m, p, q, found.height, plans->f + plans->f_at[b],
                              plans->g + plans->g_at[b]);
+    }
+    return DONE;
+}
+
+// One problem given as it is, for the shortest way: masses (k,) and (l,) with their totals, and a cost (k, l).
+struct OneProblem {
+    int64_t k, l;
+    double row_total, column_total;
+    double* numbers;  // (1 + k + l + arcs,) out: the value, potentials f and g, the masses of the arcs
+    int32_t* places;  // (k + 1 + arcs,) out: where the arcs of each row begin, and their columns, ascending
+    int32_t* arcs;    // (3, k + l) scratch: ends of arcs in the order of the tree, and their order
+    int64_t n_arcs;   // out
+};
+
+ENTRY asot_one_problem(OneProblem* problem, const double* a, const double* b, const double* cost) {
+    OneProblem& o = *problem;
+    const int64_t k = o.k, l = o.l, room = k + l, zero = 0;
+    Memory memory(3 * Memory::bytes_of<double>(room));
+    if (memory.failed()) return OUT_OF_MEMORY;
+    double *row_mass = memory.take<double>(room), *column_mass = memory.take<double>(room), *mass = memory.take<double>(room);
+    double low = INFINITY, high = 0.0;
+    bool ordinary = true;
+    for (int64_t t = 0; t < k * l; t++) {
+        ordinary &= cost[t] == cost[t];
+        low = cost[t] < low ? cost[t] : low;
+        high = cost[t] > high ? cost[t] : high;
+    }
+    if (!ordinary || !(low >= 0.0 && high < 1e100) || (high > 0.0 && high < 1e-100)) return NOT_ORDINARY;
+    for (int64_t i = 0; i < k; i++) row_mass[i] = a[i] / o.row_total;
+    for (int64_t j = 0; j < l; j++) column_mass[j] = b[j] / o.column_total;
+    BatchProblems all = {};
+    all.rows_at = all.columns_at = all.cost_at = &zero;
+    all.rows = &k, all.columns = all.cost_stride = &l;
+    all.row_mass = row_mass, all.column_mass = column_mass, all.cost = cost;
+    all.most_rows = k, all.most_columns = l;
+    int32_t *source = o.arcs, *sink = source + room, *place = o.places + k + 1;
+    const BatchPlans plans = {&zero, &o.n_arcs, source, sink, mass, &zero, o.numbers + 1, &zero, o.numbers + 1 + k};
+    int32_t steps;
+    const int64_t go = 0;
+    const Tile tile = {1, &zero, &zero, o.numbers, &steps, &go};
+    const int32_t code = asot_batch_tile(&all, &plans, &tile);
+    if (code != DONE) return code;
+    int32_t *start = o.places, *next = sink + room;
+    for (int64_t i = 0; i <= k; i++) start[i] = 0;
+    for (int64_t t = 0; t < o.n_arcs; t++) start[source[t] + 1]++;
+    for (int64_t i = 0; i < k; i++) next[i] = start[i + 1] += start[i];
+    double* out = o.numbers + 1 + k + l;
+    for (int64_t t = 0; t < o.n_arcs; t++) {  // each from the end of its row, moved down to its column
+        int64_t at = --next[source[t]];
+        const int64_t end = start[source[t] + 1];
+        for (; at + 1 < end && place[at + 1] < sink[t]; at++) place[at] = place[at + 1], out[at] = out[at + 1];
+        place[at] = sink[t], out[at] = mass[t];
     }
     return DONE;
 }

@@ -1,19 +1,8 @@
 // Sparse rows under one cost: cancel common mass first and prove afterwards that this was valid, or ship everything. See
 // src/asot/exact/cancel_and_check.py.
-#include "../common/records.hpp"
+#include "cancel_and_check.hpp"
+
 #include "own_cost.hpp"
-
-struct SparseRows {
-    const int64_t *offsets, *index, *masses;  // (N + 1,), (nnz,) anchors, ascending in each row, (nnz,)
-};
-
-struct CheckedCost {
-    int64_t l;              // length of a row
-    const double* cost;     // (k, l)
-    double slack;           // share of a pair's largest cost by which a difference may exceed a cost through rounding
-    int64_t cancel;         // whether the cost looks like a metric
-    int64_t most_sources, most_sinks;
-};
 
 namespace {
 

@@ -1,17 +1,10 @@
 // A few small pairs, prepared and solved at once; see src/asot/exact/few_pairs.py.
+#include <algorithm>
 #include <cstring>
 
 #include "any_cost.hpp"
+#include "few_pairs.hpp"
 #include "packing.hpp"
-
-constexpr int32_t NOT_ORDINARY = 2;  // returned if the general way must be taken
-
-struct FewPairs {
-    int64_t n, dim, count, most;  // points, coordinates, distributions, points of the largest one
-    int64_t code;                 // of the metric, a norm
-    double power;                 // to which distances are raised
-    int64_t exponent, equal;      // out: of the largest coordinate; whether all masses are equal
-};
 
 // Whether no two rows of points (n, d) without -0.0 are equal; seen: room for `size` rows, at places from hashes, where
 // size is a power of two above n.
@@ -104,7 +97,9 @@ struct Prepared {
         for (int64_t i = 0; i < few.count; i++)
             for (int64_t c = 0; c < d; c++) used[i * d + c] = int32_t(c);
         h = {offsets, index, masses, used_offsets, used, packed_offsets, h.packed, d};
-        const int64_t room = few.power == 1.0 ? few.most : few.most + 1;  // as ExactAnyCost has it
+        int64_t room = 0;  // points of the largest distribution
+        for (int64_t i = 0; i < few.count; i++) room = std::max(room, offsets[i + 1] - offsets[i]);
+        room += few.power != 1.0;  // as ExactAnyCost has it
         sizes = {room, room, few.equal};
     }
 };
@@ -116,9 +111,18 @@ ENTRY asot_few_pairs(FewPairs* few, const double* points, const int64_t* offsets
     if (!prepared.read_masses() || !prepared.scale_points()) return NOT_ORDINARY;
     prepared.lay_out();
     const double order = double(few->dim);
-    if (few->power == 1.0) return solve_points(prepared.h, {few->code, order, few->n, nullptr}, prepared.sizes, *tile);
+    if (few->power == 1.0) {
+        const int32_t code = solve_points(prepared.h, {few->code, order, few->n, nullptr}, prepared.sizes, *tile);
+        for (int64_t t = 0; t < tile->n; t++) tile->values[t] = std::ldexp(tile->values[t], int(few->exponent) - MASS_BITS);
+        return code;
+    }
     AnyCost cost = {};
     cost.code = few->code, cost.order = order, cost.power = few->power, cost.n = few->n;
     prepared.sizes.equal = 0;
-    return solve_any_cost(prepared.h, cost, prepared.sizes, *tile, *out);
+    const int32_t code = solve_any_cost(prepared.h, cost, prepared.sizes, *tile, *out);
+    for (int64_t t = 0; t < tile->n; t++) {
+        tile->values[t] = std::ldexp(tile->values[t], -MASS_BITS);
+        out->units[t] = std::ldexp(out->units[t], int(few->exponent));
+    }
+    return code;
 }

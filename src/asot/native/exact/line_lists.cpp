@@ -2,19 +2,7 @@
 #include <algorithm>
 
 #include "../common/lanes.hpp"
-#include "line_runs.hpp"
-
-struct LineCloud {
-    int64_t n;               // distributions
-    const int64_t* offsets;  // (n + 1,)
-    const double* positions; // (offsets[n],)
-    const double* masses;    // (offsets[n],) ≥ 0, some of them > 0 in every distribution
-};
-
-struct LineLists {
-    int64_t* starts;    // (n + 1,) where the list of each begins
-    double* stations;   // (starts[n], 2) as of line_runs.hpp
-};
+#include "lines.hpp"
 
 struct LineGrid {
     int64_t n;            // positions that some distribution has mass at

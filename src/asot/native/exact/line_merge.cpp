@@ -2,13 +2,7 @@
 //
 // A step of a merge waits for the one before it, so four pairs are merged in turn.
 #include "line_power.hpp"
-#include "line_runs.hpp"
-
-struct Merged {
-    const int64_t* starts;   // (N + 1,) where the list of each distribution begins
-    const double* stations;  // (starts[N], 2) as of line_runs.hpp
-    double p;                // order
-};
+#include "lines.hpp"
 
 namespace {
 constexpr int64_t STRETCH = 32;  // sums of so many steps are added up without loss: errors stay small

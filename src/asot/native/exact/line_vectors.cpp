@@ -1,15 +1,7 @@
 // W_p on a line where distributions are vectors: quantiles, or cumulative masses over common positions.
 // See src/asot/exact/one_dimension.py.
 #include "line_power.hpp"
-#include "line_runs.hpp"
-
-struct Quantiles {
-    int64_t length, width;  // of vectors; from one row to the next
-    const double* x;        // (N, width) along: vectors, padded with zeros to whole groups of 16
-                            // (length, width) across: component t of all vectors in row t, and room for 8 more
-    double p, share;        // order; mass of a component
-    int64_t in_range;       // whether no difference is too large to be summed
-};
+#include "lines.hpp"
 
 struct Levels {
     int64_t length, width;  // the same for cumulative masses

@@ -1,16 +1,8 @@
 // The triangle inequality; see src/asot/exact/cost_check.py.
-#include "../common/entry.hpp"
+#include "metric_check.hpp"
+
 #include "../common/lanes.hpp"
 
-struct MetricCheck {
-    int64_t k;
-    const double* cost;  // (k, k) symmetric
-    double slack;        // share by which a side may be too long
-};
-
-constexpr int32_t BROKEN = 2;
-
-// DONE if no triangle with a side in rows first_row..last_row-1 is broken, else BROKEN.
 ENTRY asot_check_triangles(const MetricCheck* check, int64_t first_row, int64_t last_row) {
     const int64_t k = check->k;
     const double share = 1.0 - check->slack;

@@ -1,8 +1,6 @@
 // Tiles of pairs of histograms under one shared cost; see src/asot/exact/shared_cost.py.
 #include "shared_cost.hpp"
 
-#include "../common/records.hpp"
-
 struct TreesOut {
     int64_t* start;          // (n + 1,) where the arcs of each pair begin
     int32_t *source, *sink;  // (arcs,) anchors

@@ -1,5 +1,6 @@
 // Pairs of histograms under one shared cost: how a pair is laid out for the simplex, and what its optimal tree is worth.
 #pragma once
+#include "../common/records.hpp"
 #include "histograms.hpp"
 #include "simplex.hpp"
 
@@ -10,6 +11,8 @@ struct SharedCost {
     const int64_t *row_offset, *column_offset;  // (k,), (l,)
     int64_t index_bits;
 };
+
+ENTRY asot_shared_cost_tile(const Histograms* h, const SharedCost* c, const Tile* tile);
 
 // Sources and sinks of a pair, without branches: every entry is written, and the count advances where it stays.
 template <bool cancel>
