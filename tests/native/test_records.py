@@ -17,13 +17,15 @@ from asot.native import Doubles, Int, Ints, Record, Tile
 NATIVE = Path(asot.__file__).parent / "native"
 STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 
+METHOD = re.compile(r"\s+INLINE .*\{.*\}$")  # on one line
+
 
 def structs():
     """The names of the fields of every plain struct of the C++ sources, by the name of the struct."""
     found = {}
     for path in sorted(NATIVE.rglob("*.?pp")):
         for name, body in STRUCT.findall(path.read_text(encoding="utf-8")):
-            lines = [line.split("//")[0].strip() for line in body.splitlines()]
+            lines = [line.split("//")[0].strip() for line in body.splitlines() if not METHOD.match(line)]
             fields = " ".join(lines)
             if "(" not in fields:
                 found[name] = re.findall(r"(\w+)\s*(?=[,;])", fields)

@@ -133,7 +133,7 @@ def _solve(
     home = home_of(cost)
     each = torch.arange(B, device=home)
     flat = cost.detach().to(home, torch.float64).reshape(-1)
-    sides = [
+    first, second = (
         Side(
             each * k,
             _sizes(size, k, each, name),
@@ -143,8 +143,9 @@ def _solve(
             B * k,
         )
         for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
-    ]
-    plans = solve(*sides, Matrices(flat, each * (rows * columns), columns), potentials=True, balance=balance_of(a, b))
+    )
+    matrices = Matrices(flat, each * (rows * columns), columns)
+    plans = solve(first, second, matrices, potentials=True, balance=balance_of(a, b))
     floats, arcs = _kept_dtype(cost), (B, rows + columns)
     return (
         plans.values.to(cost.device, cost.dtype),

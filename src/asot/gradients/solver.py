@@ -88,7 +88,7 @@ def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
     at = [_places(side) for side in (rows, columns)]
     kept = [side.room if potentials else 0 for side in (rows, columns)]
     floats = torch.zeros(count + room + sum(kept), dtype=torch.float64, device=home)
-    values, mass, f, g = floats.split([count, room, *kept])
+    values, mass, f, g = torch.split(floats, [count, room, *kept])
     source, sink = torch.zeros((2, room), dtype=torch.int64, device=home)
     with cupy.cuda.Device(home.index), _stream_of(home):
         sides = [

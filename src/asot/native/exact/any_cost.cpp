@@ -161,7 +161,7 @@ struct AnyCostSolver {
         place_distances(ws, scratch, p, q, bits, stop);
         if (*stop != 0) return false;
         int64_t made = UNFIT;
-        if (has_products() && is_assignment(ws, p, q)) made = assign(ws, p, bits.index, stop, true);
+        if (has_products() && is_assignment(ws, p, q)) made = assign(ws, p, bits.index, stop, FOR_COSTS);
         if (made == UNFIT) made = solve_block(ws, p, q, bits.index, stop);
         if (made < 0 || *stop != 0) return false;
         pivots += int32_t(made);
