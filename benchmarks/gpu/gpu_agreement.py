@@ -122,7 +122,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "W₃, city-block": {"p": 3, "metric": "cityblock"},
     "W₂₀": {"p": 20},
     "squared Euclidean": {"metric": "sqeuclidean"},
-    "a table (Bray–Curtis of |x|)": {"metric": "braycurtis"},
+    "a table (Bray–Curtis of |x|)": {"metric": "braycurtis", "memory": "8G"},
     "60 % of the mass": {"share": 0.6},
     "unmatched mass": {"unmatched": 1e3},
     "unmatched mass, W₂": {"unmatched": 1e3, "p": 2},
