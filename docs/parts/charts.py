@@ -1,7 +1,7 @@
 """Which measured numbers are shown as bars, on the page of benchmarks, and on the first page.
 
 A chart names a report, a table and its columns, and the fields it matters to. The numbers themselves stay where they
-were written. A report that is not there yet leaves a sentence with the command that makes it.
+were written. A report that is not there has no chart.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Chart:
     fields: tuple[str, ...]
     table: str = ""
     bars: dict[str, str] = field(default_factory=dict)  # contestant: column
-    unit: str = ""  # of a column whose cells have none; "%" for errors
+    unit: str = ""  # of a column whose cells have none; "%" for errors, "pairs/s" for rates
     rows: tuple[str, ...] = ()  # beginnings of first cells; all rows if empty
     label: str = "{0}"
     packages: tuple[str, ...] = RIVALS_WITH_VERSIONS  # told where the report names their version
@@ -75,7 +75,7 @@ CHARTS = (
         "Time per pair", {
             "asot": "asot, µs/pair", "SciPy cdist + POT's compiled core": "cdist + core, µs/pair",
             "POT emd2 in a loop": "POT loop, µs/pair",
-        }, "µs",
+        }, "µs", packages=("POT", "scipy"),
     ),
     Chart(
         "exact", "Coming from another library: its call on its own data", "coming_from", ALL, "Times of all pairs",
@@ -121,6 +121,12 @@ CHARTS = (
         {"asot, H200": "whole call", "asot, 16 CPU threads": "CPU threads"}, packages=("torch",),
     ),
     Chart(
+        "gpu", "Exact, by size: a pair of points in the plane, one H200", "gpu_sizes",
+        ("cells", "images", "diagrams", "jets"), "2 dimensions",
+        {"asot, H200": "GPU, pairs/s", "asot, CPU threads": "CPU threads, pairs/s"}, "pairs/s",
+        rows=("16", "64", "250", "1,000", "2,048"), label="{0} points, {masses} masses", packages=("torch",),
+    ),
+    Chart(
         "search", "10 nearest of each, certain", "neighbors", ("graphs", "images"), "Time",
         {"asot kneighbors": "kneighbors", "all pairs": "brute force"},
     ),
@@ -139,11 +145,17 @@ CHARTS = (
         rows=("cells of", "voxels of", "silhouettes of"), label="{0}: {true, %} % off",
     ),
     Chart(
-        "index", "Asking an index of 50,000 members", "index", ("graphs", "documents", "images"), "",
-        {"": "time"}, rows=("10 nearest, certain", "10 nearest, recall", "brute force"), packages=(),
+        "index", "Asking an index of many thousands", "index", ("graphs", "documents", "images"), "",
+        {"asot.Index, ": "time"}, rows=("10 nearest, certain", "10 nearest, recall", "brute force"), packages=(),
     ),
     Chart(
         "layer", "Value and gradient, one thread", "layer", ("training",), "Value and gradient", unit="µs", raced=True,
+    ),
+    Chart(
+        "layer", "Value and gradient of a batch, one H200", "layer_gpu", ("training",), "Forward and backward", {
+            "asot, H200": "whole call", "asot, CPU threads": "CPU threads",
+            "POT's compiled core in a loop": "POT core in a loop", "POT ot.batch, H200": "ot.batch",
+        }, packages=("POT", "torch"),
     ),
     Chart(
         "gromov", "One pair of spaces with n points", "gromov", ("images", "graphs"), "", {"": "*"}, "µs",
@@ -171,20 +183,23 @@ def groups(chart: Chart) -> Iterator[Group]:
         yield _errors(table, rows[0])
     elif chart.source == "gromov":
         yield from _by_size(table)
-    elif list(chart.bars) == [""]:  # a contestant per row
-        first, column = table.columns[0], chart.bars[""]
-        yield Group("", tuple(_timed(row[first], row[column], chart.unit) for row in rows))
+    elif len(chart.bars) == 1:  # a contestant per row
+        ((prefix, column),) = chart.bars.items()
+        whose = [
+            (prefix * (not row[table.columns[0]].startswith("brute")) + row[table.columns[0]], row) for row in rows
+        ]
+        yield Group("", tuple(_timed(who, row[column], chart.unit) for who, row in whose))
     else:
         for row in rows:
             pairs = _raced(row) if chart.raced else [(who, row[column]) for who, column in chart.bars.items()]
             label = chart.label.replace("{0}", row[table.columns[0]])
             for column in table.columns:
                 label = label.replace("{" + column + "}", row[column].strip("`"))
-            yield Group(label, tuple(_timed(who, cell, chart.unit) for who, cell in pairs))
+            yield Group(label, tuple(_timed(who, cell, chart.unit) for who, cell in pairs if cell))
 
 
 def _timed(who: str, cell: str, unit: str) -> Bar:
-    value = seconds(cell, unit)
+    value = 1 / number(cell) if unit == "pairs/s" else seconds(cell, unit)
     return Bar(who, value, words(value))
 
 
