@@ -26,6 +26,7 @@ from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.one_dimension import OneDimension
 from asot.exact.price import best_split, mean_seconds
 from asot.ground.costs import Metric, prepare_cost
+from asot.ground.metrics import ON_GPUS
 from asot.request import Distance, as_order
 from asot.results.distances import Neighbors, named
 from asot.results.radius_neighbors import RadiusNeighbors
@@ -272,6 +273,8 @@ def _choose(
         problem.cost.ground.points.shape[1], problem.jobs, MOST_POINTS,
     )  # fmt: skip
     unfit = None
+    if not problem.cost.has_table and problem.cost.ground.code not in ON_GPUS:
+        unfit = f"the metric {problem.cost.name!r} has no GPU kernel"
     if isinstance(problem.solver, OneDimension) and problem.p != 1:
         unfit = "on a line sorting is enough, which takes no GPU"
     if pruning.space is not None or pruning.prune != "auto":

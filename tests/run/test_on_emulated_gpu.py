@@ -157,7 +157,7 @@ def test_what_is_not_a_number_is_seen_on_the_device(monkeypatch):
 
 
 def test_a_precision_that_the_cpu_does_not_have():
-    with pytest.raises(ValueError, match="precision='tf32' only applies to GPUs; the CPU computes in float64"):
+    with pytest.raises(ValueError, match="precision='tf32' is for GPUs; the CPU computes in 'float64' or 'float32'"):
         asot.sinkhorn_many(A, cost=COST, reg=0.2, tol=None, precision="tf32", device="cpu")
 
 

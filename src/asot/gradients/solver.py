@@ -86,10 +86,10 @@ def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
     home = rows.starts.device
     count, room = len(rows.starts), rows.room + columns.room
     at = [_places(side) for side in (rows, columns)]
-    kept = [side.room if potentials else 0 for side in (rows, columns)]
-    floats = torch.zeros(count + room + sum(kept), dtype=torch.float64, device=home)
-    values, mass, f, g = torch.split(floats, [count, room, *kept])
-    source, sink = torch.zeros((2, room), dtype=torch.int64, device=home)
+    # Each has memory of its own: outputs of an operation of torch must not share any.
+    values, mass = (torch.zeros(size, dtype=torch.float64, device=home) for size in (count, room))
+    source, sink = (torch.zeros(room, dtype=torch.int64, device=home) for _ in range(2))
+    f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
     with cupy.cuda.Device(home.index), _stream_of(home):
         sides = [
             own_costs.DeviceSide(_address(side.starts), _address(side.sizes), _address(side.masses), side.most)

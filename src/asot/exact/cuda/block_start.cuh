@@ -87,7 +87,9 @@ DEVICE void look_again(const Problem& problem, const Tables& tables, const Start
     for (int first = 32 * (threadIdx.x >> 5); first < problem.n_rows; first += THREADS) {
         const int row = first + lane_id();
         const bool orphaned = row < problem.n_rows && start.key[row] != NOTHING && start.column[row] == closed;
-        for (u32 lanes = __ballot_sync(ALL_LANES, orphaned); lanes; lanes &= lanes - 1)
+        const u32 orphans = __ballot_sync(ALL_LANES, orphaned);
+        __syncwarp();  // all have looked
+        for (u32 lanes = orphans; lanes; lanes &= lanes - 1)
             find_best(problem, tables, start, first + first_set(lanes));
     }
 }
