@@ -60,7 +60,7 @@ NOTES = (
     "POT core: `ot.lp.emd_wrap.emd_c`, POT's compiled solver without any of its checks, and the gradient in NumPy.",
     "Assignments have no gradient; rivals get the finished matrix of costs and their time to compute it is counted.",
     "Differences are those of values, over the largest one.",
-    "Everything runs on the CPU. Tensors on a GPU are copied to the CPU to be solved.",
+    "Everything runs on the CPU; `layer_gpu` is about tensors on a GPU.",
 )
 
 

@@ -1,9 +1,9 @@
 """``asot::clouds``: optimal plans of pairs of clouds as one operation of torch.
 
 Whatever looks at numbers (checks, the solver) is inside the operation, so that `torch.compile` passes it as one step,
-and `torch.func.grad` and `vmap` go through. It has no gradient of its own: the caller prices the arcs again. The solver
-runs on the CPU; tensors of another device are copied there, and the arcs of the plans come back to it. Imported with
-the first call.
+and `torch.func.grad` and `vmap` go through. It has no gradient of its own: the caller prices the arcs again. Where
+problems are solved is for `asot.gradients.solver` to say; the arcs of the plans come back to the tensors' device.
+Imported with the first call.
 """
 
 from __future__ import annotations

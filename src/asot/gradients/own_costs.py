@@ -71,8 +71,8 @@ def emd(
     dtype if that is more. The gradient of a problem without mass is 0. There is no second derivative and no forward
     mode.
 
-    The solver runs on the CPU, on `torch.get_num_threads()` threads. Tensors on a GPU are copied there and back; values
-    and gradients are on the GPU.
+    The solver runs on the CPU, on `torch.get_num_threads()` threads, and for tensors on an NVIDIA GPU there, if CuPy is
+    installed and problems have up to 4,096 rows and columns.
 
     Examples
     --------
