@@ -163,6 +163,9 @@ CHARTS = (
 )  # fmt: skip
 
 
+NOT_RUN = ("", "–", "—")
+"""Cells of rivals that were not installed."""
+
 RIVALS = {
     "linear, 64": "linear transport, 64 points",
     "sliced, 50": "sliced, 50 lines",
@@ -195,7 +198,7 @@ def groups(chart: Chart) -> Iterator[Group]:
             label = chart.label.replace("{0}", row[table.columns[0]])
             for column in table.columns:
                 label = label.replace("{" + column + "}", row[column].strip("`"))
-            yield Group(label, tuple(_timed(who, cell, chart.unit) for who, cell in pairs if cell))
+            yield Group(label, tuple(_timed(who, cell, chart.unit) for who, cell in pairs if cell not in NOT_RUN))
 
 
 def _timed(who: str, cell: str, unit: str) -> Bar:
