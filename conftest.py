@@ -24,11 +24,12 @@ SLOW = {
     # the paper, and pages of examples
     "reproduction", "docs",
     # kernels for GPUs, which are interpreted
-    "simt", "test_cuda.py", "test_cuda_any_cost.py", "test_cuda_log.py", "test_cuda_own_costs.py", "test_cuda_points.py",
-    "test_gpu_engine.py", "test_on_emulated_gpu.py", "test_on_gpu.py", "test_triton_fused.py",
+    "simt", "test_cuda.py", "test_cuda_any_cost.py", "test_cuda_log.py", "test_cuda_own_costs.py",
+    "test_cuda_points.py", "test_gpu_engine.py", "test_on_emulated_gpu.py", "test_on_gpu.py", "test_triton_fused.py",
     # other processes: clusters, browsers, type checkers
     "test_backends.py", "test_cluster.py", "test_command_line_page.py", "test_demo.py", "test_fused.py",
-    "test_index_beside_a_writer.py", "test_index_killed.py", "test_page.py", "test_strange_stores.py", "test_types.py", "test_a_killed_search_goes_on",
+    "test_index_beside_a_writer.py", "test_index_killed.py",
+    "test_page.py", "test_strange_stores.py", "test_types.py", "test_a_killed_search_goes_on",
     "test_demo_prints_a_table_and_draws_a_picture", "test_torch_compiles_clouds_as_one_graph",
     # attacks, and long comparisons
     "test_attack.py", "test_attacks.py", "test_every_combination.py", "test_same_bits.py",
