@@ -14,9 +14,9 @@ import pytest
 @pytest.fixture(autouse=True)
 def _no_lines_of_progress(monkeypatch):
     """A command that takes half a minute because the machine is busy prints what it always prints."""
-    import asot.run.progress
+    import asot.run.executors
 
-    monkeypatch.setattr(asot.run.progress, "SECONDS", 3600.0)
+    monkeypatch.setattr(asot.run.executors, "SECONDS", 3600.0)
 
 
 @pytest.fixture

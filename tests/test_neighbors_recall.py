@@ -195,7 +195,7 @@ def test_candidates_that_tell_nothing_end_in_brute_force():
     D = mixtures(90, 10)
     from asot.exact.auto import exact_solver
     from asot.request import Distance
-    from asot.run.progress import Progress
+    from asot.run.executors import Progress
     from asot.search import stated_recall
     from asot.search.sweep import Best, Search
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from asot._typing import Float, Indices, Info
 from asot.exact.batch import Clouds, Costs, ExactBatch, Side, ranges, starts_of
 from asot.results.sinks import distances_of
+from asot.run.executors import ProgressLike
 from asot.run.pairs import ListedPairs
-from asot.run.progress import ProgressLike
 from asot.validation import to_float_array
 
 BALANCE = 1e-6

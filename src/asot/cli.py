@@ -16,7 +16,7 @@ import click
 
 from asot import __version__
 from asot.printable import printable
-from asot.run.progress import lines_without_terminal, quietly
+from asot.run.executors import lines_without_terminal, quietly
 
 COMMANDS = {
     "cluster": "cluster",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asot.data.distributions import Distributions
 from asot.datasets import load_digits
 from asot.results.distances import Distances
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.validation import as_n_jobs, as_positive_int
 
 

@@ -29,7 +29,7 @@ from asot.results.distances import named, with_model
 from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink
 from asot.run import devices
 from asot.run.engine import Resources, solve_work
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.run.protocols import Notes, Sink
 from asot.validation import as_choice, as_positive_int, as_seed
 

@@ -17,8 +17,8 @@ from asot.results.distances import named
 from asot.results.sinks import Condensed, Kept, TopK, default_sink
 from asot.run import devices
 from asot.run.engine import Resources, Work, solve_work
+from asot.run.executors import ProgressLike
 from asot.run.pairs import PairSet, make_pairs
-from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Sink, SinkBase
 from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
 from asot.spaces.nearest import all_lower, nearest

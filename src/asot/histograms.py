@@ -32,9 +32,8 @@ from asot.results.plans import Transport
 from asot.results.sinks import Kept, default_sink
 from asot.run import devices
 from asot.run.engine import NOTHING, Resources, Work, solve_work
-from asot.run.executors import one_thread_per_product
+from asot.run.executors import ProgressLike, one_thread_per_product
 from asot.run.pairs import ListedPairs, PairSet, make_pairs
-from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Sink, Solver
 from asot.validation import as_choice, as_cost, as_histograms, cost_matrix, to_array
 

@@ -33,8 +33,8 @@ from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices
 from asot.run.cluster import Cluster
 from asot.run.engine import Resources, active_cluster
+from asot.run.executors import Progress, ProgressLike
 from asot.run.pairs import make_pairs, tiles
-from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import Sink
 from asot.search import stated_recall
 from asot.search.choose import Offer, Problem, Pruning, offer_bounds

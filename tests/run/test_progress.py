@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import asot
-import asot.run.progress
+import asot.run.executors
 
 
 def solve(progress, n=30, **options):
@@ -44,7 +44,7 @@ def test_nothing_is_shown_where_nobody_watches(capsys, monkeypatch, progress):
 
 
 def test_on_a_terminal_a_quick_job_shows_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(asot.run.progress, "somebody_watches", lambda: True)
+    monkeypatch.setattr(asot.run.executors, "somebody_watches", lambda: True)
     solve(None)
     assert capsys.readouterr().err.strip() == ""
 
@@ -93,10 +93,10 @@ def wait_for(words, capsys, seconds=20.0):
 
 
 def test_a_command_without_a_terminal_says_how_far_it_is_in_plain_lines(capsys, monkeypatch):
-    monkeypatch.setattr(asot.run.progress, "somebody_watches", lambda: False)
-    with asot.run.progress.lines_without_terminal(seconds=0.01):
+    monkeypatch.setattr(asot.run.executors, "somebody_watches", lambda: False)
+    with asot.run.executors.lines_without_terminal(seconds=0.01):
         assert "asot: still working, 0 s\n" in wait_for("still working", capsys)
-        with asot.run.progress.Progress(None, 200, "exact distances") as shown:
+        with asot.run.executors.Progress(None, 200, "exact distances") as shown:
             shown.advance(50)
             assert "asot: exact distances: 50 of 200 pairs (25 %), 0 s\n" in wait_for("(25 %)", capsys)
         wait_for("still working", capsys)
@@ -107,15 +107,15 @@ def test_a_command_without_a_terminal_says_how_far_it_is_in_plain_lines(capsys, 
 
 
 def test_on_a_terminal_there_are_no_lines_beside_the_bar(capsys, monkeypatch):
-    monkeypatch.setattr(asot.run.progress, "somebody_watches", lambda: True)
-    with asot.run.progress.lines_without_terminal(seconds=0.001):
+    monkeypatch.setattr(asot.run.executors, "somebody_watches", lambda: True)
+    with asot.run.executors.lines_without_terminal(seconds=0.001):
         time.sleep(0.05)
     assert capsys.readouterr().err == ""
 
 
 def test_what_is_counted_is_forgotten_with_its_counter():
-    before = len(asot.run.progress._running)
+    before = len(asot.run.executors._running)
     with pytest.raises(ZeroDivisionError):
         solve(lambda done, total: 1 / 0)
-    asot.run.progress.Progress(None, 1, "nothing").close()
-    assert len(asot.run.progress._running) <= before + 1
+    asot.run.executors.Progress(None, 1, "nothing").close()
+    assert len(asot.run.executors._running) <= before + 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from asot.anchors.soft_codes import unrolled_codes
 from asot.anchors.trainable import LearnedAnchors
 from asot.anchors.training import State, Tensors
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.validation import as_positive_int
 
 if TYPE_CHECKING:

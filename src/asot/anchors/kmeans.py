@@ -15,7 +15,7 @@ from asot.anchors.space import AnchorSpace
 from asot.data.distinct import distinct_points, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.run import devices
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.validation import FloatArray, as_positive_int
 
 LARGE_POOL = 500_000

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.native import Doubles, Floats, Int, Record, ShortInts, entry
-from asot.run.executors import Stop, in_threads, one_thread_per_product
+from asot.run.executors import Progress, ProgressLike, Stop, in_threads, one_thread_per_product
 from asot.run.pairs import tiles
-from asot.run.progress import Progress, ProgressLike
 from asot.validation import as_n_jobs
 
 MOST_ROUNDS = 300

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from asot.anchors.soft_codes import metric_codes
 from asot.anchors.trainable import LearnedAnchors, table_of_distances
 from asot.anchors.training import State, Tensors
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -28,7 +28,7 @@ from asot.anchors.training_pairs import Batch, PairExamples, draw_examples
 from asot.data.distributions import Distributions
 from asot.histograms import emd_many
 from asot.run import devices
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.validation import as_choice, as_positive_int
 
 if TYPE_CHECKING:

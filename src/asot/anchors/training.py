@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.run.progress import Progress, ProgressLike
+from asot.run.executors import Progress, ProgressLike
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,8 +10,8 @@ from asot.data.distributions import Distributions, read_both
 from asot.results.distances import Distances
 from asot.results.sinks import Condensed
 from asot.run.engine import Ready, Resources, Work, solve_work
+from asot.run.executors import ProgressLike
 from asot.run.pairs import PairSet, make_pairs
-from asot.run.progress import ProgressLike
 from asot.run.protocols import Notes, Solver
 
 

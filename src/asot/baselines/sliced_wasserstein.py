@@ -23,9 +23,8 @@ from asot.baselines.arguments import read, run
 from asot.data.distributions import Distributions
 from asot.native import Doubles, Int, Ints, Record, Tile, entry
 from asot.results.distances import Distances
-from asot.run.executors import in_threads
+from asot.run.executors import ProgressLike, in_threads
 from asot.run.pairs import tiles
-from asot.run.progress import ProgressLike
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 

@@ -27,8 +27,8 @@ from asot.exact.auto import euclidean_simplex
 from asot.results.sinks import distances_of
 from asot.run import engine
 from asot.run.engine import Resources
+from asot.run.executors import Progress
 from asot.run.pairs import ListedPairs, PairSet, at_places
-from asot.run.progress import Progress
 from asot.run.protocols import Solver
 
 EXACT_PAIRS = 64

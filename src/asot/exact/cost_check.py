@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from asot.exact.price import sparse_rows_seconds
 from asot.native import Double, Doubles, Int, Record, entry
-from asot.run.executors import Stop, local_executor
-from asot.run.progress import Progress, ProgressLike
+from asot.run.executors import Progress, ProgressLike, Stop, local_executor
 from asot.validation import as_cost
 
 ALWAYS_CHECKED = 64

@@ -24,8 +24,7 @@ from asot.neighbors import kneighbors, radius_neighbors
 from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices, engine
-from asot.run.executors import Stop, local_executor
-from asot.run.progress import Progress, ProgressLike
+from asot.run.executors import Progress, ProgressLike, Stop, local_executor
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
 
 _SHORT = 2**28  # distances between the points of a query and those of all members: no need for a thread

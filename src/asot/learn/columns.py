@@ -18,7 +18,7 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise_exact
 from asot.results.distances import Distances
 from asot.results.frames import need_pandas
-from asot.run.progress import Progress, ProgressLike
+from asot.run.executors import Progress, ProgressLike
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from asot.learn.groups import GroupDifferences, check_groups, group_differences
 from asot.learn.shuffles import q_values
 from asot.results.distances import Distances
 from asot.results.frames import need_pandas
-from asot.run.progress import Progress, ProgressLike
+from asot.run.executors import Progress, ProgressLike
 from asot.validation import as_positive_int
 
 FEWEST = 3

@@ -20,7 +20,7 @@ from asot.distances import pairwise, pairwise_exact
 from asot.learn.kernel import Kernel, kernel
 from asot.learn.known_pairs import known_distances
 from asot.learn.recent import key_of
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 
 
 class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -28,7 +28,7 @@ from asot.histograms import emd_many
 from asot.learn.barycenter import find_barycenter
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.results.sinks import Dense
-from asot.run.progress import Progress, ProgressLike
+from asot.run.executors import Progress, ProgressLike
 from asot.validation import as_choice, as_positive_int
 
 SHARPNESS = 100.0

@@ -20,7 +20,7 @@ from asot.neighbors import kneighbors, radius_neighbors
 from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.validation import as_choice, as_positive_int
 
 MOST_QUERIES = 64

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise_exact
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.validation import as_positive_int, as_seed
 
 LEAST, MOST = 0.05, 1.0

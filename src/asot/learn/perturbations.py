@@ -22,7 +22,7 @@ from asot.ground.costs import Metric
 from asot.histograms import emd_many
 from asot.learn.shuffles import check_strata_vary, members_of, q_values, share_as_large, shuffled
 from asot.results.frames import need_pandas
-from asot.run.progress import Progress, ProgressLike
+from asot.run.executors import Progress, ProgressLike
 from asot.validation import as_positive_int, as_seed
 
 

@@ -18,7 +18,7 @@ from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise
 from asot.results.distances import Distances
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.validation import as_pairs, as_positive_int, as_seed
 
 

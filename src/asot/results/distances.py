@@ -16,8 +16,8 @@ from asot.data.notebook import MOST_ROWS, page_of
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
 from asot.run.engine import Resources
+from asot.run.executors import ProgressLike
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
-from asot.run.progress import ProgressLike
 from asot.run.protocols import Sink, Status
 
 

@@ -17,8 +17,8 @@ from asot._typing import Info
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.results.distances import Distances, Neighbors
 from asot.run import engine
+from asot.run.executors import ProgressLike
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, tiles
-from asot.run.progress import ProgressLike
 from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Tile, UsersSink
 from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
 

@@ -21,10 +21,9 @@ import numpy as np
 from asot._typing import Info
 from asot.run import gpu_engine
 from asot.run.devices import UNASKED, Choice
-from asot.run.executors import Stop, local_executor
+from asot.run.executors import Progress, ProgressLike, Stop, local_executor
 from asot.run.gpu_transfer import pinned_empty
 from asot.run.pairs import AllPairs, CrossPairs, PairSet, tiles
-from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import (
     TILE_SECONDS,
     DeviceSolver,

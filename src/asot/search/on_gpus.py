@@ -24,8 +24,8 @@ from asot.exact.cuda.points import Limits
 from asot.ground.metrics import Ground
 from asot.run.devices import Choice
 from asot.run.engine import DEFAULT_MEMORY, Ready, Resources, Work, solve_work
+from asot.run.executors import Progress
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
-from asot.run.progress import Progress
 from asot.run.protocols import SinkBase, Tile
 from asot.search.choose import Problem
 from asot.search.projections import COARSE, WIDTH, project

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from asot._typing import Info
 from asot.results.sinks import keep_nearest
 from asot.run import engine
+from asot.run.executors import Progress
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
-from asot.run.progress import Progress
 from asot.run.protocols import Solver, Tile
 
 Limits = tuple[NDArray[np.float64], NDArray[np.int64]]

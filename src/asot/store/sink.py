@@ -20,9 +20,8 @@ from asot._typing import Header, Info
 from asot.results.sinks import Condensed, TopK
 from asot.run.cluster import Cluster
 from asot.run.engine import NOTHING, Resources, SolveRange, Work, solve_work
-from asot.run.executors import Executor, Stop, local_executor
+from asot.run.executors import Executor, Progress, ProgressLike, Stop, local_executor
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.progress import Progress, ProgressLike
 from asot.run.protocols import TILE_SECONDS, SinkBase, Solution, Solver, Tile
 from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
 from asot.store.grid import BlockPairs, make_grid

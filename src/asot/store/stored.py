@@ -18,8 +18,8 @@ from asot.results.distances import Distances, Neighbors
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.sinks import keep_nearest
 from asot.run.engine import Resources
+from asot.run.executors import ProgressLike
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.progress import ProgressLike
 from asot.run.protocols import Sink
 from asot.store.files import StoreFiles, import_zarr
 from asot.validation import as_index, as_positive_int, refuse_what_cannot_fit

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from asot._typing import Header, Identity, Info
 from asot.run.engine import active_cluster
-from asot.run.executors import Executor, Stop, local_executor
+from asot.run.executors import Executor, ProgressLike, Stop, local_executor
 from asot.run.pairs import PairSet
-from asot.run.progress import ProgressLike
 from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
 from asot.store.grid import make_strips
 from asot.store.identity import DECLARED, fingerprint

@@ -19,7 +19,7 @@ from asot.data.distributions import Distributions
 from asot.results.distances import Distances
 from asot.run import engine
 from asot.run.devices import torch_device, torch_threads
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_bytes, as_choice, as_n_jobs, as_positive_int
 from asot_paper.baselines.checks import as_reg_of_points, refuse_large_pairs

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from asot.data.distributions import Distributions
 from asot.distances import pairwise_exact
 from asot.results.distances import Distances
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 
 
 def ot_emd(

@@ -21,7 +21,7 @@ from asot.data.distributions import Distributions
 from asot.entropic.options import INITS, LOOK_EVERY, SinkhornOptions
 from asot.native import Double, Doubles, Int, Record, Tile, entry
 from asot.results.distances import Distances
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 from asot.validation import as_choice, as_n_jobs, as_positive_int, as_tol
 from asot_paper.baselines.checks import as_reg_of_points, refuse_large_pairs

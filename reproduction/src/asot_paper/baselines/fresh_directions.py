@@ -18,7 +18,7 @@ from asot.baselines.sliced_wasserstein import as_random_state, as_solution, slic
 from asot.data.distributions import Distributions
 from asot.native import Tile
 from asot.results.distances import Distances
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.run.protocols import TILE_SECONDS, Solution, Solver
 from asot.validation import as_positive_int
 from asot_paper.baselines.checks import as_truth

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from asot.baselines.arguments import Asked, run
 from asot.data.distributions import Distributions
 from asot.results.distances import Distances
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.run.protocols import Solution, Solver, Status
 
 PAIRS_PER_TILE = 16

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.baselines.arguments import Asked, read
 from asot.data.distributions import Distributions
 from asot.results.distances import Distances
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.run.protocols import Status
 from asot.validation import as_positive_int
 from asot_paper.baselines.checks import as_weight

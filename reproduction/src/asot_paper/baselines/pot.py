@@ -17,7 +17,7 @@ from asot.baselines.arguments import read
 from asot.baselines.sliced_wasserstein import as_random_state, random_directions
 from asot.data.distributions import Distributions
 from asot.results.distances import Distances
-from asot.run.progress import ProgressLike
+from asot.run.executors import ProgressLike
 from asot.run.protocols import Status
 from asot.validation import as_choice, as_positive_int, as_tol
 from asot_paper.baselines.checks import as_reg_of_points, as_truth, as_weight
