@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from asot.exact.any_cost import FINE, WIDER
-from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.exact.shared_cost import cost_bits_for, index_bits_for
 from tests.attack import problems, solvers
 
 
@@ -18,10 +18,10 @@ def of_plans(D, values, largest, p, pairs=None):
     """By how much W_p (P,) of another optimal plan may differ, in more than one dimension.
 
     The simplex sees costs (d/L)^p as multiples of 2^-b: L is the pair's largest distance, and b depends on its sizes
-    (`asot.exact.integers`). Each is off by half a unit at most, so a plan of total mass 1 that is optimal for them is
-    worth one unit more than the best at most: W^p lies between the best and the best plus 2^-b L^p. Which of the plans
-    in between is found depends on the order of points and of the pair. A root makes a unit large where W is far below
-    L, as it is where little mass goes far.
+    (`asot.exact.shared_cost`). Each is off by half a unit at most, so a plan of total mass 1 that is optimal for them
+    is worth one unit more than the best at most: W^p lies between the best and the best plus 2^-b L^p. Which of the
+    plans in between is found depends on the order of points and of the pair. A root makes a unit large where W is far
+    below L, as it is where little mass goes far.
 
     Where all masses are equal no mass is little: a step moves 1/(nm) at least. Since costs are clipped until the
     largest in use is at least FINE / WIDER of the largest of all, W^p is then at least that share of the cost whose

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asot.exact.integers import cost_bits_for, index_bits_for, quantize_cost, quantize_masses
+from asot.exact.shared_cost import cost_bits_for, index_bits_for, quantize_cost, quantize_masses
 from asot.exact.workspace import LANES, MASS_BITS
 from tests.strategies import SIZES, histograms_of_every_kind
 

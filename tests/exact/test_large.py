@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asot.exact.integers import quantize_cost, quantize_masses
+from asot.exact.shared_cost import quantize_cost, quantize_masses
 from tests.exact.problems import solve_problem
 
 

@@ -22,8 +22,7 @@ from asot.bounds.short_vectors import Coordinates, short_coordinates
 from asot.bounds.small_pairs import BLURRED, SmallPairs
 from asot.data.distinct import numbered_histograms
 from asot.data.distributions import Distributions
-from asot.exact.integers import cost_bits_for, index_bits_for
-from asot.exact.shared_cost import Trees
+from asot.exact.shared_cost import Trees, cost_bits_for, index_bits_for
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.executors import in_ranges, in_stretches
 from asot.validation import as_n_jobs

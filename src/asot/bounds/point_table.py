@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distinct import SparseHistograms
-from asot.exact.integers import quantize_sparse
+from asot.exact.points import quantize_sparse
 from asot.native import Int, Ints, Record, entry
 from asot.run.executors import in_ranges, in_stretches
 

@@ -16,7 +16,7 @@ from asot._typing import Float, Indices
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.auto import simplex_of_points
-from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.exact.shared_cost import cost_bits_for, index_bits_for
 from asot.ground.metrics import prepare_metric
 
 BLURRED = 1e-5

@@ -23,7 +23,7 @@ from asot.data.distinct import SparseHistograms
 from asot.data.distributions import trusted
 from asot.estimate.pair_features import Features, Measured
 from asot.exact.auto import exact_solver
-from asot.exact.integers import cost_bits_for, index_bits_for
+from asot.exact.shared_cost import cost_bits_for, index_bits_for
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.request import Distance
 from asot.run.protocols import Solution, Solver, Status

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.distance_table import are_long
-from asot.exact.integers import quantize_sparse
-from asot.exact.points import PackedPoints, PointsSizes, pack
+from asot.exact.points import PackedPoints, PointsSizes, pack, quantize_sparse
 from asot.exact.price import GATHERED, IN_PLACE, OTHER, any_cost_seconds, pair_seconds, per_coordinate
 from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
-from asot.exact.integers import quantize_sparse
+from asot.exact.points import quantize_sparse
 from asot.exact.price import sparse_rows_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry

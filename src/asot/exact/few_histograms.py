@@ -2,8 +2,8 @@
 
 Two histograms on thirty anchors are solved in microseconds; reading, preparing and running them as one would thousands
 takes a quarter of a millisecond. Here one compiled function checks, prepares and solves. Answers are the same, bit for
-bit, and so is ``info``: it takes the steps of `asot.validation`, `asot.exact.integers` and `asot.exact.shared_cost`, or
-of `asot.exact.cancel_and_check`, in their order. Whatever is not ordinary, such as bad input, goes the general way.
+bit, and so is ``info``: it takes the steps of `asot.validation` and `asot.exact.shared_cost`, or of
+`asot.exact.cancel_and_check`, in their order. Whatever is not ordinary, such as bad input, goes the general way.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from asot.exact.cancel_and_check import SLACK, TRIANGLES, random_triangles
 from asot.exact.cancel_and_check import describe as describe_by_itself
 from asot.exact.cost_check import ALWAYS_CHECKED, FEWEST, preparing_costs_more
 from asot.exact.few_pairs import MOST_SECONDS, is_usual, one_tile, tile_of
-from asot.exact.integers import OFFSET_WEIGHT
 from asot.exact.price import shared_cost_seconds
-from asot.exact.shared_cost import describe
+from asot.exact.shared_cost import OFFSET_WEIGHT, describe
 from asot.native import Double, Int, Record, Tile, entry
 from asot.native.records import address
 from asot.results.distances import Distances

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.exact.graph_metric import Graph
-from asot.exact.integers import quantize_masses
 from asot.exact.price import graph_seconds
-from asot.exact.shared_cost import Histograms
+from asot.exact.shared_cost import Histograms, quantize_masses
 from asot.exact.workspace import MASS_BITS
 from asot.native import Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms
-from asot.exact.integers import quantize_sparse
+from asot.exact.points import quantize_sparse
 from asot.exact.workspace import MASS_BITS
 from asot.native import Int, Ints, Record, entry
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status

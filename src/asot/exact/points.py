@@ -4,6 +4,9 @@ Every distribution is a sparse histogram over the distinct points of the collect
 canceled, the cost is computed for the p × q points that remain (and only in the coordinates where either
 distribution is not all zero: one-hot and count features are mostly zeros), and the simplex runs. No cost matrix is
 ever stored, and nothing is of size N × V.
+
+Masses become int64 that sum to exactly 2^60; a unit is 1e-18 of the total, below float64's own rounding. What NumPy
+does as well is not compiled.
 """
 
 from __future__ import annotations
@@ -16,12 +19,20 @@ from numpy.typing import NDArray
 from asot._typing import Identity, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.distance_table import are_long
-from asot.exact.integers import pack_points, quantize_sparse, used_coordinates
 from asot.exact.price import GATHERED, IN_PLACE, mean_seconds, pair_seconds, per_coordinate, table_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+
+
+class IndexedPoints(Record):
+    """Distributions as lists of points, and their coordinates (``native/exact/packing.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("d", Int), ("points", Doubles), ("offsets", Ints), ("index", Ints), ("used_offsets", Ints),
+        ("used", ShortInts),
+    ]  # fmt: skip
 
 
 class PackedPoints(Record):
@@ -53,6 +64,9 @@ class SinksOut(Record):
     _fields_ = [("starts", Ints), ("points", Ints), ("heights", Doubles)]  # noqa: RUF012
 
 
+_count_used = entry("count_used", IndexedPoints)
+_list_used = entry("list_used", IndexedPoints)
+_pack_points = entry("pack_points", IndexedPoints, Doubles)
 _solve_tile = entry("points_tile", PackedPoints, PointsCost, PointsSizes, Tile)
 _solve_potentials = entry("points_potentials", PackedPoints, PointsCost, PointsSizes, Tile, SinksOut)
 
@@ -169,3 +183,68 @@ class SinkPotentials(NamedTuple):
     starts: NDArray[np.int64]  # (P + 1,)
     points: NDArray[np.int64]  # indices of distinct points
     heights: NDArray[np.float64]
+
+
+# ------------------------------------------------------------------------------------------------ preparing points
+
+
+def quantize_sparse(
+    offsets: NDArray[np.int64], masses: NDArray[np.float64], bits: int = MASS_BITS
+) -> NDArray[np.int64]:
+    """Masses as int64 that sum to exactly 2^bits in every distribution; the largest absorbs the rounding."""
+    starts = offsets[:-1]
+    quantized = np.rint(masses * 2.0**bits).astype(np.int64)
+    peaks = np.flatnonzero(masses == np.repeat(np.maximum.reduceat(masses, starts), np.diff(offsets)))
+    largest = peaks[np.searchsorted(peaks, starts)]  # the first one of each distribution
+    quantized[largest] += (1 << bits) - np.add.reduceat(quantized, starts)
+    return quantized
+
+
+def used_coordinates(
+    points: NDArray[np.float64], offsets: NDArray[np.int64], index: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """For every distribution, the ascending list of coordinates in which some point of it is not 0, and offsets."""
+    n, d = len(offsets) - 1, points.shape[1]
+    if points.all():  # nothing is 0
+        return np.tile(np.arange(d, dtype=np.int32), n), d * np.arange(n + 1)
+    used_offsets = np.empty(n + 1, dtype=np.int64)
+    _count_used(_record(points, offsets, index, used_offsets, None))
+    used = np.empty(int(used_offsets[-1]), dtype=np.int32)
+    _list_used(_record(points, offsets, index, used_offsets, used))
+    return used, used_offsets
+
+
+def pack_points(
+    points: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int64],
+    used_offsets: NDArray[np.int64],
+    used: NDArray[np.int32],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The points of every distribution in its used coordinates only, one small matrix after the other, and offsets."""
+    d = points.shape[1]
+    if len(used) == (len(offsets) - 1) * d:  # all coordinates, everywhere
+        as_they_are = len(index) == len(points) and bool((index == np.arange(len(index))).all())
+        return (points if as_they_are else points[index]).reshape(-1), d * offsets
+    packed_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) * np.diff(used_offsets))])
+    packed = np.empty(int(packed_offsets[-1]))
+    _pack_points(_record(points, offsets, index, used_offsets, used), packed)
+    return packed, packed_offsets
+
+
+def _record(
+    points: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int64],
+    used_offsets: NDArray[np.int64],
+    used: NDArray[np.int32] | None,
+) -> IndexedPoints:
+    return IndexedPoints(
+        n=len(offsets) - 1,
+        d=points.shape[1],
+        points=np.ascontiguousarray(points, dtype=np.float64),
+        offsets=np.ascontiguousarray(offsets, dtype=np.int64),
+        index=np.ascontiguousarray(index, dtype=np.int64),
+        used_offsets=used_offsets,
+        used=used,
+    )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
 from asot.exact.any_cost import mass_exponents, quantize_totals
-from asot.exact.integers import quantize_sparse
+from asot.exact.points import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, JENSENSHANNON, Ground

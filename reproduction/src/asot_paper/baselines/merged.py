@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import distinct_rows
 from asot.data.distributions import Distributions
-from asot.exact.integers import pack_points, used_coordinates
+from asot.exact.points import pack_points, used_coordinates
 from asot.ground.metrics import prepare_metric
 from asot.native import Doubles, Int, Ints, Record, ShortInts
 

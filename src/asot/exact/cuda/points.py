@@ -28,7 +28,7 @@ from asot.exact.cuda.points_plan import (
     SizeClass,
     classes_for,
 )
-from asot.exact.integers import quantize_sparse
+from asot.exact.points import quantize_sparse
 from asot.gpu.cuda import Variant, load, load_all
 from asot.ground.metrics import ON_GPUS, Ground
 from asot.results.distances import Distances

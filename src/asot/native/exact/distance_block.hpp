@@ -9,7 +9,7 @@
 constexpr double OFFSET_WEIGHT = 1.05;  // share of a node's mean distance that the greedy start subtracts; measured best
                                         // between 0.95 and 1.2
 
-// How the integer costs of a pair of n and m points are laid out, as in asot.exact.integers: bits that hold a row or a
+// How the integer costs of a pair of n and m points are laid out (asot.exact.shared_cost): bits that hold a row or a
 // padded column, and the largest cost. A pair's own, so that no answer depends on what else is in its tile or collection.
 struct CostBits {
     int64_t index;

@@ -1,4 +1,4 @@
-// Every distribution in the coordinates that it uses; see src/asot/exact/integers.py.
+// Every distribution in the coordinates that it uses; see src/asot/exact/points.py.
 #include "packing.hpp"
 
 struct IndexedPoints {
