@@ -10,7 +10,7 @@ import pytest
 import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
 from asot.datasets import load_digits
-from asot.estimate.fit import error_model
+from asot.estimate.calibration import error_model
 
 
 def clouds(seed, n, d=3, sizes=(10, 30)):

@@ -12,8 +12,9 @@ import asot
 from asot.bounds.error_bars import make_bounds
 from asot.choose.attempts import learn_space
 from asot.estimate import cuda as on_gpu
-from asot.estimate.calibration import Calibration, draw_exact, exact_distances
+from asot.estimate.calibration import Calibration
 from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, ViewOnDevice
+from asot.estimate.exact_sample import draw_exact, exact_distances
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of, untie
 from asot.estimate.solver import Estimates
 from asot.exact.shared_cost import ExactSharedCost
@@ -55,7 +56,7 @@ def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=
     calibration = Calibration(features, sample, Resources())
     cpu = Estimates(features, calibration, give_bounds=give_bounds).solve(*pairs.indices(0, len(pairs)), STOP)
     assert features.only_on_cpu is None
-    solver = EstimatesCuda(features, calibration, give_bounds=give_bounds, memory=memory)
+    solver = EstimatesCuda(Estimates(features, calibration, give_bounds=give_bounds), memory=memory)
     return cpu, solver.on(DEVICE).solve(pairs, 0, len(pairs))
 
 
@@ -84,9 +85,9 @@ def test_what_was_begun_is_taken_and_not_measured_again(gpu, monkeypatch):
     features = PairFeatures([View(space, D, short, None)], short, 0, with_bounds=False)
     solve = functools.partial(exact_distances, D, resources=Resources())
     calibration = Calibration(features, draw_exact(features, pairs, 20, 0, Resources(), solve), Resources())
-    late = EstimatesCuda(features, calibration, give_bounds=False, memory=2**28)
+    late = EstimatesCuda(Estimates(features, calibration, give_bounds=False), memory=2**28)
     measuring = FeaturesCuda(features, memory=2**28)
-    early = EstimatesCuda(features, calibration, give_bounds=False, memory=2**28, measuring=measuring)
+    early = EstimatesCuda(Estimates(features, calibration, give_bounds=False), memory=2**28, measuring=measuring)
     measured = []
     measure = ViewOnDevice.measure
 

@@ -29,9 +29,10 @@ from asot.choose.prices import AnchorPrices, CoarsePrices, Place, Prices, count_
 from asot.choose.strategy import Strategy
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
-from asot.estimate.calibration import Calibration, ExactSample, draw_exact, exact_distances, solve_exactly
+from asot.estimate.calibration import Calibration
 from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
+from asot.estimate.exact_sample import ExactSample, draw_exact, exact_distances, solve_exactly
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
 from asot.exact.auto import euclidean_simplex, exact_solver, place_of_points
 from asot.exact.cost_check import is_metric

@@ -1,5 +1,4 @@
-"""How pairs are solved once that is chosen, and what a result was made with: which distance, the collections, and the
-anchors and the fit, or exact solves.
+"""What a result was made with: which distance, the collections, and the anchors and the fit, or exact solves.
 
 `Distances.extend` computes only pairs with new distributions, and ``asot.pairwise(new, old, model=r.model)`` only those
 it is asked for; both as the call that made the model would have.
@@ -7,10 +6,8 @@ it is asked for; both as the call that made the model would have.
 
 from __future__ import annotations
 
-import functools
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,21 +15,17 @@ import numpy as np
 
 from asot._typing import Float, Info
 from asot.anchors.space import AnchorSpace
-from asot.bounds.guarantee import Guaranteed
 from asot.choose.attempts import attempts_for
 from asot.choose.grown import Grown
 from asot.choose.known_spaces import KnownSpaces
 from asot.data.distributions import Distributions, as_distributions
-from asot.estimate.calibration import EXACT_ERROR, Calibration
-from asot.estimate.cuda import EstimatesCuda, FeaturesCuda
-from asot.estimate.pair_features import Features, PairFeatures
-from asot.estimate.solver import Estimates
+from asot.estimate.calibration import EXACT_ERROR
+from asot.estimate.solver import estimates_work
 from asot.exact.auto import exact_solver, exact_work
 from asot.request import Accuracy, Distance, Request
 from asot.results.distances import Distances, Neighbors, named, with_model
 from asot.results.model import ModelBase
 from asot.results.sinks import default_sink
-from asot.run import devices, gpu_engine
 from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
 from asot.run.pairs import ListedPairs
@@ -43,18 +36,6 @@ FARTHER = 2.0
 
 FROM_POINTS = {"seuclidean": "V", "mahalanobis": "VI"}
 """Metrics with a parameter that is computed from the points where it is not given."""
-
-
-def place_of(request: Request, price: float, features: PairFeatures) -> devices.Choice:
-    """Where estimates are made."""
-    seconds = price / request.resources.jobs
-    unfit = features.only_on_cpu if request.max_error is None else "max_error is met on the CPU"
-    return devices.choose(request.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
-
-
-def scratch(request: Request) -> int:
-    """Bytes for distances of a tile on a GPU that do not fit into its shared memory."""
-    return request.resources.budget // (2 * gpu_engine.IN_FLIGHT)
 
 
 def solve_all(request: Request, info: Info) -> Any:
@@ -80,32 +61,6 @@ def certain(values: Float, request: Request) -> dict[str, Any]:
     if request.level is not None:
         certain.update(lower=values.copy(), upper=values.copy())
     return certain
-
-
-def estimates_work(
-    request: Request,
-    features: Features,
-    calibration: Calibration,
-    exact: Callable[[], Solver],
-    seconds: float,
-    info: Info,
-    begun: FeaturesCuda | None = None,
-) -> Work:
-    """Estimates of all pairs of a request, on the device that suits them; ``exact`` makes a solver for `max_error`."""
-    with_bounds = request.level is not None
-    solver: Solver = Estimates(features, calibration, give_bounds=with_bounds)
-    if request.max_error is not None:
-        solver = Guaranteed(solver, exact(), request.max_error)
-    info = {**info, "estimate": "calibrated"}
-    work = Work(request.pairs, Ready(solver), notes=Notes(info, started=request.started))
-    if isinstance(features, PairFeatures):
-        place = place_of(request, seconds, features)
-        on_gpu = functools.partial(
-            EstimatesCuda, features, calibration, give_bounds=with_bounds, memory=scratch(request),
-            n_jobs=request.resources.jobs, measuring=begun,
-        )  # fmt: skip
-        work = replace(work, gpu=on_gpu, choice=place)
-    return work
 
 
 # ------------------------------------------------------------------------------------------------ the model of a result

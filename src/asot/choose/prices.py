@@ -39,7 +39,7 @@ TRIAL_SECONDS = 0.01
 """What a trial costs in addition to counted work."""
 
 CANDIDATES = 2048
-"""Pairs that are looked at, from which exact ones are drawn (`asot.estimate.calibration`)."""
+"""Pairs that are looked at, from which exact ones are drawn (`asot.estimate.exact_sample`)."""
 
 SAMPLED_PAIRS = 48
 """Pairs whose points are counted."""

@@ -19,7 +19,7 @@ from asot.data.constructors import Constructors
 from asot.data.foreign_objects import constructor_for
 from asot.data.normalized import check_finite, normalized
 from asot.data.notebook import MOST_ROWS, page_of
-from asot.data.reading import frozen, in_order_of, label_of, read_ids, read_offsets, read_points
+from asot.data.reading import in_order_of, label_of, read_ids, read_offsets, read_points
 from asot.validation import FloatArray, as_index
 
 
@@ -341,3 +341,11 @@ def trusted(
     Points (n, d), offsets (N + 1,), masses (n,) of total 1 each, and the totals (N,) that they had.
     """
     return Distributions._from_clean(points=points, offsets=offsets, masses=masses, totals=totals, _ids=None)
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view, which cannot be made writeable while its base is not."""
+    if isinstance(array.base, np.ndarray) and not array.base.flags.writeable:
+        return array  # it already is one
+    array.flags.writeable = False
+    return array.view()

@@ -127,14 +127,6 @@ def _is_constant(array: NDArray[Any]) -> bool:
         return False
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view, which cannot be made writeable while its base is not."""
-    if isinstance(array.base, np.ndarray) and not array.base.flags.writeable:
-        return array  # it already is one
-    array.flags.writeable = False
-    return array.view()
-
-
 # -------------------------------------------------------------------------------------------------------------- labels
 
 

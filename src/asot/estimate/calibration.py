@@ -2,129 +2,61 @@
 
 The distance on the anchors is biased low, and the bias is predictable from what else is known about a pair
 (`asot.estimate.pair_features`). The best linear combination is fitted once per collection on a few pairs that are
-solved exactly (`asot.estimate.exact_sample` chooses them, `asot.estimate.fit` fits). These pairs keep their exact
-values.
+solved exactly (`asot.estimate.exact_sample` chooses them). These pairs keep their exact values.
 
 The fit is cross-validated. If it does not help on held-out pairs, it is not used. The reported error is the held-out
 error; pairs that keep their exact values count as exact. It is an estimate, not a bound.
+
+The sample has weights: a pair that was drawn on purpose represents few others, and a pair that was drawn by chance
+represents many. The weights are used everywhere: the fit minimizes the weighted squares, the error is their weighted
+mean, and its interval comes from resampling (bootstrap-t of its logarithm, which stays valid when a few errors
+dominate).
+
+Resampling alone is too sure of itself. A sample of 64 rarely holds the largest errors, so it looks less spread than the
+pairs are; residuals of a cross-validated fit have lost a degree of freedom for each coefficient; and what is to be
+covered is the error of the pairs that are left, which vary by themselves where they are few. All three widen the
+interval (`rms_interval`). An estimate that was chosen because its error looked small enough has one more reason to be
+worse than it looks (`end_after_choice`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.bounds.short_vectors import scaled
-from asot.data.distributions import Distributions
-from asot.estimate.exact_sample import draw_candidates, draw_sample, kinds, pool
-from asot.estimate.fit import FOLDS, Fit, combined, end_after_choice, error_model, least_squares, rms_interval
+from asot.estimate.exact_sample import ExactSample, features_of, pair_keys
 from asot.estimate.pair_features import Features, Measured
-from asot.exact.auto import euclidean_simplex
-from asot.results.sinks import distances_of
-from asot.run import engine
 from asot.run.engine import Resources
-from asot.run.executors import Progress
-from asot.run.pairs import ListedPairs, PairSet, at_places
-from asot.run.protocols import Solver
-
-EXACT_PAIRS = 64
-"""How many pairs are solved exactly to fit and validate the estimate."""
 
 EXACT_ERROR = 2.0**-40
 """Relative error of a pair that was solved exactly: the rounding of the simplex's integer costs."""
 
-CANDIDATES = 2048
-"""Pairs from which they are chosen."""
+FOLDS = 8
+"""Folds of the cross-validation."""
 
+RIDGE = 1e-4
+"""Weight of the prior relative to one exact pair. Keeps fits defined if features coincide or there are few pairs."""
 
-def features_of(pairs: PairSet, features: Features, resources: Resources) -> Float:
-    """Features (P, F) of every pair."""
-    parts: list[Float] = []
-    with Progress(resources.progress, len(pairs), "measuring") as shown:
-        for tile in engine.solved_tiles(pairs, features, resources.jobs, resources.budget):
-            assert isinstance(tile.solution, Measured)
-            parts.append(tile.solution.features)
-            shown.advance(len(parts[-1]))
-    return np.concatenate(parts)
+DRAWS = 1000
 
+LEAST_KURTOSIS = 3.5
+"""Of errors, whatever the sample shows. Errors of all pairs of a collection have 3 (normal) to 40; samples of 64 mostly
+show 3, since they do not hold the largest."""
 
-def solve_exactly(pairs: PairSet, solver: Solver, resources: Resources) -> Float:
-    """Exact distances (P,)."""
-    own = resources
-    return distances_of(pairs, solver, n_jobs=own.n_jobs, memory=own.memory, progress=own.progress).values
+MOST_DEVIATIONS = 3.0
+"""How far an error that decided a choice is moved up at most, in standard deviations."""
 
+UPDATES = 100
+"""Updates of the weights that explain squared errors. Each takes a few microseconds."""
 
-@dataclass(frozen=True)
-class ExactSample:
-    """Pairs of a set that were solved exactly, and how many pairs each represents, itself included."""
-
-    pairs: ListedPairs
-    exact: Float  # (S,)
-    weights: Float  # (S,)
-    n_kinds: int = 1
-    """How many kinds of pairs there are (`asot.estimate.exact_sample.kinds`)."""
-
-    @property
-    def left_open(self) -> Float:
-        """Of the pairs that each represents: the share (S,) that is estimated, not solved."""
-        return np.maximum(1.0 - 1.0 / self.weights, 0.0)
-
-    def look_up(self, rows: Indices, columns: Indices) -> tuple[Float, NDArray[np.bool_]]:
-        """Distances (P,) of some pairs, as far as they are here, and which of them (P,) are not."""
-        own, asked = pair_keys(*self.pairs.indices(0, len(self.pairs))), pair_keys(rows, columns)
-        order = np.argsort(own)
-        place = order[np.minimum(np.searchsorted(own, asked, sorter=order), len(own) - 1)]
-        return self.exact[place], own[place] != asked
-
-
-def pair_keys(rows: Indices, columns: Indices) -> Indices:
-    """A number (P,) for each pair, in the order of rows and columns."""
-    return np.asarray((rows << 32) + columns)
-
-
-def draw_exact(
-    features: Features,
-    pairs: PairSet,
-    n_exact: int,
-    seed: int,
-    resources: Resources,
-    solve: Callable[[Indices, Indices], Float],
-    *,
-    n_draws: int = 1,
-    known: ExactSample | None = None,
-) -> ExactSample:
-    """Choose pairs by how uncertain ``features`` leave them, and solve them by ``solve(rows, columns)``.
-
-    Its columns count from the beginning of the first collection.
-
-    They are chosen in ``n_draws`` draws of ``n_exact`` pairs each; a larger number begins with the same draws. Those
-    that are ``known`` from fewer draws are not solved again.
-    """
-    rng = np.random.default_rng(seed)
-    candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
-    listed = at_places(pairs, candidates.places)
-    measured = features_of(listed, features, resources)
-    rows, columns = listed.indices(0, len(listed))
-    kind = kinds(features.radii, rows, columns + features.column_start)
-    width = features.width(measured)
-    sample = pool(
-        [draw_sample(candidates.weights, width, measured[:, 0], kind, n_exact, rng) for _ in range(n_draws)]
-    )  # fmt: skip
-    chosen = at_places(listed, sample.places)
-    rows, columns = chosen.indices(0, len(chosen))
-    later = columns + features.column_start
-    exact, fresh = np.empty(len(rows)), np.ones(len(rows), dtype=np.bool_)
-    if known is not None:
-        exact, fresh = known.look_up(rows, columns)
-    if fresh.any():
-        new = rows[fresh], later[fresh]
-        exact[fresh] = solve(*new)
-    weights = sample.weights * (len(pairs) / sample.weights.sum())
-    return ExactSample(chosen, exact, weights, len(np.unique(kind)))
+LEAST_EXPECTED = 1e-8
+"""Squared errors below this share of their mean count as equal."""
 
 
 @dataclass(frozen=True)
@@ -322,9 +254,127 @@ def _summary(
     return Residuals(size, (least, most), rmse / mean if mean > 0 else 0.0)
 
 
-def exact_distances(D: Distributions, rows: Indices, columns: Indices, resources: Resources) -> Float:
-    """W_1 (P,) of a few pairs, looking only at the distributions they name."""
-    named, index = np.unique(np.stack([rows, columns]), return_inverse=True)
-    solver = euclidean_simplex(D[named])
-    few = ListedPairs(index.reshape(2, -1).T, len(named), len(named), symmetric=True)
-    return solve_exactly(few, solver, resources)
+# ------------------------------------------------------------------------------------------------ a linear fit
+
+
+def least_squares(features: Float, exact: Float, weights: Float, prior: Float) -> Float:
+    """Coefficients (F,) near the prior where the pairs do not say otherwise; features of any scale, also all zero."""
+    weights = weights / weights.mean()
+    scale = np.sqrt((weights[:, None] * features**2).mean(axis=0))
+    scale[scale == 0] = 1.0
+    x = features / scale
+    normal = (x * weights[:, None]).T @ x + RIDGE * len(x) * np.eye(len(scale))
+    return prior + np.linalg.solve(normal, (x * weights[:, None]).T @ (exact - features @ prior)) / scale
+
+
+def error_model(squares: Float, residual: Float) -> Float:
+    """Weights ≥ 0 (U,) with which ``squares`` (S, U) explain the squared residuals (S,).
+
+    The errors of a mixed collection differ by orders of magnitude, so what counts is the ratio of a squared residual to
+    what is expected of it. The most likely weights for normal residuals are found by multiplicative updates, each of
+    which makes them likelier (the Itakura-Saito divergence of non-negative factorization). They are then increased by
+    one standard deviation of a variance estimated from S numbers.
+    """
+    unit = float((residual**2).mean())
+    scale = squares.mean(axis=0)
+    if unit == 0.0:
+        return np.zeros(len(scale))
+    scale[scale == 0] = 1.0
+    x, target = squares / scale, residual**2 / unit
+    found = np.full(x.shape[1], 1.0 / x.shape[1])
+    for _ in range(UPDATES):
+        expected = np.maximum(x @ found, LEAST_EXPECTED)
+        found *= np.sqrt((target / expected**2) @ x / np.maximum((1.0 / expected) @ x, 1e-300))
+    doubt = 1.0 + np.sqrt(2.0 / len(x))
+    return np.asarray(found * (doubt * unit / scale), dtype=np.float64)
+
+
+class Fit(NamedTuple):
+    """A linear combination of features, and what is known about its errors."""
+
+    coefficients: Float  # (F,)
+    used: bool  # whether the fit did better on held-out pairs than the plain feature
+    residual: Float  # (S,) of held-out pairs
+    error_weights: Float  # (U,) of the squares that explain squared residuals
+
+
+def rms_interval(
+    residual: Float, weights: Float, n_fitted: int = 0, n_left: float = np.inf
+) -> tuple[float, float, float]:
+    """Root of the weighted mean square, and both ends of its 95 percent interval.
+
+    Parameters
+    ----------
+    residual, weights : (S,)
+    n_fitted
+        Coefficients of the fit that the residuals are held out from.
+    n_left
+        Pairs whose error is asked for. The interval covers what these happen to have, not only what is expected.
+    """
+    from scipy.special import stdtrit
+
+    n, size = len(residual), float(np.abs(residual).max())
+    if size == 0.0 or n < 2:
+        return size, size, size
+    squares = weights * (residual / size) ** 2  # at the scale of 1: fourth powers follow
+    mean = float(squares.sum() / weights.sum())
+    counts = _draws(n)
+    means = counts @ squares / (counts @ weights)
+    deviations = _deviation(counts, squares, weights, means)
+    tiny = np.finfo(np.float64).tiny
+    logs = np.log(np.maximum(means, tiny)) - np.log(mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(deviations > 0, logs * means / deviations, 0.0)
+    low, high = np.quantile(t, [0.025, 0.975])
+    free = max(n - n_fitted - 1, 1)
+    least = float(stdtrit(free, 0.975))
+    relative = float(_deviation(np.ones((1, n)), squares, weights, np.array([mean]))[0]) / mean
+    relative = float(np.sqrt(max(relative**2, (LEAST_KURTOSIS - 1.0) / n) * (n / free) * (1.0 + n / max(n_left, 1.0))))
+    factors = np.exp(0.5 * relative * np.clip([-max(high, least), -min(low, -least)], -6.0, 6.0))
+    root = size * float(np.sqrt(mean))
+    return root, root * float(factors[0]), root * float(factors[1])
+
+
+def end_after_choice(root: float, high: float, allowed: float) -> float:
+    """The upper end of the interval of an error that was chosen because it is small enough.
+
+    Of many errors near what is ``allowed``, those are chosen that the sample shows too small. So the end is the error
+    beyond which less than 2.5 percent *of those that would have been chosen* were seen as small as this one: with x the
+    logarithm of the error that was seen, s its standard deviation and c the largest that would have been accepted, it
+    solves Φ((x - θ)/s) = 0.025 Φ((c - θ)/s). Far below c, it is the end that it was.
+    """
+    from scipy.special import log_ndtr
+
+    if not 0.0 < root < high:
+        return high
+    s, reach = np.log(high / root) / 1.96, np.log(allowed / root)
+    spare = max(0.0, reach / s - (1.96 if high <= allowed else 0.98))  # (c - x) / s
+    below, above = 1.96, MOST_DEVIATIONS
+    while above - below > 1e-6:
+        middle = 0.5 * (below + above)
+        rarer = log_ndtr(-middle) - log_ndtr(spare - middle) <= np.log(0.025)
+        below, above = (below, middle) if rarer else (middle, above)
+    return max(high, root * float(np.exp(s * below)))
+
+
+@functools.lru_cache(maxsize=4)
+def _draws(n: int) -> Float:
+    """How often each of n pairs is drawn (B, n) in B resamples of size n."""
+    draws = np.random.default_rng(0).integers(n, size=(DRAWS, n))
+    counts = np.bincount((draws + n * np.arange(DRAWS)[:, None]).ravel(), minlength=DRAWS * n)
+    return counts.reshape(DRAWS, n).astype(np.float64)
+
+
+def _deviation(counts: Float, squares: Float, weights: Float, means: Float) -> Float:
+    """Standard deviation (B,) of Σ squares / Σ weights, by linearization; ``counts`` (B, n) say what is drawn."""
+    n = counts.shape[1]
+    influence = counts @ squares**2 - 2 * means * (counts @ (squares * weights)) + means**2 * (counts @ weights**2)
+    return np.asarray(np.sqrt(np.maximum(influence, 0.0) * n / (n - 1)) / (counts @ weights), dtype=np.float64)
+
+
+def combined(features: Float, weights: Float) -> Float:
+    """features @ weights, column by column: a matrix product would round differently in tiles of another size."""
+    total = features[:, 0] * weights[0]
+    for c in range(1, len(weights)):
+        total += features[:, c] * weights[c]
+    return total

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from asot._typing import Info
 from asot.bounds.error_bars import PointBounds
 from asot.bounds.small_pairs import BLURRED
-from asot.estimate.calibration import EXACT_ERROR, Calibration
+from asot.estimate.calibration import EXACT_ERROR
 from asot.estimate.pair_features import CHEAP, PairFeatures, View
-from asot.estimate.solver import Estimates
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.workspace import MASS_BITS
 from asot.gpu.cuda import Variant, load
@@ -30,6 +29,9 @@ from asot.results.sinks import distances_of
 from asot.run.gpu_transfer import launch_over_pairs, pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, Status
+
+if TYPE_CHECKING:
+    from asot.estimate.solver import Estimates
 
 MOST_PAIRS, LEAST_PAIRS = 2**22, 2**12
 MOST_WARPS = 32
@@ -130,26 +132,25 @@ def _on_this_stream(start: int, stop: int) -> tuple[int, int, int]:
 
 
 class EstimatesCuda(DeviceSolver):
-    """Prepared from features and their fit; copies itself to GPUs. ``measuring`` may have begun without the fit."""
+    """Estimates of the CPU, copied to GPUs. ``measuring`` may have begun without their fit."""
 
     stage = "estimates"
 
     def __init__(
         self,
-        features: PairFeatures,
-        calibration: Calibration,
+        on_cpu: Estimates,
         *,
-        give_bounds: bool,
         memory: int,
         n_jobs: int = 1,
         measuring: FeaturesCuda | None = None,
     ) -> None:
-        self.features, self.calibration = features, calibration
-        self.give_bounds, self.n_jobs = give_bounds, n_jobs
-        self.measuring = FeaturesCuda(features, memory=memory) if measuring is None else measuring
+        assert isinstance(on_cpu.features, PairFeatures)
+        self.features, self.calibration, self.give_bounds = on_cpu.features, on_cpu.calibration, on_cpu.give_bounds
+        self.n_jobs = n_jobs
+        self.measuring = FeaturesCuda(self.features, memory=memory) if measuring is None else measuring
         self.begun = self.measuring.begun
-        self._on_cpu = Estimates(features, calibration, give_bounds=give_bounds)
-        self.info: Info = {**self._on_cpu.info, "device": "cuda"}
+        self._on_cpu = on_cpu
+        self.info: Info = {**on_cpu.info, "device": "cuda"}
 
     def pairs_per_tile(self, memory: int) -> int:
         return self.measuring.pairs_per_tile(memory)

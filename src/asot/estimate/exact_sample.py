@@ -1,4 +1,4 @@
-"""Which pairs to solve exactly, so that their errors represent all pairs.
+"""Pairs that are solved exactly, chosen so that their errors represent all pairs.
 
 A few distributions may cause nearly all of the error: the large ones among many small ones, or a cluster far away.
 Pairs drawn uniformly then miss them, and an error measured on such pairs is many times too small. So pairs are drawn
@@ -15,12 +15,29 @@ Sums over the sample, with its weights, estimate the same sums over all pairs wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
-from asot.run.pairs import AllPairs, ListedPairs, PairSet
+from asot.data.distributions import Distributions
+from asot.estimate.pair_features import Features, Measured
+from asot.exact.auto import euclidean_simplex
+from asot.results.sinks import distances_of
+from asot.run import engine
+from asot.run.engine import Resources
+from asot.run.executors import Progress
+from asot.run.pairs import AllPairs, ListedPairs, PairSet, at_places
+from asot.run.protocols import Solver
+
+EXACT_PAIRS = 64
+"""How many pairs are solved exactly to fit and validate the estimate."""
+
+CANDIDATES = 2048
+"""Pairs from which they are chosen."""
 
 LEVELS = 8
 """Radii smaller than the largest by more than this power of two count as one kind."""
@@ -141,3 +158,100 @@ def _inclusion(share: Float, size: int) -> Float:
         if (chance <= 1.0).all():
             return np.asarray(chance, dtype=np.float64)
         certain |= chance > 1.0
+
+
+# ------------------------------------------------------------------------------------------------ solving them
+
+
+@dataclass(frozen=True)
+class ExactSample:
+    """Pairs of a set that were solved exactly, and how many pairs each represents, itself included."""
+
+    pairs: ListedPairs
+    exact: Float  # (S,)
+    weights: Float  # (S,)
+    n_kinds: int = 1
+    """How many kinds of pairs there are (`kinds`)."""
+
+    @property
+    def left_open(self) -> Float:
+        """Of the pairs that each represents: the share (S,) that is estimated, not solved."""
+        return np.maximum(1.0 - 1.0 / self.weights, 0.0)
+
+    def look_up(self, rows: Indices, columns: Indices) -> tuple[Float, NDArray[np.bool_]]:
+        """Distances (P,) of some pairs, as far as they are here, and which of them (P,) are not."""
+        own, asked = pair_keys(*self.pairs.indices(0, len(self.pairs))), pair_keys(rows, columns)
+        order = np.argsort(own)
+        place = order[np.minimum(np.searchsorted(own, asked, sorter=order), len(own) - 1)]
+        return self.exact[place], own[place] != asked
+
+
+def pair_keys(rows: Indices, columns: Indices) -> Indices:
+    """A number (P,) for each pair, in the order of rows and columns."""
+    return np.asarray((rows << 32) + columns)
+
+
+def draw_exact(
+    features: Features,
+    pairs: PairSet,
+    n_exact: int,
+    seed: int,
+    resources: Resources,
+    solve: Callable[[Indices, Indices], Float],
+    *,
+    n_draws: int = 1,
+    known: ExactSample | None = None,
+) -> ExactSample:
+    """Choose pairs by how uncertain ``features`` leave them, and solve them by ``solve(rows, columns)``.
+
+    Its columns count from the beginning of the first collection.
+
+    They are chosen in ``n_draws`` draws of ``n_exact`` pairs each; a larger number begins with the same draws. Those
+    that are ``known`` from fewer draws are not solved again.
+    """
+    rng = np.random.default_rng(seed)
+    candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
+    listed = at_places(pairs, candidates.places)
+    measured = features_of(listed, features, resources)
+    rows, columns = listed.indices(0, len(listed))
+    kind = kinds(features.radii, rows, columns + features.column_start)
+    width = features.width(measured)
+    sample = pool(
+        [draw_sample(candidates.weights, width, measured[:, 0], kind, n_exact, rng) for _ in range(n_draws)]
+    )  # fmt: skip
+    chosen = at_places(listed, sample.places)
+    rows, columns = chosen.indices(0, len(chosen))
+    later = columns + features.column_start
+    exact, fresh = np.empty(len(rows)), np.ones(len(rows), dtype=np.bool_)
+    if known is not None:
+        exact, fresh = known.look_up(rows, columns)
+    if fresh.any():
+        new = rows[fresh], later[fresh]
+        exact[fresh] = solve(*new)
+    weights = sample.weights * (len(pairs) / sample.weights.sum())
+    return ExactSample(chosen, exact, weights, len(np.unique(kind)))
+
+
+def features_of(pairs: PairSet, features: Features, resources: Resources) -> Float:
+    """Features (P, F) of every pair."""
+    parts: list[Float] = []
+    with Progress(resources.progress, len(pairs), "measuring") as shown:
+        for tile in engine.solved_tiles(pairs, features, resources.jobs, resources.budget):
+            assert isinstance(tile.solution, Measured)
+            parts.append(tile.solution.features)
+            shown.advance(len(parts[-1]))
+    return np.concatenate(parts)
+
+
+def solve_exactly(pairs: PairSet, solver: Solver, resources: Resources) -> Float:
+    """Exact distances (P,)."""
+    own = resources
+    return distances_of(pairs, solver, n_jobs=own.n_jobs, memory=own.memory, progress=own.progress).values
+
+
+def exact_distances(D: Distributions, rows: Indices, columns: Indices, resources: Resources) -> Float:
+    """W_1 (P,) of a few pairs, looking only at the distributions they name."""
+    named, index = np.unique(np.stack([rows, columns]), return_inverse=True)
+    solver = euclidean_simplex(D[named])
+    few = ListedPairs(index.reshape(2, -1).T, len(named), len(named), symmetric=True)
+    return solve_exactly(few, solver, resources)

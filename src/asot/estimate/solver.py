@@ -6,17 +6,26 @@ engine this is a solver like any other, so that calibrated values go to any sink
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.bounds.entropic_bracket import anchor_bounds
 from asot.bounds.error_bars import Bounds
+from asot.bounds.guarantee import Guaranteed
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.estimate.calibration import Calibration
-from asot.estimate.pair_features import Features
+from asot.estimate.cuda import EstimatesCuda, FeaturesCuda
+from asot.estimate.pair_features import Features, PairFeatures
 from asot.exact.shared_cost import ExactSharedCost
-from asot.run.protocols import Solution, Solver, Status
+from asot.request import Request
+from asot.run import devices, gpu_engine
+from asot.run.engine import Ready, Work
+from asot.run.protocols import Notes, Solution, Solver, Status
 
 MOST_PAIRS = 2**14
 """Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
@@ -60,8 +69,8 @@ class Estimates(Solver):
     stage = "estimates"
 
     def __init__(self, features: Features, calibration: Calibration, *, give_bounds: bool) -> None:
-        self._features, self._calibration = features, calibration
-        self._give_bounds = give_bounds
+        self.features, self.calibration = features, calibration
+        self.give_bounds = give_bounds
         self.info: Info = {**features.info, "calibration": calibration.report.as_dict()}
         if features.level is not None and give_bounds:
             self.info["bounds"] = features.level
@@ -69,25 +78,25 @@ class Estimates(Solver):
     def identity(self) -> Identity:
         return {
             "solver": "estimates, 1",
-            "features": self._features.identity(),
-            "calibration": self._calibration.identity(),
-            "bounds": self._give_bounds,
+            "features": self.features.identity(),
+            "calibration": self.calibration.identity(),
+            "bounds": self.give_bounds,
         }
 
     def pairs_per_tile(self, memory: int) -> int:
-        return self._features.pairs_per_tile(memory)
+        return self.features.pairs_per_tile(memory)
 
     def expected_seconds(self, n_pairs: int) -> float:
-        return self._features.expected_seconds(n_pairs)
+        return self.features.expected_seconds(n_pairs)
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        measured = self._features.solve(rows, columns, stop)
-        values, error, known = self._calibration.estimate(measured, rows, columns)
+        measured = self.features.solve(rows, columns, stop)
+        values, error, known = self.calibration.estimate(measured, rows, columns)
         lower, upper = measured.lower, measured.upper
         if lower is not None and upper is not None:
             values = np.clip(values, lower, upper)
             error = np.minimum(error, upper - lower)
-        if not self._give_bounds:
+        if not self.give_bounds:
             lower = upper = None
         status = np.where(known, Status.EXACT, Status.ESTIMATED).astype(np.int8)
         return Solution(values, status, measured.n_iter, lower=lower, upper=upper, error=error)
@@ -119,3 +128,43 @@ class BoundedSinkhorn(Solver):
         return Solution(
             solved.values, solved.status, solved.n_iter, solved.marginal_error, np.minimum(lower, upper), upper
         )
+
+
+# ------------------------------------------------------------------------------------------------ where they are made
+
+
+def place_of(request: Request, price: float, features: PairFeatures) -> devices.Choice:
+    """Where estimates are made."""
+    seconds = price / request.resources.jobs
+    unfit = features.only_on_cpu if request.max_error is None else "max_error is met on the CPU"
+    return devices.choose(request.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
+
+
+def scratch(request: Request) -> int:
+    """Bytes for distances of a tile on a GPU that do not fit into its shared memory."""
+    return request.resources.budget // (2 * gpu_engine.IN_FLIGHT)
+
+
+def estimates_work(
+    request: Request,
+    features: Features,
+    calibration: Calibration,
+    exact: Callable[[], Solver],
+    seconds: float,
+    info: Info,
+    begun: FeaturesCuda | None = None,
+) -> Work:
+    """Estimates of all pairs of a request, on the device that suits them; ``exact`` makes a solver for `max_error`."""
+    estimates = Estimates(features, calibration, give_bounds=request.level is not None)
+    solver: Solver = estimates
+    if request.max_error is not None:
+        solver = Guaranteed(estimates, exact(), request.max_error)
+    info = {**info, "estimate": "calibrated"}
+    work = Work(request.pairs, Ready(solver), notes=Notes(info, started=request.started))
+    if isinstance(features, PairFeatures):
+        place = place_of(request, seconds, features)
+        on_gpu = functools.partial(
+            EstimatesCuda, estimates, memory=scratch(request), n_jobs=request.resources.jobs, measuring=begun
+        )
+        work = replace(work, gpu=on_gpu, choice=place)
+    return work

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import sys
 import threading
 import time
@@ -29,8 +30,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
-
-from asot.data.reading import stretches
 
 Stop = NDArray[np.int64]
 """(1,) int64: 0 while work should continue. When it is not 0, compiled loops return early, with any result."""
@@ -170,7 +169,9 @@ PIECES_PER_THREAD = 2
 
 def in_stretches(offsets: NDArray[np.int64], work: Callable[[int, int], object], n_jobs: int) -> None:
     """Call ``work`` with ranges of distributions that have some thousands of points, in threads if there are many."""
-    pieces = list(stretches(offsets, POINTS_PER_PIECE))
+    cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], POINTS_PER_PIECE))
+    ends = np.unique([0, *cuts, len(offsets) - 1]).tolist()
+    pieces = list(itertools.pairwise(ends))
     n_jobs = min(n_jobs, len(pieces) // PIECES_PER_THREAD)
     if n_jobs <= 1:
         for low, high in pieces:
