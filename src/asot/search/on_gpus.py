@@ -39,7 +39,7 @@ FIRST_COLUMNS, GROWTH = 256, 16
 
 
 class _Shifted(SinkBase["Info"]):
-    """The sink of a search, for columns from ``start`` on."""
+    """A sink that hands columns from ``start`` on to what a search keeps."""
 
     def __init__(self, sink: Best | Edges, start: int) -> None:
         self._sink, self._start = sink, start
@@ -52,7 +52,7 @@ class _Shifted(SinkBase["Info"]):
 
     def accept(self, tile: Tile) -> None:
         rows, columns = tile.indices()
-        self._sink.accept(Tile(tile.start, tile.solution, tile.pairs, (rows, columns + self._start)))
+        self._sink.keep(rows, columns + self._start, tile.solution.values)
 
     def close(self, info: Info) -> Info:
         return info

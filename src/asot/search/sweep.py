@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from asot.results.sinks import keep_nearest
 from asot.run import engine
 from asot.run.executors import Progress
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
-from asot.run.protocols import Solver, Tile
+from asot.run.protocols import Solver
 
 Limits = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -121,8 +121,9 @@ class Search:
 
     def _solve(self, pairs: PairSet, sink: Best | Edges) -> None:
         for tile in engine.solved_tiles(pairs, self.solver, self.jobs, self.memory):
-            sink.accept(tile)
-            self.shown.advance(len(tile.solution.values))
+            values = tile.solution.values
+            sink.keep(*pairs.indices(tile.start, tile.start + len(values)), values)
+            self.shown.advance(len(values))
         self.n_exact += len(pairs)
 
     def solve_new(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Best | Edges) -> None:
@@ -217,7 +218,7 @@ def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool
 
 
 class Best:
-    """A sink that keeps the K nearest of every row over many runs."""
+    """Keeps the K nearest of every row."""
 
     def __init__(self, n_rows: int, n_neighbors: int, symmetric: bool) -> None:
         self.distances = np.full((n_rows, n_neighbors), np.inf)
@@ -225,42 +226,28 @@ class Best:
         self._kept = self.distances, self.indices, np.empty((n_rows, n_neighbors, 0))
         self._symmetric = symmetric
 
-    def open(self, pairs: Any, info: Info) -> None:
-        pass
-
-    def accept(self, tile: Tile) -> None:
-        rows, columns = tile.indices()
-        keep_nearest(rows, columns, tile.solution.values, np.empty((len(rows), 0)), *self._kept)
+    def keep(self, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *self._kept)
         if self._symmetric:
-            keep_nearest(columns, rows, tile.solution.values, np.empty((len(rows), 0)), *self._kept)
-
-    def close(self, info: Info) -> None:
-        pass
+            keep_nearest(columns, rows, values, np.empty((len(rows), 0)), *self._kept)
 
     def limits(self) -> Limits:
         return self.distances[:, -1], self.indices[:, -1]
 
 
 class Edges:
-    """A sink that keeps the pairs within a radius over many runs."""
+    """Keeps the pairs within a radius."""
 
     def __init__(self, radius: float, n_rows: int, symmetric: bool) -> None:
         self._radius, self._symmetric, self._n_rows = radius, symmetric, n_rows
         self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
 
-    def open(self, pairs: Any, info: Info) -> None:
-        pass
-
-    def accept(self, tile: Tile) -> None:
-        near = tile.solution.values <= self._radius
-        rows, columns = (index[near] for index in tile.indices())
-        values = tile.solution.values[near]
+    def keep(self, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        near = values <= self._radius
+        rows, columns, values = rows[near], columns[near], values[near]
         self._parts.append((rows, columns, values))
         if self._symmetric:
             self._parts.append((columns, rows, values))
-
-    def close(self, info: Info) -> None:
-        pass
 
     def limits(self) -> Limits:
         return np.full(self._n_rows, self._radius), np.full(self._n_rows, np.iinfo(np.int64).max)
