@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, Generic, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,26 +98,27 @@ def emd_many(
         few: Any = few_histograms.solve(A, B, cost, device, n_jobs, memory, progress)
         if few is not None:
             return few
-    resources = Resources(n_jobs, memory, progress)
-    return run_emd(A, B, cost=cost, pairs=pairs, device=device, resources=resources, sink=sink, plans=plans)
+    return run_emd(A, B, cost, Call(pairs, device, Resources(n_jobs, memory, progress), sink), plans=plans)
 
 
-def run_emd(
-    A: ArrayLike,
-    B: ArrayLike | None,
-    *,
-    cost: ArrayLike,
-    pairs: ArrayLike | None,
-    device: str,
-    resources: Resources,
-    sink: Sink[Kept] | None,
-    plans: bool = False,
-    notes: Notes = NOTHING,
-) -> Kept:
+@dataclass(frozen=True)
+class Call(Generic[Kept]):
+    """What a call says beside its problems: which pairs, where they are solved, and where answers go."""
+
+    pairs: ArrayLike | None
+    device: str
+    resources: Resources
+    sink: Sink[Kept] | None
+    notes: Notes = NOTHING
+    """What is known about the run."""
+
+
+def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept], *, plans: bool = False) -> Kept:
     """`emd_many` for callers that know more about the run."""
+    device, resources, sink, notes = call.device, call.resources, call.sink, call.notes
     devices.parse(device)
     first, second, checked_cost = _read_for_emd(A, B, cost, plans=plans)
-    pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
+    pair_set = make_pairs(len(first), None if second is None else len(second), call.pairs)
     jobs = resources.jobs
     graph = None
     if not plans and _graph_pays(first, second, len(pair_set)):
@@ -266,41 +267,30 @@ def sinkhorn_many(
     >>> asot.Status(r.status[0]).name
     'CONVERGED'
     """
-    return run_sinkhorn(
-        A, B, cost=cost, reg=reg, pairs=pairs, max_iter=max_iter, tol=tol, value=value, init=init, reg_m=reg_m,
-        precision=precision, device=device, resources=Resources(n_jobs, memory, progress), sink=sink,
-    )  # fmt: skip
-
-
-def run_sinkhorn(
-    A: ArrayLike,
-    B: ArrayLike | None,
-    *,
-    cost: ArrayLike,
-    reg: float | str,
-    pairs: ArrayLike | None,
-    max_iter: int = 1000,
-    tol: float | None = 1e-9,
-    value: str = "transport",
-    init: str = "ones",
-    reg_m: float | None = None,
-    precision: str = "auto",
-    device: str,
-    resources: Resources,
-    sink: Sink[Kept] | None,
-    notes: Notes = NOTHING,
-) -> Kept:
-    """`sinkhorn_many` for callers that know more about the run."""
     devices.parse(device)
     as_choice(precision, "precision", PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
     options = SinkhornOptions.read(
         checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value, init=init, reg_m=reg_m
     )
-    first, second = _read_both(A, B, checked_cost, scaled=reg_m is None)
-    pair_set = make_pairs(len(first), None if second is None else len(second), pairs)
+    call = Call(pairs, device, Resources(n_jobs, memory, progress), sink)
+    return run_sinkhorn(A, B, checked_cost, options, call, precision)
+
+
+def run_sinkhorn(
+    A: ArrayLike,
+    B: ArrayLike | None,
+    checked_cost: NDArray[np.float64],
+    options: SinkhornOptions,
+    call: Call[Kept],
+    precision: str = "auto",
+) -> Kept:
+    """`sinkhorn_many` for callers that know more about the run, with options that were read."""
+    resources, notes = call.resources, call.notes
+    first, second = _read_both(A, B, checked_cost, scaled=options.reg_m is None)
+    pair_set = make_pairs(len(first), None if second is None else len(second), call.pairs)
     arithmetic = choose_precision(precision, options.tol)
-    choice = _choose_for_sinkhorn(device, precision, pair_set, checked_cost, options, resources.jobs)
+    choice = _choose_for_sinkhorn(call.device, precision, pair_set, checked_cost, options, resources.jobs)
 
     def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> Callable[[], SinkhornSharedCost]:
         narrow = precision in ("float32", "tf32")
@@ -316,20 +306,17 @@ def run_sinkhorn(
         return solve_work(Work(diagonal, on_cpu(A, None), on_gpu(A, None), choice), default_sink(None), quiet)
 
     with one_thread_per_product():
-        notes = replace(notes, info={**notes.info, "value": value})
-        if value != "divergence":
-            return solve_work(
-                Work(pair_set, on_cpu(first, second), on_gpu(first, second), choice, notes),
-                default_sink(sink),
-                resources,
-            )
+        notes, sink = replace(notes, info={**notes.info, "value": options.value}), default_sink(call.sink)
+        if options.value != "divergence":
+            work = Work(pair_set, on_cpu(first, second), on_gpu(first, second), choice, notes)
+            return solve_work(work, sink, resources)
         row_terms = self_terms(first)
         terms = row_terms, row_terms if second is None else self_terms(second)
         solvers = (
             functools.partial(_debiased, on_cpu(first, second), *terms),
             functools.partial(_debiased_on_gpu, on_gpu(first, second), *terms),
         )
-        return solve_work(Work(pair_set, *solvers, choice, notes), default_sink(sink), resources)
+        return solve_work(Work(pair_set, *solvers, choice, notes), sink, resources)
 
 
 def _debiased(make: Callable[[], Solver], row_terms: Distances, column_terms: Distances) -> Debiased:

@@ -16,7 +16,7 @@ from asot.estimate.solver import BoundedAnchors, BoundedSinkhorn
 from asot.exact.auto import euclidean_simplex
 from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
-from asot.histograms import run_emd, run_sinkhorn
+from asot.histograms import Call, run_emd, run_sinkhorn
 from asot.request import Request
 from asot.results.distances import Distances
 from asot.run import devices
@@ -51,17 +51,17 @@ def solve_on_anchors(request: Request, space: AnchorSpace, reg: Any, *, given: b
 
 
 def _plain(request: Request, space: AnchorSpace, reg: Any, notes: Notes) -> Any:
-    device, resources, nearest = request.device, request.resources, devices.of_points(request.device)
+    nearest = devices.of_points(request.device)
     if type(space) is AnchorSpace and request.D.offsets[-1] <= POINTS_AT_A_TIME:
-        assigned = space.nearest_of(request.D, device=nearest, n_jobs=resources.n_jobs)
+        assigned = space.nearest_of(request.D, device=nearest, n_jobs=request.resources.n_jobs)
         A = space.histograms_of(request.D, assigned.nearest)
     else:
         A = space.histograms(request.D, device=nearest)
     B = None if request.E is None else space.histograms(request.E, device=nearest)
-    common: dict[str, Any] = {"cost": space.cost, "pairs": request.listed, "device": device, "notes": notes}
+    call: Call[Any] = Call(request.listed, request.device, request.resources, request.sink, notes)
     if reg is not None:
-        return run_sinkhorn(A, B, reg=reg, sink=request.sink, resources=resources, **common)
-    result: Any = run_emd(A, B, sink=request.sink, resources=resources, **common)
+        return run_sinkhorn(A, B, space.cost, SinkhornOptions.read(space.cost, reg=reg), call)
+    result: Any = run_emd(A, B, space.cost, call)
     if isinstance(result, Distances):
         result.status[result.status == Status.OPTIMAL] = Status.ON_ANCHORS
     return result

@@ -155,7 +155,10 @@ class SinkhornSharedCost(Solver):
         """Some pairs from the start, on the anchors that carry mass."""
         options, values, M = self._options, np.zeros((len(which), 3)), self._M
         phi, psi = (np.full((len(which), x.shape[1]), -np.inf) for x in (a, b))
-        pairs = log_newton.pairs_record(which, a, b, M, values, answers.marginal_error, phi, psi, stop)
+        pairs = log_newton.LogPairs(
+            n=len(which), which=which, k=M.shape[0], l=M.shape[1], A=a, B=b, M=M, answers=values,
+            error=answers.marginal_error, phi=phi, psi=psi, stop=stop,
+        )  # fmt: skip
         if options.tol is None:
             log_newton.sweep_pairs(pairs, self._log_sums, options.start_at_target, options.max_iter)
             answers.n_iter[which], answers.status[which] = options.max_iter, Status.FIXED_ITERATIONS

@@ -42,7 +42,11 @@ STALLED = 50
 
 
 class LogPairs(Record):
-    """Pairs to solve, and where their answers go (``native/entropic/log_newton.cpp``)."""
+    """Pairs to solve, and where their answers go (``native/entropic/log_newton.cpp``).
+
+    ``which`` (n,) are rows of A (P, k), B (P, l) and error (P,); M is (k, l). ``answers`` (n, 3) receives ⟨T, M⟩, the
+    objective and the mass of T, and ``phi`` (n, k), ``psi`` (n, l) the potentials of the anchors with mass.
+    """
 
     _fields_ = [  # noqa: RUF012
         ("n", Int), ("which", Ints), ("k", Int), ("l", Int), ("A", Doubles), ("B", Doubles), ("M", Doubles),
@@ -52,28 +56,6 @@ class LogPairs(Record):
 
 _sweep = entry("sweep_pairs", LogPairs, Doubles, Int, Int)
 _anneal = entry("anneal_pairs", LogPairs, Double, Double, Int, ShortInts)
-
-
-def pairs_record(
-    which: NDArray[np.int64], A: Float, B: Float, M: Float, answers: Float, error: Float, phi: Float, psi: Float,
-    stop: NDArray[np.int64],
-) -> LogPairs:  # fmt: skip
-    """Some pairs.
-
-    Parameters
-    ----------
-    which : (n,) int64
-        Pairs to solve: rows of A (P, k), B (P, l) and error (P,).
-    M : (k, l)
-    answers : (n, 3)
-        Receives ⟨T, M⟩, the objective and the mass of T.
-    phi : (n, k), psi : (n, l)
-        Receive the potentials of the anchors with mass.
-    """
-    k, l = M.shape
-    return LogPairs(
-        n=len(which), which=which, k=k, l=l, A=A, B=B, M=M, answers=answers, error=error, phi=phi, psi=psi, stop=stop
-    )
 
 
 def sweep_pairs(pairs: LogPairs, first: Float, start_at_target: bool, count: int) -> None:
