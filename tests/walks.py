@@ -77,6 +77,7 @@ def clouds(n: int, size: int, dim: int = 3) -> asot.Distributions:
 
 SMALL = clouds(120, 40)
 HISTOGRAMS = np.random.default_rng(0).dirichlet(np.ones(12), size=60)
+MANY = np.random.default_rng(0).dirichlet(np.ones(12), size=400)
 COST = np.abs(np.subtract.outer(np.arange(12.0), np.arange(12.0))) ** 0.9
 
 CALLS: dict[str, Callable[[], object]] = {
@@ -85,6 +86,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "pairwise_exact": lambda: asot.pairwise_exact(SMALL),
     "kneighbors": lambda: asot.kneighbors(SMALL, 5),
     "emd_many": lambda: asot.emd_many(HISTOGRAMS, cost=COST),
+    "emd_many, many": lambda: asot.emd_many(MANY, cost=COST),
     "sinkhorn_many": lambda: asot.sinkhorn_many(HISTOGRAMS, cost=COST, reg=0.5),
 }
 

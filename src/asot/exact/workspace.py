@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 MASS_BITS = 60
 """Every quantized histogram sums to exactly ``2**MASS_BITS``."""
 
 LANES = 8
 """Numbers that kernels take at a time; rows are padded to whole lanes."""
-
-TOP = np.int64(0x7FFFFFFFFFFFFFFF)
-"""Larger than any key."""
 
 
 def padded(q: int) -> int:
