@@ -16,7 +16,6 @@ import click
 
 from asot import __version__
 from asot.printable import printable
-from asot.run.executors import lines_without_terminal, quietly
 
 COMMANDS = {
     "cluster": "cluster",
@@ -77,6 +76,8 @@ class _OneLineErrors(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
+        from asot.run.executors import lines_without_terminal, quietly  # not for --help: it imports NumPy
+
         try:
             with warnings.catch_warnings(), quietly() if ctx.params["quiet"] else lines_without_terminal():
                 warnings.showwarning = _show_nothing if ctx.params["quiet"] else _show_warning
