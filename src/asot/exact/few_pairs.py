@@ -24,7 +24,7 @@ from asot._typing import Float, Info
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
 from asot.exact.auto import A_SUM, line_solver, lopsided_solver, on_cpu
-from asot.exact.one_dimension import FEW, OneDimension, are_aligned
+from asot.exact.one_dimension import FEW, OneDimension
 from asot.exact.one_dimension import describe as describe_line
 from asot.exact.one_or_two import few_are_columns, seconds_of_pair
 from asot.exact.points import describe
@@ -220,15 +220,9 @@ def are_few(D: Distributions, E: Distributions | None, dim: int) -> bool:
     """Whether the pairs within D, or between D and E, are few and small."""
     n, count = len(D.masses), len(D.offsets) - 1
     if E is None:
-        n_pairs = count * (count - 1) // 2
-    else:
-        more = len(E.offsets) - 1
-        n, count, n_pairs = n + len(E.masses), count + more, count * more
-    if _are_few(dim, n, count, n_pairs):
-        return True
-    if dim > 1 or n_pairs == 0 or OneDimension.least_seconds(n_pairs, n, n / count) >= MOST_SECONDS:
-        return False
-    return all(are_aligned(np.diff(each.offsets), each.masses, n // count, D.masses[0]) for each in (D, E or D))
+        return _are_few(dim, n, count, count * (count - 1) // 2)
+    more = len(E.offsets) - 1
+    return _are_few(dim, n + len(E.masses), count + more, count * more)
 
 
 @functools.lru_cache(maxsize=1024)  # the formula takes as long as a pair of five points

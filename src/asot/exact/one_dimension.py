@@ -124,7 +124,7 @@ class OneDimension(RunsSolver):
         self._kernel: Any
         self._record: Record
         is_aligned = True
-        if are_aligned(sizes, masses, sizes[0], masses[0]):
+        if (sizes == sizes[0]).all() and (masses == masses[0]).all():
             self._kernel, self._record, length = _quantiles(positions.reshape(len(sizes), -1), p)
         else:
             cloud = LineCloud(n=len(sizes), offsets=offsets, positions=positions, masses=masses)
@@ -141,11 +141,6 @@ class OneDimension(RunsSolver):
     def most_seconds(n_pairs: int, n: int, size: float) -> float:
         """About how long W_1 takes at most, sorting included: n points in all, and so many per distribution."""
         return n_pairs * (2e-8 + 4e-9 * size) + 1e-7 * n
-
-    @staticmethod
-    def least_seconds(n_pairs: int, n: int, size: float) -> float:
-        """The same where all have one size and all points one mass."""
-        return n_pairs * _expected(int(size), 0.0, 1.0) + 1e-7 * n
 
     def expected_seconds(self, n_pairs: int) -> float:
         return n_pairs * self._seconds
@@ -165,11 +160,6 @@ class OneDimension(RunsSolver):
 
     def solve_kernel(self, runs: Runs) -> None:
         self._kernel(self._record, runs)
-
-
-def are_aligned(sizes: NDArray[np.int64], masses: Float, size: int, mass: float) -> bool:
-    """Whether distributions of sizes (N,) and masses (n,) all have this size, and all points this mass."""
-    return bool((sizes == size).all() and (masses == mass).all())
 
 
 def describe(metric: str, is_aligned: bool) -> Info:
