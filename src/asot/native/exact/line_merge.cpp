@@ -1,6 +1,6 @@
 // W_p on a line by merging two sorted lists by their cumulative masses; see src/asot/exact/one_dimension.py.
 //
-// A step of a merge waits for the one before it, so four pairs are merged in turn.
+// A step of a merge waits for the one before it, so four pairs are walked in turn, and two times four summed side by side.
 #include "line_power.hpp"
 #include "lines.hpp"
 
@@ -13,36 +13,43 @@ INLINE const Station* list_of(const Merged& m, int64_t i) {
 
 struct Walk {
     const Station *first, *second;  // where the lists are at
-    int64_t done;                   // mass shipped so far
-    double part, sum, lost;         // of the latest steps; of those before; what the latter has too much
-
-    INLINE Walk(const Merged& m, int64_t i, int64_t j)
-        : first(list_of(m, i)), second(list_of(m, j)), done(0), part(0.0), sum(0.0), lost(0.0) {}
-    template <Kind kind>
-    INLINE void step(const Order& order) {
-        const int64_t a = first->reached, b = second->reached, level = a < b ? a : b;
-        part += double(level - done) * power<kind>(std::fabs(first->position - second->position), order);
-        done = level;
-        const int64_t is_first = a <= b;  // as a number: a branch would be guessed wrong half of the time
-        first += is_first;
-        second += 1 - is_first;
-    }
-    INLINE void add_up() {
-        const double more = part - lost, next = sum + more;
-        lost = (next - sum) - more;
-        sum = next, part = 0.0;
-    }
-    template <Kind kind>
-    INLINE void go_on(const Order& order, int64_t taken) {  // to the end, after so many steps of a stretch
-        while (done != WHOLE) {
-            for (; taken < STRETCH && done != WHOLE; taken++) step<kind>(order);
-            if (taken < STRETCH) break;
-            add_up();
-            taken = 0;
-        }
-        add_up();
-    }
 };
+
+// What eight pairs did in a stretch of steps. Row 0 of `reached` is what they had done before.
+struct Stretch {
+    int64_t reached[STRETCH + 1][LANES];  // mass shipped so far
+    double gaps[STRETCH][LANES];          // signed
+};
+
+INLINE const Station* moved(const Station* station, int64_t bytes) {
+    return reinterpret_cast<const Station*>(reinterpret_cast<const char*>(station) + bytes);
+}
+
+// One step, without a branch, which would be guessed wrong half of the time. A walk that has ended stays where it is, and
+// ships nothing; `may_end` says whether there can be one.
+template <bool may_end>
+INLINE void step(Walk& walk, const Station* last, int64_t& reached, double& gap) {
+    const int64_t a = walk.first->reached, ahead = walk.second->reached - a, is_second = ahead >> 63;  // -1 or 0
+    reached = a + (ahead & is_second);
+    gap = walk.first->position - walk.second->position;
+    const int64_t bytes = is_second & int64_t(sizeof(Station));
+    walk.second = moved(walk.second, bytes);
+    walk.first = moved(walk.first, int64_t(sizeof(Station)) - bytes);
+    if (may_end) walk.first = walk.first < last ? walk.first : last;
+}
+
+// Steps of four pairs in turn. Sums are left to the lanes: only the walks need to wait for themselves.
+template <bool may_end>
+void walk_four(Walk* walks, const Station* const* last, int64_t steps, int64_t* reached, double* gaps) {
+    Walk a = walks[0], b = walks[1], c = walks[2], d = walks[3];
+    for (int64_t s = 0; s < steps; s++, reached += LANES, gaps += LANES) {
+        step<may_end>(a, last[0], reached[0], gaps[0]);
+        step<may_end>(b, last[1], reached[1], gaps[1]);
+        step<may_end>(c, last[2], reached[2], gaps[2]);
+        step<may_end>(d, last[3], reached[3], gaps[3]);
+    }
+    walks[0] = a, walks[1] = b, walks[2] = c, walks[3] = d;
+}
 
 double merged_carefully(const Merged& m, const Order& order, int64_t i, int64_t j) {
     return carefully(order, 0x1p-60, [&](double scale, auto visit) {
@@ -64,54 +71,74 @@ INLINE double finish(const Merged& m, const Order& order, double sum, int64_t i,
     return merged_carefully(m, order, i, j);
 }
 
-// Four pairs (i[t], j[t]), for as long as none of them has ended in turn, then one by one.
+// Σ of a stretch for each of eight pairs.
 template <Kind kind>
-void merge_four(const Merged& m, const Order& order, const int64_t* i, const int64_t* j, double* values) {
-    int64_t common = INT64_MAX;
-    for (int t = 0; t < 4; t++) {  // one of the lists advances in each step
-        const int64_t steps = m.starts[i[t] + 1] - m.starts[i[t]] + m.starts[j[t] + 1] - m.starts[j[t]] - 1;
-        common = steps < common ? steps : common;
+INLINE Doubles sum_of(const Stretch& stretch, const Order& order, int64_t steps) {
+    Doubles sum = spread(0.0);
+    Lanes before = load(stretch.reached[0]);
+    for (int64_t s = 0; s < steps; s++) {
+        const Lanes now = load(stretch.reached[s + 1]);
+        sum = sum + as_doubles(now - before) * power<kind>(size_of(load(stretch.gaps[s])), order);
+        before = now;
     }
-    Walk a(m, i[0], j[0]), b(m, i[1], j[1]), c(m, i[2], j[2]), d(m, i[3], j[3]);
-    // Stretches are those of each pair, however long the others are: its sum does not depend on them.
-    for (int64_t left = common; left > 0; left -= STRETCH) {
-        const int64_t now = left < STRETCH ? left : STRETCH;
-        for (int64_t s = 0; s < now; s++) {
-            a.step<kind>(order);
-            b.step<kind>(order);
-            c.step<kind>(order);
-            d.step<kind>(order);
+    return sum;
+}
+
+// Eight pairs (i[t], j[t]), of which the first `count` are wanted.
+template <Kind kind>
+void merge_eight(const Merged& m, const Order& order, const int64_t* i, const int64_t* j, int64_t count, double* values) {
+    Walk walks[LANES];
+    const Station* last[LANES];
+    Stretch stretch = {};
+    int64_t steps[LANES], most[2] = {-1, -1}, least[2] = {INT64_MAX, INT64_MAX};  // of each half
+    const int64_t walked = count <= 4 ? 4 : 8;
+    for (int64_t t = 0; t < walked; t++) {
+        walks[t] = {list_of(m, i[t]), list_of(m, j[t])};
+        last[t] = list_of(m, i[t] + 1) - 1;
+        steps[t] = (list_of(m, i[t] + 1) - walks[t].first) + (list_of(m, j[t] + 1) - walks[t].second) - 1;
+        most[t / 4] = steps[t] > most[t / 4] ? steps[t] : most[t / 4];
+        least[t / 4] = steps[t] < least[t / 4] ? steps[t] : least[t / 4];
+    }
+    const int64_t longest = most[0] > most[1] ? most[0] : most[1];
+    Doubles sum = spread(0.0), lost = spread(0.0);
+    for (int64_t begin = 0; begin <= longest; begin += STRETCH) {
+        for (int64_t t = 0; t < walked; t += 4) {
+            const int64_t left = most[t / 4] - begin, now = left < 0 ? 0 : left < STRETCH ? left : STRETCH;
+            const auto walk = begin + now < least[t / 4] ? walk_four<false> : walk_four<true>;
+            walk(walks + t, last + t, now, stretch.reached[1] + t, stretch.gaps[0] + t);
+            for (int64_t s = now; s < STRETCH; s++)
+                for (int64_t u = t; u < t + 4; u++) stretch.reached[s + 1][u] = WHOLE;
         }
-        if (now == STRETCH) a.add_up(), b.add_up(), c.add_up(), d.add_up();
+        const int64_t taken = longest - begin < STRETCH ? longest - begin : STRETCH;
+        const Doubles more = sum_of<kind>(stretch, order, taken) - lost, next = sum + more;
+        lost = (next - sum) - more;
+        sum = next;
+        store(stretch.reached[0], load(stretch.reached[STRETCH]));
+        double sums[LANES];
+        store(sums, sum);
+        for (int64_t t = 0; t < count; t++)  // at its own end, however long the others are
+            if (steps[t] / STRETCH == begin / STRETCH) values[t] = finish<kind>(m, order, sums[t], i[t], j[t]);
     }
-    const int64_t taken = common % STRETCH;
-    a.go_on<kind>(order, taken), b.go_on<kind>(order, taken), c.go_on<kind>(order, taken), d.go_on<kind>(order, taken);
-    values[0] = finish<kind>(m, order, a.sum, i[0], j[0]);
-    values[1] = finish<kind>(m, order, b.sum, i[1], j[1]);
-    values[2] = finish<kind>(m, order, c.sum, i[2], j[2]);
-    values[3] = finish<kind>(m, order, d.sum, i[3], j[3]);
 }
 
 template <Kind kind>
 void merge_all(const Merged& m, const Order& order, const Runs& runs) {
-    int64_t i[4], j[4], place = 0, count = 0;
+    int64_t i[LANES], j[LANES], place = 0, count = 0;
     for (int64_t r = 0; r < runs.n; r++) {
         for (int64_t column = runs.columns[r]; column < runs.ends[r]; column++) {
             if (count == 0 && *runs.stop != 0) return;
             i[count] = runs.rows[r], j[count] = column;
             if (kind == ANY) {
                 runs.values[place++] = merged_carefully(m, order, i[0], j[0]);
-            } else if (++count == 4) {
-                merge_four<kind>(m, order, i, j, runs.values + place);
-                place += 4, count = 0;
+            } else if (++count == LANES) {
+                merge_eight<kind>(m, order, i, j, count, runs.values + place);
+                place += LANES, count = 0;
             }
         }
     }
     if (count == 0) return;
-    double values[4];
-    for (int64_t t = count; t < 4; t++) i[t] = i[0], j[t] = j[0];
-    merge_four<kind>(m, order, i, j, values);
-    for (int64_t t = 0; t < count; t++) runs.values[place + t] = values[t];
+    for (int64_t t = count; t < LANES; t++) i[t] = i[0], j[t] = j[0];
+    merge_eight<kind>(m, order, i, j, count, runs.values + place);
 }
 }  // namespace
 

@@ -13,22 +13,6 @@ namespace {
 constexpr int64_t GROUP = 2 * LANES;   // of two chains of additions
 constexpr int64_t STRETCH = 16 * GROUP;  // sums of this many are added up without loss: errors stay small
 
-INLINE Doubles as_doubles(Lanes a) {
-    Doubles b;
-    for (int r = 0; r < REGISTERS; r++) {
-#if defined(__AVX512DQ__)
-        b.part[r] = __builtin_convertvector(a.part[r], Doubles::Register);
-#else  // halves behind the digits of 2^84 + 2^63 and 2^52: differences are exact, and their sum is rounded once
-        typedef uint64_t Bits __attribute__((vector_size(REGISTER_BYTES)));
-        const Bits x = (Bits)a.part[r], none = {};
-        const Bits high = (x >> 32) ^ (none + 0x4530000080000000ull);
-        const Bits low = (x & (none + 0xffffffffull)) | (none + 0x4330000000000000ull);
-        b.part[r] = ((Doubles::Register)high - (0x1p84 + 0x1p63 + 0x1p52)) + (Doubles::Register)low;
-#endif
-    }
-    return b;
-}
-
 // Σ term(t) over whole groups of 16, where term gives 8 numbers from t on.
 template <class Term>
 INLINE double sum_along(int64_t length, Term term) {
