@@ -23,7 +23,7 @@ from asot.exact.cost_check import Read, held, is_metric, on_used_anchors, prepar
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import graph_of
-from asot.exact.one_problem import solve_small
+from asot.exact.one_problem import solve_matching, solve_small
 from asot.exact.price import CALL_SECONDS, graph_pays, graph_seconds, shared_cost_gpu_seconds, shared_cost_seconds
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.with_plans import ExactCudaWithPlans, ExactWithPlans, KeepPlans
@@ -194,7 +194,8 @@ def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
         raise ValueError(f"a and b must be single histograms; found shapes {np.shape(a)} and {np.shape(b)}")
     first = as_histograms(row, "a", checked_cost.shape[0])
     second = as_histograms(column, "b", checked_cost.shape[1])
-    return solve_one(first[0], second[0], checked_cost)
+    matching = solve_matching(first[0], second[0], checked_cost)
+    return solve_one(first[0], second[0], checked_cost) if matching is None else matching
 
 
 def sinkhorn_many(

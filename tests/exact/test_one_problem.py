@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import ot
 import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
 import asot
-from asot.exact.one_problem import solve_small
+from asot.exact.one_problem import solve_matching, solve_small
 from asot.exact.shared_cost import solve_one
 
 
@@ -58,3 +60,43 @@ def test_what_is_not_ordinary_goes_the_general_way_and_is_refused_there(spoil):
     assert solve_small(a, b, cost) is None
     with pytest.raises(ValueError, match=r"mass|cost|anchors"):
         asot.emd(a, b, cost)
+
+
+def _costs(kind, n):
+    rng = np.random.default_rng(n)
+    if kind in ("2-D", "64-D"):
+        return cdist(*rng.normal(size=(2, n, int(kind[:-2]))))
+    if kind == "integers":
+        return rng.integers(0, 20, (n, n)).astype(float)
+    return 1e-9 * rng.random((n, n)) if kind == "small" else np.where(rng.random((n, n)) < 0.1, 0.0, 1e6)
+
+
+@pytest.mark.parametrize("n", [65, 130, 300])
+@pytest.mark.parametrize("kind", ["2-D", "64-D", "integers", "small", "mostly alike"])
+def test_equal_masses_are_matched_as_cheaply_as_by_scipy_and_potentials_prove_it(kind, n):
+    cost, u = _costs(kind, n), np.full(n, 1.0 / n)
+    assert solve_matching(u, u, cost) is not None
+    value, plan, (f, g) = asot.emd(np.full(n, 7.0), np.ones(n), cost)
+    row, column = linear_sum_assignment(cost)
+    most = cost.max()
+    assert value == pytest.approx(cost[row, column].mean(), abs=1e-14 * most)
+    assert value == pytest.approx((plan.toarray() * cost).sum(), abs=1e-14 * most)
+    np.testing.assert_allclose(plan.sum(axis=1), u, atol=1e-15)
+    np.testing.assert_allclose(plan.sum(axis=0), u, atol=1e-15)
+    assert plan.has_canonical_format
+    assert (f[:, None] + g <= cost + 1e-15 * most).all()
+    assert f @ u + g @ u == pytest.approx(value, abs=1e-13 * most)
+    source, sink = plan.nonzero()
+    np.testing.assert_allclose((f[:, None] + g - cost)[source, sink], 0.0, atol=1e-12 * most)
+
+
+def test_no_matching_is_tried_for_other_masses_or_shapes():
+    rng = np.random.default_rng(0)
+    u, cost = np.full(80, 1.0 / 80), rng.random((80, 80))
+    uneven = u.copy()
+    uneven[:2] = 0.5 / 80, 1.5 / 80
+    assert solve_matching(uneven, u, cost) is None
+    assert solve_matching(u, uneven, cost) is None
+    assert solve_matching(u, np.full(40, 1.0 / 40), cost[:, :40]) is None
+    assert solve_matching(u, u, np.zeros((80, 80))) is None
+    assert asot.emd(uneven, u, cost).value == pytest.approx(ot.emd2(uneven, u, cost), rel=1e-12)
