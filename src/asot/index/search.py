@@ -99,7 +99,8 @@ class Queries:
         """
         slots = np.flatnonzero(self.allowed)
         words = self._words(i)
-        bounds = self._cheap_bounds(i, words, stop)[slots]
+        bounds = self._cheap_bounds(i, words, stop)
+        bounds = bounds if len(slots) == len(bounds) else bounds[slots]
         solves, budget = 0, len(slots) if max_solves is None else max_solves
         if nearest.n_neighbors is not None and len(slots) > _FIRST_CHUNK:
             count = min(len(slots), budget, 2 * nearest.n_neighbors + 8)
@@ -112,7 +113,9 @@ class Queries:
         limit = nearest.limit / boldness
         possible = bounds <= limit
         slots, bounds = slots[possible], self._fine_bounds(i, slots[possible], bounds[possible], limit, words, stop)
-        order = np.lexsort((slots, bounds))
+        possible = bounds <= limit  # limits only shrink
+        slots, bounds = slots[possible], bounds[possible]
+        order = np.argsort(bounds, kind="stable")  # slots ascend
         slots, bounds = slots[order], bounds[order]
         for low, high in self._chunks(slots):
             limit = nearest.limit / boldness
