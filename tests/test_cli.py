@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+import time
 import warnings
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -55,6 +57,14 @@ def fail(*arguments, code=1):
         assert done.stderr.startswith("asot: error: ")
         assert done.stderr.count("\n") == 1
     return done.stderr
+
+
+def test_a_long_command_without_a_terminal_says_that_it_is_working(monkeypatch):
+    slow = click.Command("slow", callback=lambda: time.sleep(0.3))
+    monkeypatch.setattr(type(cli), "get_command", lambda self, ctx, name: slow)
+    monkeypatch.setattr("asot.run.executors.SECONDS", 0.01)
+    assert "asot: still working, 0 s\n" in asot_command("slow").stderr
+    assert asot_command("-q", "slow").stderr == ""
 
 
 # ------------------------------------------------------------------------------------------------------------ commands

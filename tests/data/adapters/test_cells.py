@@ -80,8 +80,9 @@ def test_what_is_wrong_is_reported_at_once(adata):
             r"use Distributions.from_anndata\(adata, groupby",
         ),
         (lambda: Distributions(adata, [0, 60]), "points is an AnnData"),
+        (lambda: asot.pairwise(adata), r"Distributions.from_anndata\(adata"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises((ValueError, TypeError), match=message):
             call()
     del adata.obsm["X_pca"]
     with pytest.raises(ValueError, match=r"use_rep may be 'counts', 'X'; compute it with scanpy.pp.pca\(adata\)"):
