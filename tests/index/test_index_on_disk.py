@@ -134,6 +134,19 @@ def test_a_record_that_was_cut_off_never_happened(path, cut):
         check_neighbors(index.query(clouds(3, 1), 4), asot.pairwise_exact(clouds(3, 1), everyone).matrix(), 4)
 
 
+def test_a_last_record_that_is_damaged_is_left_out_with_a_warning(path):
+    saved(path)
+    with asot.Index.open(path, mode="r+") as index:
+        index.add(clouds(10, 9), ids=[f"n{i}" for i in range(10)])
+    journal = generation(path) / "journal.bin"
+    journal.write_bytes(journal.read_bytes()[:-50] + bytes(50))
+    with pytest.warns(RuntimeWarning, match=r"journal\.bin is damaged: .* left out; opened for writing"):
+        assert len(asot.Index.open(path)) == 300
+    with pytest.warns(RuntimeWarning, match="left out and now removed"), asot.Index.open(path, mode="r+") as index:
+        assert len(index) == 300
+    assert len(asot.Index.open(path)) == 300
+
+
 def cut_short(name):
     def damage(path):
         file = generation(path) / name

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+import warnings
 import weakref
 import zlib
 from pathlib import Path
@@ -44,8 +45,16 @@ class Journal:
     """The file; ``entry`` is the last valid record. Opened for writing, what follows it is cut off."""
 
     def __init__(self, path: Path, writes: bool) -> None:
-        self.entry, count = last_entry(path.read_bytes(), path)  # a generation that was removed is not an empty one
+        raw = path.read_bytes()  # a generation that was removed is not an empty one
+        self.entry, count = last_entry(raw, path)
         self._end = count * _SIZE
+        if len(raw) - self._end >= _SIZE:  # a process that dies leaves less; a machine that does, or a disk, may not
+            warnings.warn(
+                f"the last record of {path} is damaged: the change that it stood for is left out"
+                + (" and now removed" if writes else "; opened for writing, it is removed"),
+                RuntimeWarning,
+                stacklevel=2,
+            )
         self._descriptor = -1
         if writes:
             self._descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
