@@ -9,8 +9,9 @@ from tests.attack import problems, rounding, solvers
 
 FAR = (1e8, 1e12, 1e15)
 FORGIVEN = 1e-15
-"""On a line, of the value: bits, but for the order of a sum. Elsewhere of the pair's largest distance, by which plans
-are told apart."""
+"""Where points are sorted on a line, of the value: bits, but for the order of a sum. Elsewhere, labels on one
+column among them, of the pair's largest distance: masses are integers of 2^-53, and the last unit goes to another of
+several equal points when points are numbered in another order."""
 
 
 def outliers(rng, metric, dim, many=False):
@@ -47,7 +48,7 @@ def exact(rng, report):
     is_matched = not price and "share" not in asked
     is_sorted = D.dim == 1 and is_matched and metric in ("euclidean", "cityblock", "chebyshev", "minkowski")
     largest = rounding.largest_distances(D, pairs, metric, given)
-    slack = FORGIVEN * (alone if p == 1 and D.dim == 1 and is_matched else np.maximum(alone, largest))
+    slack = FORGIVEN * (alone if p == 1 and is_sorted else np.maximum(alone, largest))
     if p > 1 and not is_sorted:  # points that others have, too, may come in another order
         slack = slack + rounding.of_plans(D, alone, np.maximum(largest, 0.7 * price), p)
     if metric in ("seuclidean", "mahalanobis"):  # points are transformed, and rounded, before they are subtracted

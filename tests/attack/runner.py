@@ -15,6 +15,7 @@ FAMILIES = {
     "line": line.attack,
     "metrics": solvers.any_metric,
     "equal-masses": solvers.equal_masses,
+    "assignments": solvers.assignments,
     "histograms": solvers.histograms,
     "others-exact": others.exact,
     "others-search": others.search,

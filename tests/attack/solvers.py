@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 import asot
@@ -99,9 +100,9 @@ def any_metric(rng, report):
     t = int(rng.integers(len(pairs)))
     if rng.random() < 0.2 and largest[t] > 0:
         i, j = pairs[t].tolist()
-        report.compare(
-            "HiGHS", values[t], oracles.by_highs(D[i][1], D[j][1], costs[t]), slack=1e-7 * largest[t], reproduction=code
-        )  # its own tolerance
+        expected = oracles.by_highs(D[i][1], D[j][1], costs[t])
+        tolerance = 1e-7 * largest[t]  # its own
+        report.compare("HiGHS", values[t], expected, slack=slack[t] + tolerance, reproduction=code)
 
 
 def equal_masses(rng, report):
@@ -128,6 +129,25 @@ def equal_masses(rng, report):
         slack += largest * (((expected / largest) ** p + 3e-13) ** (1 / p) - expected / largest)
     code = problems.as_code(D, f"asot.pairwise_exact(D, p={p:g}, metric={metric!r}, pairs={pairs.tolist()})")
     report.compare("permutations" if small else "SciPy's assignment", values, expected, slack=slack, reproduction=code)
+
+
+def assignments(rng, report):
+    """Costs of many rows and columns, which are solved from short lists: ties, levels, clouds; against SciPy."""
+    n = int(rng.choice([64, 256, 300, 450]))
+    x, y = rng.normal(size=(2, n, int(rng.choice([1, 2, 3, 8, 64]))))
+    level = float(rng.uniform(0.01, 0.99))
+    cost = (
+        lambda: np.where(rng.random((n, n)) < rng.uniform(0.02, 0.6), level, 1.0),
+        lambda: rng.integers(0, int(rng.choice([3, 20, n, n * n])), (n, n)) * level,
+        lambda: cdist(x, y, str(rng.choice(["euclidean", "sqeuclidean", "cityblock"]))),
+        lambda: cdist(np.round(x, 1), np.round(y, 1)),
+        lambda: rng.random((n, 1)) + rng.random(n) + 10.0 ** -rng.integers(1, 14) * rng.random((n, n)),
+        lambda: rng.normal(size=(n, n)),
+    )[rng.integers(6)]()
+    value = asot.emd_batch([cost]).values
+    expected = np.array([cost[linear_sum_assignment(cost)].mean()])
+    slack = 1e-9 * np.abs(cost).max() * np.ones(1)  # costs are integers of 36 bits and more
+    report.compare("SciPy's assignment of a matrix", value, expected, slack=slack, reproduction=f"  a matrix of {n}")
 
 
 def histograms(rng, report):
