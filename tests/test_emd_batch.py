@@ -57,7 +57,7 @@ def test_equal_masses_are_assignments(n):
 
 
 @pytest.mark.parametrize("n", [256, 301])
-@pytest.mark.parametrize("kind", ["uniform", "negative", "ties", "one cost", "few levels", "plane", "space"])
+@pytest.mark.parametrize("kind", ["uniform", "negative", "ties", "one cost", "few levels", "between", "plane", "space"])
 def test_assignments_of_many_sources_are_optimal(n, kind):
     """These bid from short lists: ties go past their ends, and a plane makes long chains."""
     rng = np.random.default_rng(n)
@@ -68,6 +68,7 @@ def test_assignments_of_many_sources_are_optimal(n, kind):
         "ties": lambda: rng.integers(0, 2 * n, (n, n)).astype(float),
         "one cost": lambda: np.full((n, n), 2.5),
         "few levels": lambda: rng.integers(0, 5, (n, n)).astype(float),
+        "between": lambda: np.where(rng.random((n, n)) < 0.15, 0.3, 1.0),  # 0.3 of the integers is none
         "plane": lambda: cdist(x, y, "sqeuclidean"),
         "space": lambda: cdist(x, y),
     }[kind]()

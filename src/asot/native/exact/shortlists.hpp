@@ -165,8 +165,9 @@ struct Shortlists {
         double best[GROUPS * LANES];
         for (int64_t g = 0; g < GROUPS; g++) store(best + g * LANES, groups[g]);
         std::nth_element(best, best + wanted - 1, best + GROUPS * LANES, Ascending());
-        // an arc of an integer's distance more than wanted, so that rounding leaves the wanted ones below the floor
-        const double limit = best[wanted - 1] + 2.0;
+        // Rounding moves an arc by half a unit at most, and the floor is up to two units below the limit: with three units
+        // more than wanted, the wanted ones are below the floor even where all of them cost the same.
+        const double limit = best[wanted - 1] + 3.0;
         int64_t count = collect(i, limit);
         floor[i] = int64_t(std::floor(limit - 1.0)) * (given.index_mask + 1);
         if (count > LISTED) {
