@@ -7,6 +7,8 @@ one set of points. p = (1 + #{permuted ≥ observed}) / (1 + B) for each, and q-
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,15 +17,34 @@ from numpy.typing import NDArray
 
 from asot._typing import Float, Indices, Parameters
 from asot.anchors.kmeans import KMeansAnchors
+from asot.data.distinct import SparseHistograms, numbered_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized, read_points
 from asot.distances import pairwise_exact
+from asot.exact.auto import points_work
 from asot.ground.costs import Metric
+from asot.ground.metrics import prepare_metric
 from asot.histograms import emd_many
-from asot.learn.shuffles import check_strata_vary, members_of, q_values, share_as_large, shuffled
+from asot.learn.shuffles import check_strata_vary, members_of, q_values, share_as_large
+from asot.learn.splits import NoMassError, TwoBags, Wanted, split_histograms
+from asot.request import Distance, as_order
 from asot.results.frames import need_pandas
+from asot.results.sinks import default_sink
+from asot.run import devices
+from asot.run.engine import Resources, solve_work
 from asot.run.executors import Progress, ProgressLike
+from asot.run.pairs import ListedPairs
+from asot.run.protocols import Notes
 from asot.validation import as_positive_int, as_seed
+
+Run = tuple[int, int, int]
+"""A distribution, and its splits from one to another."""
+
+ROOM = 2**22
+"""Points of splits that are solved at once: what a GPU is busy with for some time, in some tens of megabytes."""
+
+OF_THE_PAIR = {"hamming", "seuclidean", "mahalanobis"}
+"""Metrics whose solver or scale is chosen from the points of both bags alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +154,7 @@ def perturbation_test(
     >>> found
     PerturbationTest: 1 of 2 distributions differ from 'control' (q ≤ 0.05, 199 permutations)
     >>> found.to_frame().p_value.to_dict()
-    {'strong': 0.005, 'no effect': 0.73}
+    {'strong': 0.005, 'no effect': 0.745}
     """
     D = as_distributions(D)
     count = as_positive_int(n_permutations, "n_permutations")
@@ -145,15 +166,14 @@ def perturbation_test(
         if strata is not None:
             raise ValueError("strata name the points of D, and so the control must be one of its distributions")
         D, place, words = _joined(D, control), len(D), "the control"
-    asked = Distance(p, metric, metric_params, n_anchors, device, n_jobs)
-    rng = np.random.default_rng(as_seed(random_state))
-    split = _Splits(D, place, asked, labels, count)
+    devices.parse(device)
+    distance_asked = Distance(as_order(p), metric, metric_params)
+    screen = _Screen(D, place, labels, count, as_seed(random_state), distance_asked, n_anchors)
     others = [i for i in range(len(D)) if i != place]
     n = len(D) if isinstance(control, (str, int, np.integer)) else len(D) - 1
     distance, mean, p_value = np.zeros(n), np.zeros(n), np.ones(n)
     with Progress(progress, len(others), "permutation tests", unit="distribution") as shown:
-        for i in others:
-            values = split.values(i, rng)
+        for i, values in screen.values(others, device, Resources(n_jobs, None, False)):
             distance[i], mean[i] = values[0], values[1:].mean()
             p_value[i] = share_as_large(values[1:], values[0], values.max())
             shown.advance(1)
@@ -162,82 +182,120 @@ def perturbation_test(
     return PerturbationTest(D.ids[:n], distance, mean, p_value, q_value, count, words, is_control)
 
 
-@dataclass(frozen=True)
-class Distance:
-    """Which distance, and on what it is computed."""
+class _Screen:
+    """Splits of every distribution and the control, some distributions at a time: observed ones, and random ones."""
 
-    p: float
-    metric: Metric
-    metric_params: Parameters | None
-    n_anchors: int | None
-    device: str
-    n_jobs: int | None
-
-
-class _Splits:
-    """Splits of a distribution and the control: the observed one, and random ones of the same sizes."""
-
-    def __init__(self, D: Distributions, control: int, asked: Distance, labels: Indices | None, count: int) -> None:
-        self.D, self.control, self.asked, self.labels, self.count = D, control, asked, labels, count
-        self.space: Any = None
-        if asked.n_anchors is not None:
-            if asked.p != 1 or asked.metric != "euclidean":
+    def __init__(
+        self, D: Distributions, control: int, labels: Indices | None, count: int, seed: int, distance: Distance,
+        n_anchors: int | None,
+    ) -> None:  # fmt: skip
+        self.D, self.control, self.labels, self.count, self.seed = D, control, labels, count, seed
+        self.distance, self.space = distance, None
+        if n_anchors is not None:
+            if distance.p != 1 or distance.metric != "euclidean":
                 raise ValueError("distances on anchors are the Euclidean W_1; leave out n_anchors for other distances")
-            self.space = KMeansAnchors(as_positive_int(asked.n_anchors, "n_anchors"), random_state=0).fit(D).space_
+            self.space = KMeansAnchors(as_positive_int(n_anchors, "n_anchors"), random_state=0).fit(D).space_
 
-    def values(self, i: int, rng: np.random.Generator) -> Float:
-        """Distances (1 + B,) of the observed split and of the random ones."""
-        pair = self.D[[i, self.control]]
-        n, total = int(pair.sizes[0]), len(pair.masses)
-        weights = pair.masses * np.repeat(pair.sizes, pair.sizes)  # 1 where masses are equal, whatever the sizes
-        strata = None
-        if self.labels is not None:
-            both = np.concatenate([self.labels[self._own(i)], self.labels[self._own(self.control)]])
-            strata = members_of(np.unique(both, return_inverse=True)[1])
-            check_strata_vary(np.repeat([0, 1], pair.sizes), strata, f"{pair.label(0)} and the control")
-        orders = [np.arange(total), *(shuffled(rng, total, strata) for _ in range(self.count))]
-        first = np.array([order[:n] for order in orders])
-        second = np.array([order[n:] for order in orders])
-        if not all(weights[side].any(axis=1).all() for side in (first, second)):
-            raise ValueError(f"{pair.label(0)} or the control has so few points with mass that a split can have none")
-        if self.space is not None:
-            return self._on_anchors(pair, first, second, weights)
-        return self._exactly(pair, first, second, weights)
+    @property
+    def has_kernel(self) -> bool:
+        """Whether histograms go straight to the solver of points, of several distributions at a time."""
+        alone = self.distance.is_sorted(self.D.dim) or self.distance.metric in OF_THE_PAIR
+        return self.space is None and self.distance.has_kernel and not alone
 
-    def _own(self, i: int) -> slice:
-        return slice(int(self.D.offsets[i]), int(self.D.offsets[i + 1]))
+    def calls(self, others: list[int], together: bool) -> list[list[Run]]:
+        """Which splits are solved at once: at most `ROOM` points of them, of one distribution unless ``together``."""
+        calls: list[list[Run]] = []
+        left = 0
+        for i in others:
+            size = int(self.D.sizes[i] + self.D.sizes[self.control])
+            step = max(1, ROOM // size)
+            for low in range(0, 1 + self.count, step):
+                run = (i, low, min(low + step, 1 + self.count))
+                points = size * (run[2] - low)
+                if together and calls and points <= left:
+                    calls[-1].append(run)
+                else:
+                    calls.append([run])
+                    left = ROOM
+                left -= points
+        return calls
 
-    def _exactly(self, pair: Distributions, first: Indices, second: Indices, weights: Float) -> Float:
+    def prepared(self, call: list[Run]) -> SparseHistograms:
+        """Both sides of all splits of a call, over its distinct points or over anchors."""
+        part = self.D[[*(run[0] for run in call), self.control]]
+        if self.space is None:
+            histograms, place = numbered_histograms(part)
+            points = histograms.points
+        else:
+            points = self.space.anchors
+            place = np.where(part.masses > 0, self.space.assign(np.asarray(part.points), device="cpu")[0], -1)
+        weights = part.masses * np.repeat(part.sizes, part.sizes)  # 1 where masses are equal, whatever the sizes
+        wanted = []
+        for t, (i, low, high) in enumerate(call):
+            both = np.concatenate([np.arange(*part.offsets[[at, at + 1]]) for at in (t, len(call))])
+            bags = TwoBags(i, int(part.sizes[t]), place[both], weights[both], self._strata(i))
+            wanted.append(Wanted(bags, low, high))
+        try:
+            return split_histograms(points, wanted, self.seed)
+        except NoMassError as error:
+            raise ValueError(
+                f"{self.D.label(error.own)} or the control has so few points with mass that a split can have none"
+            ) from None
+
+    def _strata(self, i: int) -> Indices | None:
+        if self.labels is None:
+            return None
+        offsets, pair = self.D.offsets, (i, self.control)
+        both = np.concatenate([self.labels[offsets[at] : offsets[at + 1]] for at in pair])
+        strata = np.unique(both, return_inverse=True)[1]
+        check_strata_vary(
+            np.repeat([0, 1], self.D.sizes[list(pair)]), members_of(strata), f"{self.D.label(i)} and the control"
+        )
+        return np.asarray(strata, dtype=np.int64)
+
+    def solved(self, histograms: SparseHistograms, device: str, resources: Resources) -> Float:
+        """Distances between the two sides of every split."""
+        n = len(histograms.offsets) - 1
+        pairs = np.arange(n).reshape(-1, 2)
+        asked = self.distance
+        if self.has_kernel:
+            ground = prepare_metric(histograms.points, str(asked.metric), asked.metric_params)
+            listed = ListedPairs(pairs, n, n, symmetric=True)
+            work = points_work(listed, histograms, ground, 0, device, resources, Notes())
+            return np.asarray(solve_work(work, default_sink(None), resources).values)
         from scipy import sparse
 
-        points, asked = np.asarray(pair.points), self.asked
-        rows = [np.sort(side, axis=1) for side in (first, second)]
-        starts = np.cumsum([0, *(side.shape[1] for side in rows for _ in range(len(side)))])
-        index = np.concatenate([side.ravel() for side in rows])
-        shape = (2 * len(first), len(points))
-        splits = Distributions.from_weights(sparse.csr_array((weights[index], index, starts), shape=shape), points)
-        pairs = np.arange(shape[0]).reshape(2, -1).T
-        return pairwise_exact(
-            splits, pairs=pairs, p=asked.p, metric=asked.metric, metric_params=asked.metric_params,
-            device=asked.device, n_jobs=asked.n_jobs, progress=False,
-        ).values  # fmt: skip
+        shape = n, len(histograms.points)
+        rows = sparse.csr_array((histograms.masses, histograms.index, histograms.offsets), shape=shape)
+        how: dict[str, Any] = {"device": device, "n_jobs": resources.n_jobs, "progress": False}
+        if self.space is not None:
+            dense = rows.toarray()
+            own = np.repeat(np.arange(n // 2)[:, None], 2, axis=1)
+            return np.asarray(emd_many(dense[::2], dense[1::2], cost=self.space.cost, pairs=own, **how).values)
+        splits = Distributions.from_weights(rows, histograms.points)
+        how |= {"p": asked.p, "metric": asked.metric, "metric_params": asked.metric_params}
+        return np.asarray(pairwise_exact(splits, pairs=pairs, **how).values)
 
-    def _on_anchors(self, pair: Distributions, first: Indices, second: Indices, weights: Float) -> Float:
-        cell, _ = self.space.assign(np.asarray(pair.points), device="cpu")
-        k = self.space.n_anchors
-        sides = []
-        for side in (first, second):
-            at = cell[side] + k * np.arange(len(side))[:, None]
-            sides.append(np.bincount(at.ravel(), weights[side].ravel(), minlength=k * len(side)).reshape(-1, k))
-        pairs = np.repeat(np.arange(len(first))[:, None], 2, axis=1)
-        return emd_many(
-            *sides,
-            cost=self.space.cost,
-            pairs=pairs,
-            device=self.asked.device,
-            n_jobs=self.asked.n_jobs,
-            progress=False,
-        ).values
+    def values(self, others: list[int], device: str, resources: Resources) -> Iterator[tuple[int, Float]]:
+        """Every distribution with its distances (1 + B,). A thread prepares the next call while one is solved."""
+        together = self.has_kernel and devices.parse(device)[0] != "cpu" and devices.gpu_count() > 0
+        calls = self.calls(others, together)
+        found: list[Float] = []
+        with ThreadPoolExecutor(1) as beside:
+            ahead = beside.submit(self.prepared, calls[0]) if calls else None
+            for t, call in enumerate(calls):
+                assert ahead is not None
+                histograms = ahead.result()
+                if t + 1 < len(calls):
+                    ahead = beside.submit(self.prepared, calls[t + 1])
+                parts = np.split(
+                    self.solved(histograms, device, resources), np.cumsum([b - a for _, a, b in call])[:-1]
+                )
+                for (i, _, high), own in zip(call, parts, strict=True):
+                    found.append(own)
+                    if high == 1 + self.count:
+                        yield i, np.concatenate(found)
+                        found = []
 
 
 def _joined(D: Distributions, control: Any) -> Distributions:
