@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asot._typing import Info
+from asot._typing import Float, Info
 from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.plans import TransportPlan
 from asot.request import Accuracy, as_error
@@ -20,10 +20,11 @@ from asot.run.engine import Resources, Work, solve_work
 from asot.run.executors import ProgressLike
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Notes, Sink, SinkBase
+from asot.spaces.centered import CenteredBounds
 from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
 from asot.spaces.nearest import all_lower, nearest
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
-from asot.spaces.third_bound import Estimates, FromThirdBound, LowerBounds, third_bound_work
+from asot.spaces.third_bound import Estimates, FromThirdBound, third_bound_work
 
 
 def gromov(
@@ -207,7 +208,7 @@ def _answered(request: _Request, aim: Accuracy | None, random_state: Any, sink: 
     """Estimates, if they were asked for and measure as good as that; else descents, of the pairs that need them."""
     r = request
     kept = default_sink(sink, ("lower", "upper", "error") if r.bounds else ("error",))
-    bounded = _on_gpus(r, aim is not None or isinstance(sink, TopK), kept)
+    bounded = _on_gpus(r, aim is not None or isinstance(sink, TopK), kept, centered=aim is None)
     fit, why = (None, {}) if aim is None else _measured(r, aim, random_state, on_gpu=bounded is not None)
     if fit is not None and fit.steps is None and bounded is not None:
         estimates = Estimates(r.spaces, r.column_start, fit, r.bounds)
@@ -217,10 +218,7 @@ def _answered(request: _Request, aim: Accuracy | None, random_state: Any, sink: 
         return solve_work(Work(r.pairs, estimate, notes=Notes({**INFO, **why})), kept, r.resources)
     descents = r.work(FROM_BOUND + FROM_PRODUCT, r.bounds, **why)
     if isinstance(sink, TopK):
-        if bounded is None:
-            return nearest(descents, all_lower(r.work(0, bounds=True), r.resources), sink, r.resources)
-        keep = FromThirdBound(Condensed(), LowerBounds(r.spaces, r.column_start))
-        return nearest(descents, solve_work(bounded, keep, r.resources).values, sink, r.resources)
+        return nearest(descents, _all_lower(r, bounded, is_centered=aim is None), sink, r.resources)
     if devices.parse(r.device)[0] == "cuda":
         raise ValueError(
             f"device={str(r.device)!r}: {why['why']}, and plans are searched on the CPU: use device='auto'"
@@ -228,7 +226,19 @@ def _answered(request: _Request, aim: Accuracy | None, random_state: Any, sink: 
     return solve_work(descents, kept, r.resources)
 
 
-def _on_gpus(request: _Request, wanted: bool, sink: SinkBase[Any]) -> Work | None:
+def _all_lower(request: _Request, bounded: Work | None, *, is_centered: bool) -> Float:
+    """Lower bounds (P,) of all pairs; ``bounded``: third or centered ones, if GPUs compute them."""
+    r = request
+    if r.p != 2 or r.alpha != 1:
+        return all_lower(r.work(0, bounds=True), r.resources)
+    if bounded is None or not is_centered:
+        device = "cpu" if bounded is None else r.device
+        bounded = third_bound_work(r.spaces, r.column_start, r.listed, device, r.resources, Notes(INFO), True)
+    kept = FromThirdBound(Condensed(), CenteredBounds(r.spaces))
+    return np.asarray(solve_work(bounded, kept, r.resources).values)
+
+
+def _on_gpus(request: _Request, wanted: bool, sink: SinkBase[Any], *, centered: bool) -> Work | None:
     """Third lower bounds on GPUs, if bounds of all pairs are wanted and there are any; a named one must take them."""
     r, required = request, devices.parse(request.device)[0] == "cuda"
     obstacle = None
@@ -242,7 +252,7 @@ def _on_gpus(request: _Request, wanted: bool, sink: SinkBase[Any]) -> Work | Non
         raise ValueError(f"device={str(r.device)!r}: {obstacle}; use device='auto' or 'cpu'")
     if obstacle is not None or (not required and (r.device == "cpu" or devices.gpu_count() == 0)):
         return None
-    work = third_bound_work(r.spaces, r.column_start, r.listed, r.device, r.resources, Notes(INFO))
+    work = third_bound_work(r.spaces, r.column_start, r.listed, r.device, r.resources, Notes(INFO), centered)
     return work if work.choice.gpus else None
 
 

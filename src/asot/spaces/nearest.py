@@ -1,12 +1,15 @@
 """The nearest spaces of each, without searching the plans of all pairs.
 
-A pair is searched only if its lower bound is at most the k-th value of one of its rows: k others are at least as near.
-The values that set this limit come first, from the pairs with the least bounds.
+A pair is searched only if its lower bound is at most the k-th value of one of its rows: else k others are nearer. Pairs
+come in the order of their bounds, in rounds. No bound is above its value, so when a round begins, the k-th value of a
+row is above the bounds of that round only if it will stay so: but for what a round itself finds, no pair is searched
+that the last limits would have left out.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,39 +17,71 @@ from numpy.typing import NDArray
 
 from asot._typing import Float, Indices, Info
 from asot.results.sinks import Condensed, TopK
-from asot.run.engine import Resources, Work, solve_work
-from asot.run.pairs import ListedPairs, PairSet
+from asot.run.engine import Ready, Resources, Work, solve_work
+from asot.run.pairs import AllPairs, PairSet, at_places, tiles
 from asot.run.protocols import SinkBase, Tile
+
+ROUNDS = 12
+"""Limits are looked at so often."""
+
+BLOCK = 2**22
+"""Pairs whose bounds are compared with limits at a time."""
 
 
 def nearest(work: Work, lower: Float, sink: TopK, resources: Resources) -> Any:
     """What the sink makes of the pairs that had to be searched; lower (P,) bounds of all pairs of the work."""
     pairs = work.pairs
     sink.open(pairs, {})
-    rows, columns = pairs.indices(0, len(pairs))
-    first = _least(rows, columns, lower, pairs, sink.n_neighbors)
-    solve_work(replace(work, pairs=_listed(pairs, rows[first], columns[first])), _Into(sink), resources)
-    limit = sink.limits()
-    needed = lower <= limit[rows]
-    if pairs.symmetric:
-        needed |= lower <= limit[columns]
-    needed[first] = False
-    rest = _listed(pairs, rows[needed], columns[needed])
-    counts = {"n_pairs": len(pairs), "n_solved": len(first) + len(rest)}
-    return solve_work(replace(work, pairs=rest), _Into(sink, counts), resources)
+    notes = replace(work.notes, started=time.perf_counter() if work.notes.started is None else work.notes.started)
+    search = _Search(replace(work, cpu=Ready(work.cpu()), notes=notes), lower, sink, resources)
+    first = _least(lower, pairs, sink.n_neighbors)
+    search(first)
+    left = np.concatenate([search.needed(np.arange(*own)) for own in tiles(len(pairs), BLOCK)])
+    left = np.setdiff1d(left, first, assume_unique=True)
+    left = left[np.argsort(lower[left], kind="stable")]
+    for own in np.array_split(left, ROUNDS):
+        search(search.needed(own))
+    return search(left[:0], close=True)
 
 
-def _listed(pairs: PairSet, rows: Indices, columns: Indices) -> ListedPairs:
-    return ListedPairs(np.stack([rows, columns], axis=1), pairs.n_rows, pairs.n_columns, pairs.symmetric)
+@dataclass
+class _Search:
+    """Searches pairs, whose values go to the sink, and knows which ones are still needed."""
+
+    work: Work
+    lower: Float
+    sink: TopK
+    resources: Resources
+    n_solved: int = 0
+
+    def __call__(self, places: Indices, *, close: bool = False) -> Any:
+        """Search the pairs at these places."""
+        self.n_solved += len(places)
+        counts = {"n_pairs": len(self.work.pairs), "n_solved": self.n_solved} if close else None
+        work = replace(self.work, pairs=at_places(self.work.pairs, np.sort(places)))
+        return solve_work(work, _Into(self.sink, counts), self.resources) if len(places) or close else None
+
+    def needed(self, places: Indices) -> Indices:
+        """Those places whose bounds do not rule them out."""
+        pairs, limits, lower = at_places(self.work.pairs, places), self.sink.limits(), self.lower[places]
+        rows, columns = pairs.indices(0, len(places))
+        limit = np.maximum(limits[rows], limits[columns]) if pairs.symmetric else limits[rows]
+        return places[lower <= limit]
 
 
-def _least(rows: Indices, columns: Indices, lower: Float, pairs: PairSet, k: int) -> NDArray[np.int64]:
-    """Places of the k pairs of each row whose bounds are the least, ascending."""
-    ends = np.concatenate([rows, columns]) if pairs.symmetric else rows
-    both = np.concatenate([lower, lower]) if pairs.symmetric else lower
-    order = np.lexsort((both, ends))
-    starts = np.searchsorted(ends[order], np.arange(pairs.n_rows))
-    return np.unique(order[starts[:, None] + np.arange(k)] % len(lower))
+def _least(lower: Float, pairs: PairSet, k: int) -> NDArray[np.int64]:
+    """Places of the k pairs of each row whose bounds are the least, ascending: no limit can rule them out."""
+    if not isinstance(pairs, AllPairs):
+        table = lower.reshape(pairs.n_rows, pairs.n_columns)
+        starts = pairs.n_columns * np.arange(pairs.n_rows)[:, None]
+        return np.unique(starts + np.argpartition(table, k - 1, axis=1)[:, :k])
+    every = np.arange(pairs.n_rows)
+    before = pairs.row_start(every) - every - 1  # the place of (i, j) is before[i] + j
+    found = []
+    for i in every:
+        own = np.concatenate([before[:i] + i, before[i] + every[i + 1 :]])
+        found.append(own[np.argpartition(lower[own], k - 1)[:k]])
+    return np.unique(found)
 
 
 class _Into(SinkBase[Any]):

@@ -21,6 +21,7 @@ from asot.run.engine import Resources, Work
 from asot.run.pairs import PairSet
 from asot.run.protocols import Notes, SinkBase, Solution, Status, Tile
 from asot.spaces.bounds import Bounds
+from asot.spaces.centered import centered_clouds
 from asot.spaces.estimate import Fit, estimated, predicted
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
@@ -29,11 +30,20 @@ ROUNDING = 1e-7
 
 
 def third_bound_work(
-    spaces: Spaces, column_start: int, listed: Any, device: str, resources: Resources, notes: Notes
+    spaces: Spaces,
+    column_start: int,
+    listed: Any,
+    device: str,
+    resources: Resources,
+    notes: Notes,
+    centered: bool = False,
 ) -> Work:
-    """Roots of the third bounds' energies, for p = 2 and without features, on this device."""
-    bounds = Bounds(spaces, 2.0, 1.0, column_start)
-    clouds = Distributions(bounds.quantiles / np.sqrt(bounds.bins), spaces.start, spaces.mass)
+    """Roots of the third bounds' energies, for p = 2 and without features, on this device; or of the centered ones."""
+    if centered:
+        clouds = centered_clouds(spaces)
+    else:
+        bounds = Bounds(spaces, 2.0, 1.0, column_start)
+        clouds = Distributions(bounds.quantiles / np.sqrt(bounds.bins), spaces.start, spaces.mass)
     rows, columns = (clouds, None) if column_start == 0 else (clouds[:column_start], clouds[column_start:])
     return exact_work(Request(rows, columns, Distance(2.0), listed, None, device, resources), notes)
 
