@@ -29,6 +29,7 @@ SOLVERS = (
     "asot.exact.cuda.points",
     "asot.exact.cuda.any_cost",
     "asot.exact.cuda.own_costs",
+    "asot.exact.cuda.cloud_arcs",
     "asot.entropic.cuda_log",
     "asot.estimate.cuda",
 )

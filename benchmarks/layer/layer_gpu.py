@@ -1,8 +1,9 @@
 """The exact layer on a GPU: value and gradient of many problems, as a training step calls it.
 
 Whole calls on tensors that are on the GPU, forward and backward: the median of repeats after a warm-up, with the device
-waited for. Beside them run asot on every CPU thread, a loop over POT's compiled core, and POT's batched solver on the
-same GPU, where POT is installed. All values are compared with those of asot on the CPU, and some with POT's.
+waited for. Beside them run asot on every CPU thread, a loop over POT's compiled core, and on the same GPU POT's batched
+solver and qpth, the interior-point layer of DeepEMD, where these are installed. All values are compared with those of
+asot on the CPU, and some with POT's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ from benchmarks.gpu.gpu import gpu_name, median_seconds
 NEEDS = {"gpu", "torch"}
 
 DEVICE = "cuda"
+EPSILON = 0.01
+"""Of POT's batched solver, for costs of 0 to 1."""
+
+QPTH_ROWS = 25
+"""Of problems that it takes into memory: a matrix of 625 × 625 for each flow of 25 × 25, several times."""
+
 CHECKED, TOLERANCE = 20, 1e-5
 """Problems compared with POT, and by how much float32 values may differ, of the largest one."""
 
@@ -38,6 +45,7 @@ class Case:
     step: Callable[[str], Callable[[], Any]]
     core: Callable[[int], float]
     batched: Callable[[], Any] | None = None
+    quadratic: Callable[[], Any] | None = None
 
 
 def run(options: Options) -> Report:
@@ -51,7 +59,7 @@ def run(options: Options) -> Report:
 
 COLUMNS = (
     "case", "problems", "whole call", "problems / s", "GPU memory", "CPU threads", "POT core in a loop", "ot.batch",
-    "difference to the CPU", "to POT",
+    "qpth", "difference to the CPU", "to POT",
 )  # fmt: skip
 
 
@@ -61,15 +69,17 @@ def _notes() -> tuple[str, ...]:
         "gradient. GPU memory: the most that torch had allocated during the call, inputs included.",
         "CPU threads: the same call on CPU tensors, with every core of the machine.",
         "POT core in a loop: `ot.lp.emd_wrap.emd_c` on the host, costs and gradients in NumPy; timed on some problems "
-        "and scaled to all. ot.batch: `ot.batch.solve_batch` on the same GPU with its defaults, which is a proximal "
-        "iteration of limited accuracy; the difference of its values to ours stands beside its time.",
+        "and scaled to all. ot.batch: `ot.batch.solve_batch` on the same GPU, entropic with "
+        f"ε = {EPSILON}, which is nearer to exact values than its default; how far it is off stands beside it.",
+        "qpth: `QPFunction` in float64 with 1e-4 |flow|² added, as DeepEMD has it, forward and backward.",
         "Differences are those of values, over the largest one.",
     )
-    return notes if _has_pot() else (*notes, "POT is not installed on this machine, so its columns are empty.")
+    missing = [name for name, module in (("POT", "ot"), ("qpth", "qpth")) if not _has(module)]
+    return *notes, *(f"{name} is not installed on this machine, so its columns are empty." for name in missing)
 
 
-def _has_pot() -> bool:
-    return importlib.util.find_spec("ot") is not None
+def _has(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
 
 
 def _measured(case: Case, repeats: int) -> list[str]:
@@ -85,23 +95,36 @@ def _measured(case: Case, repeats: int) -> list[str]:
     scale = float(np.abs(expected).max())
     deviation = largest_difference(values, expected, scale)
     require(case.label, deviation, TOLERANCE)
-    pot_seconds, pot_deviation, batched = "—", "—", "—"
-    if _has_pot():
+    pot_seconds, pot_deviation = "—", "—"
+    if _has("ot"):
         checked = min(CHECKED, case.problems)
         loop, answers = median_seconds(lambda: np.array([case.core(t) for t in range(checked)]), 1)
         pot_seconds = _milliseconds(loop * case.problems / checked)
         apart = largest_difference(answers, values[:checked], scale)
         require(f"{case.label}, POT", apart, TOLERANCE)
         pot_deviation = f"{apart:.0e}"
-        if case.batched is not None:
-            its_seconds, its_values = median_seconds(_waited(case.batched), 2)
-            off = largest_difference(its_values.detach().cpu().numpy(), values, scale)
-            batched = f"{_milliseconds(its_seconds)}, off by {off:.0e}"
+    batched = _beside(case.batched, "ot", values, scale)
+    quadratic = _beside(case.quadratic, "qpth", values, scale)
     return [
         case.label, f"{case.problems:,}", below(seconds * 1e3, case.milliseconds, "ms"),
-        f"{case.problems / seconds:,.0f}", memory, _milliseconds(cpu_seconds), pot_seconds, batched,
+        f"{case.problems / seconds:,.0f}", memory, _milliseconds(cpu_seconds), pot_seconds, batched, quadratic,
         f"{deviation:.0e}", pot_deviation,
     ]  # fmt: skip
+
+
+def _beside(step: Callable[[], Any] | None, module: str, expected: Float, scale: float) -> str:
+    """Time, memory and error of another library's layer on this GPU."""
+    import torch
+
+    if step is None or not _has(module):
+        return "—"
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    seconds, values = median_seconds(_waited(step), 2)
+    memory = f", {torch.cuda.max_memory_allocated() / 2**20:,.0f} MiB" if torch.cuda.is_available() else ""
+    off = largest_difference(values.detach().double().cpu().numpy(), expected, scale)
+    return f"{_milliseconds(seconds)}{memory}, off by {off:.0e}"
 
 
 def _milliseconds(seconds: float) -> str:
@@ -174,9 +197,30 @@ def _matrices(label: str, B: int, n: int, target: float, rng: np.random.Generato
         import ot.batch
 
         with torch.no_grad():  # its plan is the gradient; otherwise torch would keep all of its iterations
-            return ot.batch.solve_batch(tensors(DEVICE)[0], None, *tensors(DEVICE)[1:]).value_linear
+            return ot.batch.solve_batch(tensors(DEVICE)[0], EPSILON, *tensors(DEVICE)[1:]).value_linear
 
-    return Case(label, B, target, step, lambda t: _core(cost[t], a[t], b[t]), batched)
+    quadratic = (lambda: _quadratic(*tensors(DEVICE))) if n <= QPTH_ROWS else None
+    return Case(label, B, target, step, lambda t: _core(cost[t], a[t], b[t]), batched, quadratic)
+
+
+def _quadratic(cost: Any, a: Any, b: Any) -> Any:
+    """The values (B,) of flows (B, n, n) by an interior-point method, differentiated.
+
+    One balance follows from the others.
+    """
+    import torch
+    from qpth.qp import QPFunction
+
+    B, n, _ = cost.shape
+    exact = {"dtype": torch.float64, "device": cost.device}
+    leaf = cost.to(**exact).reshape(B, n * n).requires_grad_()
+    each, one = torch.eye(n * n, **exact).expand(B, -1, -1), torch.eye(n, **exact)
+    balances = torch.cat([one.repeat_interleave(n, 1), one.repeat(1, n)[:-1]]).expand(B, -1, -1)
+    masses = torch.cat([a, b[:, :-1]], 1).to(**exact)
+    solve = QPFunction(verbose=-1, maxIter=20, check_Q_spd=False)
+    values = (solve(1e-4 * each, leaf, -each, leaf.new_zeros(B, n * n), balances, masses) * leaf).sum(1)
+    values.sum().backward()
+    return values
 
 
 def _of_points(x: Any, y: Any, more: dict[str, Any]) -> Callable[[str], Callable[[], Any]]:

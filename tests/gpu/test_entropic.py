@@ -78,9 +78,16 @@ def test_convergence_in_float32():
 def test_pairs_that_hit_the_limit_say_so():
     rng = np.random.default_rng(0)
     A, cost = histograms(23, 30, rng), cost_of("clustered", 23, rng)
-    gpu, cpu = both(A, cost=cost, reg=0.01 * cost.max(), max_iter=3)
-    assert (gpu.status == cpu.status).mean() > 0.99
-    assert gpu.info["n_not_converged"] == (gpu.status == Status.MAX_ITER).sum() > 0
+    how = {"cost": cost, "reg": 0.01 * cost.max()}
+    converged = asot.sinkhorn_many(A, **how).values
+    for few in both(
+        A, max_iter=3, **how
+    ):  # solvers get there by different ways, so they need not stop at the same pairs
+        stopped = few.status == Status.MAX_ITER
+        assert 0 < few.info["n_not_converged"] == stopped.sum() < len(stopped)
+        assert (few.status[~stopped] == Status.CONVERGED).all()
+        np.testing.assert_allclose(few.values[~stopped], converged[~stopped], atol=1e-8 * cost.max())
+        assert np.abs(few.values - converged)[stopped].max() > 1e-3 * cost.max()
 
 
 def test_two_sets_lists_and_rectangular_costs():

@@ -75,22 +75,34 @@ def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, hom
     )
 
 
-def _exponents(points: Tensor, offsets: Tensor, name: str) -> Tensor:
-    """The exponent (clouds,) of the largest coordinate of each cloud, where it has one. Refuses what is not finite."""
-    largest = points.abs().amax(1) if points.shape[1] else points.new_zeros(len(points))
-    if not bool(largest.isfinite().all()):
-        cloud, place = place_of(int((~largest.isfinite()).int().argmax()), offsets.numpy())
-        raise ValueError(f"problem {cloud}: point {place} of its cloud in {name} is not finite")
-    clouds = len(offsets) - 1
-    which = torch.arange(clouds).repeat_interleave(offsets.diff()).to(points.device)
-    most = points.new_zeros(clouds).scatter_reduce(0, which, largest, "amax")
+def _exponents(largest: Tensor, offsets: Tensor) -> Tensor:
+    """The exponent (clouds,) of the largest coordinate of each cloud, where it has one."""
+    sizes = offsets.diff().to(largest.device)
+    which = torch.arange(len(sizes), device=largest.device).repeat_interleave(sizes, output_size=len(largest))
+    most = largest.new_zeros(len(sizes)).scatter_reduce(0, which, largest, "amax")
     return torch.where(most > 0, torch.frexp(most).exponent, NO_EXPONENT)
 
 
-def _units(exponent: Tensor, power: float) -> Tensor | None:
-    """Powers of two (P,) by which the coordinates of problems are divided, or None: all of them by 1."""
+def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, power: float) -> Tensor | None:
+    """Powers of two (P,) by which the coordinates of problems are divided, or None: all of them by 1. Refuses what is
+    not finite. The host waits for the device once."""
+    largest = [
+        torch.linalg.vector_norm(points, float("inf"), 1).double()
+        if points.shape[1]
+        else x.new_zeros(len(points)).double()
+        for points in (x, y)
+    ]
+    own, other = (_exponents(each, bounds) for each, bounds in zip(largest, offsets, strict=True))
+    first, second = pairs.to(x.device).unbind(1)
+    exponent = torch.maximum(own[first], other[second])
     extreme = (exponent.abs() * max(power, 2.0) > EXTREME) & (exponent > NO_EXPONENT)
-    if not bool(extreme.any()):
+    finite = [each.isfinite().all() for each in largest]
+    *finite_sides, any_extreme = torch.stack([*finite, extreme.any()]).tolist()
+    for is_finite, each, bounds, name in zip(finite_sides, largest, offsets, "xy", strict=True):
+        if not is_finite:
+            cloud, place = place_of(int((~each.isfinite()).int().argmax()), bounds.numpy())
+            raise ValueError(f"problem {cloud}: point {place} of its cloud in {name} is not finite")
+    if not any_extreme:
         return None
     bits = torch.where(extreme, exponent.clamp(-1000, 1000), 0).to(torch.int64) + 1023
     return (bits << 52).view(torch.float64)
@@ -115,8 +127,7 @@ def _solve(
     first, second = pairs.unbind(1)
     left = _side(a, x_offsets, first, rows, home)
     right = _side(b, y_offsets, second, columns, home)
-    exponents = _exponents(points[0], x_offsets, "x"), _exponents(points[1], y_offsets, "y")
-    unit = _units(torch.maximum(exponents[0][first.to(home)], exponents[1][second.to(home)]), power)
+    unit = _units(x.detach().to(home), y.detach().to(home), (x_offsets, y_offsets), pairs, power)
     costs = Clouds(points[0], points[1], CODES[metric], power, None if unit is None else 1.0 / unit)
     plans = solve(left, right, costs, potentials=potentials, balance=balance_of(a, b))
     problems = torch.arange(len(pairs), device=home)

@@ -294,10 +294,9 @@ def _values(torch: Any, first: _Side, second: _Side, n_pairs: int, plans: CloudP
     """Values (P,) that autograd can follow: the arcs of optimal plans, priced again, in the pairs' units."""
     from asot.gradients.operations import without_second
 
-    dtype, shrink = wide(first.points), (1.0 / plans.unit)[plans.pair][:, None]
     x, y = without_second(first.points), without_second(second.points)
-    gap = x[plans.source].to(dtype) * shrink - y[plans.sink].to(dtype) * shrink
-    values = plans.unit.new_zeros(n_pairs).index_add(0, plans.pair, plans.mass * _ground(torch, gap, metric, p))
+    prices = _prices(torch, x, y, plans, p, metric)
+    values = plans.unit.new_zeros(n_pairs).index_add(0, plans.pair, plans.mass * prices)
     for masses, place, point, potential in (
         (first.masses, plans.row_pair, plans.row, plans.f),
         (second.masses, plans.column_pair, plans.column, plans.g),
@@ -309,6 +308,20 @@ def _values(torch: Any, first: _Side, second: _Side, n_pairs: int, plans: CloudP
         values = torch.where(positive, torch.where(positive, values, 1.0) ** (1.0 / p), 0.0)
     values = values * plans.unit
     return (values * plans.unit if metric == "sqeuclidean" else values).to(first.points.dtype)
+
+
+def _prices(torch: Any, x: Tensor, y: Tensor, plans: CloudPlans, p: float, metric: str) -> Tensor:
+    """d^p of the arcs, (arcs,); those without mass may have any price."""
+    shrink = 1.0 / plans.unit
+    if x.is_cuda:
+        from asot.gradients import arc_prices
+
+        if arc_prices.has_kernel(x, y, metric):
+            arcs = arc_prices.Arcs(plans.source, plans.sink, plans.pair, plans.mass, shrink, _power(p, metric))
+            return arc_prices.prices(x, y, arcs)
+    dtype, own = wide(x), shrink[plans.pair][:, None]
+    gap = x[plans.source].to(dtype) * own - y[plans.sink].to(dtype) * own
+    return _ground(torch, gap, metric, p)
 
 
 def _ground(torch: Any, gap: Tensor, metric: str, p: float) -> Tensor:

@@ -7,6 +7,7 @@ call.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -89,10 +90,13 @@ class _Emd(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)  # zeros for what has no gradient would be five tensors
         ctx.save_for_backward(*inputs, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
+        if weights[0] is None:
+            return (None,) * 5
         cost, a, b, n, m, source, sink, mass, f, g = ctx.saved_tensors
         w = weights[0][:, None].to(mass.dtype)
         in_cost = in_a = in_b = None
@@ -131,20 +135,20 @@ def _solve(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     B, rows, columns = cost.shape
     home = home_of(cost)
-    each = torch.arange(B, device=home)
+    row_starts, column_starts, matrix_starts = (_steps(B, step, home) for step in (rows, columns, rows * columns))
     flat = cost.detach().to(home, torch.float64).reshape(-1)
     first, second = (
         Side(
-            each * k,
-            _sizes(size, k, each, name),
+            starts,
+            _full(B, k, home) if size is None else _sizes(size, k, starts, name),
             None if mass is None else mass.detach().to(home, torch.float64).reshape(-1),
             k,
             True,
             B * k,
         )
-        for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
+        for mass, size, k, name, starts in ((a, n, rows, "n", row_starts), (b, m, columns, "m", column_starts))
     )
-    matrices = Matrices(flat, each * (rows * columns), columns)
+    matrices = Matrices(flat, matrix_starts, columns)
     plans = solve(first, second, matrices, potentials=True, balance=balance_of(a, b))
     floats, arcs = _kept_dtype(cost), (B, rows + columns)
     return (
@@ -157,12 +161,29 @@ def _solve(
     )
 
 
-def _sizes(given: Tensor | None, most: int, each: Tensor, name: str) -> Tensor:
+def _sizes(given: Tensor, most: int, starts: Tensor, name: str) -> Tensor:
     """True sizes (B,) of padded problems, where these are solved."""
-    if given is None:
-        return torch.full_like(each, most)
-    as_sizes(given.cpu().numpy(), most, len(each), name)
-    return given.to(each.device)
+    as_sizes(given.cpu().numpy(), most, len(starts), name)
+    return given.to(starts.device)
+
+
+@functools.lru_cache(maxsize=64)
+def _steps(B: int, step: int, home: torch.device) -> Tensor:
+    """0, step, 2 step, … (B,): kept, since a training step asks for the same ones again and again."""
+    return _settled(torch.arange(B, device=home) * step)
+
+
+@functools.lru_cache(maxsize=64)
+def _full(B: int, size: int, home: torch.device) -> Tensor:
+    """One size (B,) for all problems."""
+    return _settled(torch.full((B,), size, dtype=torch.int64, device=home))
+
+
+def _settled(tensor: Tensor) -> Tensor:
+    """A tensor that any stream may read."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
+    return tensor
 
 
 def _centred(potential: Tensor, sizes: Tensor | None) -> Tensor:

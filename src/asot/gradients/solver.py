@@ -7,6 +7,8 @@ wherever it is solved, so that there is one sentence for it. Imported with the f
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,8 +83,6 @@ def solve(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bo
 
 def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float) -> Plans:
     """Solve on the GPU that has the tensors, on torch's stream."""
-    import cupy
-
     home = rows.starts.device
     count, room = len(rows.starts), rows.room + columns.room
     at = [_places(side) for side in (rows, columns)]
@@ -90,7 +90,7 @@ def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
     values, mass = (torch.zeros(size, dtype=torch.float64, device=home) for size in (count, room))
     source, sink = (torch.zeros(room, dtype=torch.int64, device=home) for _ in range(2))
     f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
-    with cupy.cuda.Device(home.index), _stream_of(home):
+    with on_stream_of(home):
         sides = [
             own_costs.DeviceSide(_address(side.starts), _address(side.sizes), _address(side.masses), side.most)
             for side in (rows, columns)
@@ -115,6 +115,15 @@ def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
         solved = solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
         return Plans(*(part.to(home) for part in solved))
     return Plans(values, source, sink, mass, f, g)
+
+
+@contextlib.contextmanager
+def on_stream_of(home: torch.device) -> Iterator[None]:
+    """CuPy on a GPU of torch's, on the stream that torch uses there."""
+    import cupy
+
+    with cupy.cuda.Device(home.index), _stream_of(home):
+        yield
 
 
 def _stream_of(home: torch.device) -> Any:
