@@ -313,7 +313,7 @@ def pairwise_exact(
     devices.parse(device)
     D, E = read_both(D, E)
     is_usual = metric_params is None and unmatched is None and share is None and pairs is None and sink is None
-    if is_usual and (len(D) <= MOST_DISTRIBUTIONS or E is not None or D.dim == 1):
+    if is_usual and (E is not None or len(D.offsets) <= MOST_DISTRIBUTIONS + 1 or D.dim == 1):
         few: Any = few_distances(D, E, p, metric, device, n_jobs, memory, progress)
         if few is not None:
             few.also_later(lambda: {"model": Model(D, E, Distance(as_order(p), metric))})

@@ -25,6 +25,8 @@ from asot.run.protocols import Sink, SinkBase
 
 def as_order(p: Any) -> float:
     """p of W_p."""
+    if type(p) is int and p == 1:  # the usual one: a pair of five points takes no longer than the questions below
+        return 1.0
     if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p < np.inf:
         raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
     return float(p)

@@ -276,6 +276,8 @@ def as_tol(tol: Any) -> float | None:
 
 def as_n_jobs(n_jobs: int | None) -> int:
     """Number of threads, with joblib's meaning: None is 1 unless a joblib context says otherwise, -1 every core."""
+    if type(n_jobs) is int and n_jobs > 0:
+        return n_jobs
     if n_jobs is not None and (isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or int(n_jobs) == 0):
         raise ValueError(f"n_jobs must be None, a positive number of threads, or -1 for all cores; found {n_jobs!r}")
     if n_jobs is not None and n_jobs > 0:

@@ -99,7 +99,9 @@ class Distributions(Constructors):
     @property
     def dim(self) -> int:
         """Dimension d of the points."""
-        return self._held_points.shape[1]
+        own = self.__dict__
+        dim: int = own["_support" if "_support" in own else "points"].shape[1]
+        return dim
 
     @property
     def dtype(self) -> np.dtype[Any]:

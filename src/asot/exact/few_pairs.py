@@ -199,7 +199,7 @@ def few_distances(
         return _few_lopsided(
             D, E, metric, turned, {"device_reason": devices.on_cpu(device, A_SUM).reason, "n_jobs": jobs}
         )
-    if dim > 1 or len(D) + (0 if E is None else len(E)) <= FEW:
+    if dim > 1 or len(D.offsets) + (0 if E is None else len(E)) <= FEW + 1:
         return solve(D, E, order, metric, lambda: _note(Distance(order, metric), dim, device, jobs))
     began, distance = time.perf_counter(), Distance(order, metric)
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
