@@ -79,7 +79,7 @@ CHARTS = (
     ),
     Chart(
         "exact", "Coming from another library: its call on its own data", "coming_from", ALL, "Times of all pairs",
-        {"asot": "asot", "their call": "theirs"}, label="{0}: {their call}",
+        {"asot": "asot", "{page}": "theirs"}, label="{their call}, {pairs} pairs",
     ),
     Chart("exact", "Documents: words in 100 dimensions", "edges", ("documents",), "Documents", raced=True),
     Chart("exact", "300 dimensions", "edges", ("documents", "cells", "training"), "300 dimensions", raced=True),
@@ -98,8 +98,7 @@ CHARTS = (
     Chart("shared", "A few pairs with many anchors", "edges_shared", ("cells", "documents"), "Few pairs", raced=True),
     Chart(
         "other", "W₂, persistence diagrams, events, nested labels", "every_distance",
-        ("cells", "diagrams", "jets", "graphs"), "Time per pair", {"asot": "asot, µs", "rival": "rival, µs"}, "µs",
-        label="{0}: {rival}",
+        ("cells", "diagrams", "jets", "graphs"), "Time per pair", {"asot": "asot, µs", "{rival}": "rival, µs"}, "µs",
     ),
     Chart(
         "entropic", "50 iterations, all pairs, k = 30", "entropic", ALL, "50 iterations at", {"": "µs/pair"}, "µs",
@@ -163,6 +162,9 @@ CHARTS = (
 )  # fmt: skip
 
 
+RAN = {"pot": "POT", "scikit-learn": "scipy", "scanpy": "POT"}
+"""What is timed on the pages for those who come from another library, where it has another name."""
+
 NOT_RUN = ("", "–", "—")
 """Cells of rivals that were not installed."""
 
@@ -194,11 +196,27 @@ def groups(chart: Chart) -> Iterator[Group]:
         yield Group("", tuple(_timed(who, row[column], chart.unit) for who, row in whose))
     else:
         for row in rows:
-            pairs = _raced(row) if chart.raced else [(who, row[column]) for who, column in chart.bars.items()]
-            label = chart.label.replace("{0}", row[table.columns[0]])
-            for column in table.columns:
-                label = label.replace("{" + column + "}", row[column].strip("`"))
+            listed = [(_told(who, row, chart), row[column]) for who, column in chart.bars.items()]
+            pairs = _raced(row) if chart.raced else listed
+            label = _filled(chart.label.replace("{0}", row[table.columns[0]]), row)
             yield Group(label, tuple(_timed(who, cell, chart.unit) for who, cell in pairs if cell not in NOT_RUN))
+
+
+def _filled(text: str, row: dict[str, str]) -> str:
+    """A text whose {column} became what stands there."""
+    for column, cell in row.items():
+        text = text.replace("{" + column + "}", cell.strip("`"))
+    return text
+
+
+def _told(who: str, row: dict[str, str], chart: Chart) -> str:
+    """The name of a contestant; one that stands in the row, with the version that its report names."""
+    name = _filled(who, row)
+    if name == who:
+        return who
+    package = RAN.get(name, name)
+    version = read(chart.source).version(package)
+    return f"{SPELLED.get(package, package)} {version}" if version else SPELLED.get(name, name)
 
 
 def _timed(who: str, cell: str, unit: str) -> Bar:
@@ -234,7 +252,8 @@ def is_there(chart: Chart) -> bool:
     return chart.source in names()
 
 
-SPELLED = {"scipy": "SciPy", "torch": "PyTorch", "faiss-cpu": "faiss", "cajal": "CAJAL", "gudhi": "GUDHI"}
+SPELLED = {"scipy": "SciPy", "torch": "PyTorch", "faiss-cpu": "faiss", "cajal": "CAJAL", "gudhi": "GUDHI",
+           "energyflow": "EnergyFlow", "ott": "OTT"}  # fmt: skip
 
 
 def said(report: Report, packages: tuple[str, ...]) -> str:
