@@ -32,6 +32,7 @@ SOLVERS = (
     "asot.exact.cuda.cloud_arcs",
     "asot.entropic.cuda_log",
     "asot.estimate.cuda",
+    "asot.spaces.cuda",
 )
 """Modules with ``variants``."""
 

@@ -16,11 +16,13 @@ from asot.request import Accuracy, as_error
 from asot.results.distances import named
 from asot.results.sinks import Condensed, Kept, TopK, default_sink
 from asot.run import devices
-from asot.run.engine import Resources, Work, solve_work
+from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.executors import ProgressLike
+from asot.run.gpu_engine import IN_FLIGHT
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Notes, Sink, SinkBase
 from asot.spaces.centered import CenteredBounds
+from asot.spaces.cuda import MOST_POINTS, GromovCuda
 from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
 from asot.spaces.nearest import all_lower, nearest
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
@@ -74,8 +76,8 @@ def gromov(
     pairs, n_jobs, memory, progress, sink
         As in `asot.pairwise_exact`. With ``sinks.TopK``, pairs that a bound rules out are not solved.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Plans are searched on the CPU. Where ``error`` or ``sinks.TopK`` need bounds of all pairs (p = 2, no features),
-        GPUs compute them.
+        GPUs take p = 2 without features, and spaces of up to 1,024 points. Where steps of a descent tie, it may end at
+        another plan than on the CPU.
     random_state : int or None
         Of the sample for ``error``; None is a fixed one.
 
@@ -195,10 +197,27 @@ class _Request:
     device: str
     resources: Resources
 
-    def work(self, starts: int, bounds: bool, **info: Any) -> Work:
-        """Descents from these starts."""
-        make = functools.partial(Gromov, self.spaces, self.p, self.alpha, starts, self.column_start, bounds)
-        return Work(self.pairs, make, notes=Notes({**INFO, **info}))
+    def bounded(self) -> Work:
+        """All bounds, and no descents."""
+        make = functools.partial(Gromov, self.spaces, self.p, self.alpha, 0, self.column_start)
+        return Work(self.pairs, make, notes=Notes(INFO))
+
+    def descents(self, obstacle: str | None, **info: Any) -> Work:
+        """Descents from both starts, on GPUs if these take them and there is enough to do."""
+        both = FROM_BOUND + FROM_PRODUCT
+        solver = Gromov(self.spaces, self.p, self.alpha, both, self.column_start, self.bounds)
+        resources, notes = self.resources, Notes({**INFO, **info})
+        if int(self.spaces.sizes.max()) > MOST_POINTS:
+            obstacle = f"spaces of more than {MOST_POINTS} points are left to the CPU"
+        on_gpu = GromovCuda(
+            solver, memory=None if resources.memory is None else resources.budget // IN_FLIGHT, n_jobs=resources.jobs
+        )
+        count = len(self.pairs)
+        choice = devices.choose(
+            self.device, needs=("cupy",), unfit=obstacle, cpu_seconds=solver.expected_seconds(count) / resources.jobs,
+            gpu_seconds=on_gpu.expected_seconds(count),
+        )  # fmt: skip
+        return Work(self.pairs, Ready(solver), Ready(on_gpu), choice, notes)
 
 
 INFO = {"distance": "Gromov–Wasserstein", "rooted": True}
@@ -208,7 +227,9 @@ def _answered(request: _Request, aim: Accuracy | None, random_state: Any, sink: 
     """Estimates, if they were asked for and measure as good as that; else descents, of the pairs that need them."""
     r = request
     kept = default_sink(sink, ("lower", "upper", "error") if r.bounds else ("error",))
-    bounded = _on_gpus(r, aim is not None or isinstance(sink, TopK), kept, centered=aim is None)
+    obstacle = _obstacle(r, kept)
+    wants_bounds = aim is not None or isinstance(sink, TopK)
+    bounded = _bounds_on_gpus(r, centered=aim is None) if wants_bounds and obstacle is None else None
     fit, why = (None, {}) if aim is None else _measured(r, aim, random_state, on_gpu=bounded is not None)
     if fit is not None and fit.steps is None and bounded is not None:
         estimates = Estimates(r.spaces, r.column_start, fit, r.bounds)
@@ -216,21 +237,29 @@ def _answered(request: _Request, aim: Accuracy | None, random_state: Any, sink: 
     if fit is not None:
         estimate = functools.partial(GromovEstimate, r.spaces, r.p, r.alpha, fit, r.column_start, r.bounds)
         return solve_work(Work(r.pairs, estimate, notes=Notes({**INFO, **why})), kept, r.resources)
-    descents = r.work(FROM_BOUND + FROM_PRODUCT, r.bounds, **why)
+    descents = r.descents(obstacle, **why)
     if isinstance(sink, TopK):
         return nearest(descents, _all_lower(r, bounded, is_centered=aim is None), sink, r.resources)
-    if devices.parse(r.device)[0] == "cuda":
-        raise ValueError(
-            f"device={str(r.device)!r}: {why['why']}, and plans are searched on the CPU: use device='auto'"
-        )
     return solve_work(descents, kept, r.resources)
+
+
+def _obstacle(request: _Request, sink: SinkBase[Any]) -> str | None:
+    """Why GPUs do not take a call; refuses it if they were named."""
+    obstacle = None
+    if request.p != 2 or request.alpha != 1:
+        obstacle = "GPUs take p=2 without features"
+    elif sink.takes_work:
+        obstacle = "a store is filled by the CPU"
+    if obstacle is not None:
+        devices.choose(request.device, needs=(), unfit=obstacle, cpu_seconds=0.0)
+    return obstacle
 
 
 def _all_lower(request: _Request, bounded: Work | None, *, is_centered: bool) -> Float:
     """Lower bounds (P,) of all pairs; ``bounded``: third or centered ones, if GPUs compute them."""
     r = request
     if r.p != 2 or r.alpha != 1:
-        return all_lower(r.work(0, bounds=True), r.resources)
+        return all_lower(r.bounded(), r.resources)
     if bounded is None or not is_centered:
         device = "cpu" if bounded is None else r.device
         bounded = third_bound_work(r.spaces, r.column_start, r.listed, device, r.resources, Notes(INFO), True)
@@ -238,19 +267,10 @@ def _all_lower(request: _Request, bounded: Work | None, *, is_centered: bool) ->
     return np.asarray(solve_work(bounded, kept, r.resources).values)
 
 
-def _on_gpus(request: _Request, wanted: bool, sink: SinkBase[Any], *, centered: bool) -> Work | None:
-    """Third lower bounds on GPUs, if bounds of all pairs are wanted and there are any; a named one must take them."""
-    r, required = request, devices.parse(request.device)[0] == "cuda"
-    obstacle = None
-    if not wanted:
-        obstacle = "plans are searched on the CPU; a GPU computes the bounds behind error= and sinks.TopK"
-    elif r.p != 2 or r.alpha != 1:
-        obstacle = "GPUs compute bounds for p=2 without features"
-    elif sink.takes_work:
-        obstacle = "a store is filled by the CPU"
-    if required and obstacle is not None:
-        raise ValueError(f"device={str(r.device)!r}: {obstacle}; use device='auto' or 'cpu'")
-    if obstacle is not None or (not required and (r.device == "cpu" or devices.gpu_count() == 0)):
+def _bounds_on_gpus(request: _Request, *, centered: bool) -> Work | None:
+    """Third or centered lower bounds on GPUs, if there are any and there is enough to do."""
+    r = request
+    if devices.parse(r.device)[0] != "cuda" and (r.device == "cpu" or devices.gpu_count() == 0):
         return None
     work = third_bound_work(r.spaces, r.column_start, r.listed, r.device, r.resources, Notes(INFO), centered)
     return work if work.choice.gpus else None

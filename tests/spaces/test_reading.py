@@ -76,7 +76,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     ([LINE], {"features": [np.full((3, 1), np.nan)], "alpha": 0.5}, "feature of point 0 is not finite"),
     ([LINE], {"p": 0.5}, "p must be a number from 1 to 16.*; found 0.5"),
     ([LINE], {"p": 40}, "p must be a number from 1 to 16.*; found 40"),
-    ([LINE], {"device": "cuda"}, "plans are searched on the CPU"),
+    ([LINE], {"device": "cuda", "p": 1}, "GPUs take p=2 without features"),
     ([LINE, LINE], {"error": "0%"}, "error must be a share of the mean distance"),
     ([LINE, LINE], {"sink": asot.sinks.TopK(2)}, "n_neighbors=2, but there are only 1 candidates"),
     ([LINE, LINE], {"sink": asot.sinks.TopK(1), "pairs": [[0, 1]]}, "nearest neighbors need all pairs or two sets"),

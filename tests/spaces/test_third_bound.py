@@ -84,9 +84,9 @@ def test_estimates_without_plans_are_as_good_as_they_say(stand_in: list[str]) ->
 def test_the_nearest_by_bounds_from_elsewhere_are_the_same(stand_in: list[str], two: bool) -> None:
     spaces = neurons(2, [10] * 25)
     other = neurons(3, [10] * 12) if two else None
-    found = asot.gromov(spaces, other, sink=TopK(3), device="cuda")
+    found = asot.gromov(spaces, other, sink=TopK(3))
     plain = asot.gromov(spaces, other, sink=TopK(3), device="cpu")
-    assert stand_in == ["cuda", "cpu"]
+    assert stand_in == ["auto", "cpu"]
     np.testing.assert_array_equal(found.distances, plain.distances)
     np.testing.assert_array_equal(found.indices, plain.indices)
 
@@ -95,11 +95,9 @@ def test_what_a_gpu_does_not_do_is_refused(stand_in: list[str], tmp_path: Any) -
     spaces = neurons(4, [6] * 40)
     features = [np.zeros((6, 1))] * 40
     for options, message in (
-        ({}, "plans are searched on the CPU"),
-        ({"error": "5%", "p": 1}, "bounds for p=2 without features"),
-        ({"error": "5%", "features": features, "alpha": 0.5}, "bounds for p=2 without features"),
+        ({"p": 1}, "GPUs take p=2 without features"),
+        ({"error": "5%", "features": features, "alpha": 0.5}, "GPUs take p=2 without features"),
         ({"error": "5%", "sink": Store(tmp_path / "store")}, "a store is filled by the CPU"),
-        ({"error": "0.001%"}, "which is more than 0.001%, and plans are searched on the CPU"),
     ):
         with pytest.raises(ValueError, match=message):
             asot.gromov(spaces, device="cuda", **options)

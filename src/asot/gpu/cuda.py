@@ -13,7 +13,7 @@ from typing import Any
 
 from asot.gpu import ahead
 
-FOLDERS = ("gpu", "exact/cuda", "entropic", "run", "estimate")
+FOLDERS = ("gpu", "exact/cuda", "entropic", "run", "estimate", "spaces")
 """Where the sources are: each next to the solver that launches it."""
 
 Variant = tuple[str, Mapping[str, object]]

@@ -167,7 +167,7 @@ def _on_gpus(work: Work, solver: DeviceSolver, sink: SinkBase[Kept], resources: 
             sink.tell_all_are_numbers()
         if gpus.mended:
             run.info["n_solved_on_cpu"] = gpus.mended
-            run.info["device_reason"] += f"; {gpus.mended} pairs are too large for it and were solved on the CPU"
+            run.info["device_reason"] += f"; it left {gpus.mended} pairs to the CPU"
     return run.result()
 
 

@@ -33,7 +33,8 @@ def nearest(work: Work, lower: Float, sink: TopK, resources: Resources) -> Any:
     pairs = work.pairs
     sink.open(pairs, {})
     notes = replace(work.notes, started=time.perf_counter() if work.notes.started is None else work.notes.started)
-    search = _Search(replace(work, cpu=Ready(work.cpu()), notes=notes), lower, sink, resources)
+    once = replace(work, cpu=Ready(work.cpu()), gpu=None if work.gpu is None else Ready(work.gpu()), notes=notes)
+    search = _Search(once, lower, sink, resources)
     first = _least(lower, pairs, sink.n_neighbors)
     search(first)
     left = np.concatenate([search.needed(np.arange(*own)) for own in tiles(len(pairs), BLOCK)])

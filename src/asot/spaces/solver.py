@@ -68,8 +68,8 @@ class Gromov(Solver):
         *,
         max_steps: int = MAX_STEPS,
     ) -> None:
-        self._spaces, self._p, self._alpha, self._column_start = spaces, p, alpha, column_start
-        self._most, self._starts, self._has_bounds = int(spaces.sizes.max()), starts, bounds
+        self.spaces, self._p, self._alpha, self.column_start = spaces, p, alpha, column_start
+        self._most, self._starts, self.has_bounds = int(spaces.sizes.max()), starts, bounds
         self._max_steps = max_steps
         self.bounds = Bounds(spaces, p, alpha, column_start)
         self.info: Info = {
@@ -85,7 +85,7 @@ class Gromov(Solver):
         }
 
     def _record(self) -> GromovSpaces:
-        s = self._spaces
+        s = self.spaces
         return GromovSpaces(
             start=s.start, matrix_at=s.matrix_at, distance=s.distance, mass=s.mass, quantiles=self.bounds.quantiles,
             features=s.features, bins=self.bounds.bins, dim=0 if s.features is None else s.features.shape[1],
@@ -97,11 +97,11 @@ class Gromov(Solver):
         return n_pairs * self._seconds()
 
     def _seconds(self) -> float:
-        n = float(np.mean(self._spaces.sizes))
-        return (1 + min(8, self._max_steps) * bin(self._starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
+        n = float(np.mean(self.spaces.sizes))
+        return (1 + min(4, self._max_steps) * bin(self._starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
 
     def identity(self) -> Identity:
-        s = self._spaces
+        s = self.spaces
         return {
             "solver": "gromov, 2",
             "start": s.start,
@@ -113,8 +113,8 @@ class Gromov(Solver):
             "alpha": self._alpha,
             "starts": self._starts,
             "max_steps": self._max_steps,
-            "bounds": self._has_bounds,
-            "column_start": self._column_start,
+            "bounds": self.has_bounds,
+            "column_start": self.column_start,
         }
 
     def pairs_per_tile(self, memory: int) -> int:
@@ -125,7 +125,7 @@ class Gromov(Solver):
         values = self.bounds.distance(found.energy)
         status = np.full(len(rows), Status.BEST_FOUND, dtype=np.int8)
         spread = self.bounds.distance(found.energy + found.gap) - values
-        if not self._has_bounds:
+        if not self.has_bounds:
             return Solution(values, status, found.steps, error=spread)
         lower = np.minimum(self.bounds.of(rows, columns, found.third).max(axis=1), values)
         return Solution(values, status, found.steps, lower=lower, upper=values, error=spread)
@@ -135,7 +135,7 @@ class Gromov(Solver):
         n = len(rows)
         energy, third, first, gap = (np.zeros(n) for _ in range(4))
         steps = np.zeros(n, dtype=np.int32)
-        tile = Tile(n=n, rows=rows, columns=columns + self._column_start, values=energy, steps=steps, stop=stop)
+        tile = Tile(n=n, rows=rows, columns=columns + self.column_start, values=energy, steps=steps, stop=stop)
         _solve_tile(self._record(), GromovAnswers(lower=third, first=first, gap=gap, plan=plan), tile)
         return Energies(energy, third, first, gap, steps)
 
