@@ -58,6 +58,6 @@ def _agreement(spaces: list[Any]) -> str:
     apart = float(np.mean(gpu.distances) / np.mean(cpu.distances) - 1.0)
     require("the nearest", abs(apart), TOLERANCE)
     return (
-        f"For {len(spaces)} spaces, {100 * same:.2f} % of the distances are those of the CPU to 1e-9, and the mean differs "
-        f"by {apart:.0e} of itself."
+        f"For {len(spaces)} spaces, {100 * same:.2f} % of the distances are those of the CPU to 1e-9, and the mean "
+        f"differs by {apart:.0e} of itself."
     )
