@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from asot.data.spaces.reading import read_spaces
+from asot.results.sinks import Condensed
+from asot.run.engine import Resources, solve_work
 from asot.run.pairs import AllPairs
+from asot.run.protocols import Notes
+from asot.spaces.centered import CenteredBounds
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
+from asot.spaces.third_bound import FromThirdBound, third_bound_work
 from benchmarks.common import Table
 from benchmarks.gromov.made import mouse_neurons, neurons, small_masses, small_spaces
 from benchmarks.gromov.rivals import rivals
@@ -39,29 +44,42 @@ def every_pair(n: int) -> Any:
 
 
 def _bounds(n_spaces: int) -> Table:
-    rows, n_pairs, n_above, n_plans = [], 0, 0, 0
+    rows, n_pairs, n_above, n_plans, n_centered = [], 0, 0, 0, 0
     for seed, (p, alpha, weighted) in enumerate(SETTINGS):
         rng = np.random.default_rng(seed)
         matrices = small_spaces(rng, n_spaces, MOST_POINTS)
         masses = small_masses(rng, matrices) if weighted else None
         features = None if alpha == 1 else [rng.integers(0, 3, size=(len(x), 2)) * 1.0 for x in matrices]
-        pairs = every_pair(n_spaces)
-        above, plans = 0, 0
+        pairs, spaces = every_pair(n_spaces), read_spaces(matrices, masses, features)
+        centered = _centered(spaces) if p == 2 and alpha == 1 else None
+        above, above_centered, plans = 0, 0, 0
         for starts in (0, FROM_BOUND, BOTH):
-            solver = Gromov(read_spaces(matrices, masses, features), p, alpha, starts)
+            solver = Gromov(spaces, p, alpha, starts)
             found = solver.energies(*pairs, GO_ON)
-            bounds = solver.bounds.of(*pairs, found.third)
-            above += int((bounds.max(axis=1) > solver.bounds.distance(found.energy)).sum())
+            prices = solver.bounds.distance(found.energy)
+            above += int((solver.bounds.of(*pairs, found.third).max(axis=1) > prices).sum())
+            above_centered += 0 if centered is None else int((centered > prices).sum())
             plans += pairs.shape[1]
         masses_are = "of all sizes" if weighted else "uniform"
-        rows.append([f"{p:g}", f"{alpha:g}", masses_are, f"{pairs.shape[1]:,}", f"{plans:,}", str(above)])
+        of_centered = "" if centered is None else str(above_centered)
+        rows.append([f"{p:g}", f"{alpha:g}", masses_are, f"{pairs.shape[1]:,}", f"{plans:,}", str(above), of_centered])
         n_pairs, n_plans, n_above = n_pairs + pairs.shape[1], n_plans + plans, n_above + above
-    rows.append(["", "", "all together", f"{n_pairs:,}", f"{n_plans:,}", str(n_above)])
+        n_centered += above_centered
+    rows.append(["", "", "all together", f"{n_pairs:,}", f"{n_plans:,}", str(n_above), str(n_centered)])
     title = (
         f"Lower bounds beside the prices of plans (of the third bound, of one descent, of two), spaces of 1 to "
         f"{MOST_POINTS} points of nine kinds, ties and scales from 10⁻¹² to 10¹² among them:"
     )
-    return Table(title, ["p", "alpha", "masses", "pairs", "plans", "plans below a bound"], rows)
+    columns = ["p", "alpha", "masses", "pairs", "plans", "plans below a bound", "below the centered bound"]
+    return Table(title, columns, rows)
+
+
+def _centered(spaces: Any) -> Any:
+    """The bounds (P,) behind searches for the nearest, of all pairs."""
+    resources = Resources(1, None, False)
+    work = third_bound_work(spaces, 0, None, "cpu", resources, Notes(), centered=True)
+    kept = FromThirdBound(Condensed(), CenteredBounds(spaces))
+    return solve_work(work, kept, resources).values
 
 
 def _isometric(count: int) -> Table:
