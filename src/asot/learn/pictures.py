@@ -151,7 +151,7 @@ def draw_bundles(ax: Any, moved: Any, first: Float, second: Float, groups: Any) 
 
 
 def _draw_arrow(ax: Any, ends: Float, width: float) -> None:
-    arrow = {"arrowstyle": "-|>", "linewidth": width, "color": FAINT, "alpha": 0.7, "mutation_scale": 8 + width}
+    arrow = {"arrowstyle": "-|>", "linewidth": width, "color": INK, "alpha": 0.75, "mutation_scale": 8 + width}
     ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
 
 
