@@ -53,7 +53,8 @@ def write_title(ax: Any, text: str, bar: Any) -> None:
     room = min([figure.bbox.x1, *(x for x in ends if x >= own.x1)]) - own.x0
     width = title.get_window_extent().width
     if width > room:
-        title.set_text(textwrap.fill(text, max(int(len(text) * room / width) - 1, 8)))
+        lines = int(np.ceil(1.1 * width / room))
+        title.set_text(textwrap.fill(text, max(-(-len(text) // lines) + 3, 8)))  # lines of about one length
 
 
 def draw_bar(ax: Any, groups: NDArray[Any], legend: bool = False) -> None:
