@@ -166,7 +166,7 @@ def write_bundles(ax: Any, bundles: list[tuple[str, Float]]) -> None:
     taken: list[Box] = []
     if ax.get_legend() is not None:
         taken.append(tuple(scale * ax.get_legend().get_window_extent().extents))
-    arrows = [(x - 3, y - 3, x + 3, y + 3) for one in ends for x, y in np.linspace(*one, 7)]
+    arrows = [(x - 3, y - 3, x + 3, y + 3) for one in ends for x, y in np.linspace(one[0], one[1], 7)]
     line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.5}
     for (name, own), at in zip(bundles, ends, strict=True):
         dx, dy, box = _free_place(at.mean(axis=0), 4.4 * len(name) + 4.0, page, taken, arrows)
