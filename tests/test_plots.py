@@ -176,3 +176,51 @@ def test_names_of_bundles_do_not_cover_each_other():
     boxes = [Text.get_window_extent(text).shrunk(0.9, 0.8) for text in ax.texts if text.get_text()]
     assert len(boxes) == 9
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+
+
+def test_names_of_bundles_leave_their_arrows_visible_and_only_the_largest_have_one():
+    rng = np.random.default_rng(0)
+    kinds = rng.choice([f"kind {k:02}" for k in range(13)], 1000)
+    middle = {kind: 9.0 * rng.normal(size=2) for kind in np.unique(kinds)}
+    x = np.array([middle[kind] for kind in kinds]) + rng.normal(size=(1000, 2))
+    x[500:] += [0.0, 2.0]  # every kind moves a little: arrows are shorter than names
+    ax = asot.plots.plan(asot.Distributions(x, [0, 500, 1000], ids=["before", "after"]), 0, 1, groups=kinds)
+    ax.figure.canvas.draw()
+    named = [text for text in ax.texts if text.get_text()]
+    assert len(named) == 10
+    assert all("kind" in text.get_text() for text in named)
+    boxes = [Text.get_window_extent(text).shrunk(0.9, 0.8) for text in named]
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    arrows = [text for text in ax.texts if not text.get_text()]
+    middles = [ax.transData.transform((np.array(a.xy) + a.xyann) / 2) for a in arrows]
+    assert sum(box.contains(*middle) for box in boxes for middle in middles) == 0
+    legend = ax.get_legend().get_window_extent()
+    assert not any(legend.overlaps(box) for box in boxes)
+    page = ax.get_window_extent()
+    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 for box in boxes)
+
+
+def test_the_title_stays_on_the_page_and_off_the_axes_beside(digits):
+    from matplotlib import pyplot
+
+    def title_of(ax):
+        return next(text for text in ax.get_children() if isinstance(text, Text) and "apart" in text.get_text())
+
+    _, labels, r = digits
+    with pyplot.rc_context(asot.plots.STYLE):
+        alone = asot.plots.matrix(r, labels=labels, order="clusters")
+        alone.figure.canvas.draw()
+        box = title_of(alone).get_window_extent()
+        assert box.y1 <= alone.figure.bbox.y1
+        assert box.y0 >= alone.child_axes[1].get_window_extent().y1
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3), layout="constrained")
+        asot.plots.matrix(r, left, labels=labels)
+        figure.canvas.draw()
+        assert "\n" in left.get_title(loc="left")
+        assert title_of(left).get_window_extent().x1 < right.get_window_extent().x0
+
+
+def test_the_bar_of_measurements_says_their_range(digits):
+    _, _, r = digits
+    ax = asot.plots.matrix(r, labels=np.linspace(20.0, 80.0, 40))
+    assert ax.child_axes[0].get_title(loc="right") == "20 to 80"

@@ -27,7 +27,9 @@ from asot.learn.pictures import (
     draw_bundles,
     draw_tree,
     is_measured,
+    write_bundles,
     write_names,
+    write_title,
 )
 
 __all__ = ["STYLE", "barycenter", "errors", "map", "matrix", "plan"]
@@ -106,7 +108,7 @@ def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", c
         places = places[np.argsort(groups[places], kind="stable")]
     ax = _axes(ax)
     image = ax.imshow(square[np.ix_(places, places)], cmap=cmap, interpolation="nearest", **_limits(square))
-    ax.figure.colorbar(image, ax=ax, label=_measure(r), fraction=0.046, pad=0.03)  # more cuts names off
+    bar = ax.figure.colorbar(image, ax=ax, label=_measure(r), fraction=0.046, pad=0.03)  # more cuts names off
     ax.spines[:].set_visible(False)
     if groups is not None:
         draw_bar(ax, groups[places], legend=not together)
@@ -120,7 +122,7 @@ def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", c
     elif not together:
         ax.set_xticks([])
         ax.set_yticks([])
-    ax.set_title(_summary(square, groups), pad=34 if order == "clusters" else None, loc="left")
+    write_title(ax, _summary(square, groups), bar.ax)
     return ax
 
 
@@ -194,12 +196,12 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
             ax.scatter(x[own], y[own], s=28, label=str(group), **look)
         ax.legend(fontsize=8, frameon=False)
     ax.set_aspect("equal", adjustable="datalim")
-    if len(square) <= MOST_NAMES and (groups is None or not _are_numbers(names)):
-        write_names(ax, names, places)
     ax.set_title(f"stress {stress(square, places):.2f}", loc="right", fontsize=8, color=FAINT, fontweight="normal")
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines[:].set_visible(False)
+    if len(square) <= MOST_NAMES and (groups is None or not _are_numbers(names)):
+        write_names(ax, names, places)
     return ax
 
 
@@ -218,7 +220,7 @@ def plan(D: Any, i: Any, j: Any, ax: Any = None, *, groups: Any = None, **how: A
     ax : matplotlib axes, optional
     groups : (n,), optional
         The group of every point of D, such as its cell type, in its order: instead of single moves, one arrow from
-        group to group, as wide as the mass that it moves. For plans of many points.
+        group to group, as wide as the mass that it moves. For plans of many points; the ten largest have names.
     **how
         Passed to `asot.plan`; the optimal plan unless ``space`` is given.
 
@@ -240,9 +242,8 @@ def plan(D: Any, i: Any, j: Any, ax: Any = None, *, groups: Any = None, **how: A
     (x, a), (y, b) = D[i], D[j]
     first, second = _on_a_plane(x, y)
     ax = _axes(ax)
-    if groups is not None:
-        draw_bundles(ax, moved, first, second, groups)
-    else:
+    bundles = [] if groups is None else draw_bundles(ax, moved, first, second, groups)
+    if groups is None:
         entries = moved.tocoo()
         faint = min(1.0, (MOST_LINES / max(len(entries.data), 1)) ** 0.5)
         widths = 0.3 + 2.0 * faint * entries.data / entries.data.max()
@@ -259,6 +260,8 @@ def plan(D: Any, i: Any, j: Any, ax: Any = None, *, groups: Any = None, **how: A
     sign = "=" if moved.is_exact else "≤"
     ax.set_title(f"W₁ {sign} {moved.cost:.4g}", loc="left")
     ax.set_aspect("equal", adjustable="datalim")
+    if bundles:
+        write_bundles(ax, bundles)
     return ax
 
 

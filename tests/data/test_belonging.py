@@ -166,3 +166,11 @@ def test_weights_of_a_barycenter_follow_the_rows_of_a_frame():
     rows = pd.DataFrame(np.eye(3), index=["a", "b", "c"])
     found = asot.barycenter(rows, cost, pd.Series([5.0, 1.0, 1.0], index=["c", "b", "a"]))
     np.testing.assert_allclose(found.masses, [0.0, 0.0, 1.0])
+
+
+def test_a_list_of_ids_selects_in_its_order():
+    D = asot.Distributions.from_list([[[float(i)]] for i in range(4)], ids=["a", "b", "c", "d"])
+    assert D[["c", "a"]].ids.tolist() == ["c", "a"]
+    assert D[np.array(["d"])].points.tolist() == [[3.0]]
+    with pytest.raises(ValueError, match="no distribution is called 'e'"):
+        D[["a", "e"]]

@@ -114,6 +114,8 @@ def test_kinds_that_few_have_are_left_out_with_the_reason():
     found = asot.drivers(D, labels, np.arange(16) % 2, min_size=10)
     assert found.left_out == {"rare": "fewer than 3 distributions of a group have 10 such points"}
     assert "1 left out" in repr(found)
+    none = asot.drivers(D, ["one kind"] * len(labels), np.arange(16) % 2, min_size=500)
+    assert none.to_frame()["q_value"].tolist() == []
     with pytest.raises(ValueError, match="labels must hold one label for each of the 1,280 points"):
         asot.drivers(D, labels[:-1], np.arange(16) % 2)
     with pytest.raises(ValueError, match="min_size must be at least 4, or the noise cannot be told; found 3"):

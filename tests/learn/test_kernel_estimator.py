@@ -48,6 +48,29 @@ def test_a_search_solves_every_pair_once_whatever_the_folds(monkeypatch):
     recent.forget()
 
 
+def test_a_search_over_other_parameters_makes_every_kernel_once(monkeypatch):
+    recent.forget()
+    made = []
+
+    def counting(distances, gamma, **options):
+        made.append(gamma)
+        return asot.kernel(distances, gamma, **options)
+
+    monkeypatch.setattr(kernel_estimator, "kernel", counting)
+    digits, labels, _ = load_digits(60)
+    model = make_pipeline(asot.WassersteinKernel(), SVC(kernel="precomputed"))
+    grid = {"wassersteinkernel__gamma": [1.0, 4.0], "svc__C": [0.1, 1.0, 10.0]}
+    GridSearchCV(model, grid, cv=3, refit=False).fit(digits, labels)
+    assert sorted(made) == [1.0] * 3 + [4.0] * 3  # one for each fold
+    fitted = asot.WassersteinKernel(1.0, psd="shift").fit(digits[:20])
+    with pytest.raises(ValueError, match="read-only"):
+        fitted.kernel_.matrix[0, 0] = 2.0
+    assert len(made) == 7
+    asot.WassersteinKernel(1.0, psd="shift", p=2).fit(digits[:20])
+    assert len(made) == 8
+    recent.forget()
+
+
 @pytest.mark.parametrize(
     "how", [{"p": 2}, {"metric": "cityblock"}, {"unmatched": 1.0}, {"p": 2, "metric": "chebyshev", "unmatched": 1.0}]
 )

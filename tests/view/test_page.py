@@ -164,3 +164,25 @@ def test_the_browser_sums_a_plan_by_kind_as_python_does(tmp_path, digits):
     for source, target, _, share in cells:
         assert float(share.split()[0]) == pytest.approx(100 * parts.loc[source, target] / total, abs=0.5)
     assert "pairs are no farther apart" in done.stdout
+
+
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
+@pytest.mark.parametrize("few", [True, False])
+def test_the_map_names_few_distributions_where_names_do_not_collide(tmp_path, few, monkeypatch):
+    places = [[i % 9, i // 9] for i in range(11 if few else 65)]
+    D = asot.Distributions.from_list([[place] for place in places], ids=[f"n{i}." for i in range(len(places))])
+    monkeypatch.setattr("asot.view.page.embed", lambda matrix, method: np.array(places, float))
+    write_page(tmp_path / "p.html", asot.pairwise_exact(D))
+    heard = """</title><script>const fill = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+      document.documentElement.dataset.said = (document.documentElement.dataset.said || "") + text;
+      return fill.call(this, text, ...at);
+    };</script>"""
+    page = (tmp_path / "p.html").read_text()
+    (tmp_path / "p.html").write_text(page.replace("</title>", heard, 1))
+    done = subprocess.run(
+        [find_browser(), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{tmp_path}/p.html"],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    said = set(re.search(r'data-said="([^"]+)"', done.stdout)[1].split(".")) - {""}
+    assert said == ({f"n{i}" for i in range(11)} if few else {"n0", "n1"})

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from asot_paper.datasets import catalogue, load_tu
+from asot_paper.datasets import catalogue, load_tu, load_tu_graphs
 from asot_paper.datasets.tu import graphs_digest, read_tu
 from asot_paper.datasets.tu_text import read_floats, read_integers
 
+from asot import Distributions
 from asot.datasets import graph_features
 from reproduction.tests.datasets.made import TABLES, known, tu_zip, write
 from reproduction.tests.datasets.serving import serving
@@ -43,6 +44,21 @@ def test_no_rounds_leave_the_labels(load):
     graphs, _, about = load(rounds=0)
     np.testing.assert_array_equal(graphs.points, START)
     assert about["features"] == "one-hot node labels, 3 dimensions"
+
+
+def test_raw_graphs_and_their_weisfeiler_lehman_labels(tmp_path):
+    write(tmp_path, "tu/TINY.zip", tu_zip("TINY"))
+    graphs = load_tu_graphs("TINY", folder=tmp_path, download=False)
+    assert graphs.n_graphs == 3
+    assert {tuple(sorted(edge)) for edge in graphs.edges.tolist()} == {tuple(edge) for edge in EDGES}
+    D = Distributions.from_graphs(graphs, features="wl", rounds=2)
+    assert D.sizes.tolist() == [3, 2, 1]
+    labels = START.argmax(axis=1).tolist()
+    around = {v: [w for edge in EDGES for w in edge if v in edge and w != v] for v in range(6)}
+    for own in D.points.T:  # only which nodes are alike means anything
+        assert [[a == b for a in own] for b in own] == [[a == b for a in labels] for b in labels]
+        labels = [(labels[v], sorted(labels[w] for w in around[v])) for v in range(6)]
+    np.testing.assert_array_equal(Distributions.from_graphs(graphs, rounds=0).points, START)
 
 
 def test_attributes_take_the_place_of_labels(load):

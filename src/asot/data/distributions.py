@@ -178,7 +178,7 @@ class Distributions(Constructors):
     @overload
     def __getitem__(self, key: int | np.integer[Any] | str) -> tuple[FloatArray, NDArray[np.float64]]: ...
     @overload
-    def __getitem__(self, key: slice | Sequence[int] | NDArray[Any]) -> Distributions: ...
+    def __getitem__(self, key: slice | Sequence[int] | list[str] | NDArray[Any]) -> Distributions: ...
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn's splitters ask
             key = key[0]
@@ -192,6 +192,8 @@ class Distributions(Constructors):
             if "points" in self.__dict__:
                 return self.points[own], self.masses[own]
             return frozen(self._support[self._index[own]]), self.masses[own]
+        if isinstance(key, (list, np.ndarray)) and len(key) and isinstance(key[0], str):
+            key = np.array([self.place(one) for one in key])
         unnamed = isinstance(key, (slice, np.ndarray))
         return self._select(np.arange(len(self))[key if unnamed else as_selection(key, self.ids)])
 

@@ -17,12 +17,12 @@ from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise_exact
 from asot.results.distances import Distances
-from asot.results.frames import need_pandas
+from asot.results.frames import ShownAsFrame, need_pandas
 from asot.run.executors import Progress, ProgressLike
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnDistances:
+class ColumnDistances(ShownAsFrame):
     """Distances of every pair, in every column alone. ``c["CD4"]`` are the `Distances` of a column.
 
     Attributes

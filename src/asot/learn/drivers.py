@@ -21,16 +21,19 @@ from asot.learn import noise
 from asot.learn.groups import GroupDifferences, check_groups, group_differences
 from asot.learn.shuffles import q_values
 from asot.results.distances import Distances
-from asot.results.frames import need_pandas
+from asot.results.frames import ShownAsFrame, need_pandas
 from asot.run.executors import Progress, ProgressLike
 from asot.validation import as_positive_int
+
+COLUMNS = ("pseudo_f", "p_value", "q_value", "effect", "mean_distance", "noise_share", "n_samples")
+"""Of the table of kinds."""
 
 FEWEST = 3
 """Distributions that a group must have for a kind to be compared."""
 
 
 @dataclass(frozen=True, eq=False)
-class Drivers:
+class Drivers(ShownAsFrame):
     """How much groups differ in each kind of point.
 
     Attributes
@@ -64,7 +67,7 @@ class Drivers:
                  "noise_share": own.info["noise_share"], "n_samples": own.pair_set.n_rows}
             )  # fmt: skip
         pandas = need_pandas("to_frame")
-        return pandas.DataFrame(rows, index=pandas.Index(list(self.kinds), name="kind"))
+        return pandas.DataFrame(rows, index=pandas.Index(list(self.kinds), name="kind"), columns=list(COLUMNS))
 
     def __repr__(self) -> str:
         found = [kind for kind in self.kinds if self.q_value[kind] <= 0.05]

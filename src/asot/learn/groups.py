@@ -25,7 +25,7 @@ from asot.learn.kernel import as_matrix
 from asot.learn.permanova import basis, design, effect_interval, gower, indicators, permuted_f, read_columns, term
 from asot.learn.shuffles import check_strata_vary, members_of, share_as_large
 from asot.learn.unequal_sizes import warn_of_sizes
-from asot.results.frames import need_pandas
+from asot.results.frames import ShownAsFrame, need_pandas
 from asot.validation import as_choice, as_positive_int, as_seed
 
 
@@ -42,7 +42,7 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class GroupDifferences:
+class GroupDifferences(ShownAsFrame):
     """How far apart groups of distributions are. With several factors, all but `factors` is about the first.
 
     Attributes

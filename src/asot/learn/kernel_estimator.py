@@ -1,7 +1,8 @@
 """Distances and kernel as a scikit-learn transformer, so that γ can be grid-searched: `asot.WassersteinKernel`.
 
 The distances do not depend on γ. They are cached by the content of the distributions (`asot.learn.known_pairs`), so a
-search over γ solves every pair once, in whichever folds it occurs.
+search over γ solves every pair once, in whichever folds it occurs. Kernels are cached, too, since a search over other
+parameters of the pipeline asks for the same ones, and their eigenvalues, again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from asot.data.distributions import Distributions
 from asot.distances import pairwise, pairwise_exact
 from asot.learn.kernel import Kernel, kernel
 from asot.learn.known_pairs import known_distances
-from asot.learn.recent import key_of
+from asot.learn.recent import key_of, recalled, remember
 from asot.run.executors import ProgressLike
 
 
@@ -94,7 +95,13 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
     def fit(self, X: Any, y: Any = None) -> WassersteinKernel:
         """Use a collection as the reference for all kernels; ``y`` is not used."""
         D = self._read(X, reset=True)
-        self.kernel_: Kernel = kernel(self._distances(D, None), self.gamma, psd=self.psd)
+        key = self._key("kernels", D, self.gamma, self.psd)
+        found = recalled(key)
+        if found is None:
+            found = kernel(self._distances(D, None), self.gamma, psd=self.psd)
+            found.matrix.flags.writeable = False  # it may belong to several models
+            remember(key, found, 2 * found.matrix.nbytes)
+        self.kernel_: Kernel = found
         self.collection_: Distributions = D
         return self
 
@@ -109,9 +116,12 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
     def _distances(self, D: Distributions, E: Distributions | None) -> NDArray[np.float64]:
         if self.unmatched is not None and not isinstance(self.unmatched, (str, int, float, np.number)):
             raise ValueError("unmatched must be a number or 'diagonal' here; prices of points belong to one collection")
+        return known_distances(self._key("known pairs", D.dim), D, E, self._solve)
+
+    def _key(self, *parts: Any) -> bytes:
+        """Parts, and which distance it is."""
         what = ("p", "metric", "metric_params", "unmatched", "error", "random_state")
-        key = key_of("known pairs", D.dim, *(getattr(self, name) for name in what))
-        return known_distances(key, D, E, self._solve)
+        return key_of(*parts, *(getattr(self, name) for name in what))
 
     def _solve(self, D: Distributions, E: Distributions | None, pairs: NDArray[np.int64] | None) -> NDArray[np.float64]:
         """Distances (P,) of some pairs, or of all."""

@@ -17,7 +17,7 @@ from asot._typing import Float
 from asot.data.belonging import ids_of
 from asot.data.squares import in_range
 from asot.learn.kernel import as_matrix
-from asot.results.frames import need_pandas
+from asot.results.frames import ShownAsFrame, need_pandas
 from asot.results.noise import noise_matrix
 
 LIMIT = 3.5
@@ -28,7 +28,7 @@ MOST_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Outliers:
+class Outliers(ShownAsFrame):
     """How odd each distribution is.
 
     Attributes

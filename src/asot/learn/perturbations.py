@@ -28,7 +28,7 @@ from asot.histograms import emd_many
 from asot.learn.shuffles import check_strata_vary, members_of, q_values, share_as_large
 from asot.learn.splits import NoMassError, TwoBags, Wanted, split_histograms
 from asot.request import Distance, as_order
-from asot.results.frames import need_pandas
+from asot.results.frames import ShownAsFrame, need_pandas
 from asot.results.sinks import default_sink
 from asot.run import devices
 from asot.run.engine import Resources, solve_work
@@ -48,7 +48,7 @@ OF_THE_PAIR = {"hamming", "seuclidean", "mahalanobis"}
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbationTest:
+class PerturbationTest(ShownAsFrame):
     """How far every distribution is from a control, and whether that may be chance.
 
     Attributes

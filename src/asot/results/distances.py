@@ -343,6 +343,11 @@ class Neighbors:
     def __len__(self) -> int:
         return len(self.indices)
 
+    def _repr_html_(self) -> str:
+        n, k = self.indices.shape
+        rows = [(own, *near[:MOST_ROWS].tolist()) for own, near in zip(self.ids, self.neighbor_ids[:MOST_ROWS])]  # noqa: B905
+        return page_of(f"Neighbors: the {k:,} nearest of {n:,}", range(1, min(k, MOST_ROWS) + 1), rows, n)
+
     def __repr__(self) -> str:
         n, k = self.indices.shape
         solved = "" if self.n_exact is None else f"; {self.n_exact:,} pairs solved"

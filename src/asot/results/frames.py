@@ -6,10 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from asot.data.notebook import MOST_ROWS, page_of
 from asot.validation import as_choice
 
 if TYPE_CHECKING:
     from asot.results.distances import Distances
+
+
+class ShownAsFrame:
+    """What notebooks show of a result that has a table: its sentence, and the first rows."""
+
+    def _repr_html_(self) -> str:
+        try:
+            frame: Any = self.to_frame()  # type: ignore[attr-defined]
+        except ImportError:  # without pandas there is the sentence
+            return page_of(repr(self))
+        rows = list(frame.head(MOST_ROWS).itertuples(name=None))
+        return page_of(repr(self), frame.columns.tolist(), rows, len(frame))
 
 
 def distances_frame(result: Distances, form: str) -> Any:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from asot._typing import Info
 from asot.results.distances import neighbor_graph
-from asot.results.frames import neighbors_frame
+from asot.results.frames import ShownAsFrame, neighbors_frame
 
 
 @dataclass(frozen=True, eq=False)
-class RadiusNeighbors:
+class RadiusNeighbors(ShownAsFrame):
     """All columns within a distance of every row.
 
     Row i has the columns ``indices[indptr[i]:indptr[i + 1]]`` at ``distances[indptr[i]:indptr[i + 1]]``, nearest first,
