@@ -17,7 +17,7 @@ from asot.results.distances import named
 from asot.results.sinks import Condensed, Kept, TopK, default_sink
 from asot.run import devices
 from asot.run.engine import Ready, Resources, Work, solve_work
-from asot.run.executors import ProgressLike
+from asot.run.executors import ProgressLike, alone
 from asot.run.gpu_engine import IN_FLIGHT
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Notes, Sink, SinkBase
@@ -150,7 +150,7 @@ def gromov_plan(
     dense = np.zeros(tuple(pair.sizes.tolist()))
     solver = Gromov(pair, order, share, FROM_BOUND + FROM_PRODUCT)
     ends = np.array([0]), np.array([1])
-    found = solver.energies(*ends, np.zeros(1, dtype=np.int64), dense)
+    found = alone(lambda stop: solver.energies(*ends, stop, dense), solver.expected_seconds(1))
     result = TransportPlan(dense)
     result.cost, result.ids = float(solver.bounds.distance(found.energy)[0]), (row_ids[first], column_ids[second])
     result.lower = min(float(solver.bounds.of(*ends, found.third).max()), result.cost)

@@ -32,6 +32,7 @@ from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import Metric, cost_table, prepare_cost
 from asot.request import Distance, Share, as_order, as_share
 from asot.results.frames import need_pandas
+from asot.run.executors import alone
 from asot.validation import FloatArray, as_choice, as_histograms, to_array
 
 MOST_ENTRIES = 2**24
@@ -342,7 +343,8 @@ def _anchor_plan(space: AnchorSpace, pair: Distributions) -> Trees:
     a, b = as_histograms(space.histograms(pair, device="cpu"), "A", space.n_anchors)[:, None]
     if is_metric(space.cost):
         solver = ExactSharedCost(a, b, space.cost, cancel=True)
-        return solver.solve_trees(np.array([0]), np.array([0]), np.zeros(1, dtype=np.int64))
+        only = np.zeros(1, dtype=np.int64)
+        return alone(lambda stop: solver.solve_trees(only, only, stop), solver.expected_seconds(1))
     flows = solve_one(a[0], b[0], space.cost).plan.tocoo()
     off = flows.row != flows.col
     mass = np.rint(np.ldexp(flows.data[off], MASS_BITS)).astype(np.int64)

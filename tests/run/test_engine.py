@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -165,7 +166,7 @@ def test_calls_may_run_inside_each_other():
 
 # ------------------------------------------------------------------------------------------- Ctrl-C
 
-JOB = """
+HEAD = """
 import signal
 import threading
 import numpy as np
@@ -174,6 +175,13 @@ import asot
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell inherits deaf ears
 
 rng = np.random.default_rng(0)
+"""
+TAIL = """
+except KeyboardInterrupt:
+    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("asot")]
+    print("interrupted, threads left:", left, flush=True)
+"""
+MANY_PAIRS = f"""{HEAD}
 points = rng.random((30, 2))
 cost = np.sqrt(((points[:, None] - points) ** 2).sum(-1))
 first = True
@@ -187,23 +195,28 @@ def started(done, total):
 sink = asot.sinks.Callback(lambda rows, columns, values: None)
 try:
     asot.emd_many(rng.dirichlet(np.ones(30), 40_000), cost=cost, n_jobs=2, progress=started, sink=sink)
-except KeyboardInterrupt:
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("asot")]
-    print("interrupted, threads left:", left, flush=True)
-"""
+{TAIL}"""
+LARGE_PAIRS = f"""{HEAD}
+clouds = rng.normal(size=(60, 3000, 2))
+try:
+    print("started", flush=True)
+    asot.pairwise_exact(list(clouds), n_jobs=2)
+{TAIL}"""
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT cannot be sent to another process on Windows")
-def test_ctrl_c_stops_a_long_job_and_leaves_no_thread():
+@pytest.mark.parametrize(("script", "wait"), [(MANY_PAIRS, 0.0), (LARGE_PAIRS, 1.0)], ids=["many pairs", "large pairs"])
+def test_ctrl_c_stops_the_first_call_of_a_process_and_leaves_no_thread(script, wait):
     source = str(Path(asot.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
     with subprocess.Popen(
-        [sys.executable, "-c", JOB], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as job:
         try:
             assert job.stdout.readline() == "started\n"
+            time.sleep(wait)
             job.send_signal(signal.SIGINT)
-            out, errors = job.communicate(timeout=30)  # the job itself takes far longer
+            out, errors = job.communicate(timeout=10)  # the job itself takes minutes
         finally:
             job.kill()
     assert out == "interrupted, threads left: []\n", errors

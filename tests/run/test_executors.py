@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import asot
+from asot.exact import batch, shared_cost
+from asot.exact.points import ExactPoints
+from asot.run import executors
 from asot.run.executors import Threads, in_threads, kept_threads, meanwhile
+from asot.spaces.solver import Gromov
 
 
 def threads_left():
@@ -174,3 +180,51 @@ def test_potentials_do_not_depend_on_threads(D):
     found = [asot.kneighbors(D, n_neighbors=3, prune="all", n_jobs=n, random_state=0) for n in (1, 3)]
     assert found[0].n_exact == found[1].n_exact
     np.testing.assert_array_equal(found[0].distances, found[1].distances)
+
+
+# ------------------------------------------------------------------------------------------- one long problem
+
+MASSES = np.random.default_rng(2).dirichlet(np.ones(80), 2)
+PLACES = np.random.default_rng(3).normal(size=(80, 2))
+BETWEEN = np.sqrt(((PLACES[:, None] - PLACES) ** 2).sum(-1))
+EQUAL = np.full(80, 1 / 80)
+ALONE = {
+    "emd": (shared_cost.ExactSharedCost, "solve_plans", lambda D, path: asot.emd(*MASSES, BETWEEN)),
+    "emd of equal masses": (batch.ExactBatch, "solve", lambda D, path: asot.emd(EQUAL, EQUAL, BETWEEN)),
+    "plan": (shared_cost.ExactSharedCost, "solve_plans", lambda D, path: asot.plan(D, 0, 1)),
+    "plan between anchors": (
+        shared_cost.ExactSharedCost, "solve_trees", lambda D, path: asot.plan(D, 0, 1, space=asot.KMeansAnchors(5))
+    ),
+    "plan between spaces": (Gromov, "energies", lambda D, path: asot.gromov_plan([BETWEEN, BETWEEN[:9, :9]], 0, 1)),
+    "landmarks of an index": (ExactPoints, "solve", lambda D, path: asot.Index().add(D)),
+    "the first pair of a store": (
+        ExactPoints, "solve", lambda D, path: asot.pairwise_exact(D, sink=asot.sinks.Store(path))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("solver", "method", "call"), ALONE.values(), ids=ALONE)
+def test_one_long_problem_hears_ctrl_c(monkeypatch, tmp_path, solver, method, call):
+    """While a kernel runs, the calling thread hears nothing; so it waits for another thread, and raises its flag."""
+    if method == "solve":
+        pytest.importorskip("zarr")
+    monkeypatch.setattr(executors, "SHORT_SECONDS", 0.0)
+    rng = np.random.default_rng(4)
+    D = asot.Distributions.from_list([rng.normal(size=(9, 2)) for _ in range(260)])
+    usual, told = getattr(solver, method), []
+
+    def kernel(self, rows, columns, stop, *more):
+        if not told:
+            time.sleep(0.1)  # the calling thread is still busy with starting this one
+            _thread.interrupt_main()
+            end = time.monotonic() + 20
+            while stop[0] == 0 and time.monotonic() < end:
+                time.sleep(0.001)
+            told.append(int(stop[0]))
+        return usual(self, rows, columns, stop, *more)
+
+    monkeypatch.setattr(solver, method, kernel)
+    with pytest.raises(KeyboardInterrupt):
+        call(D, tmp_path / "s.zarr")
+    assert told == [1]
+    assert threads_left() == []

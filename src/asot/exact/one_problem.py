@@ -18,6 +18,7 @@ from asot._typing import Float
 from asot.exact.batch import Costs, ExactBatch, Side
 from asot.native import Double, Doubles, Int, Record, ShortInts, entry
 from asot.results.plans import SparseArcs, Transport
+from asot.run.executors import alone
 
 MOST_ANCHORS = 64
 """Up to this many on each side, potentials from integers are right to 1e-13 of the largest cost."""
@@ -91,8 +92,8 @@ def solve_matching(a: Float, b: Float, cost: Float) -> Transport | None:
     one, size = np.zeros(1, dtype=np.int64), np.full(1, n, dtype=np.int64)
     costs = Costs(np.ascontiguousarray(cost).reshape(-1), one, size)
     solver = ExactBatch(Side(one, size, None), Side(one, size, None), costs, plans=True, potentials=True)
-    value = float(solver.solve(one, one, one).values[0])
+    found = alone(lambda stop: solver.solve(one, one, stop), solver.expected_seconds(1))
     source, sink, mass = solver.arcs_of(0)
     order = np.lexsort((sink, source))
     start = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))]).astype(np.int32)
-    return Transport(value, SparseArcs(mass[order], sink[order], start, (n, n)), solver.potentials_of(0))
+    return Transport(found.values.item(0), SparseArcs(mass[order], sink[order], start, (n, n)), solver.potentials_of(0))

@@ -24,6 +24,7 @@ from asot.exact.price import shared_cost_seconds
 from asot.exact.workspace import LANES, MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.results.plans import Transport
+from asot.run.executors import alone
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 OFFSET_WEIGHT = 0.85
@@ -285,6 +286,7 @@ def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.f
     from scipy import sparse
 
     one = np.zeros(1, dtype=np.int64)
-    found = ExactSharedCost(a[None], b[None], cost, cancel=False).solve_plans(one, one, one)
+    solver = ExactSharedCost(a[None], b[None], cost, cancel=False)
+    found = alone(lambda stop: solver.solve_plans(one, one, stop), solver.expected_seconds(1))
     plan = sparse.csr_array((found.mass, (found.source, found.sink)), shape=cost.shape)
     return Transport(float(found.values[0]), plan, (found.f[0], found.g[0]))

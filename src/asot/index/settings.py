@@ -15,6 +15,7 @@ from asot.exact.auto import exact_solver, read_prices
 from asot.ground.costs import Metric, prepare_cost
 from asot.ground.metrics import KERNELS, NORMS
 from asot.request import Distance, as_order
+from asot.run.executors import alone
 from asot.run.protocols import Solver
 from asot.search.choose import HIGHEST_ORDER
 from asot.search.relaxed import Relaxed, relax
@@ -90,8 +91,8 @@ class Settings:
         """All exact distances (N, M)."""
         solver = exact_solver(rows + columns, self.distance, len(rows), memory)
         first, second = np.divmod(np.arange(len(rows) * len(columns)), len(columns))
-        values = solver.solve(first, second, np.zeros(1, dtype=np.int64)).values
-        return np.asarray(values.reshape(len(rows), len(columns)))
+        found = alone(lambda stop: solver.solve(first, second, stop), solver.expected_seconds(len(first)))
+        return np.asarray(found.values.reshape(len(rows), len(columns)))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from asot._typing import Info
 from asot.run import gpu_engine
 from asot.run.devices import UNASKED, Choice
-from asot.run.executors import Progress, ProgressLike, Stop, local_executor
+from asot.run.executors import SHORT_SECONDS, Progress, ProgressLike, Stop, local_executor
 from asot.run.gpu_transfer import pinned_empty
 from asot.run.pairs import AllPairs, CrossPairs, PairSet, tiles
 from asot.run.protocols import (
@@ -45,9 +45,6 @@ Kept = TypeVar("Kept")
 
 DEFAULT_MEMORY = 2**30
 """Scratch memory of a call, for all threads together, unless ``memory`` says otherwise."""
-
-SHORT_SECONDS = 0.05
-"""If one thread should finish within this time, no other is started."""
 
 SHORTEST_TILE = 0.001
 """Seconds that a tile should take at least: about what it costs to start a thread."""

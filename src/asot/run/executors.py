@@ -34,6 +34,9 @@ from threadpoolctl import ThreadpoolController
 Stop = NDArray[np.int64]
 """(1,) int64: 0 while work should continue. When it is not 0, compiled loops return early, with any result."""
 
+SHORT_SECONDS = 0.05
+"""If one thread should finish within this time, no other is started."""
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -134,6 +137,12 @@ class CallingThread:
 def local_executor(jobs: int, *, short: bool = False) -> Executor:
     """Where loops of this process run: in threads, or right here if they are ``short``."""
     return CallingThread() if short else Threads(jobs)
+
+
+def alone(work: Callable[[Stop], Answer], seconds: float) -> Answer:
+    """The answer of one piece of work that may take so many seconds, and that Ctrl-C stops."""
+    (answer,) = local_executor(1, short=seconds < SHORT_SECONDS).map(lambda _, stop: work(stop), [None])
+    return answer
 
 
 def in_threads(function: Callable[[Item, Stop], object], items: Iterable[Item], n_jobs: int) -> None:

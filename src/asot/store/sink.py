@@ -20,7 +20,7 @@ from asot._typing import Header, Info
 from asot.results.sinks import Condensed, TopK
 from asot.run.cluster import Cluster
 from asot.run.engine import NOTHING, Resources, SolveRange, Work, solve_work
-from asot.run.executors import Executor, Progress, ProgressLike, Stop, local_executor
+from asot.run.executors import Executor, Progress, ProgressLike, Stop, alone, local_executor
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import TILE_SECONDS, SinkBase, Solution, Solver, Tile
 from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
@@ -158,7 +158,7 @@ class Store(SinkBase[Stored]):
             return {"distances": self.dtype, "indices": "int64"}
         if len(pairs) == 0:
             raise ValueError("there are no pairs to store")
-        first = solver.solve(*pairs.indices(0, 1), np.zeros(1, dtype=np.int64))
+        first = alone(lambda stop: solver.solve(*pairs.indices(0, 1), stop), solver.expected_seconds(1))
         there = [name for name in ("values", "lower", "upper", "error") if getattr(first, name) is not None]
         chosen = there if self.fields is None else list(self.fields)
         lost = [name for name in chosen if name not in (*there, "status")]
