@@ -135,24 +135,6 @@ def test_solvers_declare_plain_values_under_names_of_their_own(tmp_path, name):
     assert SOLVERS[name](Store(store)).is_complete
 
 
-def forget_identity(store):
-    """As a store was before solvers declared what answers depend on."""
-    content = json.loads((store / "zarr.json").read_text())
-    told = content["attributes"]["asot"]
-    del told["identity"]
-    told["inputs"] = {"inputs.solver": "Ready", "inputs._private": 1, "listed": None}
-    (store / "zarr.json").write_text(json.dumps(content))
-
-
-def test_a_store_that_nobody_can_recognize_is_refused_but_opens(tmp_path):
-    call = SOLVERS["estimates"]
-    values = call(Store(tmp_path / "s.zarr")).values()
-    forget_identity(tmp_path / "s.zarr")
-    with pytest.raises(ValueError, match=r"earlier version of asot.*open_store reads what it holds: use another path"):
-        call(Store(tmp_path / "s.zarr"))
-    np.testing.assert_array_equal(asot.open_store(tmp_path / "s.zarr").values(), values)
-
-
 def test_another_wording_of_what_a_solver_is_leaves_the_store_alone(tmp_path):
     assert SOLVERS["points"](Store(tmp_path / "s.zarr")).is_complete
     content = json.loads((tmp_path / "s.zarr" / "zarr.json").read_text())

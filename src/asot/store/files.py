@@ -254,12 +254,13 @@ def begin(path: str | os.PathLike[str], manifest: Header, pairs: PairSet) -> Sto
             raise ValueError(f"{folder} is a folder with other things in it; a store needs its own folder")
         _make(folder, manifest, pairs)
     there = read_manifest(folder)
-    wrong = differences(_plan(there), _plan(manifest))
-    if not wrong and "identity" in there:
-        wrong = differences(_told(there), _told(manifest))
-    elif not wrong:
-        wrong = _differences_to_before(folder, there, manifest)
-    if wrong:
+    if there["asot"] != manifest["asot"]:
+        raise ValueError(
+            f"the store {folder} was begun by asot {printable(there['asot'])}, and this is asot {manifest['asot']}: "
+            "last digits may differ, so no version goes on with another's work. asot.open_store reads what it holds: "
+            "use another path for this call"
+        )
+    if wrong := differences(_plan(there), _plan(manifest)) or differences(_told(there), _told(manifest)):
         more = f" (and {len(wrong) - 4} more)" if len(wrong) > 4 else ""
         said = printable("; ".join(wrong[:4]))
         raise ValueError(
@@ -276,26 +277,10 @@ def _plan(manifest: Mapping[str, Any]) -> Header:
 
 def _told(manifest: Mapping[str, Any]) -> Header:
     """Everything that must agree. The first call chooses the size of blocks."""
-    own = {"asot": manifest["asot"], "fields": str(sorted(manifest["fields"].items()))}
+    own = {"fields": str(sorted(manifest["fields"].items()))}
     own |= {f"pairs.{key}": value for key, value in manifest["pairs"].items()}
     own |= {key: value for key, value in manifest["settings"].items() if key not in WORDING}
     return own | {"n_neighbors": manifest["n_neighbors"]} | manifest["inputs"]
-
-
-def _differences_to_before(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """What differs from a store in which solvers did not declare their identity yet: it is continued if it knows
-    everything that counts today by the same name."""
-    before, now = there["inputs"], {key: value for key, value in here["inputs"].items() if key != "inputs.solver"}
-    common = before.keys() & now.keys()
-    wrong = differences(_told({**there, "inputs": {}}), _told({**here, "inputs": {}}))
-    wrong = wrong or differences({key: before[key] for key in common}, {key: now[key] for key in common})
-    if not wrong and len(common) < len(now):
-        raise ValueError(
-            f"the store {folder} was begun by an earlier version of asot, which described such calls in another way, "
-            "so that nobody can tell whether this call is the same; asot.open_store reads what it holds: use another "
-            "path for this call"
-        )
-    return wrong
 
 
 def _make(folder: Path, manifest: Header, pairs: PairSet) -> None:
