@@ -33,30 +33,37 @@ def exact(rng, report):
     most = int(rng.choice([4, 9, 20, 80], p=[0.3, 0.4, 0.25, 0.05]))
     D, given = solvers.drawn(rng, metric, int(rng.integers(3, 6)), most)
     p = float(rng.choice([1, 1, 1, 1.5, 2, 3, 6, 8]))
-    asked = {"metric": solvers.maximum if metric == "function" else metric, "metric_params": given, "p": p}
     price = rng.random() < 0.15
-    if not price and rng.random() < 0.1:
-        asked["share"] = 0.6
+    share = 0.6 if not price and rng.random() < 0.1 else None
+    O = outliers(rng, metric, D.dim, many=rng.random() < 0.05)
+    compare(report, D, O, metric=metric, metric_params=given, p=p, price=price, share=share)
+
+
+def compare(report, D, O, *, metric="euclidean", metric_params=None, p=1.0, price=False, share=None, first=5):
+    """Distances between the first distributions of D: each pair alone, beside the others of D, and beside O."""
+    asked = {"metric": solvers.maximum if metric == "function" else metric, "metric_params": metric_params, "p": p}
+    if share is not None:
+        asked["share"] = share
 
     def solved(C, **more):
         prices = {"unmatched": np.full(len(C.masses), 0.7)} if price else {}
         return asot.pairwise_exact(C, **asked, **prices, **more)
 
-    pairs = problems.all_pairs(len(D))
+    pairs = problems.all_pairs(min(first, len(D)))
     alone = np.array([solved(D[pair]).values[0] for pair in pairs])
     words = f"**{asked}{', a price of 0.7 for every point' if price else ''}"
-    is_matched = not price and "share" not in asked
+    is_matched = not price and share is None
     is_sorted = D.dim == 1 and is_matched and metric in ("euclidean", "cityblock", "chebyshev", "minkowski")
-    largest = rounding.largest_distances(D, pairs, metric, given)
+    largest = rounding.largest_distances(D, pairs, metric, metric_params)
     slack = FORGIVEN * (alone if p == 1 and is_sorted else np.maximum(alone, largest))
     if p > 1 and not is_sorted:  # points that others have, too, may come in another order
-        slack = slack + rounding.of_plans(D, alone, np.maximum(largest, 0.7 * price), p)
+        slack = slack + rounding.of_plans(D, alone, np.maximum(largest, 0.7 * price), p, pairs)
     if metric in ("seuclidean", "mahalanobis"):  # points are transformed, and rounded, before they are subtracted
         slack = slack + 8 * np.sqrt(D.dim) * np.spacing(np.abs(D.points).max())
     code = problems.as_code(D, f"asot.pairwise_exact(D and subsets, {words})")
-    report.compare("beside the others of the collection", solved(D).values, alone, slack=slack, reproduction=code)
-    O = outliers(rng, metric, D.dim, many=rng.random() < 0.05)
-    for E, start in ((D + O, 0), (O + D, 1)):
+    together = solved(D).matrix()[tuple(pairs.T)]
+    report.compare("beside the others of the collection", together, alone, slack=slack, reproduction=code)
+    for E, start in ((D + O, 0), (O + D, len(O))):
         code = problems.as_code(E, f"asot.pairwise_exact(D and D[{start}:{start + len(D)}], {words})")
         where = tuple(start + pairs.T)
         report.compare("beside an outlier", solved(E).matrix()[where], alone, slack=slack, reproduction=code)

@@ -88,6 +88,18 @@ def _lists(D):
     return [D.points[D.offsets[i] : D.offsets[i + 1]] for i in range(len(D))]
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev"])
+def test_the_same_one_or_two_points_are_at_no_distance(metric):
+    few, many = _sides(8, [1, 2, 2], [12, 30])
+    more = [np.vstack([x, np.full((3, 3), 9.0)]) for x in _lists(few)]  # points without mass, far away
+    masses = [np.r_[mass, np.zeros(3)] for _, mass in few]
+    beside = many + few + asot.Distributions.from_list(more, masses)
+    found = asot.pairwise_exact(few, beside, metric=metric).matrix()
+    assert np.diag(found[:, 2:5]).tolist() == np.diag(found[:, 5:]).tolist() == [0.0, 0.0, 0.0]
+    turned = asot.pairwise_exact(beside, few, metric=metric).matrix()
+    np.testing.assert_array_equal(turned, found.T)
+
+
 def test_float32_points_are_their_float64_values():
     few, many = _sides(4, [2, 1], [25, 9], make=lambda n: np.random.default_rng(n).normal(size=(n, 3)).astype("f4"))
     wide = [asot.Distributions(each.points.astype(float), each.offsets, each.masses) for each in (few, many)]

@@ -62,6 +62,20 @@ def test_shared_points_and_equal_clouds_are_no_exception():
     _assert_as_usual(*_prepared([*clouds, clouds[0]]))
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev"])
+@pytest.mark.parametrize(("size", "weighted"), [(2, True), (2, False), (5, False)])
+def test_equal_clouds_of_a_large_collection_are_at_no_distance(size, weighted, metric):
+    rng = np.random.default_rng(6)
+    clouds = list(rng.normal(size=(70, size, 3)))
+    masses = [rng.dirichlet(np.ones(size)) if weighted else np.full(size, 1 / size) for _ in range(70)]
+    clouds[7], masses[7] = clouds[3], masses[3]
+    clouds[9], masses[9] = clouds[3][::-1], masses[3][::-1]
+    result = asot.pairwise_exact(asot.Distributions.from_list(clouds, masses), metric=metric)
+    assert result.info["solver"] == "every matching"
+    assert result.matrix()[[3, 3, 7], [7, 9, 9]].tolist() == [0.0, 0.0, 0.0]
+    assert np.isfinite(result.values).all()
+
+
 def test_large_collections_of_them_agree_with_pot():
     rng = np.random.default_rng(3)
     D = asot.Distributions.from_list([rng.normal(size=(4, 3)) for _ in range(70)])

@@ -89,6 +89,7 @@ INLINE Doubles distances(const double* x, const double* y, int64_t dim, int64_t 
               : code == CITYBLOCK ? plus_gap(sum, mine, theirs)
                                   : larger_gap(sum, mine, theirs);
     }
+    if constexpr (enlarged && code == EUCLIDEAN) sum = lesser(sum, spread(LARGEST_SQUARE));
     return code == EUCLIDEAN ? root(sum) : sum;
 }
 

@@ -8,6 +8,7 @@
 
 constexpr double TINY = 0x1p-450;     // distances below this, at the scale of 1, lose digits when they are squared
 constexpr double ENLARGED = 0x1p900;  // points of such a small pair are multiplied by this first
+constexpr double LARGEST_SQUARE = 0x1p1022;  // of enlarged distances: nothing goes that far, but infinity times 0 is no number
 
 struct PointsCost {
     int64_t code;         // of the metric

@@ -15,7 +15,7 @@ struct SmallCloudsRecord {
 namespace {
 
 // Distances of a cloud (size · dim,) to eight others that begin at y.
-template <int N>
+template <int N, bool enlarged>
 INLINE void distances(const SmallCloudsRecord& s, const double* own, const double* y, Doubles (&d)[N][N]) {
     for (int b = 0; b < N; b++) {
         Doubles sum[N];
@@ -30,7 +30,10 @@ INLINE void distances(const SmallCloudsRecord& s, const double* own, const doubl
                                                : larger_gap(sum[a], mine, theirs);
             }
         }
-        for (int a = 0; a < N; a++) d[a][b] = s.code == EUCLIDEAN ? root(sum[a]) : sum[a];
+        for (int a = 0; a < N; a++) {
+            if (enlarged && s.code == EUCLIDEAN) sum[a] = lesser(sum[a], spread(LARGEST_SQUARE));
+            d[a][b] = s.code == EUCLIDEAN ? root(sum[a]) : sum[a];
+        }
     }
 }
 
@@ -65,10 +68,10 @@ INLINE Doubles ship(const Doubles (&d)[2][2], Doubles a1, Doubles a2, Doubles b1
 }
 
 // Values of cloud i, whose points are `own`, and the eight that begin at y and have masses from column j on.
-template <int N, bool weighted>
+template <int N, bool weighted, bool enlarged>
 INLINE Doubles values_of(const SmallCloudsRecord& s, const double* own, const double* y, int64_t i, int64_t j) {
     Doubles d[N][N];
-    distances<N>(s, own, y, d);
+    distances<N, enlarged>(s, own, y, d);
     if constexpr (weighted) {
         const double *first = s.masses, *second = first + s.width;
         return ship(d, spread(first[i]), spread(second[i]), load(first + j), load(second + j));
@@ -97,7 +100,7 @@ __attribute__((noinline)) double value_enlarged(const SmallCloudsRecord& s, cons
     both[1] = mine[0], both[LANES + 1] = mine[1];  // lane 1 is nobody's: the row's masses stand there
     narrow.masses = both;
     double values[LANES];
-    store(values, values_of<N, weighted>(narrow, x, y, 1, 0));
+    store(values, values_of<N, weighted, true>(narrow, x, y, 1, 0));
     return values[0] / ENLARGED;
 }
 
@@ -115,7 +118,7 @@ int32_t solve(const SmallCloudsRecord& s, const Runs& runs) {
         for (int64_t t = 0; t < length; t++) own[t] = s.x[t * s.width + i];
         for (int64_t j = runs.columns[r]; j < end; j += LANES) {
             const int64_t count = end - j < LANES ? end - j : LANES;
-            const Doubles found = values_of<N, weighted>(s, own, s.x + j, i, j);
+            const Doubles found = values_of<N, weighted, false>(s, own, s.x + j, i, j);
             double some[LANES];
             store(some, found);
             if (least(found) < tiny)
