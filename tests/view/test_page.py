@@ -47,6 +47,14 @@ def test_a_name_cannot_end_the_script(digits):
     assert "<script>alert" not in render(data)
 
 
+@pytest.mark.parametrize("word", ["__DATA__", "__TITLE__"])
+def test_a_title_is_a_title_whatever_it_says(tmp_path, digits, word):
+    D, _, r = digits
+    write_page(tmp_path / "p.html", r, D, title=f"{word} & more")
+    assert f"<title>{word} &amp; more</title>" in (tmp_path / "p.html").read_text()
+    assert carried(tmp_path / "p.html")["title"] == f"{word} & more"
+
+
 def test_results_that_a_page_cannot_show_are_refused(digits):
     D, labels, r = digits
     with pytest.raises(ValueError, match=r"distances are between 24 distributions, but the collection has 5"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,8 @@ def render(data: dict[str, Any]) -> str:
     """The page's text."""
     template = (resources.files(__package__) / "page.html").read_text(encoding="utf-8")
     payload = json.dumps(data, allow_nan=False).replace("<", "\\u003c")  # a name must not end the script
-    return template.replace("__TITLE__", html.escape(data["title"])).replace("__DATA__", payload)
+    filled = {"__TITLE__": html.escape(data["title"]), "__DATA__": payload}
+    return re.sub("|".join(filled), lambda found: filled[found[0]], template)  # a title may hold one of the words, too
 
 
 def _shares(values: NDArray[np.float64], largest: float) -> str:
