@@ -10,6 +10,7 @@ import pytest
 
 from asot.data.spaces.quantiles import binned
 from asot.data.spaces.reading import read_spaces
+from asot.spaces.bounds import rounded_down
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 
 from .made import energy, masses_of, neuron, random_plan
@@ -126,3 +127,12 @@ def test_bins_are_means_of_the_quantile_function() -> None:
         order = np.argsort(row)
         quantiles = row[order][np.searchsorted(np.cumsum(masses[order]), fine).clip(max=8)]
         np.testing.assert_allclose(means, quantiles.reshape(4, -1).mean(axis=1), atol=1e-4)
+
+
+def test_bounds_of_large_spaces_allow_for_coarser_integers():
+    small, large = (read_spaces([np.zeros((n, n))] * 2) for n in (50, 2000))
+    root = np.array([0.0, 1e-6, 0.5])
+    assert (rounded_down(root, large) <= rounded_down(root, small)).all()
+    assert rounded_down(root, small)[2] > 0.5 - 2e-7
+    unit = 2.0 ** -(62 - 2 * 11)  # of costs up to 1 between 2,000 points
+    assert (rounded_down(root, large) ** 2 <= np.maximum(root**2 - unit, 0.0)).all()

@@ -8,6 +8,20 @@ from asot._typing import Float, Indices
 from asot.data.spaces.quantiles import default_bins, eccentricities, lifted, rounding, row_quantiles, space_quantiles
 from asot.data.spaces.reading import Spaces
 
+ROUNDING = 1e-7
+"""How far a W_2 may be off, in units of the largest distance: squares of distances are differences of products."""
+
+FEWEST_BITS = 62
+"""The simplex has so many for a cost and for two sums of costs along paths of up to n points (``CostBits``)."""
+
+
+def rounded_down(roots: Float, spaces: Spaces, rounding: float = ROUNDING, largest: float = 1.0) -> Float:
+    """Roots of energies, less what the solver's rounding may amount to. Costs of up to ``largest`` are integers: an
+    energy near 0 may be off by two of their units, and its root by the root of that."""
+    index = max(4, (int(spaces.sizes.max()) + 7).bit_length())
+    off = max(rounding, float(np.sqrt(2.0 * largest * 2.0 ** (2 * index - FEWEST_BITS))))
+    return np.maximum(roots * (1.0 - off) - off, 0.0)
+
 
 class Bounds:
     """Prepared once from spaces; columns of pairs count from space ``column_start`` on."""

@@ -14,9 +14,11 @@ from asot.data.distributions import Distributions
 from asot.data.spaces.quantiles import binned, default_bins
 from asot.data.spaces.reading import Spaces
 from asot.run.protocols import Solution, Status
+from asot.spaces.bounds import rounded_down
 
-ROUNDING = 4e-7
-"""How far a W_2 may be off, in units of the largest distance: vectors are up to four times as long as that."""
+ROUNDING, LARGEST = 4e-7, 32.0
+"""How far a W_2 may be off, and the largest of its costs, in units of the largest distance: vectors are up to 2.7 times
+as long as that."""
 
 
 def centered_clouds(spaces: Spaces) -> Distributions:
@@ -37,9 +39,9 @@ class CenteredBounds:
     """These lower bounds as values, rounded down, from roots of energies."""
 
     def __init__(self, spaces: Spaces) -> None:
-        self._unit = float(np.ldexp(0.5, spaces.exponent))
+        self._spaces, self._unit = spaces, float(np.ldexp(0.5, spaces.exponent))
 
     def __call__(self, rows: Indices, columns: Indices, root: Float) -> Solution:
         n = len(root)
-        values = self._unit * np.maximum(root * (1.0 - ROUNDING) - ROUNDING, 0.0)
+        values = self._unit * rounded_down(root, self._spaces, ROUNDING, LARGEST)
         return Solution(values, np.full(n, Status.UNKNOWN, dtype=np.int8), np.zeros(n, np.int32))

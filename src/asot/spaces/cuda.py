@@ -23,8 +23,8 @@ from asot.results.distances import Distances
 from asot.results.sinks import distances_of
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import OPEN, DeviceSolution, DeviceSolver, OnDevice, Status
+from asot.spaces.bounds import rounded_down
 from asot.spaces.solver import MAX_STEPS, TOLERANCE, Gromov
-from asot.spaces.third_bound import ROUNDING
 
 MOST_POINTS = 1024
 """Of a space: beyond, a few descents would fill the memory."""
@@ -122,7 +122,7 @@ class _GromovOnDevice(OnDevice):
         there = cupy.asarray(values)
         lower = upper = None
         if self.gives_bounds:
-            proven = np.maximum(np.sqrt(found.third) * (1.0 - ROUNDING) - ROUNDING, 0.0) ** 2
+            proven = rounded_down(np.sqrt(found.third), self._host.solver.spaces) ** 2
             lower = cupy.asarray(np.minimum(self._bounds.of(rows, columns, proven).max(axis=1), values))
             upper = there
         return DeviceSolution(

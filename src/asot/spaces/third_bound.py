@@ -20,13 +20,10 @@ from asot.request import Distance, Request
 from asot.run.engine import Resources, Work
 from asot.run.pairs import PairSet
 from asot.run.protocols import Notes, SinkBase, Solution, Status, Tile
-from asot.spaces.bounds import Bounds
+from asot.spaces.bounds import Bounds, rounded_down
 from asot.spaces.centered import centered_clouds
 from asot.spaces.estimate import Fit, estimated, predicted
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
-
-ROUNDING = 1e-7
-"""How far a W_2 may be off, in units of the largest distance: squares of distances are differences of products."""
 
 
 def third_bound_work(
@@ -72,11 +69,11 @@ class LowerBounds:
     """The largest of the three lower bounds, as values."""
 
     def __init__(self, spaces: Spaces, column_start: int) -> None:
-        self._bounds = Bounds(spaces, 2.0, 1.0, column_start)
+        self._spaces, self._bounds = spaces, Bounds(spaces, 2.0, 1.0, column_start)
 
     def all_three(self, rows: Indices, columns: Indices, third: Float) -> Float:
         """(P, 3) as distances."""
-        return self._bounds.of(rows, columns, np.maximum(third * (1.0 - ROUNDING) - ROUNDING, 0.0) ** 2)
+        return self._bounds.of(rows, columns, rounded_down(third, self._spaces) ** 2)
 
     def __call__(self, rows: Indices, columns: Indices, third: Float) -> Solution:
         n = len(rows)
