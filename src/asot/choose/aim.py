@@ -16,11 +16,11 @@ from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.choose.attempts import AnchorAttempts, Attempt, CoarseAttempts, attempts_for
 from asot.choose.known_spaces import KnownSpaces
 from asot.choose.model import Model, solve_all
+from asot.choose.prices import estimates_work, place_of, scratch
 from asot.choose.strategy import Choice, Planner, Strategy
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.exact_sample import EXACT_PAIRS
 from asot.estimate.pair_features import Features, PairFeatures
-from asot.estimate.solver import estimates_work, place_of, scratch
 from asot.request import Accuracy, Request
 from asot.results.distances import Distances, Neighbors, with_model
 from asot.results.sinks import default_sink
