@@ -57,6 +57,7 @@ class Attempt:
     sample: ExactSample
     calibration: Calibration
     exact_share: float
+    """The share of pairs that must still be solved exactly."""
     n_anchors: int
     spaces: tuple[AnchorSpace, ...]
     axes: Float | None
@@ -81,10 +82,12 @@ class Attempt:
 
     @property
     def n_kinds(self) -> int:
+        """Kinds of pairs, whose errors differ."""
         return self.sample.n_kinds
 
     @property
     def mean(self) -> float:
+        """The mean distance."""
         return self.calibration.report.mean_distance
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from asot._typing import Info
 from asot.choose.prices import Prices
 from asot.request import Accuracy
 
-Tried = TypeVar("Tried", bound="Trial")
+if TYPE_CHECKING:
+    from asot.choose.attempts import Attempt
 
 GUESS, AT = 0.0175, 32
 """Before any trial: the relative error of a fit with cheap features, at this many anchors."""
@@ -116,7 +117,7 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
     return found
 
 
-def undecided(aim: Accuracy | None, trial: Trial, n_usual: int = 0) -> bool:
+def undecided(aim: Accuracy | None, trial: Attempt, n_usual: int = 0) -> bool:
     """Whether the measured error of a trial is close to the aim, and its interval holds the aim.
 
     With fewer exact pairs than ``n_usual``, every error is close if its interval holds the aim. And where there are
@@ -134,7 +135,7 @@ def undecided(aim: Accuracy | None, trial: Trial, n_usual: int = 0) -> bool:
     return bool((few or close) and low <= allowed < high)
 
 
-def holds_every_kind(trial: Trial) -> bool:
+def holds_every_kind(trial: Attempt) -> bool:
     """Whether there are enough exact pairs to look at, however many kinds of pairs there are."""
     return trial.strategy.n_draws * trial.strategy.n_exact >= PAIRS_PER_KIND * trial.n_kinds
 
@@ -164,7 +165,7 @@ class Judgement:
 
 
 @dataclass
-class Choice(Generic[Tried]):
+class Choice:
     """What was chosen, and why."""
 
     strategy: Strategy
@@ -174,7 +175,7 @@ class Choice(Generic[Tried]):
     cpu_seconds: float = 0.0
     """What of it is estimating all pairs, if the CPU did that."""
     tried: list[Judgement] = field(default_factory=list)
-    trial: Tried | None = None
+    trial: Attempt | None = None
     """What the accepted trial has computed, to continue with."""
 
     def record(self) -> Info:
@@ -188,47 +189,14 @@ class Choice(Generic[Tried]):
         }
 
 
-class Trial(Protocol):
-    """A strategy that was set up and measured."""
-
-    @property
-    def strategy(self) -> Strategy: ...
-    @property
-    def rmse(self) -> float: ...
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 percent interval of the error."""
-        ...
-
-    @property
-    def cautious(self) -> float:
-        """An error that allows for the sample it was measured on."""
-        ...
-
-    @property
-    def mean(self) -> float:
-        """The mean distance."""
-        ...
-
-    @property
-    def n_kinds(self) -> int:
-        """Kinds of pairs, whose errors differ."""
-        ...
-
-    @property
-    def exact_share(self) -> float:
-        """The share of pairs that must still be solved exactly."""
-        ...
-
-
-class Planner(Generic[Tried]):
+class Planner:
     """Finds the cheapest strategy that meets an aim. ``attempt(strategy)`` sets a strategy up and measures it."""
 
     def __init__(
         self,
         prices: Prices,
         aim: Accuracy | None,
-        attempt: Callable[[Strategy], Tried],
+        attempt: Callable[[Strategy], Attempt],
         *,
         seed: int,
         n_anchors: int | None = None,
@@ -247,7 +215,7 @@ class Planner(Generic[Tried]):
         self._spaces_made: dict[int, int] = {}
         self._seen: set[tuple[Any, ...]] = set()
 
-    def choose(self) -> Choice[Tried]:
+    def choose(self) -> Choice:
         tried: list[Judgement] = []
         spent, exact = 0.0, self._prices.exact
         while len(tried) < TRIALS:
@@ -278,7 +246,7 @@ class Planner(Generic[Tried]):
                 self._error *= 1.5
         return Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried=tried)
 
-    def _decided(self, trial: Tried, seconds_left: float, *, may_go_on: bool) -> tuple[Tried, float, bool]:
+    def _decided(self, trial: Attempt, seconds_left: float, *, may_go_on: bool) -> tuple[Attempt, float, bool]:
         """The trial with as many exact pairs as it takes to decide, or as may be solved, what these cost, and whether
         it is to be judged. It is not where more anchors are cheaper than more pairs, if there ``may_go_on`` a trial."""
         spent, exact_pair = 0.0, self._prices.exact_pair
@@ -296,7 +264,7 @@ class Planner(Generic[Tried]):
             self._base = replace(self._base, n_draws=trial.strategy.n_draws)
         return trial, spent, True
 
-    def _finer_is_cheaper(self, trial: Tried, seconds: float, seconds_left: float) -> bool:
+    def _finer_is_cheaper(self, trial: Attempt, seconds: float, seconds_left: float) -> bool:
         """Whether few exact pairs would decide about more anchors, and these cost less than ``seconds`` of pairs.
 
         If so, `_share` is what the error of those must be below.
@@ -344,7 +312,7 @@ class Planner(Generic[Tried]):
         unit = 1.0 if self._aim.relative else self._mean
         return unit is None or self._error * self._factor(s) * unit <= self._share * self._aim.amount
 
-    def _learn_from(self, s: Strategy, trial: Tried) -> None:
+    def _learn_from(self, s: Strategy, trial: Attempt) -> None:
         """Correct the prediction; at least so far that the same would not be tried again."""
         k, relative = s.n_anchors or AT, max(judged(s, trial, False, 0.0).relative_error, 1e-9)
         before = self._errors.setdefault((s.bounds, s.n_spaces), {})
@@ -382,7 +350,7 @@ class Planner(Generic[Tried]):
         return f"exact solves: {failures(tried, self._aim)}, and anything better would cost as much as exact solves"
 
 
-def judged(strategy: Strategy, trial: Trial, met: bool, price: float) -> Judgement:
+def judged(strategy: Strategy, trial: Attempt, met: bool, price: float) -> Judgement:
     """What was measured about a trial."""
     mean = trial.mean if trial.mean > 0 else np.inf
     return Judgement(*_brief(strategy), trial.rmse / mean, trial.cautious / mean, met, price)
