@@ -94,7 +94,8 @@ def emd_many(
     >>> asot.emd_many([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]], cost=cost).values
     array([1., 2., 1.])
     """
-    if pairs is None and sink is None and plans is False:
+    few_rows = B is not None or (isinstance(A, np.ndarray) and A.ndim == 2 and len(A) <= few_histograms.MOST_ROWS)
+    if few_rows and pairs is None and sink is None and plans is False:
         few: Any = few_histograms.solve(A, B, cost, device, n_jobs, memory, progress)
         if few is not None:
             return few

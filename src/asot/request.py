@@ -59,7 +59,7 @@ class Distance:
     metric_params: Parameters | None = None
     unmatched: Any = None
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """Whether it is the Euclidean W_1 of total masses 1, which every part of the package supports."""
         return self.p == 1 and self.unmatched is None and not callable(self.metric) and self.metric == "euclidean"
@@ -171,7 +171,7 @@ class Request:
         """All distributions, the second collection after the first."""
         return self.D if self.E is None else self.D + self.E
 
-    @property
+    @cached_property
     def wants_gpu(self) -> bool:
         """Whether a GPU was named."""
         return parse(self.device)[0] == "cuda"

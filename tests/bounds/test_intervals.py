@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asot.estimate.calibration import end_after_choice, least_squares, rms_interval
-from asot.estimate.exact_sample import Drawn, pool
+from asot.estimate.calibration import least_squares
+from asot.estimate.exact_sample import Drawn, end_after_choice, pool, rms_interval
 
 
 def misses(n_left: int, n_fitted: int, draw, times: int = 300) -> float:

@@ -245,6 +245,61 @@ def test_of_large_distributions_few_pairs_are_solved_first(rmse, n_kinds, expect
     assert drawn[: len(expected)] == expected
 
 
+def large(n_pairs):
+    """Pairs of 2,000 points: an exact one takes as long as thousands of estimates."""
+    return AnchorPrices(Load(n_pairs, 400_000, 10, 2000.0, 0.15, 1e-3))
+
+
+def of_anchors(error, drawn, spread=2.0):
+    """Attempts whose error is a function of the number of anchors; few pairs leave its interval wide."""
+
+    def attempt(strategy):
+        n = strategy.n_draws * strategy.n_exact
+        drawn.append((strategy.n_anchors, n))
+        trial = Measured(strategy, error(strategy.n_anchors))
+        factor = np.exp(spread / n**0.5)
+        trial.interval = trial.rmse / factor, trial.rmse * factor
+        trial.cautious = 0.5 * (trial.rmse + trial.interval[1])
+        return trial
+
+    return attempt
+
+
+def test_four_draws_of_a_few_pairs_are_as_many_as_usual():
+    drawn, prices = [], large(19_900)  # of which a 250th, 79, are usual
+    prices.numbers, prices.spaces, prices.looks = (64,), (1,), (False,)
+    Planner(prices, as_error("2%"), of_anchors(lambda k: 0.0192, drawn), seed=0).choose()
+    assert [n for _, n in drawn[:3]] == [20, 40, 80]
+    drawn.clear()
+    Planner(prices, as_error("2%"), of_anchors(lambda k: 0.015, drawn), seed=0).choose()
+    assert [n for _, n in drawn] == [20, 40, 80]
+
+
+def test_where_pairs_are_dear_more_anchors_are_tried_before_more_pairs():
+    drawn = []
+    choice = Planner(large(19_900), as_error("2%"), of_anchors(lambda k: 0.5 / k, drawn), seed=0).choose()
+    assert {n for _, n in drawn} == {20}
+    assert len(drawn) == 2
+    assert drawn[1][0] > drawn[0][0]
+    assert choice.trial.interval[1] < 0.02
+
+
+def test_where_more_anchors_hardly_help_more_pairs_are_solved():
+    drawn = []
+    choice = Planner(large(19_900), as_error("2%"), of_anchors(lambda k: 0.015, drawn), seed=0).choose()
+    assert choice.strategy.kind == "calibrated"
+    assert choice.strategy.n_draws > 1
+    assert choice.trial.interval[1] < 0.02
+
+
+def test_trials_show_how_much_more_anchors_help():
+    prices, drawn = AnchorPrices(count_load(clouds(0, 60, 300), None, AllPairs(60))), []
+    prices.spaces, prices.looks = (1,), (False,)
+    choice = Planner(prices, as_error("2%"), of_anchors(lambda k: 0.03, drawn, 0.1), seed=0).choose()
+    assert choice.strategy.kind == "exact"
+    assert len(drawn) == 2  # by the power that is expected, four numbers of anchors would have been tried
+
+
 def test_errors_far_from_the_aim_are_measured_once():
     load = count_load(clouds(0, 60, 300), None, AllPairs(60))
     for rmse in (0.01, 0.03):

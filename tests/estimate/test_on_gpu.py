@@ -9,14 +9,13 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import asot
+from asot.anchors.lloyd import learn_space
 from asot.bounds.error_bars import make_bounds
-from asot.choose.attempts import learn_space
 from asot.estimate import cuda as on_gpu
-from asot.estimate.calibration import Calibration
+from asot.estimate.calibration import Calibration, Estimates
 from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, ViewOnDevice
 from asot.estimate.exact_sample import draw_exact, exact_distances
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of, untie
-from asot.estimate.solver import Estimates
 from asot.exact.shared_cost import ExactSharedCost
 from asot.run.engine import Resources
 from asot.run.pairs import make_pairs
@@ -46,7 +45,7 @@ def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=
     """Answers of the CPU and of the kernels for all pairs; bounds of a level are features, too."""
     both, column_start = (D, None) if E is None else (D + E, len(D))
     short = coordinates_of(both)
-    spaces = [learn_space(both, k, seed, Resources()) for seed in range(n_spaces)] if space is None else [space]
+    spaces = [learn_space(both, k, 8192, seed) for seed in range(n_spaces)] if space is None else [space]
     bounds = [None if level is None else make_bounds(space, both, column_start or 0, level) for space in spaces]
     views = [View(space, both, short, column_start, own) for space, own in zip(spaces, bounds, strict=True)]
     features = PairFeatures(views, short, column_start or 0, with_bounds=level is not None)
@@ -81,7 +80,7 @@ def test_estimates_are_the_cpus(gpu, order):
 def test_what_was_begun_is_taken_and_not_measured_again(gpu, monkeypatch):
     gpu()
     D = clouds(14, (5, 20))
-    short, space, pairs = coordinates_of(D), learn_space(D, 6, 0, Resources()), make_pairs(len(D), None)
+    short, space, pairs = coordinates_of(D), learn_space(D, 6, 8192, 0), make_pairs(len(D), None)
     features = PairFeatures([View(space, D, short, None)], short, 0, with_bounds=False)
     solve = functools.partial(exact_distances, D, resources=Resources())
     calibration = Calibration(features, draw_exact(features, pairs, 20, 0, Resources(), solve), Resources())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from asot.anchors.base import AnchorLearner
-from asot.anchors.lloyd import MOST_ROUNDS, kmeans
+from asot.anchors.lloyd import kmeans, safe_exponent
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import distinct_points, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
@@ -27,10 +27,6 @@ SAMPLED_POINTS, POINTS_PER_ANCHOR = 2**15, 512
 
 TELLING_POINTS = 4096
 """If this many points are all different, then many more are: among half a million values, some would be equal."""
-
-FEW_ROUNDS = 10
-"""Rounds of k-means after which a calibrated estimate hardly improves: its error is within 3 % of what convergence
-gives, in a third of the time."""
 
 MOST_BY_DEFAULT = 64
 """The most anchors if no number is given. The cost of a pair grows with their square: twice as many cost four times as
@@ -92,8 +88,6 @@ class KMeansAnchors(AnchorLearner):
     (3, 5)
     """
 
-    _most_rounds = MOST_ROUNDS
-
     def __init__(
         self,
         n_anchors: int | None = None,
@@ -114,18 +108,6 @@ class KMeansAnchors(AnchorLearner):
         self.device = device
         self.n_jobs = n_jobs
         self.progress = progress
-
-    @classmethod
-    def quietly(
-        cls, k: int, D: Distributions, seed: int, n_jobs: int | None = None, progress: ProgressLike = None
-    ) -> AnchorSpace:
-        """A space of at most k anchors, learned on the CPU in a few rounds; no warning if there are fewer distinct
-        points."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            learner = cls(k, random_state=seed % 2**32, device="cpu", n_jobs=n_jobs, progress=progress)
-            learner._most_rounds = FEW_ROUNDS
-            return learner._learn(D)
 
     def _learn(self, D: Distributions) -> AnchorSpace:
         self._forget_batches()
@@ -188,7 +170,7 @@ class KMeansAnchors(AnchorLearner):
                 )
             self.inertia_ = 0.0
             return AnchorSpace(pool.points)
-        exponent = _safe_exponent(pool.points)
+        exponent = safe_exponent(pool.points)
         points = np.ldexp(pool.points, -exponent) if exponent else pool.points
         if self.batch_size == "auto" and len(points) > LARGE_POOL:
             drawn = self._draw(len(points), _enough_for(k))
@@ -197,8 +179,8 @@ class KMeansAnchors(AnchorLearner):
         n_init = as_positive_int(self.n_init, "n_init")
         if batch is None:
             centers = kmeans(
-                points, weights, k, n_init=n_init, most_rounds=self._most_rounds, random_state=self.random_state,
-                n_jobs=self.n_jobs, progress=self.progress,
+                points, weights, k, n_init=n_init, random_state=self.random_state, n_jobs=self.n_jobs,
+                progress=self.progress,
             )  # fmt: skip
             return self._finish(centers, exponent, points, weights)
         from sklearn.cluster import MiniBatchKMeans
@@ -231,7 +213,7 @@ class KMeansAnchors(AnchorLearner):
                 )
             n_init = as_positive_int(self.n_init, "n_init")
             self._batches = MiniBatchKMeans(k, n_init=n_init, random_state=self.random_state)
-            self._exponent = _safe_exponent(points)
+            self._exponent = safe_exponent(points)
         points = np.ldexp(points, -self._exponent)
         with threadpool_limits(1):
             self._batches.partial_fit(points, sample_weight=weights)
@@ -297,9 +279,3 @@ def _has_more_points_than(k: int, D: Distributions) -> bool:
         if size >= len(D.masses):
             return False
         size *= 4
-
-
-def _safe_exponent(points: FloatArray) -> int:
-    """The power of two to divide by if squares of points would leave the range of their type; otherwise 0."""
-    exponent = int(np.frexp(np.abs(points).max())[1])
-    return exponent if abs(exponent) > (40 if points.dtype == np.float32 else 400) else 0

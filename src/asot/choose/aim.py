@@ -16,11 +16,11 @@ from asot.bounds.error_bars import check_proven, warn_far_from_anchors
 from asot.choose.attempts import AnchorAttempts, Attempt, CoarseAttempts, attempts_for
 from asot.choose.known_spaces import KnownSpaces
 from asot.choose.model import Model, solve_all
+from asot.choose.prices import estimates_work, place_of, scratch
 from asot.choose.strategy import Choice, Planner, Strategy
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.exact_sample import EXACT_PAIRS
 from asot.estimate.pair_features import Features, PairFeatures
-from asot.estimate.solver import estimates_work, place_of, scratch
 from asot.request import Accuracy, Request
 from asot.results.distances import Distances, Neighbors, with_model
 from asot.results.sinks import default_sink
@@ -106,7 +106,7 @@ def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> No
 # ------------------------------------------------------------------------------------------------ choosing
 
 
-def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttempts) -> Choice[Attempt]:
+def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttempts) -> Choice:
     prices = attempts.prices()
     why = attempts.why_exact or _nothing_to_estimate(request)
     if why is not None:
@@ -135,7 +135,7 @@ def _nothing_to_estimate(request: Request) -> str | None:
     return None
 
 
-def _take(request: Request, strategy: Strategy, attempts: AnchorAttempts | CoarseAttempts) -> Choice[Attempt]:
+def _take(request: Request, strategy: Strategy, attempts: AnchorAttempts | CoarseAttempts) -> Choice:
     """Carry out a strategy that was chosen before."""
     if strategy.kind == "exact":
         return Choice(strategy, "exact solves, as asked for", None, attempts.prices(on_gpu=False).exact)
@@ -182,7 +182,7 @@ def _timed(result: Any, record: Info, planning: float) -> Any:
 
 def _estimated(
     request: Request,
-    chosen: Choice[Attempt],
+    chosen: Choice,
     trial: Attempt,
     attempts: AnchorAttempts | CoarseAttempts,
     space: AnchorSpace | None,

@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from asot._typing import Float, Indices
+from asot.anchors.lloyd import learn_space
 from asot.anchors.space import AnchorSpace, Assigned
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.short_vectors import Coordinates, Directions, leading_directions
@@ -40,7 +41,6 @@ from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.request import Accuracy, Request
 from asot.run import devices
-from asot.run.engine import Resources
 from asot.run.executors import meanwhile
 from asot.run.pairs import ListedPairs, make_pairs
 from asot.run.protocols import Solver
@@ -57,6 +57,7 @@ class Attempt:
     sample: ExactSample
     calibration: Calibration
     exact_share: float
+    """The share of pairs that must still be solved exactly."""
     n_anchors: int
     spaces: tuple[AnchorSpace, ...]
     axes: Float | None
@@ -81,10 +82,12 @@ class Attempt:
 
     @property
     def n_kinds(self) -> int:
+        """Kinds of pairs, whose errors differ."""
         return self.sample.n_kinds
 
     @property
     def mean(self) -> float:
+        """The mean distance."""
         return self.calibration.report.mean_distance
 
 
@@ -156,6 +159,10 @@ class Attempts(ABC, Generic[Own]):
             self._views[key] = self._made_view(n_anchors, seed, with_bounds)
         return self._views[key]
 
+    def _learned_space(self, D: Distributions, k: int, seed: int) -> AnchorSpace:
+        own = self._resources
+        return learn_space(D, k, learned_from(k, len(D.points)), seed, own.n_jobs, own.progress)
+
     def _seconds_on_gpu(self, sizes: Indices, ground: Ground) -> float | None:
         """Seconds in which GPUs would solve the pairs exactly; None if the CPU would. ``sizes`` are those of all."""
         own = self._request
@@ -199,20 +206,6 @@ def share_too_wide(accepted: Accuracy | None, calibration: Calibration, sample: 
         return 0.0
     wide = accepted.too_wide(*calibration.sampled_bounds())
     return float((sample.weights * wide).sum() / sample.weights.sum())
-
-
-def learn_space(D: Distributions, k: int, seed: int, resources: Resources) -> AnchorSpace:
-    """k anchors by k-means on a sample of a collection's points: as good as with all of them, and faster."""
-    from asot.anchors.kmeans import KMeansAnchors
-
-    n = len(D.points)
-    m = learned_from(k, n)
-    pool = D
-    if m < n:
-        chance = D.masses / D.masses.sum()
-        drawn = np.random.default_rng(seed).choice(n, m, p=chance)
-        pool = Distributions(D.points[np.sort(drawn)], np.array([0, m]))
-    return KMeansAnchors.quietly(k, pool, seed, resources.n_jobs, resources.progress)
 
 
 # ------------------------------------------------------------------------------------------------ the Euclidean W_1
@@ -271,7 +264,7 @@ class AnchorAttempts(Attempts[View]):
             space = self._space.proven
         else:
             assert n_anchors is not None
-            space = learn_space(both, n_anchors, seed, self._resources)
+            space = self._learned_space(both, n_anchors, seed)
         known = self._short is not None
         directions = meanwhile(functools.partial(leading_directions, both.points, both.masses)) if not known else None
         assigned = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
@@ -390,7 +383,7 @@ class CoarseAttempts(Attempts[Coarse]):
             assert n_anchors is not None
             h = self.histograms
             seen = trusted(self.ground.points[h.index], h.offsets, h.masses, self._request.both.totals)
-            space = learn_space(seen, n_anchors, seed, self._resources)
+            space = self._learned_space(seen, n_anchors, seed)
             view = self.on_places(space, learned_at=self.ground.exponent)
         return SpaceView(space, view, time.perf_counter() - began)
 

@@ -18,9 +18,9 @@ from asot.anchors.space import AnchorSpace
 from asot.choose.attempts import attempts_for
 from asot.choose.grown import Grown
 from asot.choose.known_spaces import KnownSpaces
+from asot.choose.prices import estimates_work
 from asot.data.distributions import Distributions, as_distributions
 from asot.estimate.calibration import EXACT_ERROR
-from asot.estimate.solver import estimates_work
 from asot.exact.auto import exact_solver, exact_work
 from asot.request import Accuracy, Distance, Request
 from asot.results.distances import Distances, Neighbors, named, with_model

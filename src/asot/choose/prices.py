@@ -4,20 +4,33 @@ Prices are seconds on one reference core, computed from numbers that can be coun
 left after common mass is canceled, coordinates in use, anchors, pairs. The constants were measured once (``python -m
 benchmarks strategy`` measures them again and shows both). A choice based on these prices is the same on every run and
 on every machine of a kind; one based on measured time would not be.
+
+They also say where estimates are made (`estimates_work`).
 """
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from asot._typing import Info
 from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
+from asot.bounds.guarantee import Guaranteed
 from asot.data.distinct import left_to_ship, sparse_histograms
 from asot.data.distributions import Distributions
+from asot.estimate.calibration import Calibration, Estimates
+from asot.estimate.cuda import EstimatesCuda, FeaturesCuda
+from asot.estimate.pair_features import Features, PairFeatures
 from asot.exact.price import MICRO, line_seconds, pair_seconds
+from asot.request import Request
+from asot.run import devices, gpu_engine
+from asot.run.engine import Ready, Work
 from asot.run.pairs import PairSet, at_places
+from asot.run.protocols import Notes, Solver
 
 AROUND_A_PAIR = 2.0 * MICRO
 """What a run costs for each pair beside its solve."""
@@ -43,6 +56,7 @@ CANDIDATES = 2048
 
 SAMPLED_PAIRS = 48
 """Pairs whose points are counted."""
+
 
 LEARNED_FROM = 8192
 """Anchors are learned from at least this many points, if the collection has them."""
@@ -228,3 +242,43 @@ class CoarsePrices(Prices):
         if n_exact:
             return n_exact * self.exact_pair
         return (0.1 + min(1.0, CANDIDATES / max(self.n_pairs, 1))) * self.estimates(k, 1, True)
+
+
+# ------------------------------------------------------------------------------------------------ where they are made
+
+
+def place_of(request: Request, price: float, features: PairFeatures) -> devices.Choice:
+    """Where estimates are made."""
+    seconds = price / request.resources.jobs
+    unfit = features.only_on_cpu if request.max_error is None else "max_error is met on the CPU"
+    return devices.choose(request.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
+
+
+def scratch(request: Request) -> int:
+    """Bytes for distances of a tile on a GPU that do not fit into its shared memory."""
+    return request.resources.budget // (2 * gpu_engine.IN_FLIGHT)
+
+
+def estimates_work(
+    request: Request,
+    features: Features,
+    calibration: Calibration,
+    exact: Callable[[], Solver],
+    seconds: float,
+    info: Info,
+    begun: FeaturesCuda | None = None,
+) -> Work:
+    """Estimates of all pairs of a request, on the device that suits them; ``exact`` makes a solver for `max_error`."""
+    estimates = Estimates(features, calibration, give_bounds=request.level is not None)
+    solver: Solver = estimates
+    if request.max_error is not None:
+        solver = Guaranteed(estimates, exact(), request.max_error)
+    info = {**info, "estimate": "calibrated"}
+    work = Work(request.pairs, Ready(solver), notes=Notes(info, started=request.started))
+    if isinstance(features, PairFeatures):
+        place = place_of(request, seconds, features)
+        on_gpu = functools.partial(
+            EstimatesCuda, estimates, memory=scratch(request), n_jobs=request.resources.jobs, measuring=begun
+        )
+        work = replace(work, gpu=on_gpu, choice=place)
+    return work

@@ -11,14 +11,16 @@ What is compared with the aim is a little more than the measured error, since th
 two are close to the aim, luck would decide: estimates that happened to look good would be taken, and reported as better
 than they are. Then more pairs are solved, for this and all later trials, until the interval of the error decides
 (`undecided`, `more_draws`). Where exact pairs of large distributions would be most of the work, only some of them are
-solved at first, and more if these do not decide.
+solved at first. If these do not decide, either more are solved, or more anchors are tried, whichever costs less: an
+error that is far below the aim needs few pairs to be known well enough.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,14 +28,16 @@ from asot._typing import Info
 from asot.choose.prices import Prices
 from asot.request import Accuracy
 
-Tried = TypeVar("Tried", bound="Trial")
+if TYPE_CHECKING:
+    from asot.choose.attempts import Attempt
 
 GUESS, AT = 0.0175, 32
 """Before any trial: the relative error of a fit with cheap features, at this many anchors."""
 
-DECAY = 0.85
+DECAY, DOUBT = 0.85, 0.2
 """The error is expected to fall with this power of the number of anchors. That is optimistic: a trial that fails costs
-less than anchors that are not needed."""
+less than anchors that are not needed. Trials with two numbers of anchors show the power itself; they count as much as
+the expectation if the logarithms of these numbers differ by `DOUBT`."""
 
 GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.65, (True, 2): 0.53, (True, 4): 0.45}
 """By (bounds as features, spaces): the error relative to that of cheap features in one space (docs/method.md §13)."""
@@ -113,7 +117,7 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
     return found
 
 
-def undecided(aim: Accuracy | None, trial: Trial, n_usual: int = 0) -> bool:
+def undecided(aim: Accuracy | None, trial: Attempt, n_usual: int = 0) -> bool:
     """Whether the measured error of a trial is close to the aim, and its interval holds the aim.
 
     With fewer exact pairs than ``n_usual``, every error is close if its interval holds the aim. And where there are
@@ -123,12 +127,17 @@ def undecided(aim: Accuracy | None, trial: Trial, n_usual: int = 0) -> bool:
         return False
     n_exact = trial.strategy.n_draws * trial.strategy.n_exact
     few = n_exact < n_usual
-    if few and n_exact < PAIRS_PER_KIND * trial.n_kinds:
+    if few and not holds_every_kind(trial):
         return True
     allowed = aim.allowed(trial.mean)
     low, high = trial.interval
     close = trial.cautious >= (1.0 - CLOSE) * allowed and trial.rmse <= (1.0 + CLOSE) * allowed
     return bool((few or close) and low <= allowed < high)
+
+
+def holds_every_kind(trial: Attempt) -> bool:
+    """Whether there are enough exact pairs to look at, however many kinds of pairs there are."""
+    return trial.strategy.n_draws * trial.strategy.n_exact >= PAIRS_PER_KIND * trial.n_kinds
 
 
 def more_draws(
@@ -156,7 +165,7 @@ class Judgement:
 
 
 @dataclass
-class Choice(Generic[Tried]):
+class Choice:
     """What was chosen, and why."""
 
     strategy: Strategy
@@ -166,7 +175,7 @@ class Choice(Generic[Tried]):
     cpu_seconds: float = 0.0
     """What of it is estimating all pairs, if the CPU did that."""
     tried: list[Judgement] = field(default_factory=list)
-    trial: Tried | None = None
+    trial: Attempt | None = None
     """What the accepted trial has computed, to continue with."""
 
     def record(self) -> Info:
@@ -180,47 +189,14 @@ class Choice(Generic[Tried]):
         }
 
 
-class Trial(Protocol):
-    """A strategy that was set up and measured."""
-
-    @property
-    def strategy(self) -> Strategy: ...
-    @property
-    def rmse(self) -> float: ...
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 percent interval of the error."""
-        ...
-
-    @property
-    def cautious(self) -> float:
-        """An error that allows for the sample it was measured on."""
-        ...
-
-    @property
-    def mean(self) -> float:
-        """The mean distance."""
-        ...
-
-    @property
-    def n_kinds(self) -> int:
-        """Kinds of pairs, whose errors differ."""
-        ...
-
-    @property
-    def exact_share(self) -> float:
-        """The share of pairs that must still be solved exactly."""
-        ...
-
-
-class Planner(Generic[Tried]):
+class Planner:
     """Finds the cheapest strategy that meets an aim. ``attempt(strategy)`` sets a strategy up and measures it."""
 
     def __init__(
         self,
         prices: Prices,
         aim: Accuracy | None,
-        attempt: Callable[[Strategy], Tried],
+        attempt: Callable[[Strategy], Attempt],
         *,
         seed: int,
         n_anchors: int | None = None,
@@ -232,53 +208,78 @@ class Planner(Generic[Tried]):
         self._numbers = (n_anchors,) if n_anchors is not None else prices.numbers
         self._first = prices.first_of(self._numbers)
         self._spaces = (1,) if given_space else prices.spaces
-        self._error = GUESS  # of cheap features at `AT` anchors, corrected by every trial
+        self._error, self._decay = GUESS, DECAY  # of cheap features at `AT` anchors, corrected by every trial
+        self._errors: dict[tuple[bool, int], dict[int, float]] = {}  # by number of anchors, in the order of trials
+        self._share = SAFETY  # of the aim, that a predicted error must be below
         self._mean: float | None = None
         self._spaces_made: dict[int, int] = {}
+        self._seen: set[tuple[Any, ...]] = set()
 
-    def choose(self) -> Choice[Tried]:
+    def choose(self) -> Choice:
         tried: list[Judgement] = []
         spent, exact = 0.0, self._prices.exact
-        seen: set[tuple[Any, ...]] = set()
         while len(tried) < TRIALS:
-            ways = [(self.price(s), s) for s in self._candidates() if _brief(s) not in seen]
             limit = WORTH_IT * exact - spent
-            cheap = [(price, s) for price, s in ways if price < limit and self._hoped(s)]
-            if not cheap:
+            found = self._cheapest(limit)
+            if found is None:
                 break
-            price, strategy = min(cheap, key=lambda way: (way[0], way[1].n_spaces, way[1].bounds))
+            price, strategy = found
             if not tried and self._few_first(price):
-                self._base = replace(self._base, n_exact=int(FIRST_SHARE * self._n_exact))
+                self._base = replace(self._base, n_exact=math.ceil(FIRST_SHARE * self._n_exact))
                 strategy = replace(strategy, n_exact=self._base.n_exact)
                 price = self.price(strategy)
-            seen.add(_brief(strategy))
+            self._seen.add(_brief(strategy))
             spent += self._setup(strategy)
             trial = self._attempt(strategy)
             self._made(strategy)
             self._mean = trial.mean
-            trial, more = self._decided(trial, limit - price)
+            trial, more, decided = self._decided(trial, limit - price, may_go_on=len(tried) + 1 < TRIALS)
             spent += more
-            met = self._aim is None or self._aim.met(trial.cautious, trial.mean)
+            met = decided and (self._aim is None or self._aim.met(trial.cautious, trial.mean))
             real = price + more + trial.exact_share * exact
             tried.append(judged(strategy, trial, bool(met), real))
             if met and real < limit:
                 on_cpu = self._prices.on_cpu(strategy.n_anchors or AT, strategy.n_spaces, strategy.bounds)
                 return Choice(trial.strategy, self._praise(strategy, real), self._aim, real, on_cpu, tried, trial)
-            self._learn_from(strategy, max(tried[-1].relative_error, 1e-9), enough=met)
+            self._learn_from(strategy, trial)
+            if met:  # good, but too many exact solves are left: a better space leaves fewer
+                self._error *= 1.5
         return Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried=tried)
 
-    def _decided(self, trial: Tried, seconds_left: float) -> tuple[Tried, float]:
-        """The trial with as many exact pairs as it takes to decide, or as may be solved, and what these cost."""
+    def _decided(self, trial: Attempt, seconds_left: float, *, may_go_on: bool) -> tuple[Attempt, float, bool]:
+        """The trial with as many exact pairs as it takes to decide, or as may be solved, what these cost, and whether
+        it is to be judged. It is not where more anchors are cheaper than more pairs, if there ``may_go_on`` a trial."""
         spent, exact_pair = 0.0, self._prices.exact_pair
+        self._share = SAFETY
         while undecided(self._aim, trial, self._n_exact):
             left = seconds_left - spent
             more = more_draws(trial.strategy, self._n_exact, self._prices.n_pairs, left, exact_pair)
             if more is None:
                 break
-            spent += (more.n_draws - trial.strategy.n_draws) * more.n_exact * exact_pair
+            seconds = (more.n_draws - trial.strategy.n_draws) * more.n_exact * exact_pair
+            if may_go_on and self._finer_is_cheaper(trial, seconds, left):
+                return trial, spent, False
+            spent += seconds
             trial = self._attempt(more)
-        self._base = replace(self._base, n_draws=trial.strategy.n_draws)
-        return trial, spent
+            self._base = replace(self._base, n_draws=trial.strategy.n_draws)
+        return trial, spent, True
+
+    def _finer_is_cheaper(self, trial: Attempt, seconds: float, seconds_left: float) -> bool:
+        """Whether few exact pairs would decide about more anchors, and these cost less than ``seconds`` of pairs.
+
+        If so, `_share` is what the error of those must be below.
+        """
+        s = trial.strategy
+        if s.n_draws * s.n_exact >= self._n_exact or not holds_every_kind(trial) or trial.rmse == 0.0:
+            return False
+        self._learn_from(s, trial)
+        self._share = SAFETY * trial.rmse / trial.interval[1]
+        own = self._prices.estimates(s.n_anchors or AT, s.n_spaces, s.bounds)
+        found = self._cheapest(seconds_left + own)
+        if found is not None and found[0] - own < seconds:
+            return True
+        self._share = SAFETY
+        return False
 
     def _few_first(self, price: float) -> bool:
         """Whether it is worth beginning with few exact pairs: they may already decide."""
@@ -294,24 +295,34 @@ class Planner(Generic[Tried]):
             for k in numbers for s in self._spaces for b in self._prices.looks
         ]  # fmt: skip
 
+    def _cheapest(self, limit: float) -> tuple[float, Strategy] | None:
+        """What has not been tried, costs less than ``limit`` and is predicted to meet the aim, with its price."""
+        ways = [(self.price(s), s) for s in self._candidates() if _brief(s) not in self._seen]
+        cheap = [(price, s) for price, s in ways if price < limit and self._hoped(s)]
+        return min(cheap, key=lambda way: (way[0], way[1].n_spaces, way[1].bounds), default=None)
+
     def _factor(self, s: Strategy) -> float:
         k = s.n_anchors or AT
-        return float(GAIN[s.bounds, s.n_spaces] * (AT / k) ** DECAY)
+        return float(GAIN[s.bounds, s.n_spaces] * (AT / k) ** self._decay)
 
     def _hoped(self, s: Strategy) -> bool:
         """Whether a strategy is predicted to meet the aim."""
         if self._aim is None or (self._first is not None and self._mean is None):
             return True
-        hoped = self._error * self._factor(s)
-        if self._aim.relative:
-            return hoped <= SAFETY * self._aim.amount
-        return self._mean is None or hoped * self._mean <= SAFETY * self._aim.amount
+        unit = 1.0 if self._aim.relative else self._mean
+        return unit is None or self._error * self._factor(s) * unit <= self._share * self._aim.amount
 
-    def _learn_from(self, s: Strategy, relative: float, enough: bool) -> None:
+    def _learn_from(self, s: Strategy, trial: Attempt) -> None:
         """Correct the prediction; at least so far that the same would not be tried again."""
+        k, relative = s.n_anchors or AT, max(judged(s, trial, False, 0.0).relative_error, 1e-9)
+        before = self._errors.setdefault((s.bounds, s.n_spaces), {})
+        before[k] = relative
+        first = next(iter(before))
+        reach = np.log(k / first)
+        if reach != 0.0:
+            fell = np.log(before[first] / relative) * np.sign(reach)
+            self._decay = float(max(DOUBT * DECAY + fell, 0.0) / (DOUBT + abs(reach)))
         self._error = relative / self._factor(s)
-        if enough:  # good, but too many exact solves are left: a better space leaves fewer
-            self._error *= 1.5
 
     # ------------------------------------------------------------------------------------------------ prices
 
@@ -339,7 +350,7 @@ class Planner(Generic[Tried]):
         return f"exact solves: {failures(tried, self._aim)}, and anything better would cost as much as exact solves"
 
 
-def judged(strategy: Strategy, trial: Trial, met: bool, price: float) -> Judgement:
+def judged(strategy: Strategy, trial: Attempt, met: bool, price: float) -> Judgement:
     """What was measured about a trial."""
     mean = trial.mean if trial.mean > 0 else np.inf
     return Judgement(*_brief(strategy), trial.rmse / mean, trial.cautious / mean, met, price)

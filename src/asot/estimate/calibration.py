@@ -9,19 +9,13 @@ error; pairs that keep their exact values count as exact. It is an estimate, not
 
 The sample has weights: a pair that was drawn on purpose represents few others, and a pair that was drawn by chance
 represents many. The weights are used everywhere: the fit minimizes the weighted squares, the error is their weighted
-mean, and its interval comes from resampling (bootstrap-t of its logarithm, which stays valid when a few errors
-dominate).
+mean (`asot.estimate.exact_sample.rms_interval` says how sure it is).
 
-Resampling alone is too sure of itself. A sample of 64 rarely holds the largest errors, so it looks less spread than the
-pairs are; residuals of a cross-validated fit have lost a degree of freedom for each coefficient; and what is to be
-covered is the error of the pairs that are left, which vary by themselves where they are few. All three widen the
-interval (`rms_interval`). An estimate that was chosen because its error looked small enough has one more reason to be
-worse than it looks (`end_after_choice`).
+To the engine, `Estimates` is a solver like any other, so that corrected values go to any sink.
 """
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -29,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
-from asot.bounds.short_vectors import scaled
-from asot.estimate.exact_sample import ExactSample, features_of, pair_keys
+from asot.estimate.exact_sample import ExactSample, end_after_choice, features_of, pair_keys, rms_interval
 from asot.estimate.pair_features import Features, Measured
 from asot.run.engine import Resources
+from asot.run.protocols import Solution, Solver, Status
 
 EXACT_ERROR = 2.0**-40
 """Relative error of a pair that was solved exactly: the rounding of the simplex's integer costs."""
@@ -42,15 +36,6 @@ FOLDS = 8
 
 RIDGE = 1e-4
 """Weight of the prior relative to one exact pair. Keeps fits defined if features coincide or there are few pairs."""
-
-DRAWS = 1000
-
-LEAST_KURTOSIS = 3.5
-"""Of errors, whatever the sample shows. Errors of all pairs of a collection have 3 (normal) to 40; samples of 64 mostly
-show 3, since they do not hold the largest."""
-
-MOST_DEVIATIONS = 3.0
-"""How far an error that decided a choice is moved up at most, in standard deviations."""
 
 UPDATES = 100
 """Updates of the weights that explain squared errors. Each takes a few microseconds."""
@@ -141,7 +126,7 @@ class Calibration:
         rows, columns = sample.pairs.indices(0, len(sample.pairs))
         self._remember(rows, columns, sample.exact)
         self._sampled = measured
-        self._fit(measured, scaled(sample.exact, -features.exponent), sample)
+        self._fit(measured, np.ldexp(sample.exact, -features.exponent), sample)
 
     @classmethod
     def known(cls, features: Features, fit: KnownFit) -> Calibration:
@@ -161,8 +146,8 @@ class Calibration:
     def estimate(self, measured: Measured, rows: Indices, columns: Indices) -> tuple[Float, Float, NDArray[np.bool_]]:
         """Corrected distances and their expected errors (P,) of a tile, and which of them are exact."""
         x, exponent = measured.features, self._features.exponent
-        values = scaled(self._predict(x, self.coefficients), exponent)
-        error = scaled(np.sqrt(combined(self._features.squares(x), self.error_weights)), exponent)
+        values = np.ldexp(self._predict(x, self.coefficients), exponent)
+        error = np.ldexp(np.sqrt(combined(self._features.squares(x), self.error_weights)), exponent)
         keys = pair_keys(rows, columns)
         place = np.minimum(np.searchsorted(self.solved, keys), len(self.solved) - 1)
         known = self.solved[place] == keys
@@ -182,7 +167,7 @@ class Calibration:
         """Bounds (S,) of the pairs that were solved exactly, where bounds are features."""
         names = self._features.names
         lower, upper = (self._sampled[:, names.index(name)] for name in ("lower", "upper"))
-        return scaled(lower, self._features.exponent), scaled(upper, self._features.exponent)
+        return np.ldexp(lower, self._features.exponent), np.ldexp(upper, self._features.exponent)
 
     def allow_for_choice(self, allowed: float) -> None:
         """Report that this fit was chosen because its error was measured to be no larger than what is ``allowed``."""
@@ -298,83 +283,51 @@ class Fit(NamedTuple):
     error_weights: Float  # (U,) of the squares that explain squared residuals
 
 
-def rms_interval(
-    residual: Float, weights: Float, n_fitted: int = 0, n_left: float = np.inf
-) -> tuple[float, float, float]:
-    """Root of the weighted mean square, and both ends of its 95 percent interval.
-
-    Parameters
-    ----------
-    residual, weights : (S,)
-    n_fitted
-        Coefficients of the fit that the residuals are held out from.
-    n_left
-        Pairs whose error is asked for. The interval covers what these happen to have, not only what is expected.
-    """
-    from scipy.special import stdtrit
-
-    n, size = len(residual), float(np.abs(residual).max())
-    if size == 0.0 or n < 2:
-        return size, size, size
-    squares = weights * (residual / size) ** 2  # at the scale of 1: fourth powers follow
-    mean = float(squares.sum() / weights.sum())
-    counts = _draws(n)
-    means = counts @ squares / (counts @ weights)
-    deviations = _deviation(counts, squares, weights, means)
-    tiny = np.finfo(np.float64).tiny
-    logs = np.log(np.maximum(means, tiny)) - np.log(mean)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(deviations > 0, logs * means / deviations, 0.0)
-    low, high = np.quantile(t, [0.025, 0.975])
-    free = max(n - n_fitted - 1, 1)
-    least = float(stdtrit(free, 0.975))
-    relative = float(_deviation(np.ones((1, n)), squares, weights, np.array([mean]))[0]) / mean
-    relative = float(np.sqrt(max(relative**2, (LEAST_KURTOSIS - 1.0) / n) * (n / free) * (1.0 + n / max(n_left, 1.0))))
-    factors = np.exp(0.5 * relative * np.clip([-max(high, least), -min(low, -least)], -6.0, 6.0))
-    root = size * float(np.sqrt(mean))
-    return root, root * float(factors[0]), root * float(factors[1])
-
-
-def end_after_choice(root: float, high: float, allowed: float) -> float:
-    """The upper end of the interval of an error that was chosen because it is small enough.
-
-    Of many errors near what is ``allowed``, those are chosen that the sample shows too small. So the end is the error
-    beyond which less than 2.5 percent *of those that would have been chosen* were seen as small as this one: with x the
-    logarithm of the error that was seen, s its standard deviation and c the largest that would have been accepted, it
-    solves Φ((x - θ)/s) = 0.025 Φ((c - θ)/s). Far below c, it is the end that it was.
-    """
-    from scipy.special import log_ndtr
-
-    if not 0.0 < root < high:
-        return high
-    s, reach = np.log(high / root) / 1.96, np.log(allowed / root)
-    spare = max(0.0, reach / s - (1.96 if high <= allowed else 0.98))  # (c - x) / s
-    below, above = 1.96, MOST_DEVIATIONS
-    while above - below > 1e-6:
-        middle = 0.5 * (below + above)
-        rarer = log_ndtr(-middle) - log_ndtr(spare - middle) <= np.log(0.025)
-        below, above = (below, middle) if rarer else (middle, above)
-    return max(high, root * float(np.exp(s * below)))
-
-
-@functools.lru_cache(maxsize=4)
-def _draws(n: int) -> Float:
-    """How often each of n pairs is drawn (B, n) in B resamples of size n."""
-    draws = np.random.default_rng(0).integers(n, size=(DRAWS, n))
-    counts = np.bincount((draws + n * np.arange(DRAWS)[:, None]).ravel(), minlength=DRAWS * n)
-    return counts.reshape(DRAWS, n).astype(np.float64)
-
-
-def _deviation(counts: Float, squares: Float, weights: Float, means: Float) -> Float:
-    """Standard deviation (B,) of Σ squares / Σ weights, by linearization; ``counts`` (B, n) say what is drawn."""
-    n = counts.shape[1]
-    influence = counts @ squares**2 - 2 * means * (counts @ (squares * weights)) + means**2 * (counts @ weights**2)
-    return np.asarray(np.sqrt(np.maximum(influence, 0.0) * n / (n - 1)) / (counts @ weights), dtype=np.float64)
-
-
 def combined(features: Float, weights: Float) -> Float:
     """features @ weights, column by column: a matrix product would round differently in tiles of another size."""
     total = features[:, 0] * weights[0]
     for c in range(1, len(weights)):
         total += features[:, c] * weights[c]
     return total
+
+
+# ------------------------------------------------------------------------------------------------ the solver
+
+
+class Estimates(Solver):
+    """Calibrated distances with their expected errors, and with bounds if they are wanted."""
+
+    stage = "estimates"
+
+    def __init__(self, features: Features, calibration: Calibration, *, give_bounds: bool) -> None:
+        self.features, self.calibration = features, calibration
+        self.give_bounds = give_bounds
+        self.info: Info = {**features.info, "calibration": calibration.report.as_dict()}
+        if features.level is not None and give_bounds:
+            self.info["bounds"] = features.level
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "estimates, 1",
+            "features": self.features.identity(),
+            "calibration": self.calibration.identity(),
+            "bounds": self.give_bounds,
+        }
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self.features.pairs_per_tile(memory)
+
+    def expected_seconds(self, n_pairs: int) -> float:
+        return self.features.expected_seconds(n_pairs)
+
+    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+        measured = self.features.solve(rows, columns, stop)
+        values, error, known = self.calibration.estimate(measured, rows, columns)
+        lower, upper = measured.lower, measured.upper
+        if lower is not None and upper is not None:
+            values = np.clip(values, lower, upper)
+            error = np.minimum(error, upper - lower)
+        if not self.give_bounds:
+            lower = upper = None
+        status = np.where(known, Status.EXACT, Status.ESTIMATED).astype(np.int8)
+        return Solution(values, status, measured.n_iter, lower=lower, upper=upper, error=error)

@@ -2,7 +2,7 @@
 
 The anchor problems of a tile are solved (`asot.exact.cuda.solver`); their trees stay on the device, where
 ``estimate.cu`` prices them and turns the prices into estimates. Only answers are copied back. They are those of the CPU
-(`asot.estimate.solver.Estimates`) up to the rounding of float32 distances.
+(`asot.estimate.calibration.Estimates`) up to the rounding of float32 distances.
 
 Features do not depend on the fit. So a GPU can measure pairs (`FeaturesCuda`) while the host still solves the exact
 ones that the fit needs (`asot.run.gpu_engine.begin`).
@@ -31,7 +31,7 @@ from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, Status
 
 if TYPE_CHECKING:
-    from asot.estimate.solver import Estimates
+    from asot.estimate.calibration import Estimates
 
 MOST_PAIRS, LEAST_PAIRS = 2**22, 2**12
 MOST_WARPS = 32

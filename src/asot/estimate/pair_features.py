@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from asot._typing import Float, Identity, Indices, Info
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.error_bars import Bounds, combine
-from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates, scaled
+from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates
 from asot.data.distributions import Distributions
 from asot.estimate.local_means import local_means, reprice
 from asot.exact.cuda.solver import MAX_NODES
@@ -267,7 +267,7 @@ class PairFeatures(Features):
                 features[:, len(CHEAP) + c] = _at_unit(side, self.exponent)
         if self.learned is not None:
             features[:, -1] = _at_unit(self.learned.solve(rows, columns, stop).values, self.exponent)
-        values = scaled(features[:, self._plain], self.exponent)
+        values = np.ldexp(features[:, self._plain], self.exponent)
         status = np.full(len(rows), Status.ON_ANCHORS, dtype=np.int8)
         lower, upper = (None, None) if bounds is None else bounds
         return Measured(values, status, pivots, lower=lower, upper=upper, features=features)
@@ -296,7 +296,7 @@ class PairFeatures(Features):
 def _at_unit(values: Float, exponent: int) -> Float:
     """At the scale of 1, so that a space of a very different scale cannot make squares overflow."""
     with np.errstate(over="ignore"):
-        return np.minimum(scaled(values, -exponent), MOST)
+        return np.minimum(np.ldexp(values, -exponent), MOST)
 
 
 def coordinates_of(both: Distributions, n_jobs: int | None = None, directions: Directions | None = None) -> Coordinates:

@@ -40,6 +40,9 @@ class FewHistograms(Record):
     ]  # fmt: skip
 
 
+MOST_ROWS = 100
+"""Of one set: pairs of more are never so few that they take no longer than `MOST_SECONDS`."""
+
 _BYTES = ctypes.c_char_p
 _solve = entry("few_histograms", FewHistograms, _BYTES, _BYTES, ctypes.c_void_p, _BYTES, Tile)
 _NOT_ORDINARY = 2

@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -314,6 +315,10 @@ class SinkBase(ABC, Generic[T_co]):
         Tiles from a GPU then hold only some of their pairs, in any order.
         """
         return None
+
+    def writes_to(self, folder: Path) -> bool:
+        """Whether it keeps its answers in this folder, named from the root."""
+        return False
 
     def add(self, counts: NDArray[Any]) -> None:
         """Count a tile that was counted elsewhere."""

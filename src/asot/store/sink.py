@@ -94,6 +94,9 @@ class Store(SinkBase[Stored]):
         """The folder that contains the store, which every worker must be able to reach."""
         return Path(self.path).absolute().parent
 
+    def writes_to(self, folder: Path) -> bool:
+        return Path(self.path).absolute() == folder
+
     takes_work = True
 
     def take(self, work: Work, resources: Resources, cluster: Cluster | None) -> Stored:

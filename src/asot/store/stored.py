@@ -16,7 +16,7 @@ from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
 from asot.results.distances import Distances, Neighbors
 from asot.results.model import NO_MODEL, ModelBase
-from asot.results.sinks import keep_nearest
+from asot.results.sinks import default_sink, keep_nearest
 from asot.run.engine import Resources
 from asot.run.executors import ProgressLike
 from asot.run.pairs import ListedPairs, PairSet
@@ -118,8 +118,7 @@ class Stored:
             raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
         if self.model is None:
             raise ValueError(NO_MODEL)
-        other = getattr(sink, "path", None)
-        if other is not None and Path(other).absolute() == self._files.path.absolute():
+        if default_sink(sink).writes_to(self._files.path.absolute()):
             raise ValueError(f"a store cannot grow where it is; name another folder than {self._files.path}")
         return self.model.extend(self, new, Resources(n_jobs, memory, progress), sink)
 
