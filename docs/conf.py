@@ -78,6 +78,8 @@ def _house_style(conf: Any, name: str) -> None:
         {
             **asot.plots.STYLE,
             "figure.figsize": (6.0, 4.2),
+            "figure.titlesize": 11,
+            "figure.titleweight": "bold",
             "lines.markersize": 5,
         }
     )

@@ -26,4 +26,4 @@ for ax, i in zip(axes.ravel(), [*order[:12], *order[-12:]], strict=True):
         about["images"][i], cmap="Blues" if i in order[:12] else "Oranges"
     )
     ax.set_axis_off()
-fig.suptitle("ordinary (blue) and odd (orange)")
+fig.suptitle("The most ordinary digits (blue) and the oddest (orange)")

@@ -8,6 +8,7 @@ only a few where cheap bounds are good.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import PercentFormatter
 
 import asot
 
@@ -29,6 +30,9 @@ for n in sizes:
 
 fig, ax = plt.subplots(layout="constrained")
 ax.loglog(sizes, shares, "o-")
+ax.set_xticks(sizes, sizes, minor=False)
+ax.set_xticks([], minor=True)
+ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 ax.set_xlabel("distributions")
 ax.set_ylabel("share of the pairs that were solved")
 ax.set_title(f"{shares[-1]:.0%} of the pairs are enough")

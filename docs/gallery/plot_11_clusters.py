@@ -30,4 +30,4 @@ for row, c in zip(axes, range(5), strict=True):
         ax.imshow(
             about["images"][i], cmap="Oranges" if ax is row[0] else "gray_r"
         )
-fig.suptitle("medoids (orange) and members of five clusters")
+fig.suptitle("One digit (orange) stands for its whole cluster")

@@ -49,4 +49,7 @@ for shift, (name, column) in enumerate(
 ax.set_xscale("log")
 ax.set_yticks([y + 0.175 for y in range(len(cells))], names)
 ax.set_xlabel("seconds")
-ax.legend()
+ax.set_ylim(-0.4, len(cells) + 0.6)
+faster = [seconds(row[5]) / seconds(row[2]) for row in cells]
+ax.set_title(f"{min(faster):.0f} to {max(faster):.0f} times faster")
+ax.legend(ncols=2, loc="upper right")

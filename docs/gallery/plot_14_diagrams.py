@@ -50,14 +50,16 @@ distances = asot.pairwise_exact(
 # %%
 # The three kinds of signals are far apart, wherever their waves begin.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
-for kind in waves:
+fig, (left, right) = plt.subplots(1, 2, figsize=(7, 4.4), layout="constrained")
+for kind in sorted(waves):  # the order of the map's colors
     points = np.concatenate(
         [diagrams[int(i)][0] for i in np.flatnonzero(kinds == kind)]
     )
-    left.scatter(*points.T, s=6, label=kind)
+    left.scatter(*points.T, s=2 if kind == "noisy" else 8, label=kind)
 left.axline((-1, -1), slope=1, color="gray", linewidth=0.8)
+left.set_title("Noise lies near the diagonal …")
 left.set_xlabel("birth")
 left.set_ylabel("death")
-left.legend()
+left.legend(markerscale=2)
 asot.plots.map(distances, right, labels=kinds, method="mds")
+right.set_title("… and does not hide the wave")

@@ -38,8 +38,10 @@ distances = asot.pairwise_exact(jets, unmatched=1.0)
 
 fig, axes = plt.subplots(2, 2, figsize=(7, 6), layout="constrained")
 axes = axes.ravel()
-for ax, i in zip(axes, (0, 20, 40), strict=False):
-    ax.scatter(*directions[i].T, s=2000 * momenta[i], alpha=0.5)
+for count, (ax, i) in enumerate(zip(axes, (0, 20, 40), strict=False)):
+    ax.scatter(
+        *directions[i].T, s=2000 * momenta[i], alpha=0.5, color=f"C{count}"
+    )
     ax.set(
         xlim=(-0.6, 0.6),
         ylim=(-0.6, 0.6),

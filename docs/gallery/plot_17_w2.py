@@ -54,17 +54,19 @@ middles = {
     "W₂": asot.barycenter(blobs, cost**2, reg=0.002),
 }
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(8, 4.8), layout="constrained")
 left.plot(expected, w2[i, j], "o", markersize=4)
 left.axline(
     (expected.mean(), expected.mean()), slope=1, color="gray", linewidth=0.8
 )
+left.set_title("Samples agree with the formula")
 left.set_xlabel("W₂ of the normal distributions")
 left.set_ylabel("W₂ of 200 points each")
 right.fill_between(places, blobs[0], alpha=0.3, color="gray")
 right.fill_between(places, blobs[1], alpha=0.3, color="gray", label="two blobs")
 for name, middle in middles.items():
     right.plot(places, middle.masses, label=f"middle under {name}")
+right.set_title("Only under W₂ is the middle a blob")
 right.set_xlabel("place")
 right.set_ylabel("mass")
 right.legend()

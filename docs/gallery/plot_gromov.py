@@ -69,8 +69,8 @@ for kind, color in zip(KINDS, ("C0", "C1", "C2"), strict=True):
             s=4,
             color=color,
         )
-axes[0].set(title="four of each kind, as they are given", aspect="equal")
+axes[0].set(title="Four of each kind, as they are given", aspect="equal")
 axes[0].axis("off")
-axes[1].set(title="a map of their distances", xticks=[], yticks=[])
+axes[1].set(title="Their distances tell the kinds apart", xticks=[], yticks=[])
 axes[1].legend()
 plt.show()

@@ -53,6 +53,7 @@ class Chart:
     rows: tuple[str, ...] = ()  # beginnings of first cells; all rows if empty
     label: str = "{0}"
     packages: tuple[str, ...] = RIVALS_WITH_VERSIONS  # told where the report names their version
+    names: dict[str, str] = field(default_factory=dict)  # of contestants, where the table has short ones
     raced: bool = False  # rivals and their times are listed within cells: "core / SciPy"
 
 
@@ -102,7 +103,11 @@ CHARTS = (
     ),
     Chart(
         "entropic", "50 iterations, all pairs, k = 30", "entropic", ALL, "50 iterations at", {"": "µs/pair"}, "µs",
-        rows=("asot on", "sinkhorn2, a matrix", "solve_batch sinkhorn", "sinkhorn2 loop"),
+        rows=("asot on", "sinkhorn2, a matrix", "solve_batch sinkhorn", "sinkhorn2 loop"), names={
+            "asot on the sample": "asot", "sinkhorn2, a matrix of targets": "POT sinkhorn2, a matrix of targets",
+            "sinkhorn2 loop": "POT sinkhorn2 in a loop",
+            "solve_batch sinkhorn, batches of 64": "POT solve_batch, batches of 64",
+        },
     ),
     Chart(
         "gpu", "Exact, one shared cost, one H200", "gpu", ALL, "Exact", {
@@ -168,6 +173,18 @@ RAN = {"pot": "POT", "scikit-learn": "scipy", "scanpy": "POT"}
 NOT_RUN = ("", "–", "—")
 """Cells of rivals that were not installed."""
 
+RACED = {
+    "core": "POT's core",
+    "POT core": "POT's core",
+    "emd2": "POT emd2",
+    "product": "matrix product",
+    "cancel": "shared mass removed",
+    "sort": "np.sort",
+    "CDF": "CDFs",
+    "pdist": "SciPy pdist",
+}
+"""Rivals of cells that list several, in words; they may be parts of a sum, as in "product + core"."""
+
 RIVALS = {
     "linear, 64": "linear transport, 64 points",
     "sliced, 50": "sliced, 50 lines",
@@ -193,13 +210,16 @@ def groups(chart: Chart) -> Iterator[Group]:
         whose = [
             (prefix * (not row[table.columns[0]].startswith("brute")) + row[table.columns[0]], row) for row in rows
         ]
-        yield Group("", tuple(_timed(who, row[column], chart.unit) for who, row in whose))
+        yield Group("", tuple(_timed(chart.names.get(who, who), row[column], chart.unit) for who, row in whose))
     else:
+        bars: dict[str, dict[str, Bar]] = {}  # a rival per row has the same label in several rows
         for row in rows:
             listed = [(_told(who, row, chart), row[column]) for who, column in chart.bars.items()]
             pairs = _raced(row) if chart.raced else listed
             label = _filled(chart.label.replace("{0}", row[table.columns[0]]), row)
-            yield Group(label, tuple(_timed(who, cell, chart.unit) for who, cell in pairs if cell not in NOT_RUN))
+            own = [_timed(who, cell, chart.unit) for who, cell in pairs if cell not in NOT_RUN]
+            bars.setdefault(label, {}).update({bar.who: bar for bar in own})
+        yield from (Group(label, tuple(own.values())) for label, own in bars.items())
 
 
 def _filled(text: str, row: dict[str, str]) -> str:
@@ -228,7 +248,8 @@ def _raced(row: dict[str, str]) -> list[tuple[str, str]]:
     """asot and its rivals, where a cell lists several: "SciPy / core" beside "51.2 µs / 72.1 µs"."""
     ours = next(row[name] for name in ("asot", "asot, µs each") if name in row)
     theirs = next(row[name] for name in ("its time", "its µs each") if name in row)
-    return [("asot", ours), *zip(row["rival"].split(" / "), theirs.split(" / "), strict=True)]
+    rivals = [" + ".join(RACED.get(part, part) for part in one.split(" + ")) for one in row["rival"].split(" / ")]
+    return [("asot", ours), *zip(rivals, theirs.split(" / "), strict=True)]
 
 
 def _errors(table: Table, row: dict[str, str]) -> Group:

@@ -17,6 +17,9 @@ from typing import Any
 
 MARK = re.compile(r"^<!-- figure: (.+?) -->$", flags=re.M | re.S)
 
+SIZE = (5.4, 4.0)
+"""Inches of a figure that names no size: a page scales it to its width, so letters are large where a figure is small."""
+
 DARK = {
     "#ffffff": "#14181e", "#1f2933": "#e4e7eb", "#8a94a3": "#7b8794", "#d5dae1": "#323f4b",
     "#0072b2": "#3d9be0", "#009e73": "#1fbd92", "#d55e00": "#f5843a", "#145158": "#2f8f99",
@@ -41,7 +44,7 @@ def _with_figures(text: str, stem: str, folder: Path, up: str) -> str:
 
     namespace: dict[str, Any] = {"__name__": "__page__"}
     written, begun = [], 0
-    with rc_context({**STYLE, "svg.hashsalt": stem}):
+    with rc_context({**STYLE, "figure.figsize": SIZE, "svg.hashsalt": stem}):
         for count, mark in enumerate(MARK.finditer(text)):
             above = text[begun : mark.start()]
             _run(above, namespace, stem)
