@@ -14,7 +14,8 @@ import pytest
 import asot
 
 ROOMS = (
-    ("_typing", "validation", "printable", "lazy"),
+    ("_typing", "validation", "printable", "renamed"),
+    ("lazy",),
     ("native", "gpu"),
     ("ground",),
     ("data",),

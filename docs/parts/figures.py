@@ -18,7 +18,7 @@ from typing import Any
 MARK = re.compile(r"^<!-- figure: (.+?) -->$", flags=re.M | re.S)
 
 SIZE = (5.4, 4.0)
-"""Inches of a figure that names no size: a page scales it to its width, so letters are large where a figure is small."""
+"""Inches of a figure that names no size. A page scales figures to its width, so small ones have large letters."""
 
 DARK = {
     "#ffffff": "#14181e", "#1f2933": "#e4e7eb", "#8a94a3": "#7b8794", "#d5dae1": "#323f4b",

@@ -12,4 +12,4 @@ Names are loaded when first used (`asot.lazy`), as ``__init__.pyi`` lists them.
 from asot.lazy import attach
 
 __version__ = "0.2.0"
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__, renamed={"barycentre": "barycenter"})

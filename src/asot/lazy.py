@@ -11,17 +11,28 @@ import ast
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 
-def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """What a package calls ``__getattr__``, ``__dir__`` and ``__all__``, given its ``__name__`` and ``__file__``."""
+def attach(
+    package: str, file: str, renamed: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """What a package calls ``__getattr__``, ``__dir__`` and ``__all__``, given its ``__name__`` and ``__file__``.
+
+    ``renamed`` are old names with their new ones. They warn, and are not listed.
+    """
     homes = _homes(file)
     here = [name for name in sorted(homes) if _is_here(homes[name].partition(".")[0])]
 
     def load(name: str) -> Any:
+        if name in renamed:
+            from asot.renamed import warn_renamed
+
+            warn_renamed(f"{package}.{name}", f"{package}.{renamed[name]}")
+            return getattr(sys.modules[package], renamed[name])
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if homes[name] == package:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from asot import renamed
 from asot._typing import Info, Parameters
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
@@ -79,6 +80,7 @@ def kneighbors(
     random_state: Any = None,
     recall: float | None = None,
     sink: Sink[Found] | None = None,
+    bounds: Any = None,
 ) -> Found:
     """The nearest distributions of each query under the exact W_p: what brute force over `pairwise_exact` would find.
 
@@ -118,6 +120,8 @@ def kneighbors(
     sink : asot.sinks.Store, optional
         Where the neighbors go on disk, a strip of rows at a time, on the CPU. The same call again resumes. Returns what
         `asot.open_store` does; its ``top_k()`` is the result without a store.
+    bounds
+        The old name of `prune`, until 0.3.0.
 
     Returns
     -------
@@ -137,6 +141,8 @@ def kneighbors(
     >>> bool((found.indices == brute.indices).all())
     True
     """
+    if bounds is not None:
+        prune = renamed.prune_of(bounds)
     if isinstance(D, (int, np.integer)):
         n_neighbors, D = int(D), None
     K = as_positive_int(n_neighbors, "n_neighbors")
@@ -193,6 +199,7 @@ def radius_neighbors(
     memory: int | str | None = None,
     progress: ProgressLike = None,
     random_state: Any = None,
+    bounds: Any = None,
 ) -> RadiusNeighbors:
     """All distributions within a radius of each query under the exact W_p; the counterpart of `kneighbors`.
 
@@ -200,7 +207,7 @@ def radius_neighbors(
     ----------
     radius : float
         Pairs with W_p ≤ radius are found.
-    Q, D, p, metric, metric_params, unmatched, space, prune, device, n_jobs, memory, progress, random_state
+    Q, D, p, metric, metric_params, unmatched, space, prune, device, n_jobs, memory, progress, random_state, bounds
         As in `kneighbors`. It always runs in threads of this process, also under ``joblib.parallel_config``.
 
     Examples
@@ -214,6 +221,8 @@ def radius_neighbors(
            [0. , 0. , 0. , 0. ],
            [1.5, 0.5, 0. , 0. ]])
     """
+    if bounds is not None:
+        prune = renamed.prune_of(bounds)
     if isinstance(radius, bool) or not isinstance(radius, (int, float, np.number)) or not 0 <= radius < np.inf:
         raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
     started = time.perf_counter()

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Info
+from asot.renamed import warn_renamed
 from asot.validation import as_choice, as_positive_int, as_reg, as_tol
 
 FIRST_LOOK, LOOK_EVERY = 5, 10
@@ -84,7 +85,8 @@ class SinkhornOptions:
     ) -> SinkhornOptions:
         """From what a caller gave, with an error that says what is wrong with it."""
         if value == "regularised":
-            raise ValueError("value='regularised' is spelled 'regularized'")
+            warn_renamed("value='regularised'", "'regularized'")
+            value = "regularized"
         return cls(
             as_reg(reg, cost),
             as_positive_int(max_iter, "max_iter"),

@@ -17,6 +17,7 @@ from asot.index.growing import FEWEST
 from asot.index.index import Index
 from asot.learn.recent import key_of, recalled, remember
 from asot.neighbors import kneighbors, radius_neighbors
+from asot.renamed import prune_of
 from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices
@@ -46,6 +47,8 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     recall : float, optional
         As in `asot.kneighbors`: the share of the neighbors to find. Neighbors within a radius are always certain, so
         `radius_neighbors_graph` refuses it.
+    bounds
+        The old name of `prune`, until 0.3.0.
 
     Attributes
     ----------
@@ -82,6 +85,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         progress: ProgressLike = None,
         random_state: Any = None,
         recall: float | None = None,
+        bounds: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.radius = radius
@@ -97,10 +101,13 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         self.progress = progress
         self.random_state = random_state
         self.recall = recall
+        self.bounds = bounds
 
     def fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
         """Prepare a collection for queries, once (`asot.Index`); ``y`` is not used."""
         as_positive_int(self.n_neighbors, "n_neighbors")
+        if self.bounds is not None:
+            self.prune = prune_of(self.bounds)
         self.collection_: Distributions = self._read(X, reset=True)
         self._index = self._prepared()
         return self
