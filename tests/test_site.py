@@ -160,6 +160,16 @@ def test_every_entry_of_the_reference_links_to_a_page_that_uses_it():
     assert [name for name in entries if not uses.pages_with(f"asot.{name}")] == []
 
 
+def test_the_reference_lists_every_public_name():
+    """`asot.Name`, and what the packages of sinks, gradients and plots offer; modules themselves are no entries."""
+    entries = re.findall(r"^   ([A-Za-z_.]+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    inside = {package: getattr(asot, package) for package in ("sinks", "gradients", "plots")}
+    public = {name for name in asot.__all__ if not hasattr(getattr(asot, name), "__path__")} - {*inside}
+    public |= {f"{package}.{name}" for package, module in inside.items() for name in module.__all__}
+    public -= {"sinks.Sink", "sinks.Tile", "plots.STYLE", "baselines", "datasets"}  # for authors; a dictionary; modules
+    assert sorted(public - {*entries}) == []
+
+
 @pytest.mark.parametrize("page", ["i-have-*.md", "shapes.md", "training.md"])
 def test_field_pages_show_a_figure_after_each_step(page):
     """A step is a section with code; comparisons with other libraries, and imports above the first step, are none."""

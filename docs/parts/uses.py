@@ -18,6 +18,16 @@ RETURNED_BY = {
     "RadiusNeighbors": "radius_neighbors",
     "TransportPlan": "plan",
     "Plans": "emd_batch",
+    "Batch": "emd_batch",
+    "Stored": "open_store",
+    "ColumnDistances": "pairwise_columns",
+    "GroupDifferences": "group_differences",
+    "PerturbationTest": "perturbation_test",
+    "Drivers": "drivers",
+    "Outliers": "outliers",
+    "NoiseFloor": "noise_floor",
+    "Kernel": "kernel",
+    "Barycenter": "barycenter",
 }
 """The call that returns each class of results."""
 

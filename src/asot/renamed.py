@@ -1,7 +1,6 @@
 """Old names keep working for one minor release: they warn, say the new name, and say when the old one goes.
 
-``docs/support.md`` promises for how long. A name is taken out, with the line that reads it, in the release that `GONE_IN`
-names.
+``docs/support.md`` promises for how long. A name is taken out, with the line that reads it, in the release `GONE_IN`.
 """
 
 from __future__ import annotations
