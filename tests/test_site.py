@@ -218,6 +218,13 @@ def test_the_style_is_one_that_matplotlib_takes():
         assert matplotlib.rcParams["axes.prop_cycle"].by_key()["color"] == list(COLORS)
 
 
+def test_the_site_is_published_from_the_packages_with_which_it_is_tested():
+    """asot-paper among them: without it, the reference cannot show the data sets that live there."""
+    workflow = (ROOT / ".github" / "workflows" / "docs.yml").read_text(encoding="utf-8")
+    for script in (workflow, (ROOT / "run_tests").read_text(encoding="utf-8")):
+        assert re.search(r"-(e|-editable) '\.\[dev,torch\]' -(e|-editable) \./reproduction", script)
+
+
 def test_addresses_are_the_same_everywhere():
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     source, pages = (
