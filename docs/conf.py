@@ -103,5 +103,6 @@ sphinx_gallery_conf = {
     "doc_module": ("asot",),
     "thumbnail_size": (500, 350),
     "matplotlib_animations": False,
+    "capture_repr": (),  # what examples print is shown, and not what their last line is
     "abort_on_example_error": True,
 }
