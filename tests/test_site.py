@@ -170,12 +170,16 @@ def test_the_reference_lists_every_public_name():
     assert sorted(public - {*entries}) == []
 
 
+OTHERS = ("Beside", "Coming from", "Back to")
+"""How sections begin that are about other libraries."""
+
+
 @pytest.mark.parametrize("page", ["i-have-*.md", "shapes.md", "training.md"])
 def test_field_pages_show_a_figure_after_each_step(page):
-    """A step is a section with code; comparisons with other libraries, and imports above the first step, are none."""
+    """A step is a section with code; what compares with other libraries or hands on to them, and imports, are none."""
     for file in sorted((ROOT / "docs").glob(page)):
         _, *steps = re.split(r"^##+ ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        steps = [step for step in steps if "```pycon" in step and not step.startswith(("Beside", "Coming from"))]
+        steps = [step for step in steps if "```pycon" in step and not step.startswith(OTHERS)]
         assert len(steps) >= 3, file.name
         assert [step.splitlines()[0] for step in steps if "<!-- figure: " not in step] == [], file.name
 
