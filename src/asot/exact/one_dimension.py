@@ -81,7 +81,9 @@ class Levels(Record):
 class Merged(Record):
     """Sorted lists of an order p (``native/exact/line_merge.cpp``)."""
 
-    _fields_ = [("starts", Ints), ("stations", Doubles), ("p", Double)]  # noqa: RUF012
+    _fields_ = [  # noqa: RUF012
+        ("starts", Ints), ("stations", Doubles), ("p", Double), ("n", Int), ("by_length", Ints),
+    ]  # fmt: skip
 
 
 _sort = entry("line_sort", LineCloud, LineLists)
@@ -189,7 +191,8 @@ def _sorted_lists(cloud: LineCloud, n_points: int, p: float) -> Merged:
     """Every distribution by ascending position. Points in one place are one, and those of less than 2^-61 left out."""
     starts, stations = np.empty(cloud.n + 1, np.int64), np.empty((n_points, 2))
     _sort(cloud, LineLists(starts=starts, stations=stations))
-    return Merged(starts=starts, stations=stations, p=p)
+    by_length = np.argsort(np.diff(starts), kind="stable")
+    return Merged(starts=starts, stations=stations, p=p, n=cloud.n, by_length=by_length)
 
 
 def _quantiles(positions: Float, p: float) -> tuple[Any, Record, int]:
