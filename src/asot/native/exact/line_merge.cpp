@@ -1,10 +1,6 @@
 // W_p on a line by merging two sorted lists by their cumulative masses; see src/asot/exact/one_dimension.py.
 //
 // A step of a merge waits for the one before it, so four pairs are walked in turn, and two times four summed side by side.
-// After s steps the places in both lists sum to s. So where eight pairs have one row, its list is turned around, and a
-// single number per pair says where both of its lists are at.
-#include <algorithm>
-
 #include "line_power.hpp"
 #include "lines.hpp"
 
@@ -29,11 +25,16 @@ INLINE const Station* moved(const Station* station, int64_t bytes) {
     return reinterpret_cast<const Station*>(reinterpret_cast<const char*>(station) + bytes);
 }
 
+// Keeps a number out of vectors: compilers see four equal walks, and lanes of loads from four lists take twice as long.
+INLINE void alone(int64_t& x) { __asm__("" : "+r"(x)); }
+
 // One step, without a branch, which would be guessed wrong half of the time. A walk that has ended stays where it is, and
 // ships nothing; `may_end` says whether there can be one.
 template <bool may_end>
 INLINE void step(Walk& walk, const Station* last, int64_t& reached, double& gap) {
-    const int64_t a = walk.first->reached, ahead = walk.second->reached - a, is_second = ahead >> 63;  // -1 or 0
+    const int64_t a = walk.first->reached, ahead = walk.second->reached - a;
+    int64_t is_second = ahead >> 63;  // -1 or 0
+    alone(is_second);
     reached = a + (ahead & is_second);
     gap = walk.first->position - walk.second->position;
     const int64_t bytes = is_second & int64_t(sizeof(Station));
@@ -53,35 +54,6 @@ void walk_four(Walk* walks, const Station* const* last, int64_t steps, int64_t* 
         step<may_end>(d, last[3], reached[3], gaps[3]);
     }
     walks[0] = a, walks[1] = b, walks[2] = c, walks[3] = d;
-}
-
-// The same for four pairs of one row whose list, turned around, has its station of this step at `turned` for a walk that
-// has not moved in its second list.
-void walk_row(Walk* walks, const Station* const* last, const Station* turned, const Station* const* seconds, int64_t steps, int64_t* reached,
-              double* gaps) {
-    int64_t at[4];
-    for (int64_t t = 0; t < 4; t++) at[t] = 2 * (walks[t].second - seconds[t]);
-    const int64_t* first = reinterpret_cast<const int64_t*>(turned);
-    const int64_t *const a = reinterpret_cast<const int64_t*>(seconds[0]), *const b = reinterpret_cast<const int64_t*>(seconds[1]), *const c = reinterpret_cast<const int64_t*>(seconds[2]), *const d = reinterpret_cast<const int64_t*>(seconds[3]);
-    int64_t i = at[0], j = at[1], k = at[2], l = at[3];
-    const auto step = [&](int64_t& place, const int64_t* second, int64_t t) {
-        const int64_t from = first[place + 1], ahead = second[place + 1] - from;
-        gaps[t] = reinterpret_cast<const double*>(first)[place] - reinterpret_cast<const double*>(second)[place];
-        reached[t] = from + (ahead & (ahead >> 63));
-        place += 2 * int64_t(uint64_t(ahead) >> 63);
-    };
-    for (int64_t s = 0; s < steps; s++, reached += LANES, gaps += LANES, first -= 2) {
-        step(i, a, 0);
-        step(j, b, 1);
-        step(k, c, 2);
-        step(l, d, 3);
-    }
-    at[0] = i, at[1] = j, at[2] = k, at[3] = l;
-    for (int64_t t = 0; t < 4; t++) {
-        const int64_t moved = at[t] / 2 - (walks[t].second - seconds[t]);
-        walks[t].second += moved;
-        walks[t].first = std::min(walks[t].first + (steps - moved), last[t]);
-    }
 }
 
 double merged_carefully(const Merged& m, const Order& order, int64_t i, int64_t j) {
@@ -124,17 +96,15 @@ struct Eight {
 
 // Eight pairs, of which the first `count` are wanted.
 template <Kind kind>
-void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_t count, const Station* turned,
-                 Stretch& stretch) {
+void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_t count, Stretch& stretch) {
     const int64_t *i = eight.i, *j = eight.j;
     Walk walks[LANES];
-    const Station *last[LANES], *seconds[LANES];
+    const Station* last[LANES];
     store(stretch.reached[0], spread(0));
     int64_t steps[LANES], most[2] = {-1, -1}, least[2] = {INT64_MAX, INT64_MAX};  // of each half
     const int64_t walked = count <= 4 ? 4 : 8;
     for (int64_t t = 0; t < walked; t++) {
         walks[t] = {list_of(m, i[t]), list_of(m, j[t])};
-        seconds[t] = walks[t].second;
         last[t] = list_of(m, i[t] + 1) - 1;
         steps[t] = (list_of(m, i[t] + 1) - walks[t].first) + (list_of(m, j[t] + 1) - walks[t].second) - 1;
         most[t / 4] = steps[t] > most[t / 4] ? steps[t] : most[t / 4];
@@ -145,14 +115,8 @@ void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_
     for (int64_t begin = 0; begin <= longest; begin += STRETCH) {
         for (int64_t t = 0; t < walked; t += 4) {
             const int64_t left = most[t / 4] - begin, now = left < 0 ? 0 : left < STRETCH ? left : STRETCH;
-            int64_t done = 0;
-            if (turned != nullptr) {
-                done = least[t / 4] - begin;
-                done = done < 0 ? 0 : done < now ? done : now;
-                walk_row(walks + t, last + t, turned - begin, seconds + t, done, stretch.reached[1] + t, stretch.gaps[0] + t);
-            }
             const auto walk = begin + now < least[t / 4] ? walk_four<false> : walk_four<true>;
-            walk(walks + t, last + t, now - done, stretch.reached[1 + done] + t, stretch.gaps[done] + t);
+            walk(walks + t, last + t, now, stretch.reached[1] + t, stretch.gaps[0] + t);
             for (int64_t s = now; s < STRETCH; s++)
                 for (int64_t u = t; u < t + 4; u++) stretch.reached[s + 1][u] = WHOLE;
         }
@@ -168,30 +132,10 @@ void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_
     }
 }
 
-// The list of a row turned around: where its first station is. Only full groups of pairs of one row are worth it.
-class TurnedRow {
-  public:
-    TurnedRow(const Merged& m, Station* room) : m_(m), room_(room) {}
-    const Station* of(const int64_t* i) {
-        if (i[0] != i[LANES - 1]) return nullptr;  // rows of runs may ascend, or not
-        for (int64_t t = 1; t < LANES; t++)
-            if (i[t] != i[0]) return nullptr;
-        const int64_t n = m_.starts[i[0] + 1] - m_.starts[i[0]];
-        if (i[0] != row_) std::reverse_copy(list_of(m_, i[0]), list_of(m_, i[0]) + n, room_);
-        row_ = i[0];
-        return room_ + n - 1;
-    }
-
-  private:
-    const Merged& m_;
-    Station* room_;
-    int64_t row_ = -1;
-};
-
 // Pairs of lists of about one length end together, so a long run takes its columns by their lengths, and the next one
 // begins where it has ended.
 template <Kind kind>
-void merge_all(const Merged& m, const Order& order, const Runs& runs, TurnedRow& row) {
+void merge_all(const Merged& m, const Order& order, const Runs& runs) {
     Eight eight = {};
     Stretch stretch = {};
     double* values = runs.values;
@@ -209,7 +153,7 @@ void merge_all(const Merged& m, const Order& order, const Runs& runs, TurnedRow&
                 *eight.to[0] = merged_carefully(m, order, eight.i[0], eight.j[0]);
                 count = 0;
             } else if (count == LANES) {
-                merge_eight<kind>(m, order, eight, count, row.of(eight.i), stretch);
+                merge_eight<kind>(m, order, eight, count, stretch);
                 count = 0;
             }
         }
@@ -217,21 +161,15 @@ void merge_all(const Merged& m, const Order& order, const Runs& runs, TurnedRow&
     }
     if (count == 0) return;
     for (int64_t t = count; t < LANES; t++) eight.i[t] = eight.i[0], eight.j[t] = eight.j[0];
-    merge_eight<kind>(m, order, eight, count, nullptr, stretch);
+    merge_eight<kind>(m, order, eight, count, stretch);
 }
 }  // namespace
 
 ENTRY asot_line_merge(const Merged* m, const Runs* runs) {
     const Order order(m->p);
-    int64_t longest = 0;
-    for (int64_t r = 0; r < runs->n; r++)
-        longest = std::max(longest, m->starts[runs->rows[r] + 1] - m->starts[runs->rows[r]]);
-    Memory memory(Memory::bytes_of<Station>(longest));
-    if (memory.failed()) return OUT_OF_MEMORY;
-    TurnedRow row(*m, memory.take<Station>(longest));
-    if (order.kind == FIRST) merge_all<FIRST>(*m, order, *runs, row);
-    if (order.kind == SECOND) merge_all<SECOND>(*m, order, *runs, row);
-    if (order.kind == HALVES) merge_all<HALVES>(*m, order, *runs, row);
-    if (order.kind == ANY) merge_all<ANY>(*m, order, *runs, row);
+    if (order.kind == FIRST) merge_all<FIRST>(*m, order, *runs);
+    if (order.kind == SECOND) merge_all<SECOND>(*m, order, *runs);
+    if (order.kind == HALVES) merge_all<HALVES>(*m, order, *runs);
+    if (order.kind == ANY) merge_all<ANY>(*m, order, *runs);
     return DONE;
 }
