@@ -200,7 +200,7 @@ def _quantiles(positions: Float, p: float) -> tuple[Any, Record, int]:
     n, length = positions.shape
     vectors = np.sort(positions, axis=1)
     lies_across = length <= SHORT_VECTOR and p <= 64 and (2 * p).is_integer()
-    x = np.zeros(_room(n, length, lies_across))
+    x = _room(n, length, lies_across, np.float64)
     if lies_across:
         x[:, :n] = vectors.T
     else:
@@ -214,7 +214,7 @@ def _levels(cloud: LineCloud, grid: Float) -> tuple[Any, Record, int]:
     """The same for cumulative masses up to each of some common positions (G,) but the last."""
     n, length = cloud.n, len(grid) - 1
     lies_across = length <= SHORT_VECTOR
-    x = np.zeros(_room(n, length, lies_across), np.int64)
+    x = _room(n, length, lies_across, np.int64)
     gaps = np.zeros(length if lies_across else x.shape[1])
     gaps[:length] = np.diff(grid)
     row, column = (1, x.shape[1]) if lies_across else (x.shape[1], 1)
@@ -222,9 +222,13 @@ def _levels(cloud: LineCloud, grid: Float) -> tuple[Any, Record, int]:
     return _LEVELS[lies_across], Levels(length=length, width=x.shape[1], x=x, gaps=gaps), length
 
 
-def _room(n: int, length: int, lies_across: bool) -> tuple[int, int]:
-    """The shape of n vectors, with zeros up to whole groups: equal numbers add nothing to a distance."""
-    return (length, n + LANES) if lies_across else (n, -(-length // GROUP) * GROUP)
+def _room(n: int, length: int, lies_across: bool, dtype: Any) -> NDArray[Any]:
+    """Zeros for n vectors up to whole groups: equal numbers add nothing to a distance. They begin on a cache line, since
+    eight numbers that lie on two take twice as long to read."""
+    rows, width = (length, n + LANES) if lies_across else (n, -(-length // GROUP) * GROUP)
+    room = np.zeros(rows * width + LANES, dtype)
+    start = -(room.ctypes.data // room.itemsize) % LANES
+    return room[start : start + rows * width].reshape(rows, width)
 
 
 def _short_list(positions: Float, most: float) -> Float | None:

@@ -15,10 +15,10 @@ struct Walk {
     const Station *first, *second;  // where the lists are at
 };
 
-// What eight pairs did in a stretch of steps. Row 0 of `reached` is what they had done before.
-struct Stretch {
-    int64_t reached[STRETCH + 1][LANES];  // mass shipped so far
-    double gaps[STRETCH][LANES];          // signed
+// What eight pairs did in a step.
+struct Step {
+    int64_t reached[LANES];  // mass shipped so far
+    double gaps[LANES];      // signed
 };
 
 INLINE const Station* moved(const Station* station, int64_t bytes) {
@@ -32,7 +32,9 @@ INLINE void alone(int64_t& x) { __asm__("" : "+r"(x)); }
 // ships nothing; `may_end` says whether there can be one.
 template <bool may_end>
 INLINE void step(Walk& walk, const Station* last, int64_t& reached, double& gap) {
-    const int64_t a = walk.first->reached, ahead = walk.second->reached - a;
+    const int64_t a = walk.first->reached;
+    int64_t ahead = walk.second->reached - a;
+    alone(ahead);
     int64_t is_second = ahead >> 63;  // -1 or 0
     alone(is_second);
     reached = a + (ahead & is_second);
@@ -43,17 +45,17 @@ INLINE void step(Walk& walk, const Station* last, int64_t& reached, double& gap)
     if (may_end) walk.first = walk.first < last ? walk.first : last;
 }
 
-// Steps of four pairs in turn. Sums are left to the lanes: only the walks need to wait for themselves.
+// Steps of the pairs t..t + 3 in turn. Sums are left to the lanes: only the walks need to wait for themselves.
 template <bool may_end>
-void walk_four(Walk* walks, const Station* const* last, int64_t steps, int64_t* reached, double* gaps) {
-    Walk a = walks[0], b = walks[1], c = walks[2], d = walks[3];
-    for (int64_t s = 0; s < steps; s++, reached += LANES, gaps += LANES) {
-        step<may_end>(a, last[0], reached[0], gaps[0]);
-        step<may_end>(b, last[1], reached[1], gaps[1]);
-        step<may_end>(c, last[2], reached[2], gaps[2]);
-        step<may_end>(d, last[3], reached[3], gaps[3]);
+void walk_four(Walk* walks, const Station* const* last, int64_t t, Step* begin, Step* end) {
+    Walk a = walks[t], b = walks[t + 1], c = walks[t + 2], d = walks[t + 3];
+    for (Step* s = begin; s != end; s++) {
+        step<may_end>(a, last[t], s->reached[t], s->gaps[t]);
+        step<may_end>(b, last[t + 1], s->reached[t + 1], s->gaps[t + 1]);
+        step<may_end>(c, last[t + 2], s->reached[t + 2], s->gaps[t + 2]);
+        step<may_end>(d, last[t + 3], s->reached[t + 3], s->gaps[t + 3]);
     }
-    walks[0] = a, walks[1] = b, walks[2] = c, walks[3] = d;
+    walks[t] = a, walks[t + 1] = b, walks[t + 2] = c, walks[t + 3] = d;
 }
 
 double merged_carefully(const Merged& m, const Order& order, int64_t i, int64_t j) {
@@ -76,14 +78,14 @@ INLINE double finish(const Merged& m, const Order& order, double sum, int64_t i,
     return merged_carefully(m, order, i, j);
 }
 
-// Σ of a stretch for each of eight pairs.
+// Σ of a stretch for each of eight pairs, after the step in front of it.
 template <Kind kind>
-INLINE Doubles sum_of(const Stretch& stretch, const Order& order, int64_t steps) {
+INLINE Doubles sum_of(const Step* stretch, const Order& order, int64_t steps) {
     Doubles sum = spread(0.0);
-    Lanes before = load(stretch.reached[0]);
-    for (int64_t s = 0; s < steps; s++) {
-        const Lanes now = load(stretch.reached[s + 1]);
-        sum = sum + as_doubles(now - before) * power<kind>(size_of(load(stretch.gaps[s])), order);
+    Lanes before = load(stretch->reached);
+    for (const Step* s = stretch + 1; s <= stretch + steps; s++) {
+        const Lanes now = load(s->reached);
+        sum = sum + as_doubles(now - before) * power<kind>(size_of(load(s->gaps)), order);
         before = now;
     }
     return sum;
@@ -96,11 +98,11 @@ struct Eight {
 
 // Eight pairs, of which the first `count` are wanted.
 template <Kind kind>
-void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_t count, Stretch& stretch) {
+void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_t count, Step* stretch) {
     const int64_t *i = eight.i, *j = eight.j;
     Walk walks[LANES];
     const Station* last[LANES];
-    store(stretch.reached[0], spread(0));
+    store(stretch->reached, spread(0));
     int64_t steps[LANES], most[2] = {-1, -1}, least[2] = {INT64_MAX, INT64_MAX};  // of each half
     const int64_t walked = count <= 4 ? 4 : 8;
     for (int64_t t = 0; t < walked; t++) {
@@ -113,18 +115,18 @@ void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_
     const int64_t longest = most[0] > most[1] ? most[0] : most[1];
     Doubles sum = spread(0.0), lost = spread(0.0);
     for (int64_t begin = 0; begin <= longest; begin += STRETCH) {
+        const int64_t taken = longest - begin < STRETCH ? longest - begin : STRETCH;
         for (int64_t t = 0; t < walked; t += 4) {
             const int64_t left = most[t / 4] - begin, now = left < 0 ? 0 : left < STRETCH ? left : STRETCH;
             const auto walk = begin + now < least[t / 4] ? walk_four<false> : walk_four<true>;
-            walk(walks + t, last + t, now, stretch.reached[1] + t, stretch.gaps[0] + t);
-            for (int64_t s = now; s < STRETCH; s++)
-                for (int64_t u = t; u < t + 4; u++) stretch.reached[s + 1][u] = WHOLE;
+            walk(walks, last, t, stretch + 1, stretch + 1 + now);
+            for (int64_t s = now + 1; s <= taken; s++)
+                for (int64_t u = t; u < t + 4; u++) stretch[s].reached[u] = WHOLE;
         }
-        const int64_t taken = longest - begin < STRETCH ? longest - begin : STRETCH;
         const Doubles more = sum_of<kind>(stretch, order, taken) - lost, next = sum + more;
         lost = (next - sum) - more;
         sum = next;
-        store(stretch.reached[0], load(stretch.reached[STRETCH]));
+        store(stretch->reached, load(stretch[taken].reached));
         double sums[LANES];
         store(sums, sum);
         for (int64_t t = 0; t < count; t++)  // at its own end, however long the others are
@@ -137,7 +139,7 @@ void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_
 template <Kind kind>
 void merge_all(const Merged& m, const Order& order, const Runs& runs) {
     Eight eight = {};
-    Stretch stretch = {};
+    Step stretch[STRETCH + 1] = {};  // the first one: what was done before
     double* values = runs.values;
     int64_t count = 0;
     for (int64_t r = 0; r < runs.n; r++) {
