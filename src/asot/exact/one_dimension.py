@@ -223,8 +223,10 @@ def _levels(cloud: LineCloud, grid: Float) -> tuple[Any, Record, int]:
 
 
 def _room(n: int, length: int, lies_across: bool, dtype: Any) -> NDArray[Any]:
-    """Zeros for n vectors up to whole groups: equal numbers add nothing to a distance. They begin on a cache line, since
-    eight numbers that lie on two take twice as long to read."""
+    """Zeros for n vectors up to whole groups: equal numbers add nothing to a distance.
+
+    They begin on a cache line, since eight numbers that lie on two take twice as long to read.
+    """
     rows, width = (length, n + LANES) if lies_across else (n, -(-length // GROUP) * GROUP)
     room = np.zeros(rows * width + LANES, dtype)
     start = -(room.ctypes.data // room.itemsize) % LANES
