@@ -45,8 +45,21 @@ INTRODUCTION = (
 )
 
 NOTES = (
-    "Meant to differ in last digits: lines, unmatched mass and shares, orders other than 1, Jensen–Shannon. Optimal "
-    "plans and potentials need not be unique: single problems have a solver of their own since, which may find others.",
+    "Why bits differ, and how that was seen. *Weights*: masses are divided by totals that do not depend on the order "
+    "of points; with the division of before put back, 700 points, p = 2 and p = 3 have the bits of before, and so have "
+    "weighted points under 12 of the 15 metrics, and all but 1% of the shares.",
+    "*A line*: the same division, since all bits agree where masses are multiples of 2⁻¹⁰ and were not divided. "
+    "*Unmatched mass*: integers of the pair, not of the collection; before, 70% of pairs differed from themselves "
+    "alone, now none.",
+    "*70 dimensions, seuclidean, Minkowski, Jensen–Shannon*: single points differ, so their distances are computed in "
+    "another way. *Other metrics, on few distinct coordinates*: costs tie and other pivots lead to the same "
+    "optimum (13 of 14 changed pairs), while all bits agree for points without ties.",
+    "*Sparse rows*: they have a solver of their own, which adds in another order; on the anchors of a pair alone, both "
+    "versions have the same bits. *Single problems*: with masses that are multiples of 2⁻¹⁰, plans are the same; "
+    "potentials are not unique, and all were checked: none is infeasible, and slack under flow is at most 4e-16.",
+    "*Entropic, to 1e-9*: pairs that differ are finished by Newton's method after fewer iterations (17 instead of 25). "
+    "Not taken apart: small ε (same numbers of iterations, 6e-14 where 1e-9 was asked for) and the last digits of 27 "
+    "of 40,200 numbers after 50 sweeps.",
 )
 
 

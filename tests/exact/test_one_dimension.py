@@ -189,3 +189,19 @@ def test_long_sums_keep_their_digits(n):
     assert values[0] == pytest.approx(float(on_a_line(x, masses[0], y, masses[1])), rel=1e-15)
     assert values[1] == pytest.approx(float(on_a_line(x, masses[0], y[:n], masses[0])), rel=1e-15)
     assert asot.pairwise_exact(D[[0, 2]]).values[0] == pytest.approx(values[1], rel=1e-15)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 1.7])
+def test_lists_of_all_lengths_have_the_bits_of_their_pair_alone(p):
+    """Columns are taken by their lengths, lists of up to 64 distinct places are sorted by counting, others are not."""
+    rng = np.random.default_rng(5)
+    sizes = np.concatenate([[1, 63, 64, 65, 300], rng.integers(1, 90, 35)])
+    decimals = rng.integers(1, 9, len(sizes))  # few: points share their places
+    D = asot.Distributions.from_list(
+        [np.round(rng.normal(size=(n, 1)), d) for n, d in zip(sizes, decimals, strict=True)],
+        masses=[rng.random(n) * (rng.random(n) < 0.9) + 1e-3 for n in sizes],
+    )
+    together = asot.pairwise_exact(D, p=p, n_jobs=1).matrix()
+    for i, j in rng.choice(len(D), (60, 2)):
+        if i != j:
+            assert asot.pairwise_exact(D[[i, j]], p=p, n_jobs=1).values[0] == together[i, j]

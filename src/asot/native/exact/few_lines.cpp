@@ -48,7 +48,7 @@ int32_t solve_lists(const FewPairs& f, const double* points, const int64_t* offs
     const LineCloud cloud = {f.count, offsets, points, masses};
     const LineLists lists = {starts, stations};
     const int32_t code = asot_line_sort(&cloud, &lists);
-    const Merged merged = {starts, stations, f.power};
+    const Merged merged = {starts, stations, f.power, f.count, nullptr};
     return code != DONE ? code : asot_line_merge(&merged, &runs);
 }
 

@@ -12,6 +12,8 @@ struct LineGrid {
 };
 
 namespace {
+constexpr int64_t FEW_POINTS = 64;
+
 struct Point {
     double position, mass;
     bool operator<(const Point& other) const {
@@ -39,6 +41,25 @@ int64_t share_of(const LongSum& part, const LongSum& all) {
     const double left = fused(-first, all.high, part.high) + (part.low - first * all.low);
     const double most = first * 0x1p60, below = std::floor(most);
     return int64_t(below) + int64_t(std::floor((most - below) + left / all.high * 0x1p60 + 0.5));
+}
+
+// Sorts up to 64 points by counting those before each: no branch is guessed wrong. False if two are in one place.
+bool sort_by_counting(Point* points, int64_t n) {
+    double x[FEW_POINTS];
+    Point sorted[FEW_POINTS];
+    const int64_t groups = (n + LANES - 1) / LANES;
+    for (int64_t t = 0; t < groups * LANES; t++) x[t] = t < n ? points[t].position : HUGE_VAL;
+    uint64_t taken = 0;
+    for (int64_t t = 0; t < n; t++) {
+        int64_t rank = 0;
+        for (int64_t g = 0; g < groups; g++)
+            rank += __builtin_popcountll(uint64_t(where_less(load(x + g * LANES), spread(x[t]))));
+        sorted[rank] = points[t];
+        taken |= uint64_t(1) << rank;
+    }
+    if (taken + 1 != (n < 64 ? uint64_t(1) << n : 0)) return false;
+    std::copy(sorted, sorted + n, points);
+    return true;
 }
 
 // The sorted list of some points, and its length. Points in one place are one, and those without mass are left out.
@@ -71,7 +92,8 @@ ENTRY asot_line_sort(const LineCloud* cloud, const LineLists* lists) {
             points[n] = {cloud->positions[t], cloud->masses[t]};
             n += cloud->masses[t] > 0.0;
         }
-        if (!std::is_sorted(points, points + n)) std::sort(points, points + n);
+        const bool is_sorted = std::is_sorted(points, points + n) || (n <= FEW_POINTS && sort_by_counting(points, n));
+        if (!is_sorted) std::sort(points, points + n);
         const int64_t start = lists->starts[i];
         lists->starts[i + 1] = start + write_list(points, n, reinterpret_cast<Station*>(lists->stations) + start);
     }

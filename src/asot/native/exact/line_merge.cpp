@@ -15,21 +15,28 @@ struct Walk {
     const Station *first, *second;  // where the lists are at
 };
 
-// What eight pairs did in a stretch of steps. Row 0 of `reached` is what they had done before.
-struct Stretch {
-    int64_t reached[STRETCH + 1][LANES];  // mass shipped so far
-    double gaps[STRETCH][LANES];          // signed
+// What eight pairs did in a step.
+struct Step {
+    int64_t reached[LANES];  // mass shipped so far
+    double gaps[LANES];      // signed
 };
 
 INLINE const Station* moved(const Station* station, int64_t bytes) {
     return reinterpret_cast<const Station*>(reinterpret_cast<const char*>(station) + bytes);
 }
 
+// Keeps a number out of vectors: compilers see four equal walks, and lanes of loads from four lists take twice as long.
+INLINE void alone(int64_t& x) { __asm__("" : "+r"(x)); }
+
 // One step, without a branch, which would be guessed wrong half of the time. A walk that has ended stays where it is, and
 // ships nothing; `may_end` says whether there can be one.
 template <bool may_end>
 INLINE void step(Walk& walk, const Station* last, int64_t& reached, double& gap) {
-    const int64_t a = walk.first->reached, ahead = walk.second->reached - a, is_second = ahead >> 63;  // -1 or 0
+    const int64_t a = walk.first->reached;
+    int64_t ahead = walk.second->reached - a;
+    alone(ahead);
+    int64_t is_second = ahead >> 63;  // -1 or 0
+    alone(is_second);
     reached = a + (ahead & is_second);
     gap = walk.first->position - walk.second->position;
     const int64_t bytes = is_second & int64_t(sizeof(Station));
@@ -38,17 +45,17 @@ INLINE void step(Walk& walk, const Station* last, int64_t& reached, double& gap)
     if (may_end) walk.first = walk.first < last ? walk.first : last;
 }
 
-// Steps of four pairs in turn. Sums are left to the lanes: only the walks need to wait for themselves.
+// Steps of the pairs t..t + 3 in turn. Sums are left to the lanes: only the walks need to wait for themselves.
 template <bool may_end>
-void walk_four(Walk* walks, const Station* const* last, int64_t steps, int64_t* reached, double* gaps) {
-    Walk a = walks[0], b = walks[1], c = walks[2], d = walks[3];
-    for (int64_t s = 0; s < steps; s++, reached += LANES, gaps += LANES) {
-        step<may_end>(a, last[0], reached[0], gaps[0]);
-        step<may_end>(b, last[1], reached[1], gaps[1]);
-        step<may_end>(c, last[2], reached[2], gaps[2]);
-        step<may_end>(d, last[3], reached[3], gaps[3]);
+void walk_four(Walk* walks, const Station* const* last, int64_t t, Step* begin, Step* end) {
+    Walk a = walks[t], b = walks[t + 1], c = walks[t + 2], d = walks[t + 3];
+    for (Step* s = begin; s != end; s++) {
+        step<may_end>(a, last[t], s->reached[t], s->gaps[t]);
+        step<may_end>(b, last[t + 1], s->reached[t + 1], s->gaps[t + 1]);
+        step<may_end>(c, last[t + 2], s->reached[t + 2], s->gaps[t + 2]);
+        step<may_end>(d, last[t + 3], s->reached[t + 3], s->gaps[t + 3]);
     }
-    walks[0] = a, walks[1] = b, walks[2] = c, walks[3] = d;
+    walks[t] = a, walks[t + 1] = b, walks[t + 2] = c, walks[t + 3] = d;
 }
 
 double merged_carefully(const Merged& m, const Order& order, int64_t i, int64_t j) {
@@ -71,25 +78,31 @@ INLINE double finish(const Merged& m, const Order& order, double sum, int64_t i,
     return merged_carefully(m, order, i, j);
 }
 
-// Σ of a stretch for each of eight pairs.
+// Σ of a stretch for each of eight pairs, after the step in front of it.
 template <Kind kind>
-INLINE Doubles sum_of(const Stretch& stretch, const Order& order, int64_t steps) {
+INLINE Doubles sum_of(const Step* stretch, const Order& order, int64_t steps) {
     Doubles sum = spread(0.0);
-    Lanes before = load(stretch.reached[0]);
-    for (int64_t s = 0; s < steps; s++) {
-        const Lanes now = load(stretch.reached[s + 1]);
-        sum = sum + as_doubles(now - before) * power<kind>(size_of(load(stretch.gaps[s])), order);
+    Lanes before = load(stretch->reached);
+    for (const Step* s = stretch + 1; s <= stretch + steps; s++) {
+        const Lanes now = load(s->reached);
+        sum = sum + as_doubles(now - before) * power<kind>(size_of(load(s->gaps)), order);
         before = now;
     }
     return sum;
 }
 
-// Eight pairs (i[t], j[t]), of which the first `count` are wanted.
+struct Eight {
+    int64_t i[LANES + 1], j[LANES + 1];  // pairs, and room for one that is not wanted
+    double* to[LANES + 1];               // where their distances go
+};
+
+// Eight pairs, of which the first `count` are wanted.
 template <Kind kind>
-void merge_eight(const Merged& m, const Order& order, const int64_t* i, const int64_t* j, int64_t count, double* values) {
+void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_t count, Step* stretch) {
+    const int64_t *i = eight.i, *j = eight.j;
     Walk walks[LANES];
     const Station* last[LANES];
-    Stretch stretch = {};
+    store(stretch->reached, spread(0));
     int64_t steps[LANES], most[2] = {-1, -1}, least[2] = {INT64_MAX, INT64_MAX};  // of each half
     const int64_t walked = count <= 4 ? 4 : 8;
     for (int64_t t = 0; t < walked; t++) {
@@ -102,43 +115,55 @@ void merge_eight(const Merged& m, const Order& order, const int64_t* i, const in
     const int64_t longest = most[0] > most[1] ? most[0] : most[1];
     Doubles sum = spread(0.0), lost = spread(0.0);
     for (int64_t begin = 0; begin <= longest; begin += STRETCH) {
+        const int64_t taken = longest - begin < STRETCH ? longest - begin : STRETCH;
         for (int64_t t = 0; t < walked; t += 4) {
             const int64_t left = most[t / 4] - begin, now = left < 0 ? 0 : left < STRETCH ? left : STRETCH;
             const auto walk = begin + now < least[t / 4] ? walk_four<false> : walk_four<true>;
-            walk(walks + t, last + t, now, stretch.reached[1] + t, stretch.gaps[0] + t);
-            for (int64_t s = now; s < STRETCH; s++)
-                for (int64_t u = t; u < t + 4; u++) stretch.reached[s + 1][u] = WHOLE;
+            walk(walks, last, t, stretch + 1, stretch + 1 + now);
+            for (int64_t s = now + 1; s <= taken; s++)
+                for (int64_t u = t; u < t + 4; u++) stretch[s].reached[u] = WHOLE;
         }
-        const int64_t taken = longest - begin < STRETCH ? longest - begin : STRETCH;
         const Doubles more = sum_of<kind>(stretch, order, taken) - lost, next = sum + more;
         lost = (next - sum) - more;
         sum = next;
-        store(stretch.reached[0], load(stretch.reached[STRETCH]));
+        store(stretch->reached, load(stretch[taken].reached));
         double sums[LANES];
         store(sums, sum);
         for (int64_t t = 0; t < count; t++)  // at its own end, however long the others are
-            if (steps[t] / STRETCH == begin / STRETCH) values[t] = finish<kind>(m, order, sums[t], i[t], j[t]);
+            if (steps[t] / STRETCH == begin / STRETCH) *eight.to[t] = finish<kind>(m, order, sums[t], i[t], j[t]);
     }
 }
 
+// Pairs of lists of about one length end together, so a long run takes its columns by their lengths, and the next one
+// begins where it has ended.
 template <Kind kind>
 void merge_all(const Merged& m, const Order& order, const Runs& runs) {
-    int64_t i[LANES], j[LANES], place = 0, count = 0;
+    Eight eight = {};
+    Step stretch[STRETCH + 1] = {};  // the first one: what was done before
+    double* values = runs.values;
+    int64_t count = 0;
     for (int64_t r = 0; r < runs.n; r++) {
-        for (int64_t column = runs.columns[r]; column < runs.ends[r]; column++) {
+        const int64_t first = runs.columns[r], length = runs.ends[r] - first;
+        const bool by_length = m.by_length != nullptr && length * LANES > m.n;
+        const int64_t looks = by_length ? m.n : length;
+        for (int64_t look = 0; look < looks; look++) {
             if (count == 0 && *runs.stop != 0) return;
-            i[count] = runs.rows[r], j[count] = column;
-            if (kind == ANY) {
-                runs.values[place++] = merged_carefully(m, order, i[0], j[0]);
-            } else if (++count == LANES) {
-                merge_eight<kind>(m, order, i, j, count, runs.values + place);
-                place += LANES, count = 0;
+            const int64_t place = by_length ? m.by_length[r & 1 ? looks - 1 - look : look] - first : look;
+            eight.i[count] = runs.rows[r], eight.j[count] = first + place, eight.to[count] = values + place;
+            count += uint64_t(place) < uint64_t(length);
+            if (kind == ANY && count == 1) {
+                *eight.to[0] = merged_carefully(m, order, eight.i[0], eight.j[0]);
+                count = 0;
+            } else if (count == LANES) {
+                merge_eight<kind>(m, order, eight, count, stretch);
+                count = 0;
             }
         }
+        values += length;
     }
     if (count == 0) return;
-    for (int64_t t = count; t < LANES; t++) i[t] = i[0], j[t] = j[0];
-    merge_eight<kind>(m, order, i, j, count, runs.values + place);
+    for (int64_t t = count; t < LANES; t++) eight.i[t] = eight.i[0], eight.j[t] = eight.j[0];
+    merge_eight<kind>(m, order, eight, count, stretch);
 }
 }  // namespace
 

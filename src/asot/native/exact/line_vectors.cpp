@@ -13,18 +13,25 @@ namespace {
 constexpr int64_t GROUP = 2 * LANES;   // of two chains of additions
 constexpr int64_t STRETCH = 16 * GROUP;  // sums of this many are added up without loss: errors stay small
 
-// Σ term(t) over whole groups of 16, where term gives 8 numbers from t on.
+template <class Term>
+INLINE Doubles stretch_along(int64_t begin, int64_t end, Term term) {
+    Doubles even = term(begin), odd = term(begin + LANES);
+    for (int64_t t = begin + GROUP; t < end; t += GROUP) {
+        even = even + term(t);
+        odd = odd + term(t + LANES);
+    }
+    return even + odd;
+}
+
+// Σ term(t) over whole groups of 16, of which there is one at least; term gives 8 numbers ≥ 0 from t on.
 template <class Term>
 INLINE double sum_along(int64_t length, Term term) {
-    Doubles whole = spread(0.0), lost = spread(0.0);
-    for (int64_t begin = 0; begin < length; begin += STRETCH) {
+    Doubles whole = stretch_along(0, length < STRETCH ? length : STRETCH, term);
+    if (length <= STRETCH) return total(whole);
+    Doubles lost = spread(0.0);
+    for (int64_t begin = STRETCH; begin < length; begin += STRETCH) {
         const int64_t end = begin + STRETCH < length ? begin + STRETCH : length;
-        Doubles even = spread(0.0), odd = spread(0.0);
-        for (int64_t t = begin; t < end; t += GROUP) {
-            even = even + term(t);
-            odd = odd + term(t + LANES);
-        }
-        const Doubles more = even + odd - lost, next = whole + more;
+        const Doubles more = stretch_along(begin, end, term) - lost, next = whole + more;
         lost = (next - whole) - more;
         whole = next;
     }

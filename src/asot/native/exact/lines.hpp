@@ -26,6 +26,8 @@ struct Merged {
     const int64_t* starts;   // (N + 1,) where the list of each distribution begins
     const double* stations;  // (starts[N], 2) as of line_runs.hpp
     double p;                // order
+    int64_t n;               // N
+    const int64_t* by_length;  // (N,) distributions by the length of their lists, or null
 };
 
 ENTRY asot_line_sort(const LineCloud* cloud, const LineLists* lists);
