@@ -316,10 +316,15 @@ def pairwise_exact(
     if is_usual and (E is not None or len(D.offsets) <= MOST_DISTRIBUTIONS + 1 or D.dim == 1):
         few: Any = few_distances(D, E, p, metric, device, n_jobs, memory, progress)
         if few is not None:
-            few.also_later(lambda: {"model": Model(D, E, Distance(as_order(p), metric))})
+            few.also_later(_model, D, E, p, metric)
             return few
     distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
     request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress))
     work = exact_work(request, Notes({"estimate": "exact"}))
     result = with_model(solve_work(work, default_sink(sink), request.resources), Model(D, E, distance))
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
+
+
+def _model(D: Distributions, E: Distributions | None, p: Any, metric: Metric) -> dict[str, Any]:
+    """A field of a result that was made quickly."""
+    return {"model": Model(D, E, Distance(as_order(p), metric))}

@@ -239,6 +239,12 @@ alignas(64) static const int64_t LANE_NUMBERS[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 alignas(64) static const int64_t LANE_BITS[8] = {1, 2, 4, 8, 16, 32, 64, 128};
 INLINE Lanes count_up() { return load(LANE_NUMBERS); }
 
+INLINE Lanes shifted_left(Lanes a, int bits) {
+    typedef uint64_t Bits __attribute__((vector_size(REGISTER_BYTES)));
+    EACH a.part[r] = (Lanes::Register)((Bits)a.part[r] << bits);
+    return a;
+}
+
 INLINE int lowest_bit(int64_t bits) { return __builtin_ctzll(static_cast<uint64_t>(bits)); }
 
 INLINE Lanes equal(Lanes a, Lanes b) {
