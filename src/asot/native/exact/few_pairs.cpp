@@ -53,7 +53,9 @@ static int64_t room_for(int64_t n) {
 // which changes no distance: where both points are 0, nothing is added.
 struct Prepared {
     FewPairs& few;
-    const int64_t* const offsets;
+    const void* points;      // (n, dim), float32 or float64
+    const int64_t* offsets;  // (count + 1,)
+    const double* given;     // (n,) masses
     const int64_t room;
     Memory memory;
     PackedPoints h;
@@ -64,28 +66,29 @@ struct Prepared {
                Memory::bytes_of<int32_t>(f.count * f.dim) + Memory::bytes_of<double>(f.n * f.dim) +
                Memory::bytes_of<int64_t>(room);
     }
-    explicit Prepared(FewPairs& few) : few(few), offsets(few.offsets), room(room_for(few.n)), memory(bytes(few, room)) {}
+    Prepared(FewPairs& few, const void* points, const int64_t* offsets, const double* masses)
+        : few(few), points(points), offsets(offsets), given(masses), room(room_for(few.n)), memory(bytes(few, room)) {}
 
     // The points, scaled so that the largest coordinate is below 1; false if that is not exact, or if two are equal.
     bool scale_points() {
         const int64_t n = few.n, d = few.dim;
         double* packed = memory.take<double>(n * d);
-        const bool scaled = few.single ? scale(static_cast<const float*>(few.points), packed)
-                                       : scale(static_cast<const double*>(few.points), packed);
+        const bool scaled = few.single ? scale(static_cast<const float*>(points), packed)
+                                       : scale(static_cast<const double*>(points), packed);
         if (!scaled) return false;
         h.packed = packed;
         return all_differ(packed, n, d, memory.take<int64_t>(room), room);
     }
 
     template <class T>
-    bool scale(const T* given, double* packed) {
+    bool scale(const T* coordinates, double* packed) {
         const int64_t size = few.n * few.dim;
         int exponent;
-        std::frexp(double(largest_size(given, size)), &exponent);
+        std::frexp(double(largest_size(coordinates, size)), &exponent);
         few.exponent = exponent;
         if (std::abs(exponent) >= 900) return false;  // powers of two far from the ends of their range are exact
         const double scale = std::ldexp(1.0, -exponent);
-        for (int64_t t = 0; t < size; t++) packed[t] = double(given[t]) * scale + 0.0;  // -0.0 becomes 0.0
+        for (int64_t t = 0; t < size; t++) packed[t] = double(coordinates[t]) * scale + 0.0;  // -0.0 becomes 0.0
         return true;
     }
 
@@ -93,8 +96,8 @@ struct Prepared {
     bool read_masses() {
         bool positive = true, equal = true;
         for (int64_t i = 0; i < few.n; i++) {
-            positive &= few.masses[i] > 0.0;
-            equal &= few.masses[i] == few.masses[0];
+            positive &= given[i] > 0.0;
+            equal &= given[i] == given[0];
         }
         few.equal = equal;
         return positive;
@@ -105,7 +108,7 @@ struct Prepared {
         int64_t *index = memory.take<int64_t>(few.n), *masses = memory.take<int64_t>(few.n);
         int64_t *used_offsets = memory.take<int64_t>(few.count + 1), *packed_offsets = memory.take<int64_t>(few.count + 1);
         int32_t* used = memory.take<int32_t>(few.count * d);
-        quantize_masses(offsets, few.count, few.masses, masses);
+        quantize_masses(offsets, few.count, given, masses);
         for (int64_t t = 0; t < few.n; t++) index[t] = t;
         for (int64_t i = 0; i <= few.count; i++) {
             used_offsets[i] = i * d;
@@ -121,10 +124,10 @@ struct Prepared {
     }
 };
 
-ENTRY asot_few_pairs(FewPairs* few) {
+ENTRY asot_few_pairs(FewPairs* few, const void* points, const int64_t* offsets, const double* masses) {
     const Tile* tile = few->tile;
     const AnyCostOut* out = few->out;
-    Prepared prepared(*few);
+    Prepared prepared(*few, points, offsets, masses);
     if (prepared.memory.failed()) return OUT_OF_MEMORY;
     if (!prepared.read_masses() || !prepared.scale_points()) return NOT_ORDINARY;
     prepared.lay_out();
@@ -141,6 +144,7 @@ ENTRY asot_few_pairs(FewPairs* few) {
     for (int64_t t = 0; t < tile->n; t++) {
         tile->values[t] = std::ldexp(tile->values[t], -MASS_BITS);
         out->units[t] = std::ldexp(out->units[t], int(few->exponent));
+        if (few->power == 2.0) tile->values[t] = out->units[t] * std::sqrt(tile->values[t]);  // other roots are NumPy's
     }
     return code;
 }

@@ -11,9 +11,6 @@ struct FewPairs {
     int64_t code;             // of the metric, a norm
     double power;             // to which distances are raised
     int64_t single;           // whether points are float32
-    const void* points;       // (n, dim)
-    const int64_t* offsets;   // (count + 1,)
-    const double* masses;     // (n,)
     const Tile* tile;         // the pairs
     const AnyCostOut* out;    // where units go if distances are raised
     int64_t exponent, equal;  // out: of the largest coordinate; whether all masses are equal
