@@ -50,6 +50,10 @@ template <class T>
 INLINE void store(T* x, Vector<T> a) {
     EACH *reinterpret_cast<typename Vector<T>::Unaligned*>(x + r * Vector<T>::WIDTH) = a.part[r];
 }
+template <class T>
+INLINE void put_register(T* x, typename Vector<T>::Register a) {
+    *reinterpret_cast<typename Vector<T>::Unaligned*>(x) = a;
+}
 // The same number in all lanes.
 template <class T>
 INLINE Vector<T> spread(T x) {
@@ -238,12 +242,6 @@ INLINE Doubles load_first(const double* x, int64_t n) {
 alignas(64) static const int64_t LANE_NUMBERS[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 alignas(64) static const int64_t LANE_BITS[8] = {1, 2, 4, 8, 16, 32, 64, 128};
 INLINE Lanes count_up() { return load(LANE_NUMBERS); }
-
-INLINE Lanes shifted_left(Lanes a, int bits) {
-    typedef uint64_t Bits __attribute__((vector_size(REGISTER_BYTES)));
-    EACH a.part[r] = (Lanes::Register)((Bits)a.part[r] << bits);
-    return a;
-}
 
 INLINE int lowest_bit(int64_t bits) { return __builtin_ctzll(static_cast<uint64_t>(bits)); }
 

@@ -6,14 +6,17 @@
 #include "few_pairs.hpp"
 #include "packing.hpp"
 
-// A number from the d coordinates of a point: s ← 33 s + x in eight lanes, and then a sum with odd factors.
+// A number from the d coordinates of a point: in eight lanes the bits of x + key that occur an odd number of times, with
+// a key of its own for each step, and then a sum with odd factors.
 static uint64_t mixed(const double* point, int64_t d) {
     const int64_t whole = d & ~(LANES - 1), rest = d - whole;
     uint64_t bits[2 * LANES], sum = 0, factor = 0x9E3779B97F4A7C15u;
     if (whole > 0) {
-        Lanes sums = spread(0);
-        for (int64_t c = 0; c < whole; c += LANES)
-            sums = shifted_left(sums, 5) + sums + load(reinterpret_cast<const int64_t*>(point + c));
+        Lanes sums = spread(0), key = sums;
+        for (int64_t c = 0; c < whole; c += LANES) {
+            key = key + spread(int64_t(0x1E3779B97F4A7C15));
+            sums = sums ^ (load(reinterpret_cast<const int64_t*>(point + c)) + key);
+        }
         store(reinterpret_cast<int64_t*>(bits + rest), sums);
     }
     std::memcpy(bits, point + whole, static_cast<size_t>(rest) * 8);
