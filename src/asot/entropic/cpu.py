@@ -152,7 +152,7 @@ class SinkhornSharedCost(Solver):
         still_open = np.arange(len(a))
         if self._kernel is not None:
             alone = np.zeros(len(a), dtype=bool)
-            if self._options.tol is not None and ALONE < together(self._M.shape, self._rule.largest):
+            if self._options.tol is not None and together(self._M.shape, self._rule.largest) > ALONE:
                 rows, columns = (np.count_nonzero(masses, axis=1).astype(np.float64) for masses in (a, b))
                 alone = log_domain_pays(rows, columns, self._M.shape, self._rule.largest)
             left = self._solve_together(self._kernel, still_open[~alone], a, b, answers, stop)

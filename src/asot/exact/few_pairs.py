@@ -56,6 +56,7 @@ MOST_SECONDS = 0.002
 LOPSIDED_SECONDS = 0.01
 """Sums that take no longer than this are taken at once: an engine, threads and a bar would be half of the time."""
 
+
 class FewPairs(Record):
     """A small collection, where answers go, and what is found about it (``native/exact/few_pairs.hpp``)."""
 
