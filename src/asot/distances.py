@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asot._typing import Parameters
+from asot._typing import Info, Parameters
 from asot.anchors.resolve import fitted_space, is_fitted
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.choose.aim import Goal, calibrated, solve_to_aim
@@ -325,6 +325,6 @@ def pairwise_exact(
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
 
 
-def _model(D: Distributions, E: Distributions | None, p: Any, metric: Metric) -> dict[str, Any]:
+def _model(D: Distributions, E: Distributions | None, p: Any, metric: Metric) -> Info:
     """A field of a result that was made quickly."""
     return {"model": Model(D, E, Distance(as_order(p), metric))}

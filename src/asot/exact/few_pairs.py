@@ -142,7 +142,7 @@ def solve(
 def _rest(
     D: Distributions, E: Distributions | None, p: float, metric: str, device: str, n_jobs: int, pivots: list[int],
     equal: int, seconds: float,
-) -> dict[str, Any]:  # fmt: skip
+) -> Info:  # fmt: skip
     """The fields of such a result other than its values."""
     dim, n = D.dim, len(D.masses) + (0 if E is None else len(E.masses))
     if dim == 1:
@@ -180,7 +180,7 @@ def in_runs(
 def _fields(
     D: Distributions, E: Distributions | None, steps: NDArray[np.int32], status: NDArray[np.int8], info: Info,
     seconds: float, on_pairs: float,
-) -> dict[str, Any]:  # fmt: skip
+) -> Info:  # fmt: skip
     """The fields of a result other than its values."""
     pairs = _pairs(D, E)
     counted = {"n_pairs": len(pairs), "n_not_converged": 0, "seconds": seconds, "seconds_on_pairs": on_pairs}

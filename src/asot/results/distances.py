@@ -93,7 +93,7 @@ class Distances:
         object.__setattr__(self, "checked", True)
 
     @classmethod
-    def quickly(cls, values: NDArray[np.float64], make: Callable[..., dict[str, Any]], *given: Any) -> Distances:
+    def quickly(cls, values: NDArray[np.float64], make: Callable[..., Info], *given: Any) -> Distances:
         """A result whose other fields, but those with a plain default, are made by ``make(*given)`` when one of them is
         first asked for: making them takes longer than solving a small pair."""
         self = cls.__new__(cls)
@@ -103,7 +103,7 @@ class Distances:
             self.__post_init__()
         return self
 
-    def also_later(self, make: Callable[..., dict[str, Any]], *given: Any) -> None:
+    def also_later(self, make: Callable[..., Info], *given: Any) -> None:
         """More fields for a result that was made `quickly`."""
         self.__dict__["_later"].append((make, given))
 
