@@ -583,3 +583,13 @@ def test_pairs_of_few_anchors_are_solved_by_themselves_at_small_eps_and_agree():
     assert pays.any()
     assert not pays.all()
     assert_agrees_with_the_reference(A, A, some_pairs(rng, 6, 6, 20), cost, cost.max() / 50.0)
+
+
+def test_a_short_call_starts_no_thread(monkeypatch):
+    rng = np.random.default_rng(0)
+    cost, A = euclidean(rng, 20), random_histograms(rng, 3, 20)
+    expected = asot.sinkhorn_many(A, cost=cost, reg=0.5, n_jobs=2).values
+    monkeypatch.setattr(threading.Thread, "start", lambda self: pytest.fail("a thread was started"))
+    assert np.array_equal(asot.sinkhorn_many(A, cost=cost, reg=0.5, n_jobs=1).values, expected)
+    swept = asot.sinkhorn_many(A, cost=cost, reg=0.5, tol=None, max_iter=20, n_jobs=1)
+    assert (swept.status == Status.FIXED_ITERATIONS).all()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asot._typing import Parameters
+from asot._typing import Info, Parameters
 from asot.anchors.resolve import fitted_space, is_fitted
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.choose.aim import Goal, calibrated, solve_to_aim
@@ -316,10 +316,15 @@ def pairwise_exact(
     if is_usual and (E is not None or len(D.offsets) <= MOST_DISTRIBUTIONS + 1 or D.dim == 1):
         few: Any = few_distances(D, E, p, metric, device, n_jobs, memory, progress)
         if few is not None:
-            few.also_later(lambda: {"model": Model(D, E, Distance(as_order(p), metric))})
+            few.also_later(_model, D, E, p, metric)
             return few
     distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
     request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress))
     work = exact_work(request, Notes({"estimate": "exact"}))
     result = with_model(solve_work(work, default_sink(sink), request.resources), Model(D, E, distance))
     return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
+
+
+def _model(D: Distributions, E: Distributions | None, p: Any, metric: Metric) -> Info:
+    """A field of a result that was made quickly."""
+    return {"model": Model(D, E, Distance(as_order(p), metric))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import ot
 import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
@@ -57,6 +58,24 @@ def test_the_table_is_used_where_it_pays_and_gives_the_same_bits(given, monkeypa
     assert one.values[0] == by_table.matrix()[0, 1]
     monkeypatch.undo()
     assert np.array_equal(by_table.values, asot.pairwise_exact(D, n_jobs=2, memory="1M", **asked).values)
+
+
+@pytest.mark.parametrize("dim", [64, 69, 72])
+def test_blocks_of_every_size_hold_the_distances_of_the_whole(dim):
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(2, 20, dim))
+    expected = cdist(x, y)
+    for p in range(1, 21):
+        for q in range(1, 21):
+            value = asot.pairwise_exact([x[:p], y[:q]]).values[0]
+            if p == q:
+                rows, columns = linear_sum_assignment(expected[:p, :q])
+                assert value == pytest.approx(expected[rows, columns].mean(), rel=1e-13)
+            elif min(p, q) == 1:
+                assert value == pytest.approx(expected[:p, :q].mean(), rel=1e-13)
+            else:
+                solved = ot.emd2(np.full(p, 1 / p), np.full(q, 1 / q), expected[:p, :q])
+                assert value == pytest.approx(solved, rel=1e-12)
 
 
 def test_a_distance_depends_on_its_two_points_alone():

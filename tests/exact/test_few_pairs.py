@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import joblib
 import numpy as np
 import pytest
@@ -52,6 +54,10 @@ def collections(rng):
     yield "a single distribution", Distributions.from_list(normal[:1])
     yield "long points", Distributions.from_list([rng.normal(size=(n, 70)) for n in sizes[:2]])
     yield "long points, three", Distributions.from_list([rng.normal(size=(n, 70)) for n in sizes[:3]])
+    clouds = [rng.normal(size=(n, 100)).astype(np.float32) for n in (30, 21)]
+    yield "long points in float32", Distributions.from_list(clouds)
+    yield "long points, one shared", Distributions.from_list([clouds[0], np.vstack([clouds[1], clouds[0][7]])])
+    yield "long points without order", Distributions.from_list([x[:, ::-1].copy() for x in clouds])
     yield "on a line", Distributions.from_list([x[:, :1] for x in normal])
     for n in (1, 5, 16, 17, 40):
         yield f"{n} equal masses on a line", Distributions.from_list([rng.normal(size=(n, 1)) for _ in range(3)])
@@ -102,6 +108,18 @@ def test_small_collections_do_take_the_shortest_way(monkeypatch):
         asot.pairwise_exact(small, **option)
     asot.pairwise_exact(small, sink=asot.sinks.Dense())
     assert len(taken) == count
+
+
+def test_threads_that_share_kept_memory_do_not_share_answers():
+    rng = np.random.default_rng(0)
+    given = [[rng.normal(size=(n, 100)) for _ in range(2)] for n in (30, 60, 90, 120)]
+    expected = [asot.pairwise_exact(D).values for D in given]
+
+    def answers(k):
+        return [np.array_equal(asot.pairwise_exact(given[i % 4]).values, expected[i % 4]) for i in range(k, k + 40)]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(all(each) for each in pool.map(answers, range(4)))
 
 
 def test_a_joblib_context_is_heard():

@@ -39,8 +39,17 @@ def log_domain_pays(rows: Float, columns: Float, shape: tuple[int, int], largest
     A pair's own Newton steps factor a matrix of its ``rows`` (P,) anchors, after exponentials for all ``columns`` (P,)
     of them. In the shared kernel, the number of products grows with ``largest``, max C/ε. Microseconds, measured.
     """
-    own = 20.0 + 0.08 * rows * columns + 6e-4 * rows**2 * columns
-    return own < 8.5e-3 * (shape[0] * shape[1]) ** 0.8 * largest
+    own = ALONE + 0.08 * rows * columns + 6e-4 * rows**2 * columns
+    return own < together(shape, largest)
+
+
+ALONE = 20.0
+"""Microseconds that a pair takes by itself, at least."""
+
+
+def together(shape: tuple[int, int], largest: float) -> float:
+    """Microseconds that it takes in the shared kernel."""
+    return 8.5e-3 * float(shape[0] * shape[1]) ** 0.8 * largest
 
 
 class SinkhornSharedCost(Solver):
@@ -101,15 +110,26 @@ class SinkhornSharedCost(Solver):
             **({} if self._dtype == np.float64 else {"precision": str(self._dtype)}),
         }
 
+    def expected_seconds(self, n_pairs: int) -> float:
+        shape, options = self._M.shape, self._options
+        each = self._seconds_in_log_domain
+        if self._kernel is not None:
+            each = self.seconds_per_pair(shape, options.max_iter)
+            each *= 1.0 if options.tol is not None else max(options.max_iter / 100, 1.0)
+        return n_pairs * each
+
     def pairs_per_tile(self, memory: int) -> int:
-        k, l = self._M.shape
-        row_bytes = 8 * 4 * (k + l)
+        row_bytes = 8 * 4 * sum(self._M.shape)
         if self._kernel is not None:
             in_cache = max(CACHE_BYTES / row_bytes, FEWEST_PAIRS)
             return int(np.clip(min(in_cache, memory / row_bytes), 1, 2**14))
+        return int(np.clip(min(TILE_SECONDS / self._seconds_in_log_domain, memory / row_bytes), 1, 2**12))
+
+    @property
+    def _seconds_in_log_domain(self) -> float:
+        k, l = self._M.shape
         fixed = 1e-9 * k * l * (self._options.max_iter + 20)
-        seconds = fixed if self._options.tol is None else 4e-7 * k * l + 1e-8 * k**3
-        return int(np.clip(min(TILE_SECONDS / seconds, memory / row_bytes), 1, 2**12))
+        return fixed if self._options.tol is None else 4e-7 * k * l + 1e-8 * k**3
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         return self._solve(self._A[rows], self._B[columns], self._answers(len(rows)), stop)
@@ -132,7 +152,7 @@ class SinkhornSharedCost(Solver):
         still_open = np.arange(len(a))
         if self._kernel is not None:
             alone = np.zeros(len(a), dtype=bool)
-            if self._options.tol is not None:
+            if self._options.tol is not None and together(self._M.shape, self._rule.largest) > ALONE:
                 rows, columns = (np.count_nonzero(masses, axis=1).astype(np.float64) for masses in (a, b))
                 alone = log_domain_pays(rows, columns, self._M.shape, self._rule.largest)
             left = self._solve_together(self._kernel, still_open[~alone], a, b, answers, stop)

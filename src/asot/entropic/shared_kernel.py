@@ -24,8 +24,9 @@ from asot.run.protocols import Status
 SLOW = 30
 """A pair that would need more plain updates than this continues with Newton steps."""
 
-FAST_FROM = 20
-"""From this many updates in a row, it pays off to compact a tile."""
+FAST_FROM, FAST_PAIRS = 100.0, 4
+"""It pays off to lay a tile out for the faster way from so many pairs on, and from this many updates in a row, times
+entries of the kernel for each scaling: laying out takes longer with more scalings, an update with more entries."""
 
 LARGEST_MOVE = 4.0
 """A Newton step changes no potential by more than this many ε, as long as mass is misplaced."""
@@ -147,7 +148,7 @@ def _to_next_look(
     look = options.max_iter
     if options.tol is not None:
         look = min(look, FIRST_LOOK if done < FIRST_LOOK else done // LOOK_EVERY * LOOK_EVERY + LOOK_EVERY)
-    if kernel.fast is not None and look - done > FAST_FROM:
+    if kernel.fast is not None and _fast_pays(at, look - done - 1):
         V = kernel.fast(at.a, at.b, at.V, look - done - 1, stop)
         at, done = at._replace(V=V, KV=V @ kernel.KT), look - 1
     if options.is_plain:
@@ -157,6 +158,11 @@ def _to_next_look(
         if stop[0] != 0:
             break
     return at, done
+
+
+def _fast_pays(at: _Iterate, count: int) -> bool:
+    (size, k), l = at.a.shape, at.b.shape[1]
+    return size >= FAST_PAIRS and count * k * l >= FAST_FROM * (k + l)
 
 
 def _joined(xp: Any, parts: Any) -> Any:
@@ -253,7 +259,8 @@ def _leave(
         answers.status[which[converged]] = int(Status.CONVERGED)
     in_range = xp.isfinite(values + error)
     for sums in (at.R, at.S):
-        in_range &= (xp.amin(sums, 1) > 0) & (xp.amax(sums, 1) < xp.inf)
+        if not (xp.amin(sums) > 0 and xp.amax(sums) < xp.inf):  # of all at once, which is quicker than row by row
+            in_range &= (xp.amin(sums, 1) > 0) & (xp.amax(sums, 1) < xp.inf)
     return which[~in_range]
 
 

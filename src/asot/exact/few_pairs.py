@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from asot.exact.points import describe
 from asot.exact.price import laid_out_seconds
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Double, Int, Record, Tile, entry
+from asot.native.records import address
 from asot.request import Distance, as_order
 from asot.results.distances import Distances
 from asot.run import devices
@@ -54,32 +56,50 @@ MOST_SECONDS = 0.002
 LOPSIDED_SECONDS = 0.01
 """Sums that take no longer than this are taken at once: an engine, threads and a bar would be half of the time."""
 
-Note = Callable[[], Info]
-"""Makes what a call knows for ``info``: what the numbers are, why no GPU was used, and threads."""
-
 
 class FewPairs(Record):
-    """The sizes of a small collection, and what is found about it (``native/exact/few_pairs.cpp``)."""
+    """A small collection, where answers go, and what is found about it (``native/exact/few_pairs.hpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("n", Int), ("dim", Int), ("count", Int), ("code", Int), ("power", Double), ("exponent", Int), ("equal", Int),
+        ("n", Int), ("dim", Int), ("count", Int), ("code", Int), ("power", Double), ("single", Int),
+        ("tile", ctypes.c_void_p), ("out", ctypes.c_void_p), ("exponent", Int), ("equal", Int),
     ]  # fmt: skip
 
 
-# As bytes, since asking an array for its address takes ten times as long as copying a small one.
-_solve = entry("few_pairs", FewPairs, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, Tile, AnyCostOut)
-_solve_lines = entry("few_lines", FewPairs, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, Tile)
+MOST_COPIED = 1 << 14
+"""Bytes of points up to which they are copied: asking an array for its address takes ten times as long."""
+
+_write = struct.Struct("=4qdq").pack_into  # the first fields of `FewPairs`, twice as fast as one by one
+_GIVEN = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p  # points, offsets and masses
+_solve = entry("few_pairs", FewPairs, *_GIVEN)
+_solve_lines = entry("few_lines", FewPairs, *_GIVEN)
 _NOT_ORDINARY = 2
 
 
+class _Table(NamedTuple):
+    """A record, and what it points to."""
+
+    few: FewPairs
+    values: Float
+    steps: NDArray[np.int32]
+    units: Float
+    kept: tuple[Record, ...]
+
+
+def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> _Table:
+    """Room for the answers of some pairs."""
+    tile, values, steps = tile_of(rows, columns)
+    units = np.empty(len(rows))
+    out = AnyCostOut(units=units, reach=np.empty(len(rows)))
+    return _Table(FewPairs(tile=ctypes.addressof(tile), out=ctypes.addressof(out)), values, steps, units, (tile, out))
+
+
 class _Desk(threading.local):
-    """What a thread fills in anew for every call, and where answers to single pairs are written: making records takes
-    longer than solving a pair of five points."""
+    """Where a thread writes what it is asked and what it answers for single pairs: making records takes longer than
+    solving a pair of five points."""
 
     def __init__(self) -> None:
-        units = np.empty(1)
-        out = AnyCostOut(units=units, reach=np.empty(1))
-        self.parts = FewPairs(), *one_tile(), out, units
+        self.table = _laid(np.array([0]), np.array([1]))
 
 
 def tile_of(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Tile, Float, NDArray[np.int32]]:
@@ -96,57 +116,71 @@ def one_tile() -> tuple[Tile, Float, NDArray[np.int32]]:
 _desk = _Desk()
 
 
-def solve(D: Distributions, E: Distributions | None, p: float, metric: str, note: Note) -> Distances | None:
+def solve(
+    D: Distributions, E: Distributions | None, p: float, metric: str, device: str, n_jobs: int
+) -> Distances | None:
     """W_p of all pairs within D, or between D and E, where `are_small`; None if they are not ordinary."""
     started = time.perf_counter()
     pooled = D if E is None else D + E
     points, offsets, masses = pooled.points, pooled.offsets, pooled.masses
-    n, count = len(masses), len(offsets) - 1
-    few, tile, values, steps, out, units = _desk.parts
-    few.n, few.dim, few.count, few.code, few.power = n, points.shape[1], count, METRICS[metric], p
-    if count > 2:
-        pairs, column_start = _pairs(D, E), 0 if E is None else len(D)
-        rows, columns = pairs.indices(0, len(pairs))
-        tile, values, steps = tile_of(rows, columns + column_start if column_start else columns)
-        units = np.empty(len(rows))
-        out = AnyCostOut(units=units, reach=np.empty(len(rows)))
-    if points.dtype.char != "d":
-        points = points.astype(np.float64)
-    given, on_line = (points.tobytes(), offsets.tobytes(), masses.tobytes()), points.shape[1] == 1
+    (n, dim), count = points.shape, len(offsets) - 1
+    few, values, steps, units, _ = _desk.table if count == 2 else _laid(*_places(D, E))
+    on_line, single = dim == 1, points.dtype.char == "f"
+    if single and on_line:
+        points, single = points.astype(np.float64), False
+    _write(few, 0, n, dim, count, METRICS[metric], p, single)
+    place = points.tobytes() if points.nbytes <= MOST_COPIED else address(points, points.dtype)
     if on_line:
-        _solve_lines(few, *given, tile)
-    elif _solve(few, *given, tile, out) == _NOT_ORDINARY:
+        _solve_lines(few, place, offsets.tobytes(), masses.tobytes())
+    elif _solve(few, place, offsets.tobytes(), masses.tobytes()) == _NOT_ORDINARY:
         return None
-    values = values.copy() if p == 1 or on_line else units * values ** (1.0 / p)
-    pivots, equal, seconds = steps.tolist(), few.equal, time.perf_counter() - started
-
-    def rest() -> dict[str, Any]:
-        if on_line:
-            own = describe_line(metric, bool(equal))
-        else:
-            own = describe(metric, n, bool(equal)) if p == 1 else describe_any(metric, n)
-        return _rest(D, E, np.array(pivots, np.int32), np.zeros(len(pivots), np.int8), own, note, seconds, seconds)
-
-    return Distances.quickly(values, rest)
+    values = values.copy() if p in (1, 2) or on_line else units * values ** (1.0 / p)
+    seconds = time.perf_counter() - started
+    return Distances.quickly(values, _rest, D, E, p, metric, device, n_jobs, steps.tolist(), few.equal, seconds)
 
 
-def in_runs(solver: Solver, D: Distributions, E: Distributions | None, note: Note, preparing: float) -> Distances:
-    """All pairs by a solver that takes runs, such as that of a line, which took so many seconds to prepare."""
+def _rest(
+    D: Distributions, E: Distributions | None, p: float, metric: str, device: str, n_jobs: int, pivots: list[int],
+    equal: int, seconds: float,
+) -> Info:  # fmt: skip
+    """The fields of such a result other than its values."""
+    dim, n = D.dim, len(D.masses) + (0 if E is None else len(E.masses))
+    if dim == 1:
+        own = describe_line(metric, bool(equal))
+    else:
+        own = describe(metric, n, bool(equal)) if p == 1 else describe_any(metric, n)
+    info = {**own, **_note(Distance(p, metric), dim, device, n_jobs)}
+    return _fields(D, E, np.array(pivots, np.int32), np.zeros(len(pivots), np.int8), info, seconds, seconds)
+
+
+def _places(D: Distributions, E: Distributions | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of all pairs, in the order of the pooled collection."""
+    pairs = _pairs(D, E)
+    rows, columns = pairs.indices(0, len(pairs))
+    return rows, columns if E is None else columns + len(D)
+
+
+def in_runs(
+    solver: Solver, D: Distributions, E: Distributions | None, known: Callable[[], Info], preparing: float
+) -> Distances:
+    """All pairs by a solver that takes runs, such as that of a line, which took so many seconds to prepare; ``known``
+    makes what is told about the call."""
     pairs, begun = _pairs(D, E), time.perf_counter()
     found = empty_solution(len(pairs))
     solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))
     seconds = time.perf_counter() - begun
 
     def rest() -> dict[str, Any]:
-        return _rest(D, E, found.n_iter, found.status, solver.info, note, seconds + preparing, seconds)
+        info = {**solver.info, **known()}
+        return _fields(D, E, found.n_iter, found.status, info, seconds + preparing, seconds)
 
     return Distances.quickly(found.values, rest)
 
 
-def _rest(
-    D: Distributions, E: Distributions | None, steps: NDArray[np.int32], status: NDArray[np.int8], own: Info,
-    note: Note, seconds: float, on_pairs: float,
-) -> dict[str, Any]:  # fmt: skip
+def _fields(
+    D: Distributions, E: Distributions | None, steps: NDArray[np.int32], status: NDArray[np.int8], info: Info,
+    seconds: float, on_pairs: float,
+) -> Info:  # fmt: skip
     """The fields of a result other than its values."""
     pairs = _pairs(D, E)
     counted = {"n_pairs": len(pairs), "n_not_converged": 0, "seconds": seconds, "seconds_on_pairs": on_pairs}
@@ -154,7 +188,7 @@ def _rest(
         "status": status,
         "n_iter": steps,
         "pair_set": pairs,
-        "info": {**own, **note(), **counted},
+        "info": {**info, **counted},
         "names": (D.given_ids, D.given_ids if E is None else E.given_ids),
         "offsets": D.offsets,
     }
@@ -200,7 +234,7 @@ def few_distances(
             D, E, metric, turned, {"device_reason": devices.on_cpu(device, A_SUM).reason, "n_jobs": jobs}
         )
     if dim > 1 or len(D.offsets) + (0 if E is None else len(E)) <= FEW + 1:
-        return solve(D, E, order, metric, lambda: _note(Distance(order, metric), dim, device, jobs))
+        return solve(D, E, order, metric, device, jobs)
     began, distance = time.perf_counter(), Distance(order, metric)
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     solver = line_solver(pooled, distance, column_start)

@@ -93,25 +93,25 @@ class Distances:
         object.__setattr__(self, "checked", True)
 
     @classmethod
-    def quickly(cls, values: NDArray[np.float64], rest: Callable[[], dict[str, Any]]) -> Distances:
-        """A result whose other fields, but those with a plain default, are made when one of them is first asked for:
-        making them takes longer than solving a small pair."""
+    def quickly(cls, values: NDArray[np.float64], make: Callable[..., Info], *given: Any) -> Distances:
+        """A result whose other fields, but those with a plain default, are made by ``make(*given)`` when one of them is
+        first asked for: making them takes longer than solving a small pair."""
         self = cls.__new__(cls)
         own = self.__dict__
-        own["values"], own["_later"] = values, [rest]
+        own["values"], own["_later"] = values, [(make, given)]
         if math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
             self.__post_init__()
         return self
 
-    def also_later(self, make: Callable[[], dict[str, Any]]) -> None:
+    def also_later(self, make: Callable[..., Info], *given: Any) -> None:
         """More fields for a result that was made `quickly`."""
-        self.__dict__["_later"].append(make)
+        self.__dict__["_later"].append((make, given))
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         if not name.startswith("__"):
-            for make in own.get("_later", ()):
-                for key, value in make().items():
+            for make, given in own.get("_later", ()):
+                for key, value in make(*given).items():
                     own.setdefault(key, value)
             own.pop("_later", None)
             if name in own:

@@ -28,18 +28,58 @@ typedef const volatile int64_t* Stop;  // (1,) not 0 once the caller wants to en
 inline constexpr int64_t NEVER_RAISED = 0;
 inline constexpr Stop NEVER = &NEVER_RAISED;  // for work that is small enough to be finished
 
+// Blocks of scratch memory that were given back last. A system takes large blocks away at once when they are freed, and
+// clears every page anew when they are asked for again, which takes longer than solving a pair of a hundred points.
+class Spare {
+    static constexpr int64_t SMALLEST = int64_t(1) << 16, LARGEST = int64_t(1) << 23;
+    static inline void* kept_[3] = {};  // each begins with its size; threads take and leave them by exchanges
+
+  public:
+    // A block of at least so many bytes, and how many there are; null if there is not enough memory.
+    static void* take(int64_t& bytes) {
+#if !defined(ASOT_CHECKED)
+        if (SMALLEST <= bytes && bytes <= LARGEST)
+            for (void*& place : kept_) {
+                void* block = __atomic_exchange_n(&place, nullptr, __ATOMIC_ACQ_REL);
+                if (block == nullptr) continue;
+                const int64_t size = *static_cast<int64_t*>(block);
+                if (size >= bytes) {
+                    bytes = size;
+                    return block;
+                }
+                std::free(block);
+            }
+#endif
+        return std::malloc(static_cast<size_t>(bytes));
+    }
+    static void leave(void* block, int64_t bytes) {
+#if !defined(ASOT_CHECKED)
+        if (block != nullptr && SMALLEST <= bytes && bytes <= LARGEST) {
+            *static_cast<int64_t*>(block) = bytes;
+            for (void*& place : kept_) {
+                void* nothing = nullptr;
+                if (__atomic_compare_exchange_n(&place, &nothing, block, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+                    return;
+            }
+        }
+#endif
+        (void)bytes;
+        std::free(block);
+    }
+};
+
 // Scratch memory in one piece. Count first, then take: `Memory memory(bytes_of<double>(n) + …)`, `memory.take<double>(n)`.
 // Pieces begin on cache lines; under a sanitizer a fence behind each of them catches whoever steps over its end.
 class Memory {
   public:
-    explicit Memory(int64_t bytes) : size_(bytes), owned_(std::malloc(static_cast<size_t>(bytes) + LINE)) {
+    explicit Memory(int64_t bytes) : size_(bytes), room_(bytes + LINE), owned_(Spare::take(room_)) {
         const uintptr_t start = reinterpret_cast<uintptr_t>(owned_);
         next_ = reinterpret_cast<char*>((start + LINE - 1) & ~uintptr_t(LINE - 1));
         begin_ = next_;
     }
     ~Memory() {
         if (owned_ != nullptr) UNFENCE(begin_, static_cast<size_t>(size_));
-        std::free(owned_);
+        Spare::leave(owned_, room_);
     }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
@@ -67,7 +107,7 @@ class Memory {
 #else
     static constexpr int64_t GAP = 0;
 #endif
-    int64_t size_;
+    int64_t size_, room_;
     void* owned_;
     char *next_, *begin_;
 };

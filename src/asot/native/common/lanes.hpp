@@ -50,6 +50,10 @@ template <class T>
 INLINE void store(T* x, Vector<T> a) {
     EACH *reinterpret_cast<typename Vector<T>::Unaligned*>(x + r * Vector<T>::WIDTH) = a.part[r];
 }
+template <class T>
+INLINE void put_register(T* x, typename Vector<T>::Register a) {
+    *reinterpret_cast<typename Vector<T>::Unaligned*>(x) = a;
+}
 // The same number in all lanes.
 template <class T>
 INLINE Vector<T> spread(T x) {

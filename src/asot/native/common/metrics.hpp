@@ -16,8 +16,15 @@ enum Metric : int64_t {
 template <class T>
 INLINE T largest_size(const T* point, int64_t d) {
     constexpr int64_t WIDTH = 64 / int64_t(sizeof(T));
-    Vector<T> most = spread(T(0));
+    Vector<T> most = spread(T(0)), second = most, third = most, fourth = most;
     int64_t c = 0;
+    for (; c + 4 * WIDTH <= d; c += 4 * WIDTH) {  // one alone would wait for itself
+        most = larger(size_of(load(point + c)), most);
+        second = larger(size_of(load(point + c + WIDTH)), second);
+        third = larger(size_of(load(point + c + 2 * WIDTH)), third);
+        fourth = larger(size_of(load(point + c + 3 * WIDTH)), fourth);
+    }
+    most = larger(larger(most, second), larger(third, fourth));
     for (; c + WIDTH <= d; c += WIDTH) most = larger(size_of(load(point + c)), most);
     T result = largest(most);
     for (; c < d; c++) result = std::fabs(point[c]) > result ? std::fabs(point[c]) : result;

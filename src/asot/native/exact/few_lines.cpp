@@ -54,8 +54,8 @@ int32_t solve_lists(const FewPairs& f, const double* points, const int64_t* offs
 
 }  // namespace
 
-ENTRY asot_few_lines(FewPairs* few, const double* points, const int64_t* offsets, const double* masses,
-                     const Tile* tile) {
+ENTRY asot_few_lines(FewPairs* few, const double* points, const int64_t* offsets, const double* masses) {
+    const Tile* tile = few->tile;
     Memory memory(Memory::bytes_of<int64_t>(tile->n));
     if (memory.failed()) return OUT_OF_MEMORY;
     int64_t* ends = memory.take<int64_t>(tile->n);

@@ -25,26 +25,68 @@ struct LongRows {
     INLINE const double* operator[](int64_t i) const { return first + (which != nullptr ? which[i] : i) * width; }
 };
 
-// n points as panels of (width, PANEL), with zeros after the last one.
-inline void lay_panels(const LongRows& y, int64_t n, double* panels) {
-    for (int64_t j = 0; j < panels_of(n) * PANEL; j += PANEL, panels += y.width * PANEL) {
-        const int64_t count = n - j < PANEL ? n - j : PANEL;
-        for (int64_t begin = 0; begin < y.width; begin += LANES) {  // what is written stays in the cache
-            const int64_t end = begin + LANES < y.width ? begin + LANES : y.width;
-            for (int64_t l = 0; l < count; l++)
-                for (int64_t c = begin; c < end; c++) panels[c * PANEL + l] = y[j + l][c];
-            for (int64_t l = count; l < PANEL; l++)
-                for (int64_t c = begin; c < end; c++) panels[c * PANEL + l] = 0.0;
+// Eight coordinates of eight rows, coordinate by coordinate, PANEL apart.
+INLINE void turn_eight(const double* const* rows, int64_t c, double* out) {
+#if defined(__AVX512F__)
+    typedef Doubles::Register R;
+    R pair[LANES], four[LANES];
+    for (int r = 0; r < LANES; r += 2) {
+        const R a = load(rows[r] + c).part[0], b = load(rows[r + 1] + c).part[0];
+        pair[r] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+        pair[r + 1] = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    for (int r = 0; r < LANES; r++) {  // those of rows 0 to 3, and of rows 4 to 7
+        const R a = pair[(r & 4) + (r & 1)], b = pair[(r & 4) + (r & 1) + 2];
+        four[r] = (r & 2) == 0 ? __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13)
+                               : __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+    }
+    for (int r = 0; r < 4; r++) {
+        const R a = four[r], b = four[r + 4];
+        store(out + r * PANEL, Doubles{{__builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13)}});
+        store(out + (r + 4) * PANEL, Doubles{{__builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15)}});
+    }
+#elif defined(__AVX2__)
+    typedef Doubles::Register R;
+    for (int l = 0; l < LANES; l += 4) {
+        const Doubles x[4] = {load(rows[l] + c), load(rows[l + 1] + c), load(rows[l + 2] + c), load(rows[l + 3] + c)};
+        for (int half = 0; half < REGISTERS; half++) {
+            const R a = x[0].part[half], b = x[1].part[half], d = x[2].part[half], e = x[3].part[half];
+            const R even = __builtin_shufflevector(a, b, 0, 4, 2, 6), odd = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+            const R later_even = __builtin_shufflevector(d, e, 0, 4, 2, 6);
+            const R later_odd = __builtin_shufflevector(d, e, 1, 5, 3, 7);
+            double* place = out + half * 4 * PANEL + l;
+            put_register(place, __builtin_shufflevector(even, later_even, 0, 1, 4, 5));
+            put_register(place + PANEL, __builtin_shufflevector(odd, later_odd, 0, 1, 4, 5));
+            put_register(place + 2 * PANEL, __builtin_shufflevector(even, later_even, 2, 3, 6, 7));
+            put_register(place + 3 * PANEL, __builtin_shufflevector(odd, later_odd, 2, 3, 6, 7));
         }
+    }
+#else
+    for (int64_t l = 0; l < LANES; l++)
+        for (int64_t t = 0; t < LANES; t++) out[t * PANEL + l] = rows[l][c + t];
+#endif
+}
+
+// n points as panels of (width, PANEL). The last lanes in which there are points repeat the last one.
+inline void lay_panels(const LongRows& y, int64_t n, double* panels) {
+    const int64_t whole = y.width & ~(LANES - 1);
+    for (int64_t j = 0; j < n; j += LANES) {
+        double* place = panels + j / PANEL * PANEL * y.width + j % PANEL;
+        const double* rows[LANES];
+        for (int64_t l = 0; l < LANES; l++) rows[l] = y[j + l < n ? j + l : n - 1];
+        for (int64_t c = 0; c < whole; c += LANES) turn_eight(rows, c, place + c * PANEL);
+        for (int64_t c = whole; c < y.width; c++)
+            for (int64_t l = 0; l < LANES; l++) place[c * PANEL + l] = rows[l][c];
     }
 }
 
-// ‖y‖² of all points in panels.
+// ‖y‖² of all points in panels, and 0 in lanes without points.
 inline void panel_squares(const double* panels, int64_t n, int64_t width, double* squares) {
     for (int64_t j = 0; j < panels_of(n) * PANEL; j += PANEL) {
         Doubles low = spread(0.0), high = low;
+        const bool both = j + LANES < n;
         for (int64_t c = 0; c < width; c++, panels += PANEL) {
-            const Doubles a = load(panels), b = load(panels + LANES);
+            const Doubles a = load(panels), b = both ? load(panels + LANES) : high;
             low = fused(a, a, low);
             high = fused(b, b, high);
         }
@@ -72,25 +114,25 @@ struct SquaredGap {
     static INLINE Doubles add(Doubles sum, Doubles a, Doubles b) { return plus_squared_gap(sum, a, b); }
 };
 
-// Add `width` coordinates of AT_ONCE rows and of SIDE_BY_SIDE lanes of a panel to sums (AT_ONCE, PANEL). A function by itself, so that
+// Add `width` coordinates of ROWS rows and of WIDE lanes of a panel to sums (ROWS, PANEL). A function by itself, so that
 // nothing else asks for registers.
-template <class Each>
+template <class Each, int ROWS, int WIDE>
 __attribute__((noinline)) void add_block(const double* const* rows, const double* panel, int64_t width, double* sums) {
-    const double* row[AT_ONCE];
-    Doubles sum[AT_ONCE][SIDE_BY_SIDE];
-    for (int r = 0; r < AT_ONCE; r++) row[r] = rows[r];
-    for (int r = 0; r < AT_ONCE; r++)
-        for (int a = 0; a < SIDE_BY_SIDE; a++) sum[r][a] = load(sums + r * PANEL + a * LANES);
+    const double* row[ROWS];
+    Doubles sum[ROWS][WIDE];
+    for (int r = 0; r < ROWS; r++) row[r] = rows[r];
+    for (int r = 0; r < ROWS; r++)
+        for (int a = 0; a < WIDE; a++) sum[r][a] = load(sums + r * PANEL + a * LANES);
     for (int64_t c = 0; c < width; c++, panel += PANEL) {
-        Doubles y[SIDE_BY_SIDE];
-        for (int a = 0; a < SIDE_BY_SIDE; a++) y[a] = load(panel + a * LANES);
-        for (int r = 0; r < AT_ONCE; r++) {
+        Doubles y[WIDE];
+        for (int a = 0; a < WIDE; a++) y[a] = load(panel + a * LANES);
+        for (int r = 0; r < ROWS; r++) {
             const Doubles x = spread(row[r][c]);
-            for (int a = 0; a < SIDE_BY_SIDE; a++) sum[r][a] = Each::add(sum[r][a], x, y[a]);
+            for (int a = 0; a < WIDE; a++) sum[r][a] = Each::add(sum[r][a], x, y[a]);
         }
     }
-    for (int r = 0; r < AT_ONCE; r++)
-        for (int a = 0; a < SIDE_BY_SIDE; a++) store(sums + r * PANEL + a * LANES, sum[r][a]);
+    for (int r = 0; r < ROWS; r++)
+        for (int a = 0; a < WIDE; a++) store(sums + r * PANEL + a * LANES, sum[r][a]);
 }
 
 // One panel's part of a long block of distances, and the rows that it belongs to.
@@ -101,13 +143,20 @@ struct LongBlock {
     double* out;
     const int64_t stride, room;  // from row to row of `out`, and how much of a row is filled
 
-    // Add coordinates begin..end of rows i.. and of the panel at column j to `sums` (AT_ONCE, PANEL).
+    // Add coordinates begin..end of rows i.. and of the panel at column j to `sums` (AT_ONCE, PANEL), as far as there are
+    // rows and columns.
     template <class Each>
     INLINE void add(int64_t i, int64_t j, int64_t begin, int64_t end, double* sums) const {
-        const double* row[AT_ONCE];
+        const double *row[AT_ONCE], *panel = panels + j * x.width + begin * PANEL;
         for (int64_t r = 0; r < AT_ONCE; r++) row[r] = x[i + r < p ? i + r : p - 1] + begin;
-        for (int64_t a = 0; a < PANEL; a += SIDE_BY_SIDE * LANES)
-            add_block<Each>(row, panels + j * x.width + begin * PANEL + a, end - begin, sums + a);
+        const bool few = p - i <= AT_ONCE / 2;
+        for (int64_t a = 0; a < PANEL && j + a < q;) {
+            const bool wide = SIDE_BY_SIDE > 1 && j + a + LANES < q;
+            (wide ? (few ? add_block<Each, AT_ONCE / 2, SIDE_BY_SIDE> : add_block<Each, AT_ONCE, SIDE_BY_SIDE>)
+                  : (few ? add_block<Each, AT_ONCE / 2, 1> : add_block<Each, AT_ONCE, 1>))(row, panel + a, end - begin,
+                                                                                           sums + a);
+            a += wide ? SIDE_BY_SIDE * LANES : LANES;
+        }
     }
 
     // Squares from products, differences where those are left with few digits, then roots.
