@@ -20,7 +20,7 @@ from asot.index.search import CERTAIN, TIMES, Trust
 MISSED = (0.1, 0.07, 0.05, 0.035, 0.025, 0.0175, 0.0125, 0.008, 0.005, 0.0025, 0.0)
 """Shares of the neighbors that each look may miss, among which one is chosen."""
 
-ASKED = 48
+ASKED = 96
 """Members that are asked for to choose, and as many others to measure the share."""
 
 FEWEST = 1000

@@ -117,17 +117,18 @@ class Queries:
         bounds = self._cheap_bounds(i, words, stop)
         bounds = bounds if len(slots) == len(bounds) else bounds[slots]
         solves, budget, unseen = 0, len(slots) if max_solves is None else max_solves, np.inf
+        first: Indices = np.empty(0, dtype=np.int64)
         if nearest.n_neighbors is not None and len(slots) > _FIRST_CHUNK:
-            count = min(len(slots), budget, 2 * nearest.n_neighbors + 8)
+            count = min(len(slots), budget, _solved_first(nearest.n_neighbors))
             first = self._look_nearest(i, slots, bounds, count, words, stop)
             nearest.take(slots[first], self._solved(i, slots[first], np.inf, 1.0, stop)[0])
             solves = count
-            rest = np.ones(len(slots), dtype=np.bool_)
-            rest[first] = False
-            slots, bounds = slots[rest], bounds[rest]
         limit = nearest.limit
-        left = bounds * trust.cheap <= limit
-        unseen = float(bounds[~left].min(initial=unseen))
+        left = bounds <= limit / trust.cheap
+        left[first] = True
+        if max_solves is not None:
+            unseen = float(bounds[~left].min(initial=unseen))
+        left[first] = False
         slots, bounds = slots[left], bounds[left]
         bounds, left = self._fine_bounds(i, slots, bounds, limit, words, stop, trust)
         unseen = float(bounds[~left].min(initial=unseen))
@@ -163,7 +164,15 @@ class Queries:
         relaxed = np.full(len(slots), limit)
         for times in TIMES:
             relaxed[self._solved(i, slots, limit, times, stop)[0] < np.inf] = limit / times
-        return np.array([cheap, coarse, fine, relaxed]) / limit
+        shares = np.array([cheap, coarse, fine, relaxed]) / limit
+        shares[:, np.isin(slots, self._solved_anyway(i, len(slots), words, stop))] = 0.0
+        return shares
+
+    def _solved_anyway(self, i: int, n_neighbors: int, words: WordLook | None, stop: Stop) -> Indices:
+        """Slots of the members that a search solves before it has a limit."""
+        slots = np.flatnonzero(self.allowed)
+        bounds, count = self._cheap_bounds(i, words, stop)[slots], min(len(slots), _solved_first(n_neighbors))
+        return slots[self._look_nearest(i, slots, bounds, count, words, stop)]
 
     def _chunks(self, slots: Indices) -> Iterator[tuple[int, int]]:
         mean = max(1.0, len(self.snapshot.masses) / max(1, len(self.snapshot.ends)))
@@ -316,6 +325,11 @@ class Queries:
             rows = np.zeros(len(columns), dtype=np.int64)
             values[columns] = problem.solver.solve(rows, columns, stop).values
         return values, len(columns)
+
+
+def _solved_first(n_neighbors: int) -> int:
+    """Members that are solved to get a first limit."""
+    return 2 * n_neighbors + 8
 
 
 def _least(bounds: Float, places: Indices, count: int) -> Indices:
