@@ -245,3 +245,23 @@ def test_what_cannot_be_is_refused_in_one_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call(index)
     assert len(index) == 5
+
+
+def test_a_member_that_is_asked_for_in_a_rehearsal_does_not_find_itself():
+    rng = np.random.default_rng(0)
+    members = [rng.normal(rng.normal(0, 1, 6), 2.0, size=(8, 6)) for _ in range(1500)]
+    queries = [rng.normal(rng.normal(0, 1, 6), 2.0, size=(8, 6)) for _ in range(60)]
+    index = asot.Index()
+    index.add(members)
+    certain, found = index.query(queries, 1), index.query(queries, 1, recall=0.9)
+    assert np.mean(certain.indices == found.indices) >= 0.8
+
+
+def test_lower_is_certain_with_a_stated_recall_too():
+    rng = np.random.default_rng(1)
+    members = [rng.normal(rng.normal(0, 1, 6), 2.0, size=(8, 6)) for _ in range(1200)]
+    queries = [rng.normal(rng.normal(0, 1, 6), 2.0, size=(8, 6)) for _ in range(40)]
+    index = asot.Index()
+    index.add(members)
+    found = index.query(queries, 3, recall=0.5, max_solves=20)
+    assert (found.lower <= index.query(queries, 3).distances + 1e-12).all()
