@@ -247,21 +247,23 @@ def test_what_cannot_be_is_refused_in_one_sentence(call, message):
     assert len(index) == 5
 
 
+def equally_far(count, seed, dim=30):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(rng.normal(0, 0.3, dim), 2.0, size=(8, dim)) for _ in range(count)]
+
+
 def test_a_member_that_is_asked_for_in_a_rehearsal_does_not_find_itself():
-    rng = np.random.default_rng(0)
-    members = [rng.normal(rng.normal(0, 1, 6), 2.0, size=(8, 6)) for _ in range(1500)]
-    queries = [rng.normal(rng.normal(0, 1, 6), 2.0, size=(8, 6)) for _ in range(60)]
-    index = asot.Index()
-    index.add(members)
+    index, queries = asot.Index(), equally_far(60, 1)
+    index.add(equally_far(1500, 0))
     certain, found = index.query(queries, 1), index.query(queries, 1, recall=0.9)
     assert np.mean(certain.indices == found.indices) >= 0.8
 
 
-def test_lower_is_certain_with_a_stated_recall_too():
-    rng = np.random.default_rng(1)
-    members = [rng.normal(rng.normal(0, 1, 6), 2.0, size=(8, 6)) for _ in range(1200)]
-    queries = [rng.normal(rng.normal(0, 1, 6), 2.0, size=(8, 6)) for _ in range(40)]
-    index = asot.Index()
-    index.add(members)
-    found = index.query(queries, 3, recall=0.5, max_solves=20)
+@pytest.mark.parametrize("recall", [None, 0.5])
+@pytest.mark.parametrize("budget", [15, 20, 40])
+def test_no_kth_neighbor_is_nearer_than_lower_says(recall, budget):
+    index, queries = asot.Index(), equally_far(20, 1)
+    index.add(equally_far(1200, 0))
+    found = index.query(queries, 3, recall=recall, max_solves=budget)
+    assert found.n_exact <= 20 * budget
     assert (found.lower <= index.query(queries, 3).distances + 1e-12).all()

@@ -8,7 +8,6 @@ solved. So the answer is what brute force finds, ties in order of addition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -135,23 +134,23 @@ class Queries:
         slots, bounds = slots[left], bounds[left]
         order = np.argsort(bounds, kind="stable")  # slots ascend
         slots, bounds = slots[order], bounds[order]
-        for low, high in self._chunks(slots):
-            high = low + int(np.searchsorted(bounds[low:high], nearest.limit / trust.fine, side="right"))
-            if high == low:
+        low, most = 0, self._largest_chunk()
+        size = min(_FIRST_CHUNK, most)
+        while low < len(slots):
+            limit = nearest.limit
+            high = low + int(np.searchsorted(bounds[low : low + size], limit / trust.fine, side="right"))
+            if high == low or solves >= budget:
                 unseen = min(unseen, float(bounds[low]))
                 break
-            if solves >= budget:
-                return Answer(nearest.slots, nearest.distances, solves, min(unseen, float(bounds[low])))
-            high = min(high, low + budget - solves) if max_solves is not None else high
-            limit = nearest.limit
+            high = min(high, low + budget - solves)
             values, count = self._solved(i, slots[low:high], limit, trust.relaxed, stop)
             solves += count
-            if count < high - low:
+            if trust.relaxed > 1.0 and count < high - low:
                 unseen = min(unseen, limit / trust.relaxed)
             nearest.take(slots[low:high], values)
-            if max_solves is not None and solves >= budget and high < len(slots) and bounds[high] <= nearest.limit:
-                return Answer(nearest.slots, nearest.distances, solves, min(unseen, float(bounds[high])))
-        return Answer(nearest.slots, nearest.distances, solves, np.inf if trust == CERTAIN else unseen)
+            low, size = high, min(4 * size, most)
+        none_matters = trust == CERTAIN and not unseen <= nearest.limit
+        return Answer(nearest.slots, nearest.distances, solves, np.inf if none_matters else unseen)
 
     def shortfalls(self, i: int, slots: Indices, stop: Stop) -> Float:
         """Bounds of some slots at each look (4, n), as shares of their largest distance; what `Trust` is chosen from."""
@@ -174,13 +173,9 @@ class Queries:
         bounds, count = self._cheap_bounds(i, words, stop)[slots], min(len(slots), _solved_first(n_neighbors))
         return slots[self._look_nearest(i, slots, bounds, count, words, stop)]
 
-    def _chunks(self, slots: Indices) -> Iterator[tuple[int, int]]:
+    def _largest_chunk(self) -> int:
         mean = max(1.0, len(self.snapshot.masses) / max(1, len(self.snapshot.ends)))
-        most = max(1, min(_LARGEST_CHUNK, int(_CHUNK_POINTS / mean)))
-        low, size = 0, min(_FIRST_CHUNK, most)
-        while low < len(slots):
-            yield low, min(low + size, len(slots))
-            low, size = low + size, min(4 * size, most)
+        return max(1, min(_LARGEST_CHUNK, int(_CHUNK_POINTS / mean)))
 
     # -------------------------------------------------------------------------------------------------------- bounds
 
