@@ -154,8 +154,8 @@ class Folder:
         self._release: Any = None
         if not path.is_dir():
             raise FileNotFoundError(f"there is no index at {path}: Index(...).save({str(path)!r}) makes one")
+        _manifest(path)  # a folder that is no index gets no lock
         if writes:
-            _manifest(path)  # a folder that is no index gets no lock
             self._release = weakref.finalize(self, os.close, _locked(path / "lock"))
         self.settings = read_saved_settings(path / "settings.npz")
         self.generation = self._opened()
