@@ -26,7 +26,7 @@ from benchmarks.index.index import collection
 
 NEEDS = {"fastapi"}
 
-NEIGHBORS, REQUESTS = 10, 400
+NEIGHBORS, REQUESTS = 10, 200
 _PAGE = Path(__file__).parents[2] / "docs" / "index-of-distributions.md"
 _STARTS = 60.0  # seconds until a service answers
 
@@ -142,4 +142,11 @@ def _row(port: int, bodies: list[str], clients: int, changes: bool, requests: in
     if len(seconds) < clients * (requests // clients):
         raise RuntimeError("a client failed")
     p50, p99 = 1e3 * np.quantile(seconds, [0.5, 0.99])
-    return [str(clients), str(len(seconds)), f"{len(seconds) / elapsed:.1f}", f"{p50:.1f}", f"{p99:.1f}", str(changed[0])]
+    return [
+        str(clients),
+        str(len(seconds)),
+        f"{len(seconds) / elapsed:.1f}",
+        f"{p50:.1f}",
+        f"{p99:.1f}",
+        str(changed[0]),
+    ]

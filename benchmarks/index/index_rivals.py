@@ -44,7 +44,7 @@ def run(options: Options) -> Report:
             "Candidates are solved by `asot.pairwise_exact`. Their number is the smallest of a list with which these "
             f"very queries find {RECALL:.0%} of the neighbors, or all, so it is chosen in favor of the rivals; a user "
             "does not know it. `asot.Index` is certain without knowing, and with `recall=` chooses on other queries.",
-            "Sliced: 8 quantiles along each of 64 directions, in faiss's flat index under L2. Centroids: the same index. "
+            "Sliced: 8 quantiles along each of 64 directions, in a flat index of faiss, L2. Centroids: the same. "
             "MUVERA: encodings by pymuvera 0.4.2 (16 partitions, 16 coordinates, 20 repetitions, 8 for the "
             "molecules), of points centered and lifted to the sphere, by inner product; the time to encode a query is "
             "that of this implementation, in Python.",

@@ -1,4 +1,4 @@
-"""What finds candidates for the 10 nearest, beside `asot.Index`: sliced distances and centroids in faiss, MUVERA, gensim.
+"""What finds candidates for the nearest, beside `asot.Index`: sliced distances, centroids, MUVERA, and gensim.
 
 Each rival has vectors of fixed length in a flat index of faiss (or of its own), and the candidates that it finds are
 solved exactly. How many it needs is chosen on the very queries that are timed, in its favor.

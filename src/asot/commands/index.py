@@ -48,9 +48,7 @@ def add(folder: str, collection: str, replace: bool, p: float, metric: str, unma
     with asot.Index.open(folder, mode="r+") as opened:
         known = [] if replace or members.given_ids is None else [name for name in members.ids if name in opened]
         if known:
-            raise ValueError(
-                f"{known[0]!s} is in the index already, and nothing was added; --replace replaces members"
-            )
+            raise ValueError(f"{known[0]!s} is in the index already, and nothing was added; --replace replaces members")
         opened.add(members, replace=replace)
         options.say(f"{folder}: {len(members):,} added, {len(opened):,} members")
 
@@ -102,8 +100,12 @@ def _number(name: str) -> str | int:
     "--recall", type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Find this share of the neighbors, such as 0.98, with fewer solves. By default, all of them.",
 )  # fmt: skip
-@click.option("--max-solves", type=click.IntRange(min=1), help="Solve no more pairs than this for a query. The column "
-              "lower then says what is certain: no neighbor of that rank is nearer.")
+@click.option(
+    "--max-solves",
+    type=click.IntRange(min=1),
+    help="Solve no more pairs than this for a query. The column "
+    "lower then says what is certain: no neighbor of that rank is nearer.",
+)
 @options.n_jobs
 def query(
     folder: str,

@@ -98,7 +98,9 @@ def write_neighbors(output: str, found: Any, first: Any, second: Any) -> None:
         with atomic_write(output) as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             writer = csv.writer(text, lineterminator="\n")
-            writer.writerows(neighbor_lines(found, own, [[others[column] for column in near] for near in found.indices]))
+            writer.writerows(
+                neighbor_lines(found, own, [[others[column] for column in near] for near in found.indices])
+            )
             text.detach()
     n_pairs = len(first) * (len(first) - 1) // 2 if second is None else len(first) * len(there)
     solved = f"{found.n_exact:,} of {n_pairs:,} pairs solved"

@@ -1,6 +1,6 @@
 """Fewer solves for a stated share of the neighbors.
 
-Bounds are too careful: a neighbor at distance 10 has a bound of 5 at first sight, and of 8 at the last. So a search that
+Bounds are too careful: a neighbor at distance 10 has a bound of 5 at first sight, and of 8 in the end. So a search that
 may miss some neighbors counts a member as out if some times its bound is too far. How many times, at each look, is read
 off the neighbors of members that are asked for as if they were new, and what share of the neighbors a search then finds
 is measured on others.
@@ -49,9 +49,7 @@ def as_recall(recall: Any) -> float:
     return float(recall)
 
 
-def rehearse(
-    search: Search, shortfalls: Shortfalls, members: NDArray[np.int64], recall: float, seed: int
-) -> Rehearsal:
+def rehearse(search: Search, shortfalls: Shortfalls, members: NDArray[np.int64], recall: float, seed: int) -> Rehearsal:
     """Choose how far to trust bounds on some members, and measure that on others."""
     if len(members) < FEWEST:
         return certain(recall)

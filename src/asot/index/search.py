@@ -153,7 +153,7 @@ class Queries:
         return Answer(nearest.slots, nearest.distances, solves, np.inf if none_matters else unseen)
 
     def shortfalls(self, i: int, slots: Indices, stop: Stop) -> Float:
-        """Bounds of some slots at each look (4, n), as shares of their largest distance; what `Trust` is chosen from."""
+        """Bounds of some slots at each look (4, n), as shares of their largest distance; what a `Trust` rests on."""
         limit, words = float(self._solved(i, slots, np.inf, 1.0, stop)[0].max()), self._words(i)
         if limit == 0.0:
             return np.zeros((len(CERTAIN), len(slots)))
@@ -266,9 +266,7 @@ class Queries:
         s = self.snapshot
         if frame.has_words:
             words, known = s.tables["words"], s.tables["vocabulary"]
-            members = ProjectedMembers(
-                points=known, masses=s.masses, ends=s.ends, words=words, n_words=len(known)
-            )
+            members = ProjectedMembers(points=known, masses=s.masses, ends=s.ends, words=words, n_words=len(known))
         else:
             members = ProjectedMembers(points=s.tables["places"], masses=s.masses, ends=s.ends)
         wanted = ProjectedBounds(n=len(slots), rows=slots, limit=limit, bounds=bounds)
@@ -304,8 +302,8 @@ class Queries:
     # -------------------------------------------------------------------------------------------------------- solves
 
     def _solved(self, i: int, slots: Indices, limit: float, times: float, stop: Stop) -> tuple[Float, int]:
-        """Distances to some slots, infinite for those of which a bound, as many times, is beyond the limit; and how many
-        were solved."""
+        """Distances to some slots, infinite where so many times a bound is beyond the limit; and how many were
+        solved."""
         pooled = self.collection[i : i + 1] + self.snapshot.taken(slots)
         frame = self.snapshot.frame
         relaxes = np.isfinite(limit) and not (frame is not None and frame.only_words)
