@@ -24,6 +24,7 @@ FILES = {
 PACKAGES = {
     "anndata": ("anndata", "'.[cells]'"),
     "distributed": ("distributed", "'.[scale]'"),
+    "fastapi": ("fastapi", "fastapi uvicorn"),
     "paper": ("asot_paper", "./reproduction"),
     "pot": ("ot", "'.[bench]'"),
     "torch": ("torch", "'.[torch]'"),

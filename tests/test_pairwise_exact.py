@@ -14,6 +14,7 @@ from scipy.stats import wasserstein_distance
 
 import asot
 from asot import Distributions, Status
+from asot.exact import points
 from asot.ground.metrics import prepare_metric
 from tests.oracles import ot
 from tests.strategies import extent, ragged_lists
@@ -225,6 +226,25 @@ def test_listed_pairs_are_entries_of_the_matrix():
     np.testing.assert_array_equal(within.values, asot.pairwise_exact(D).matrix()[tuple(pairs.T)])
     across = asot.pairwise_exact(D, E, pairs=pairs)
     np.testing.assert_array_equal(across.values, asot.pairwise_exact(D, E).matrix()[tuple(pairs.T)])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "long"])
+def test_few_listed_pairs_lay_out_only_what_they_name_and_keep_every_bit(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    words = rng.normal(size=(50, 70 if kind == "long" else 6))
+    if kind == "sparse":
+        words *= rng.random(words.shape) < 0.4
+    D = asot.Distributions.from_list([words[rng.integers(50, size=rng.integers(3, 9))] for _ in range(120)])
+    pairs = np.array([[3, 1], [90, 7], [7, 119], [5, 5]])
+    matrix, across = asot.pairwise_exact(D).matrix(), asot.pairwise_exact(D[:60], D[60:]).matrix()
+    laid_out = []
+    original = points.pack_points
+    monkeypatch.setattr(points, "pack_points", lambda *given: laid_out.append(original(*given)) or laid_out[-1])
+    np.testing.assert_array_equal(asot.pairwise_exact(D, pairs=pairs).values, matrix[tuple(pairs.T)])
+    some = np.array([[3, 1], [59, 59]])
+    np.testing.assert_array_equal(asot.pairwise_exact(D[:60], D[60:], pairs=some).values, across[tuple(some.T)])
+    assert all(np.count_nonzero(np.diff(offsets)) <= 6 for _, offsets in laid_out)
+    assert len(laid_out) == 2
 
 
 def test_a_single_distribution_has_no_pairs():

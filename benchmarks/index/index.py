@@ -26,7 +26,7 @@ def run(options: Options) -> Report:
     """Build an index on disk in batches, open it, and ask for single queries."""
     n_members, n_queries = (2000, 10) if options.quick else (50_000, 100)
     with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
-        name, members, queries = _collection(options.data, n_members, n_queries)
+        name, members, queries = collection(options.data, n_members, n_queries)
         path = Path(folder) / "index"
         asot.Index().save(path)
         rows: list[list[Any]] = [[f"add, per member in batches of {BATCH:,}", _added(path, members), ""]]
@@ -43,7 +43,8 @@ def run(options: Options) -> Report:
     )
 
 
-def _collection(data: Path | None, n: int, m: int) -> tuple[str, asot.Distributions, asot.Distributions]:
+def collection(data: Path | None, n: int, m: int) -> tuple[str, asot.Distributions, asot.Distributions]:
+    """n members and m queries, and what they are."""
     if data is not None and (data / "zinc").is_dir():
         from asot_paper.datasets import load_zinc
 

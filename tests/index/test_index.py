@@ -245,3 +245,25 @@ def test_what_cannot_be_is_refused_in_one_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call(index)
     assert len(index) == 5
+
+
+def equally_far(count, seed, dim=30):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(rng.normal(0, 0.3, dim), 2.0, size=(8, dim)) for _ in range(count)]
+
+
+def test_a_member_that_is_asked_for_in_a_rehearsal_does_not_find_itself():
+    index, queries = asot.Index(), equally_far(60, 1)
+    index.add(equally_far(1500, 0))
+    certain, found = index.query(queries, 1), index.query(queries, 1, recall=0.9)
+    assert np.mean(certain.indices == found.indices) >= 0.8
+
+
+@pytest.mark.parametrize("recall", [None, 0.5])
+@pytest.mark.parametrize("budget", [15, 20, 40])
+def test_no_kth_neighbor_is_nearer_than_lower_says(recall, budget):
+    index, queries = asot.Index(), equally_far(20, 1)
+    index.add(equally_far(1200, 0))
+    found = index.query(queries, 3, recall=recall, max_solves=budget)
+    assert found.n_exact <= 20 * budget
+    assert (found.lower <= index.query(queries, 3).distances + 1e-12).all()

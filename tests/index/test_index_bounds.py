@@ -24,7 +24,7 @@ def test_no_bound_exceeds_its_distance(metric, dim):
     every = np.arange(300)
     for i in range(5):
         cheap = queries._cheap_bounds(i, queries._words(i), stop)
-        fine = queries._fine_bounds(i, every, cheap, np.inf, queries._words(i), stop)
+        fine = queries._fine_bounds(i, every, cheap, np.inf, queries._words(i), stop)[0]
         assert (cheap <= fine).all()
         assert (fine <= matrix[i] * (1 + 1e-12)).all()
         assert np.median(fine / np.maximum(matrix[i], 1e-9)) > 0.6
@@ -58,5 +58,5 @@ def test_members_far_from_the_frame_have_no_bound():
     matrix = asot.pairwise_exact(Q, [index[name][0] for name in index.ids.tolist()]).matrix()
     for i in range(2):
         cheap, words = queries._cheap_bounds(i, queries._words(i), stop), queries._words(i)
-        bounds = queries._fine_bounds(i, np.arange(301), cheap, np.inf, words, stop)
+        bounds = queries._fine_bounds(i, np.arange(301), cheap, np.inf, words, stop)[0]
         assert (bounds <= matrix[i] * (1 + 1e-9)).all()

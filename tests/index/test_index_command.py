@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -34,7 +35,23 @@ def test_members_are_added_removed_and_found(files):
 def test_what_cannot_be_is_one_line(files):
     folder, members = files
     run("add", folder, members)
-    assert "'m0' is in the index already" in run("add", folder, members).output
+    assert "m0 is in the index already, and nothing was added; --replace" in run("add", folder, members).output
     assert "has metric='euclidean', not 'cityblock'" in run("add", folder, members, "--metric", "cityblock").output
     assert "'x' is not in the index" in run("remove", folder, "x").output
-    assert "there is no index at" in run("info", folder.parent / "nothing").output
+    for word in ("info", "query", "remove"):
+        given = {"info": [], "query": [members], "remove": ["m0"]}[word]
+        found = run(word, folder.parent / "nothing", *given).output
+        assert "there is no index at" in found
+        assert "asot index add" in found
+    assert "it has no manifest.json" in run("info", folder.parent).output
+
+
+def test_a_query_that_ends_early_says_what_is_certain(files):
+    folder, members = files
+    run("add", folder, members)
+    lines = run("query", folder, members, "--n-neighbors", 2, "--max-solves", 3).output.splitlines()
+    assert lines[0] == "id,rank,neighbor,distance,lower"
+    assert all(float(line.split(",")[4]) <= float(line.split(",")[3]) for line in lines[1:])
+    target = folder.parent / "found.npz"
+    run("query", folder, members, "--n-neighbors", 2, "--max-solves", 3, "-o", target)
+    assert np.load(target)["lower"].shape == (8, 2)

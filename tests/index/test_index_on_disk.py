@@ -189,7 +189,7 @@ def manifest(**parts):
         changed("frame.npz", 200, b"\xff" * 64),
         changed("settings.npz", 0, b"\xff" * 64),
         changed("manifest.json", 0, b"\x80\x04"),
-        manifest(version=2),
+        manifest(version=3),
         manifest(version="1"),
         manifest(generation="../../etc"),
         manifest(generation="g000009"),

@@ -37,7 +37,7 @@ def test_no_bound_of_words_exceeds_its_distance(metric):
     queries = queries_of(index, Q)
     for i in range(len(Q)):
         cheap = queries._cheap_bounds(i, queries._words(i), STOP)
-        fine = queries._fine_bounds(i, np.arange(300), cheap, np.inf, queries._words(i), STOP)
+        fine = queries._fine_bounds(i, np.arange(300), cheap, np.inf, queries._words(i), STOP)[0]
         assert (cheap <= fine).all()
         assert (fine <= matrix[i] * (1 + 1e-12)).all()
         assert np.median(fine / np.maximum(matrix[i], 1e-9)) > 0.6

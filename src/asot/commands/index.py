@@ -46,6 +46,9 @@ def add(folder: str, collection: str, replace: bool, p: float, metric: str, unma
     else:
         _refuse_other_distance(folder, words)
     with asot.Index.open(folder, mode="r+") as opened:
+        known = [] if replace or members.given_ids is None else [name for name in members.ids if name in opened]
+        if known:
+            raise ValueError(f"{known[0]!s} is in the index already, and nothing was added; --replace replaces members")
         opened.add(members, replace=replace)
         options.say(f"{folder}: {len(members):,} added, {len(opened):,} members")
 
@@ -69,9 +72,15 @@ def remove(folder: str, ids: tuple[str, ...]) -> None:
     """Remove the members with these IDS from the index in FOLDER."""
     import asot
 
+    _check_there(folder)
     with asot.Index.open(folder, mode="r+") as opened:
         opened.remove([name if name in opened else _number(name) for name in ids])
         options.say(f"{folder}: {len(ids):,} removed, {len(opened):,} members")
+
+
+def _check_there(folder: str) -> None:
+    if not Path(folder).exists():
+        raise FileNotFoundError(f"there is no index at {folder}: asot index add {folder} COLLECTION makes one")
 
 
 def _number(name: str) -> str | int:
@@ -91,7 +100,12 @@ def _number(name: str) -> str | int:
     "--recall", type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Find this share of the neighbors, such as 0.98, with fewer solves. By default, all of them.",
 )  # fmt: skip
-@click.option("--max-solves", type=click.IntRange(min=1), help="Solve no more pairs than this for a query.")
+@click.option(
+    "--max-solves",
+    type=click.IntRange(min=1),
+    help="Solve no more pairs than this for a query. The column "
+    "lower then says what is certain: no neighbor of that rank is nearer.",
+)
 @options.n_jobs
 def query(
     folder: str,
@@ -107,20 +121,19 @@ def query(
     Example: asot index query molecules.index new.npz --n-neighbors 10 -o nearest.csv
     """
     import asot
-    from asot.commands.neighbors import write_neighbors
+    from asot.commands.neighbors import neighbor_lines, write_neighbors
 
     if output is not None and Path(output).suffix.lower() not in SUFFIXES:
         raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
     if output is not None:
         options.check_target(output, collection, None)
     queries = options.load_both(collection, None)[0]
+    _check_there(folder)
     opened = asot.Index.open(folder)
     found = opened.query(queries, n_neighbors, recall=recall, max_solves=max_solves, n_jobs=n_jobs)
     if output is None:
-        options.say("id,rank,neighbor,distance")
-        for name, near, far in zip(queries.ids.tolist(), found.neighbor_ids.tolist(), found.distances, strict=True):
-            for rank, (neighbor, distance) in enumerate(zip(near, far, strict=True), start=1):
-                options.say(f"{name},{rank},{neighbor},{float(distance)}")
+        for line in neighbor_lines(found, queries.ids.tolist(), found.neighbor_ids.tolist()):
+            options.say(",".join(map(str, line)))
     else:
         write_neighbors(output, found, queries, opened)
 
@@ -131,6 +144,7 @@ def info(folder: str) -> None:
     """What the index in FOLDER holds."""
     import asot
 
+    _check_there(folder)
     known = asot.Index.open(folder).info
     shown = ("members", "removed", "points", "bytes", "p", "metric", "unmatched", "bounds", "compact_pays")
     for name in shown:

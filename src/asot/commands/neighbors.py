@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,16 @@ def neighbors(
         write_neighbors(output, found, first, second)
 
 
+def neighbor_lines(found: Any, own: list[Any], others: list[list[Any]]) -> Iterator[list[Any]]:
+    """Lines of a table of neighbors, of ids (N,) and those of their neighbors (N, K); the first one is its head."""
+    bounded = found.lower is not None
+    yield ["id", "rank", "neighbor", "distance", *(["lower"] if bounded else [])]
+    for row, name in enumerate(own):
+        for rank, neighbor in enumerate(others[row]):
+            least = [float(found.lower[row, rank])] if bounded else []
+            yield [name, rank + 1, neighbor, float(found.distances[row, rank]), *least]
+
+
 def write_neighbors(output: str, found: Any, first: Any, second: Any) -> None:
     """Write neighbors as a table or as arrays, and say so; ids are those of the collections, or of an index."""
     from asot.data.npz import atomic_write, save_arrays
@@ -79,16 +90,17 @@ def write_neighbors(output: str, found: Any, first: Any, second: Any) -> None:
     if Path(output).suffix.lower() == ".npz":
         ids = {"ids_rows": options.plain_ids(first), "ids_columns": options.plain_ids(there)}
         arrays = {"indices": found.indices, "distances": found.distances, **ids}
+        if found.lower is not None:
+            arrays["lower"] = found.lower
         save_arrays(output, {"kind": "neighbors"}, arrays)
     else:
         own, others = ([guarded(entry) for entry in one.ids.tolist()] for one in (first, there))
         with atomic_write(output) as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(["id", "rank", "neighbor", "distance"])
-            for row, (near, far) in enumerate(zip(found.indices, found.distances, strict=True)):
-                for rank, (column, distance) in enumerate(zip(near, far, strict=True), start=1):
-                    writer.writerow([own[row], rank, others[column], float(distance)])
+            writer.writerows(
+                neighbor_lines(found, own, [[others[column] for column in near] for near in found.indices])
+            )
             text.detach()
     n_pairs = len(first) * (len(first) - 1) // 2 if second is None else len(first) * len(there)
     solved = f"{found.n_exact:,} of {n_pairs:,} pairs solved"

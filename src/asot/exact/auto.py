@@ -50,7 +50,7 @@ from asot.request import Distance, Request
 from asot.run import devices, gpu_engine
 from asot.run.engine import Resources, Work
 from asot.run.executors import in_ranges, kept_threads
-from asot.run.pairs import PairSet
+from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import DeviceSolver, Notes, Solver
 
 MANY_PAIRS = 2048
@@ -111,12 +111,18 @@ def table_pays(ground: Ground, histograms: SparseHistograms, n_pairs: int) -> bo
     return n <= LARGEST and ground.code == EUCLIDEAN and d >= LONG and n * n <= 3.0 * n_pairs * mean**2
 
 
-def points_solver(histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int) -> Solver:
-    """The solver of W_1 under a metric with a kernel."""
+def points_solver(
+    histograms: SparseHistograms,
+    ground: Ground,
+    column_start: int,
+    n_pairs: int,
+    named: NDArray[np.int64] | None = None,
+) -> Solver:
+    """The solver of W_1 under a metric with a kernel. ``named``: the distributions of all pairs, if they are few."""
     if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
         return SmallClouds(histograms, ground, column_start)
     table = distance_table(ground) if table_pays(ground, histograms, n_pairs) else None
-    return ExactPoints(histograms, ground, column_start, table)
+    return ExactPoints(histograms, ground, column_start, table, named)
 
 
 def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
@@ -264,7 +270,8 @@ def points_work(
 
     Columns of ``pairs`` are counted from distribution ``column_start`` on.
     """
-    many = functools.partial(points_solver, histograms, ground, column_start, len(pairs))
+    named = _named(pairs, column_start, len(histograms.offsets) - 1)
+    many = functools.partial(points_solver, histograms, ground, column_start, len(pairs), named)
     if device == "cpu":  # prices take as long as a few pairs
         return Work(pairs, many, None, devices.on_cpu(device, "asked for"), notes)
     sizes = np.diff(histograms.offsets)
@@ -284,6 +291,14 @@ def points_work(
     )
     simplex = functools.partial(ExactPoints, histograms, ground, column_start)
     return Work(pairs, simplex, on_gpu, choice, notes)
+
+
+def _named(pairs: PairSet, column_start: int, n: int) -> NDArray[np.int64] | None:
+    """The distributions that listed pairs name, if they are fewer than half of all n."""
+    if not isinstance(pairs, ListedPairs) or 4 * len(pairs) > n:
+        return None
+    rows, columns = pairs.indices(0, len(pairs))
+    return np.concatenate([rows, columns + column_start])
 
 
 def gpu_solver(

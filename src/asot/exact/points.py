@@ -75,7 +75,8 @@ class ExactPoints(Solver):
     """Prepared once from sparse histograms and a ground metric; then solves tiles of pairs.
 
     ``column_start`` is added to column indices: the second collection of a rectangle follows the first one. ``table``
-    (V, V) holds the distances between all distinct points, if they were computed (`distance_table`).
+    (V, V) holds the distances between all distinct points, if they were computed (`distance_table`). ``named`` are the
+    distributions that pairs will name, if they are few: the points of others are not laid out.
     """
 
     stage = "exact distances"
@@ -86,6 +87,7 @@ class ExactPoints(Solver):
         ground: Ground,
         column_start: int = 0,
         table: NDArray[np.float64] | None = None,
+        named: NDArray[np.int64] | None = None,
     ) -> None:
         masses = quantize_sparse(histograms.offsets, histograms.masses)
         self._histograms, self._ground = histograms, ground
@@ -94,7 +96,7 @@ class ExactPoints(Solver):
         self._column_start = column_start
         self._sizes = np.diff(histograms.offsets)
         self._seconds = mean_seconds(histograms, ground.points.shape[1], column_start)
-        self._points = pack(ground.points, histograms, masses)
+        self._points = pack(ground.points, histograms, masses, named)
         self._cost = PointsCost(code=ground.code, order=ground.order, n=len(ground.points), table=table)
         self._computed = PointsCost(code=ground.code, order=ground.order)  # the same without the table
         self._has_table = table is not None
@@ -161,15 +163,29 @@ def describe(metric: str, n_distinct: int, equal: bool) -> Info:
     }
 
 
-def pack(points: NDArray[np.float64], histograms: SparseHistograms, masses: NDArray[np.int64]) -> PackedPoints:
-    """What kernels take of a collection: distinct points (V, d), and masses as integers."""
-    offsets, index = histograms.offsets, histograms.index
+def pack(
+    points: NDArray[np.float64],
+    histograms: SparseHistograms,
+    masses: NDArray[np.int64],
+    named: NDArray[np.int64] | None = None,
+) -> PackedPoints:
+    """What kernels take of a collection: distinct points (V, d), and masses as integers; points of those ``named``."""
+    offsets, index = (histograms.offsets, histograms.index) if named is None else _only(histograms, named)
     used, used_offsets = used_coordinates(points, offsets, index)
     packed, packed_offsets = pack_points(points, offsets, index, used_offsets, used)
     return PackedPoints(
-        offsets=offsets, index=index, masses=masses, used_offsets=used_offsets, used=used,
+        offsets=histograms.offsets, index=histograms.index, masses=masses, used_offsets=used_offsets, used=used,
         packed_offsets=packed_offsets, packed=packed, dim=points.shape[1],
     )  # fmt: skip
+
+
+def _only(histograms: SparseHistograms, named: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Offsets (N + 1,) and indices as if all other distributions were empty."""
+    sizes = np.diff(histograms.offsets)
+    is_named = np.zeros(len(sizes), dtype=np.bool_)
+    is_named[named] = True
+    index = histograms.index[np.repeat(is_named, sizes)]
+    return np.concatenate([[0], np.cumsum(np.where(is_named, sizes, 0))]), index
 
 
 class SinkPotentials(NamedTuple):

@@ -36,7 +36,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-FORMAT, VERSION = "asot-index", 1
+FORMAT, VERSION = "asot-index", 2
 _LARGEST_MANIFEST = 2**16
 _PARAMETER = "parameter_"
 _FRAME_ARRAYS = ("widest", "rotation", "points", "offsets", "masses", "totals")
@@ -154,13 +154,15 @@ class Folder:
         self._release: Any = None
         if not path.is_dir():
             raise FileNotFoundError(f"there is no index at {path}: Index(...).save({str(path)!r}) makes one")
+        _manifest(path)  # a folder that is no index gets no lock
         if writes:
-            _manifest(path)
             self._release = weakref.finalize(self, os.close, _locked(path / "lock"))
         self.settings = read_saved_settings(path / "settings.npz")
         self.generation = self._opened()
         if writes:
             self._remove_others()
+            if _read_manifest(path)[0] < VERSION:  # what is appended may be of this one
+                _write_manifest(path, self.generation.path.name)
 
     def _opened(self) -> Generation:
         """The generation that counts. While it is opened, a writer may have moved on to the next."""
@@ -232,6 +234,11 @@ def _write_manifest(path: Path, generation: str) -> None:
 
 def _manifest(path: Path) -> str:
     """The name of the generation that counts."""
+    return _read_manifest(path)[1]
+
+
+def _read_manifest(path: Path) -> tuple[int, str]:
+    """The version of the format, and the name of the generation that counts."""
     file = path / "manifest.json"
     if not file.is_file():
         raise FileNotFoundError(f"{path} is no index: it has no manifest.json")
@@ -249,7 +256,7 @@ def _manifest(path: Path) -> str:
         raise ValueError(f"{path} has format version {version}, newer than the {VERSION} read here; upgrade asot")
     if not isinstance(generation, str) or re.fullmatch(r"g\d{6,18}", generation) is None:
         raise ValueError(f"{file} names no generation; the folder is damaged")
-    return generation
+    return version, generation
 
 
 def _settle_folder(path: Path) -> None:

@@ -39,6 +39,10 @@ SOLVES = 2e-3
 FAR = 2.0**10
 """Members that reach this many times farther than those that made the frame have no vector."""
 
+STEPS = 2**14
+"""Steps between 0 and the farthest mean of those that made the frame. Coarse means are whole numbers of steps; twice as
+far they end, which can only make bounds smaller."""
+
 SMALL = 64
 """Mean number of points up to which the points of members are kept in a few coordinates, for reduced transport. Of
 larger ones, and in up to three dimensions, finer projections are kept."""
@@ -46,6 +50,10 @@ larger ones, and in up to three dimensions, finer projections are kept."""
 SHARED = 0.4
 """Share of distinct points among all up to which members are said to share them. Then a point is kept once, as a word
 (`asot.index.vocabulary`) with all coordinates, and members have no other vectors."""
+
+REPEATED = 0.8
+"""Share of distinct points up to which places are kept once each: as many as 256 members of a large collection have,
+whose points repeat."""
 
 TABLES = ("means", "coarse", "fine", "mixed", "tail", "pool", "places")
 """Vectors of members; "places" has one row for each of their points."""
@@ -55,9 +63,13 @@ _CODES = {
     "euclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "manhattan": CITYBLOCK, "chebyshev": CHEBYSHEV,
     "minkowski": MINKOWSKI,
 }  # fmt: skip
+NONE = -(2**15)
+_MOST_STEPS = 2**15 - 1
 _POINTS = 2**17  # of the members whose axes are looked for
 
-Tables = dict[str, NDArray[np.float32]]
+_KINDS = ("is_fine", "has_places", "has_words", "is_brief")
+
+Tables = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -95,22 +107,36 @@ class Frame:
     has_places: bool = False
     """Whether the points of members are kept in a few coordinates."""
     has_words: bool = False
-    """Whether they are kept as words, and nothing else is."""
+    """Whether points are kept once each, as words: in these coordinates, or in all of them, and nothing else is."""
+    is_brief: bool = False
+    """Whether coarse means are whole numbers of steps. Indexes of format 1 have them as float32."""
 
     @property
     def columns(self) -> dict[str, tuple[Any, int | None]]:
         """Types and widths of what is kept of members."""
         held: dict[str, tuple[Any, int | None]] = {name: (np.float32, width) for name, width in self.widths.items()}
+        if self.is_brief:
+            held["coarse"] = (np.int16, self.widths["coarse"])
         if self.has_words:
             held |= {"words": (np.int32, None), "vocabulary": held.pop("places")}
         return held
 
     @property
+    def only_words(self) -> bool:
+        """Whether bounds rest on words alone, with all their coordinates."""
+        return self.has_words and not self.has_places
+
+    @property
+    def step(self) -> float:
+        """Of coarse means, each of which is an integral over a share of the mass."""
+        return max(self.extent, 1e-30) / (COARSE * STEPS)
+
+    @property
     def widths(self) -> dict[str, int]:
         """Numbers per member in each table."""
         r = 0 if self.landmarks is None else -(-len(self.landmarks) // WIDTH) * WIDTH
-        if self.axes is None or self.has_words:
-            return dict.fromkeys(TABLES, 0) | {"pool": r, "places": len(self.center) if self.has_words else 0}
+        if self.axes is None or self.only_words:
+            return dict.fromkeys(TABLES, 0) | {"pool": r, "places": len(self.center) if self.only_words else 0}
         along = len(self.axes.widest) if self.axes.rotation is None else self.axes.rotation.shape[1]
         turned = GROUPS if self.code == EUCLIDEAN and self.axes.leading > 1 else 0
         row = SHARES * WIDTH if self.is_fine else 0
@@ -124,7 +150,7 @@ class Frame:
         rows = dict.fromkeys(TABLES, len(D)) | {"places": len(D.masses)}
         tables = {name: np.zeros((rows[name], width), dtype=np.float32) for name, width in self.widths.items()}
         slack = Slack()
-        if self.has_words:
+        if self.only_words:
             slack = self._as_words(D, tables["places"])
         elif self.axes is not None:
             slack = self._project(D, tables, n_jobs)
@@ -155,6 +181,8 @@ class Frame:
         lost = np.logical_or.reduceat(is_far[histograms.index], histograms.offsets[:-1])
         for name in ("means", "coarse", "fine", "mixed", "tail"):
             tables[name][lost] = np.nan
+        if self.is_brief:
+            tables["coarse"] = in_steps(tables["coarse"], self.step)
         if self.has_places:
             self._place(D, lost, tables["places"])
         reach = float(np.abs(points[~is_far]).max(initial=0.0))
@@ -182,6 +210,7 @@ class Frame:
     def rounding(self, slack: Slack) -> dict[str, float]:
         """What `BoundTables` subtracts from bounds of distributions that reach this far."""
         along = self.widths["tail"] + 2 * WIDTH
+        joined = {EUCLIDEAN: WIDTH**0.5, CHEBYSHEV: 1.0}.get(self.code, float(WIDTH))  # coordinates, by the norm
         # A point is moved by the rounding of the subtraction of the center, and by that of d products.
         moved = 1e-15 * (8 + len(self.center)) * (np.ldexp(slack.reach, -self.exponent) + slack.extent)
         return {
@@ -189,7 +218,18 @@ class Frame:
             "absolute": 16.0 * _ROUNDING * slack.extent + 4.0 * float(moved),
             "pool_relative": 4.0 * _ROUNDING,
             "pool_absolute": (4.0 * _ROUNDING + 1e-11) * slack.farthest + self.error,
+            "step_absolute": 1.001 * joined * COARSE * self.step if self.is_brief else 0.0,
         }
+
+
+def in_steps(means: NDArray[np.float32], step: float) -> NDArray[np.int16]:
+    """Means (N, width) as whole numbers of steps, up to the largest there is; a row without numbers begins with `NONE`.
+
+    No two are farther apart than they were by more than a step.
+    """
+    lost = np.isnan(means[:, :1])
+    whole = np.rint(np.where(lost, 0.0, means.astype(np.float64) / step)).clip(-_MOST_STEPS, _MOST_STEPS)
+    return np.where(lost, NONE, whole).astype(np.int16)
 
 
 def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame | None:
@@ -210,23 +250,19 @@ def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame
         x = np.ldexp(x, -exponent)
         axes = choose_axes(x, np.full(len(x), 1.0 / len(x)), code)
         extent = float(np.abs(axes.along(x)).max())
-    shares = _share_points(members, settings)
+    repeated = len(sparse_histograms(members).points) / len(members.masses) if settings.has_norm else 1.0
+    # projections on few axes tell little where there are many
+    shares = repeated <= SHARED and settings.p == 1 and members.dim > 3
     if shares:
         extent = float(np.abs(x).sum(axis=1).max())
     landmarks = _landmarks(members, settings, memory, rng) if settings.is_metric and not shares else None
     size = float(members.sizes.mean())
+    has_places = size <= SMALL and members.dim > 1 and axes is not None and not shares
     return Frame(
         code, order, exponent, center, axes, landmarks, extent, _error(settings, exponent),
-        is_fine=size > SMALL or members.dim <= 3, has_words=shares,
-        has_places=size <= SMALL and members.dim > 1 and axes is not None and not shares,
+        is_fine=size > SMALL or members.dim <= 3, has_places=has_places,
+        has_words=shares or (has_places and repeated <= REPEATED), is_brief=axes is not None and not shares,
     )  # fmt: skip
-
-
-def _share_points(members: Distributions, settings: Settings) -> bool:
-    """Whether words are the better vectors: where points repeat, and projections on few axes tell little."""
-    if not settings.has_norm or settings.p != 1 or members.dim <= 3:
-        return False
-    return len(sparse_histograms(members).points) <= SHARED * len(members.masses)
 
 
 def _error(settings: Settings, exponent: int) -> float:
@@ -261,7 +297,7 @@ def frame_arrays(frame: Frame) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
         "exponent": frame.exponent,
         "extent": frame.extent,
     }
-    header |= {"is_fine": frame.is_fine, "has_places": frame.has_places, "has_words": frame.has_words}
+    header |= {name: getattr(frame, name) for name in _KINDS}
     arrays: dict[str, NDArray[Any]] = {"center": frame.center}
     if frame.axes is not None:
         header["leading"] = frame.axes.leading
@@ -280,7 +316,7 @@ def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings
     code, order, exponent, extent = (header.get(name) for name in ("code", "order", "exponent", "extent"))
     known = _CODES[str(settings.metric)] if settings.has_norm else EUCLIDEAN
     numbers = isinstance(order, (int, float)) and isinstance(extent, (int, float)) and isinstance(exponent, int)
-    kinds = [header.get(name, False) for name in ("is_fine", "has_places", "has_words")]
+    kinds = [header.get(name, False) for name in _KINDS]
     numbers = numbers and all(isinstance(kind, bool) for kind in kinds)
     if code != known or not numbers or center.shape != (dim,) or not np.isfinite(center).all():
         raise ValueError("the frame does not fit its index; the folder is damaged")

@@ -360,7 +360,7 @@ def bounds_of(frame: Frame | None) -> list[str]:
     """The names of the bounds that a frame gives, and of the one that pairs have without it."""
     if frame is None:
         return ["relaxed"]
-    if frame.has_words:
+    if frame.only_words:
         return ["words"]
     named = {"projections": frame.axes, "landmarks": frame.landmarks}
     return [*(name for name, part in named.items() if part is not None), "relaxed"]

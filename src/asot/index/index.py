@@ -18,7 +18,7 @@ from asot.index.growing import GrowingMembers, bounds_of
 from asot.index.members import Names, Snapshot
 from asot.index.naming import allowed_slots
 from asot.index.recall import Rehearsal, as_recall, rehearse
-from asot.index.search import Answer, Nearest, Queries
+from asot.index.search import CERTAIN, Answer, Nearest, Queries, Trust
 from asot.index.settings import Settings, read_settings
 from asot.neighbors import kneighbors, radius_neighbors
 from asot.results.distances import Neighbors
@@ -126,8 +126,8 @@ class Index(GrowingMembers):
             _refuse_on_gpu(recall=recall, max_solves=max_solves)
             return self._on_gpu(queries, K, device, jobs, memory, progress)
         rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
-        boldness = 1.0 if rehearsal is None else rehearsal.boldness
-        answers = list(self._answers(queries, jobs, progress, K, np.inf, budget, boldness))
+        trust = CERTAIN if rehearsal is None else rehearsal.trust
+        answers = list(self._answers(queries, jobs, progress, K, np.inf, budget, trust))
         snapshot = queries.snapshot
         slots = np.array([answer.slots for answer in answers], dtype=np.int64).reshape(-1, K)
         distances = np.array([answer.distances for answer in answers]).reshape(-1, K)
@@ -159,7 +159,7 @@ class Index(GrowingMembers):
         queries, jobs = self._asked(Q, among, n_jobs, memory)
         if devices.parse(device)[0] == "cuda":
             return self._radius_on_gpu(queries, float(radius), device, jobs, memory, progress)
-        answers = list(self._answers(queries, jobs, progress, None, float(radius), None, 1.0))
+        answers = list(self._answers(queries, jobs, progress, None, float(radius), None, CERTAIN))
         indptr = np.concatenate([[0], np.cumsum([len(answer.slots) for answer in answers])]).astype(np.int64)
         slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])
         distances = np.concatenate([np.empty(0), *(answer.distances for answer in answers)])
@@ -187,10 +187,10 @@ class Index(GrowingMembers):
 
     def _answers(
         self, queries: Queries, jobs: int, progress: ProgressLike, K: int | None, radius: float, budget: int | None,
-        boldness: float,
+        trust: Trust,
     ) -> Iterator[Answer]:  # fmt: skip
         def one(i: int, stop: Stop) -> Answer:
-            return queries.answer(i, Nearest(K, radius), stop, budget, boldness)
+            return queries.answer(i, Nearest(K, radius), stop, budget, trust)
 
         n = len(queries.collection)
         short = n == 1 and len(queries.collection.masses) * len(queries.snapshot.masses) < _SHORT
@@ -213,20 +213,28 @@ class Index(GrowingMembers):
         }  # fmt: skip
 
     def _rehearsal(self, queries: Queries, K: int, recall: float) -> Rehearsal:
-        """How bold a search may be; kept until the members are others."""
+        """How far a search may trust bounds; kept until the members are others."""
         snapshot = queries.snapshot
         if (K, recall) in self._rehearsed:
             count, frame, known = self._rehearsed[(K, recall)]
             if frame is snapshot.frame and 0.8 * count <= snapshot.count <= 1.25 * count:
                 return known
+        stop = np.zeros(1, dtype=np.int64)
 
-        def search(slots: NDArray[np.int64], boldness: float) -> NDArray[np.int64]:
-            members = snapshot.taken(slots)
-            own = _queries(snapshot, self._settings, members, snapshot.alive, queries.memory, 1)
-            found = [answer.slots for answer in self._answers(own, 1, False, K, np.inf, None, boldness)]
+        def alone(slot: int) -> Queries:
+            others = snapshot.alive.copy()
+            others[slot] = False
+            member = snapshot.taken(np.array([slot]))
+            return _queries(snapshot, self._settings, member, others, queries.memory, 1)
+
+        def search(slots: NDArray[np.int64], trust: Trust) -> NDArray[np.int64]:
+            found = [alone(slot).answer(0, Nearest(K), stop, None, trust).slots for slot in slots.tolist()]
             return np.array(found, dtype=np.int64)
 
-        made = rehearse(search, snapshot.slots, recall, self._settings.seed)
+        def shortfalls(slots: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+            return [alone(slot).shortfalls(0, row, stop) for slot, row in zip(slots.tolist(), found, strict=True)]
+
+        made = rehearse(search, shortfalls, snapshot.slots, recall, self._settings.seed)
         self._rehearsed[(K, recall)] = (snapshot.count, snapshot.frame, made)
         return made
 

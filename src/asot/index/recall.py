@@ -1,8 +1,9 @@
 """Fewer solves for a stated share of the neighbors.
 
-Bounds are too careful: a neighbor at distance 10 has a bound of 6, not of 10. So a search that may miss some neighbors
-counts a member as out if `boldness` times its bound is too far. How bold it may be is found on members that are asked
-for as if they were queries, and what share of the neighbors it then finds is measured on others.
+Bounds are too careful: a neighbor at distance 10 has a bound of 5 at first sight, and of 8 in the end. So a search that
+may miss some neighbors counts a member as out if some times its bound is too far. How many times, at each look, is read
+off the neighbors of members that are asked for as if they were new, and what share of the neighbors a search then finds
+is measured on others.
 """
 
 from __future__ import annotations
@@ -13,23 +14,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-GRID = (3.0, 2.5, 2.0, 1.75, 1.5, 1.35, 1.25, 1.15, 1.1, 1.05)
-ASKED = 48
-"""Members that are asked for to choose the boldness, and as many others to measure the share."""
+from asot._typing import Float, Indices
+from asot.index.search import CERTAIN, TIMES, Trust
+
+MISSED = (0.1, 0.07, 0.05, 0.035, 0.025, 0.0175, 0.0125, 0.008, 0.005, 0.0025, 0.0)
+"""Shares of the neighbors that each look may miss, among which one is chosen."""
+
+ASKED = 96
+"""Members that are asked for to choose, and as many others to measure the share."""
 
 FEWEST = 1000
 """With fewer members, there is nothing to gain and too little to measure on."""
 
 _NORMAL = 1.96
 
-Search = Callable[[NDArray[np.int64], float], NDArray[np.int64]]
-"""Slots (n, K) of the neighbors of some members, which are slots (n,), at a boldness."""
+Search = Callable[[Indices, Trust], Indices]
+"""Slots (n, K) of the neighbors of some members, which are slots (n,) and do not find themselves."""
+
+Shortfalls = Callable[[Indices, Indices], list[Float]]
+"""For some members, and slots (n, K) of their neighbors, what `Queries.shortfalls` says of them."""
 
 
 class Rehearsal(NamedTuple):
-    """How bold a search for a share of the neighbors may be, and what was measured."""
+    """How far a search for a share of the neighbors trusts bounds, and what was measured."""
 
-    boldness: float
+    trust: Trust
     record: dict[str, Any]
 
 
@@ -40,30 +49,38 @@ def as_recall(recall: Any) -> float:
     return float(recall)
 
 
-def rehearse(search: Search, members: NDArray[np.int64], recall: float, seed: int) -> Rehearsal:
-    """Choose the boldness on some members and measure it on others."""
+def rehearse(search: Search, shortfalls: Shortfalls, members: NDArray[np.int64], recall: float, seed: int) -> Rehearsal:
+    """Choose how far to trust bounds on some members, and measure that on others."""
     if len(members) < FEWEST:
         return certain(recall)
     drawn = np.random.default_rng(seed).permutation(members)[: 2 * ASKED]
     first, second = drawn[:ASKED], drawn[ASKED:]
-    truth = search(first, 1.0)
-    for boldness in GRID:
-        if _interval(_shares(search(first, boldness), truth), truth.shape[1])[0] >= recall:
+    shares = np.array(shortfalls(first, search(first, CERTAIN)))  # (n, 4, K) of the K-th distance
+    for missed in MISSED:
+        trust = _trust(shares, missed)
+        found = (shares * np.array(trust)[:, None] <= 1.0).all(axis=1)
+        if _interval(found.mean(axis=1), found.shape[1])[0] >= recall:
             break
     else:
         return certain(recall)
-    truth = search(second, 1.0)
-    shares = _shares(search(second, boldness), truth)
-    interval = _interval(shares, truth.shape[1])
-    if shares.mean() < recall:  # a lucky choice: rather be certain than promise too much
+    truth = search(second, CERTAIN)
+    found_shares = _shares(search(second, trust), truth)
+    interval = _interval(found_shares, truth.shape[1])
+    if found_shares.mean() < recall:  # a lucky choice: rather be certain than promise too much
         return certain(recall)
-    record = {"asked": recall, "measured": float(shares.mean()), "interval": interval, "certain": False}
-    return Rehearsal(boldness, record | {"boldness": boldness, "n_queries": len(second)})
+    record = {"asked": recall, "measured": float(found_shares.mean()), "interval": interval, "certain": False}
+    return Rehearsal(trust, record | {"trust": trust._asdict(), "n_queries": len(second)})
+
+
+def _trust(shares: Float, missed: float) -> Trust:
+    """Times that bounds may be trusted if each look may miss this share of the neighbors."""
+    most = np.quantile(shares.transpose(1, 0, 2).reshape(len(Trust._fields), -1), 1.0 - missed, axis=1, method="higher")
+    return Trust(*(1.0 / np.clip(most, 1.0 / TIMES[-1], 1.0)).tolist())
 
 
 def certain(recall: float) -> Rehearsal:
     """What a search reports that finds all."""
-    return Rehearsal(1.0, {"asked": recall, "measured": 1.0, "interval": (1.0, 1.0), "certain": True})
+    return Rehearsal(CERTAIN, {"asked": recall, "measured": 1.0, "interval": (1.0, 1.0), "certain": True})
 
 
 def _shares(found: NDArray[np.int64], truth: NDArray[np.int64]) -> NDArray[np.float64]:

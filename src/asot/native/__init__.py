@@ -20,7 +20,7 @@ the processor can run. All of them give the same bits.
 """
 
 from asot.native.library import instruction_set
-from asot.native.records import Bytes, Double, Doubles, Floats, Int, Ints, Record, ShortInts, Tile, entry
+from asot.native.records import Bytes, Double, Doubles, Floats, Int, Ints, Record, ShortInts, Shorts, Tile, entry
 
 __all__ = [
     "Bytes",
@@ -31,6 +31,7 @@ __all__ = [
     "Ints",
     "Record",
     "ShortInts",
+    "Shorts",
     "Tile",
     "entry",
     "instruction_set",

@@ -54,6 +54,12 @@ class ShortInts(_Array):
     dtype = np.dtype(np.int32)
 
 
+class Shorts(_Array):
+    """int16 numbers."""
+
+    dtype = np.dtype(np.int16)
+
+
 class Bytes(_Array):
     """int8 numbers."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asot.native import Bytes, Double, Doubles, Floats, Int, Ints, Record, entry
+from asot.native import Bytes, Double, Doubles, Floats, Int, Ints, Record, ShortInts, Shorts, entry
 
 
 class BoundTables(Record):
@@ -12,7 +12,8 @@ class BoundTables(Record):
         ("n", Int), ("coarse", Floats), ("fine", Floats), ("mixed", Floats), ("tail", Floats), ("pool", Floats),
         ("n_groups", Int), ("n_mixed", Int), ("n_tail", Int), ("n_pool", Int), ("code", Int), ("order", Double),
         ("relative", Double), ("absolute", Double), ("pool_relative", Double), ("pool_absolute", Double),
-        ("group_stride", Int), ("row_stride", Int), ("means", Floats),
+        ("group_stride", Int), ("row_stride", Int), ("means", Floats), ("brief", Shorts), ("step", Double),
+        ("step_absolute", Double),
     ]  # fmt: skip
 
 
@@ -47,7 +48,9 @@ class QueryBounds(Record):
 class ProjectedMembers(Record):
     """Points of members in a few coordinates (``native/search/projected.cpp``)."""
 
-    _fields_ = [("points", Floats), ("masses", Doubles), ("ends", Ints)]  # noqa: RUF012
+    _fields_ = [  # noqa: RUF012
+        ("points", Floats), ("masses", Doubles), ("ends", Ints), ("words", ShortInts), ("n_words", Int),
+    ]  # fmt: skip
 
 
 class ProjectedQuery(Record):

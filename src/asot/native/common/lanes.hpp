@@ -54,6 +54,22 @@ template <class T>
 INLINE void put_register(T* x, typename Vector<T>::Register a) {
     *reinterpret_cast<typename Vector<T>::Unaligned*>(x) = a;
 }
+// Sixteen short integers as floats.
+INLINE Floats load(const int16_t* x) {
+    Floats a;
+#if defined(__AVX512F__)
+    const __m256i each = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+    a.part[0] = reinterpret_cast<Floats::Register>(_mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(each)));
+#elif defined(__AVX2__)
+    EACH {
+        const __m128i each = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + 8 * r));
+        a.part[r] = reinterpret_cast<Floats::Register>(_mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(each)));
+    }
+#else
+    EACH for (int i = 0; i < Floats::WIDTH; i++) a.part[r][i] = float(x[r * Floats::WIDTH + i]);
+#endif
+    return a;
+}
 // The same number in all lanes.
 template <class T>
 INLINE Vector<T> spread(T x) {

@@ -6,6 +6,7 @@
 #include "limits.hpp"
 
 constexpr int64_t SHARES = 32, COARSE = 8;  // as in asot.search.projections
+constexpr int16_t NONE = INT16_MIN;  // in the place of the first number of a row that has none
 constexpr int64_t COLUMNS = 256;  // that all rows of a piece meet, one row after the other, while their coarse table is
                                   // in the cache
 
@@ -20,6 +21,8 @@ struct BoundTables {
     double relative, absolute, pool_relative, pool_absolute;
     int64_t group_stride, row_stride;  // of mixed
     const float* means;                // (n, 16) along the first axes, or null
+    const int16_t* brief;              // in place of coarse: (n, COARSE, 16) in steps, or null
+    double step, step_absolute;        // what rounding to steps can add to a bound
 };
 
 struct PossiblePairs {
@@ -37,7 +40,8 @@ struct QueryBounds {
 
 // The sum of |x - y| over the shares, of 16 coordinates side by side: each the one-dimensional W_1 of sorted means. Two
 // sums, since one would wait for itself.
-INLINE Floats sums(const float* x, const float* y, int64_t shares) {
+template <class T>
+INLINE Floats sums(const T* x, const T* y, int64_t shares) {
     Floats even = spread(0.0f), odd = even;
     for (int64_t o = 0; o < FLOATS * shares; o += 2 * FLOATS) {
         even = plus_gap(even, load(x + o), load(y + o));
@@ -104,7 +108,11 @@ struct Looks {
     // The coarse bound. Apart from `second`, so that the few nanoseconds it takes are not spent on the call.
     INLINE double first(int64_t i, int64_t j) const {
         constexpr int64_t row = COARSE * FLOATS;
-        return certain(norm.joined(tail(i, j), sums(own.coarse + i * row, t.coarse + j * row, COARSE)));
+        if (t.brief == nullptr)
+            return certain(norm.joined(tail(i, j), sums(own.coarse + i * row, t.coarse + j * row, COARSE)));
+        const int16_t *x = own.brief + i * row, *y = t.brief + j * row;
+        if (*x == NONE || *y == NONE) return 0.0;
+        return certain(norm.joined(tail(i, j), sums(x, y, COARSE) * spread(float(t.step)))) - t.step_absolute;
     }
 
     // The largest of the norms that each group of rotated coordinates gives.
@@ -222,7 +230,7 @@ static int32_t from_query(const BoundTables& query, const BoundTables& members, 
         double best = 0.0;
         if (wanted.rows != nullptr) {
             best = wanted.bounds[t];
-            if (members.coarse != nullptr && best <= wanted.limit) {
+            if ((members.coarse != nullptr || members.brief != nullptr) && best <= wanted.limit) {
                 const double more = looks.first(wanted.query, wanted.rows[t]);
                 best = more > best ? more : best;
             }

@@ -68,7 +68,9 @@ static INLINE void fill_costs(const ProjectedQuery& q, const float* points, int6
         }
 }
 
-// The larger of the two relaxed bounds of a member from its costs, less all rounding.
+// The larger of the two relaxed bounds of a member from its costs, less all rounding. If they are `powers`, roots are only
+// taken of the smallest.
+template <bool powers = false>
 static INLINE double relaxed_bound(const ProjectedQuery& q, const double* masses, int64_t n, const Scratch& s) {
     double from_member = 0.0, from_query = 0.0;
     for (int64_t j = 0; j < q.stride; j += FLOATS) store(s.least + j, spread(CLOSED));
@@ -79,8 +81,14 @@ static INLINE double relaxed_bound(const ProjectedQuery& q, const double* masses
             row = lesser(row, cost);
             store(s.least + j, lesser(load(s.least + j), cost));
         }
-        from_member += masses[i] * double(least(row));
+        s.first[i] = least(row);
     }
+    if (powers) {
+        for (int64_t i = n; i < ((n + FLOATS - 1) & -FLOATS); i++) s.first[i] = 0.0f;
+        for (int64_t i = 0; i < n; i += FLOATS) store(s.first + i, root(load(s.first + i)));
+        for (int64_t j = 0; j < q.stride; j += FLOATS) store(s.least + j, root(load(s.least + j)));
+    }
+    for (int64_t i = 0; i < n; i++) from_member += masses[i] * double(s.first[i]);
     for (int64_t j = 0; j < q.n; j++) from_query += q.masses[j] * double(s.least[j]);
     return (from_member > from_query ? from_member : from_query) * (1.0 - q.relative) - q.absolute;
 }
