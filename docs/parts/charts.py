@@ -150,7 +150,7 @@ CHARTS = (
     ),
     Chart(
         "index", "Asking an index of many thousands", "index", ("graphs", "documents", "images"), "",
-        {"asot.Index, ": "time"}, rows=("10 nearest, certain", "10 nearest, recall", "brute force"), packages=(),
+        {"asot.Index, ": "elapsed"}, rows=("10 nearest, certain", "10 nearest, recall", "brute force"), packages=(),
     ),
     Chart(
         "index", "One query among tweets: until all 10 nearest are found", "index_rivals", ("documents",),
