@@ -58,8 +58,10 @@ class KnownPairs:
 
 
 def known_distances(key: bytes | None, D: Distributions, E: Distributions | None, solve: Solve) -> Float:
-    """Distances (N, N) within D or (N, M) from D to E, of which only those are solved that were not before; all if there
-    is no key."""
+    """Distances (N, N) within D or (N, M) from D to E, of which only those are solved that were not before.
+
+    Without a key, all are solved, and nothing is kept.
+    """
     n = len(D) + (0 if E is None else len(E))
     if key is None or 8 * n * n > MOST_BYTES // 2:  # too many to remember
         return _all_of(D, E, solve)

@@ -130,8 +130,8 @@ class Desks(Generic[T]):
     """Things that calls write to, made by ``make`` and used again: a record takes longer to make than a small problem
     takes to be solved.
 
-    A call takes one away and puts it back. So nobody else writes to it meanwhile: no other thread, and no signal handler
-    or finalizer that calls asot in the midst of the call. One that is not put back, after an error, is forgotten.
+    A call takes one away and puts it back. So nobody else writes to it meanwhile: no other thread, and no signal
+    handler or finalizer that calls asot in the midst of the call. One that is not put back, after an error, is gone.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
