@@ -121,7 +121,11 @@ def solve(
     if single and on_line:
         points, single = points.astype(np.float64), False
     _write(few, 0, n, dim, count, METRICS[metric], p, single)
-    place = points.tobytes() if points.nbytes <= MOST_COPIED else address(points, points.dtype)
+    if points.nbytes <= MOST_COPIED:
+        place: bytes | int = points.tobytes()
+    else:
+        points = np.ascontiguousarray(points)
+        place = address(points, points.dtype)
     if on_line:
         _solve_lines(few, place, offsets.tobytes(), masses.tobytes())
     elif _solve(few, place, offsets.tobytes(), masses.tobytes()) == _NOT_ORDINARY:
