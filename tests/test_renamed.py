@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -21,8 +22,13 @@ def clouds():
     return asot.Distributions.from_list([rng.normal(size=(6, 2)) for _ in range(20)])
 
 
+@contextlib.contextmanager
 def warns(old, new):
-    return pytest.warns(FutureWarning, match=re.escape(f"{old} is now {new}; the old name goes in asot {GONE_IN}"))
+    """That it warns, and at a line of this file: a line of asot would tell nobody what to change."""
+    wanted = re.escape(f"{old} is now {new}; the old name goes in asot {GONE_IN}")
+    with pytest.warns(FutureWarning, match=wanted) as told:
+        yield
+    assert [warning.filename for warning in told] == [__file__]
 
 
 def test_barycentre():

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -12,8 +13,11 @@ GONE_IN = "0.3.0"
 
 
 def warn_renamed(old: str, new: str) -> None:
-    """Tell the caller of the caller, or who called that one, that a name is an old one."""
-    warnings.warn(f"{old} is now {new}; the old name goes in asot {GONE_IN}", FutureWarning, stacklevel=3)
+    """Tell whoever called asot, at that line, that a name is an old one."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "asot":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"{old} is now {new}; the old name goes in asot {GONE_IN}", FutureWarning, stacklevel=level)
 
 
 def prune_of(bounds: Any) -> str:

@@ -172,5 +172,6 @@ def test_a_list_of_ids_selects_in_its_order():
     D = asot.Distributions.from_list([[[float(i)]] for i in range(4)], ids=["a", "b", "c", "d"])
     assert D[["c", "a"]].ids.tolist() == ["c", "a"]
     assert D[np.array(["d"])].points.tolist() == [[3.0]]
-    with pytest.raises(ValueError, match="no distribution is called 'e'"):
-        D[["a", "e"]]
+    for wanted in (["a", "e"], np.array(["a", "e"])):
+        with pytest.raises(ValueError, match="no distribution is called 'e'"):
+            D[wanted]

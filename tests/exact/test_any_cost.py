@@ -59,3 +59,15 @@ def test_a_distribution_of_many_points_changes_no_other_pair(metric, p):
     alone = [asot.pairwise_exact(D[pair], metric=metric, p=p).values[0] for pair in pairs]
     together = asot.pairwise_exact(beside, metric=metric, p=p, pairs=pairs).values
     np.testing.assert_allclose(together, alone, rtol=1e-15)
+
+
+@pytest.mark.parametrize(("count", "size"), [(9, 2), (9, 5), (70, 4)])
+@pytest.mark.parametrize("dim", [2, 64])
+@pytest.mark.parametrize("far", [1e160, 1e250])
+def test_no_order_loses_distances_whose_squares_vanish_beside_others(count, size, dim, far):
+    rng = np.random.default_rng(0)
+    near = [rng.normal(size=(size, dim)) for _ in range(count)]
+    D = asot.Distributions.from_list([*near, far * rng.normal(size=(size, dim))])
+    for p in (2, 6.5):
+        alone = asot.pairwise_exact(D[:2], p=p).values[0]
+        assert asot.pairwise_exact(D, p=p).values[0] == pytest.approx(alone, rel=1e-12, abs=0)

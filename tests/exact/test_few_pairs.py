@@ -146,3 +146,14 @@ def test_a_joblib_context_is_heard():
 def test_bad_options_are_refused_for_one_pair_too(option):
     with pytest.raises(ValueError, match=r"device|p must|progress|metric|n_jobs|memory"):
         asot.pairwise_exact([[[0.0, 1.0]], [[1.0, 2.0]]], **option)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dim", [3, 400])
+def test_points_may_lie_in_any_order(dim, dtype):
+    """Arrays in Fortran's order, joined, are in Fortran's order; long points are read where they lie."""
+    rng = np.random.default_rng(dim)
+    given = [rng.normal(size=(12, dim)).astype(dtype) for _ in range(2)]
+    expected = asot.pairwise_exact(given).values
+    for turned in ([np.asfortranarray(x) for x in given], [x[::-1, ::-1][::-1, ::-1] for x in given]):
+        np.testing.assert_array_equal(asot.pairwise_exact(turned).values, expected)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
@@ -205,3 +207,16 @@ def test_lists_of_all_lengths_have_the_bits_of_their_pair_alone(p):
     for i, j in rng.choice(len(D), (60, 2)):
         if i != j:
             assert asot.pairwise_exact(D[[i, j]], p=p, n_jobs=1).values[0] == together[i, j]
+
+
+@pytest.mark.parametrize("p", [2, 3])
+def test_lists_beside_some_that_overflow_have_the_bits_of_their_pair_alone(p):
+    """Pairs are summed side by side, in memory where others have left gaps whose powers are infinite."""
+    rng = np.random.default_rng(5)
+    near = [rng.normal(size=(n, 1)) for n in rng.integers(1, 90, 25)]
+    far = [rng.normal(size=(5, 1)) * 1e200 for _ in range(3)]
+    D = asot.Distributions.from_list([far[0], *near[:12], far[1], *near[12:], far[2]])
+    D = asot.Distributions(D.points, D.offsets, rng.random(len(D.points)))
+    together = asot.pairwise_exact(D, p=p, n_jobs=1).matrix()
+    for i, j in itertools.combinations([i for i in range(len(D)) if i not in (0, 13, 27)], 2):
+        assert asot.pairwise_exact(D[[i, j]], p=p, n_jobs=1).values[0] == together[i, j]

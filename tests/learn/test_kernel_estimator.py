@@ -105,3 +105,33 @@ def test_what_repeats_in_a_collection_is_solved_and_found():
     np.testing.assert_allclose(model.kernel_.matrix, np.exp(-asot.pairwise_exact(twice).matrix()))
     np.testing.assert_allclose(model.transform(digits), np.exp(-asot.pairwise_exact(digits, twice).matrix()))
     recent.forget()
+
+
+@pytest.mark.parametrize("estimator", ["kernel", "neighbors"])
+def test_what_a_function_said_is_not_taken_for_what_another_says(estimator):
+    """Functions are known by their address only, which the next one may have, and may read what has changed."""
+    scale = 1.0
+
+    def metric(a, b):
+        return scale * np.abs(a - b).sum()
+
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(size=(5, 2)) for _ in range(6)])
+    for scale in (1.0, 2.0):  # noqa: B007 - the metric reads it
+        expected = asot.pairwise_exact(D, metric=metric).matrix()
+        if estimator == "kernel":
+            K = asot.WassersteinKernel(1.0, metric=metric, psd=None).fit(D).kernel_
+            np.testing.assert_allclose(K.matrix, np.exp(-expected), rtol=1e-12)
+        else:
+            found, _ = asot.WassersteinNeighbors(3, metric=metric).fit(D).kneighbors()
+            np.testing.assert_allclose(found, np.sort(expected, axis=1)[:, 1:4], rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["seuclidean", "mahalanobis"])
+def test_a_scale_from_the_points_is_that_of_the_fitted_collection(metric):
+    rng = np.random.default_rng(1)
+    D = asot.Distributions.from_list([rng.normal(size=(5, 2)) * [1 + i**2, 1] for i in range(8)])
+    for part in (D[:4], D):  # pairs of the first are in the second, at another distance
+        K = asot.WassersteinKernel(1.0, metric=metric, psd=None).fit(part).kernel_
+        expected = asot.pairwise_exact(part, metric=metric).matrix()
+        np.testing.assert_allclose(K.matrix, np.exp(-expected), rtol=1e-12)

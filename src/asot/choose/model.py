@@ -22,6 +22,7 @@ from asot.choose.prices import estimates_work
 from asot.data.distributions import Distributions, as_distributions
 from asot.estimate.calibration import EXACT_ERROR
 from asot.exact.auto import exact_solver, exact_work
+from asot.ground.metrics import FROM_POINTS
 from asot.request import Accuracy, Distance, Request
 from asot.results.distances import Distances, Neighbors, named, with_model
 from asot.results.model import ModelBase
@@ -33,9 +34,6 @@ from asot.run.protocols import Notes, Sink, SinkBase, Solver, Status
 
 FARTHER = 2.0
 """How many times farther from the anchors than any old distribution makes a new one suspicious."""
-
-FROM_POINTS = {"seuclidean": "V", "mahalanobis": "VI"}
-"""Metrics with a parameter that is computed from the points where it is not given."""
 
 
 def solve_all(request: Request, info: Info) -> Any:

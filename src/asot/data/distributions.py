@@ -193,7 +193,7 @@ class Distributions(Constructors):
                 return self.points[own], self.masses[own]
             return frozen(self._support[self._index[own]]), self.masses[own]
         if isinstance(key, (list, np.ndarray)) and len(key) and isinstance(key[0], str):
-            key = np.array([self.place(one) for one in key])
+            key = np.array([self.place(one) for one in (key if isinstance(key, list) else key.tolist())])
         unnamed = isinstance(key, (slice, np.ndarray))
         return self._select(np.arange(len(self))[key if unnamed else as_selection(key, self.ids)])
 

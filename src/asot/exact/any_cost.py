@@ -44,6 +44,10 @@ WIDER = 2.0**8
 WIDEST = 2.0**26
 
 
+TINY = 2.0**-450
+"""Squares of distances below this, at the scale of 1, lose digits (``native/exact/points.hpp``)."""
+
+
 class AnyCost(Record):
     """A cost and the prices of unmatched mass (``native/exact/any_cost.cpp``)."""
 
@@ -92,6 +96,8 @@ class ExactAnyCost(Solver):
             self.masses = quantize_totals(histograms, unmatched.totals, self.exponents)
         self._points = pack(cost.ground.points, histograms, self.masses)
         self.cancels = p == 1 and cost.is_metric and (unmatched is None or unmatched.lets_cancel(cost))
+        if table is not None and np.count_nonzero(table < TINY) > len(table):
+            table = None  # the kernel measures such pairs of points in another unit
         self._kernel = AnyCost(
             code=cost.ground.code, order=cost.ground.order, transform=cost.transform, power=float(p),
             n=len(cost.ground.points), table=cost.table if cost.has_table else table,

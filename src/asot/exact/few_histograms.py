@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 import time
 from typing import Any
 
@@ -23,7 +22,7 @@ from asot.exact.cost_check import ALWAYS_CHECKED, FEWEST, preparing_costs_more
 from asot.exact.few_pairs import MOST_SECONDS, is_usual, one_tile, tile_of
 from asot.exact.price import shared_cost_seconds
 from asot.exact.shared_cost import OFFSET_WEIGHT, describe
-from asot.native import Double, Int, Record, Tile, entry
+from asot.native import Desks, Double, Int, Record, Tile, entry
 from asot.native.records import address
 from asot.results.distances import Distances
 from asot.run.devices import on_cpu
@@ -49,15 +48,8 @@ _NOT_ORDINARY = 2
 _DOUBLE = np.dtype(np.float64)
 
 
-class _Desk(threading.local):
-    """What a thread fills in anew for every call."""
-
-    def __init__(self) -> None:
-        self.few = FewHistograms(triangles=TRIANGLES, slack=SLACK, weight=OFFSET_WEIGHT)
-        self.one_pair = one_tile()
-
-
-_desk = _Desk()
+_desks = Desks(lambda: (FewHistograms(triangles=TRIANGLES, slack=SLACK, weight=OFFSET_WEIGHT), one_tile()))
+"""What every call fills in anew."""
 
 
 def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, progress: Any) -> Distances | None:
@@ -78,13 +70,20 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
         as_bytes(memory, 1)  # refuses what is no amount
     jobs = 1 if n_jobs is None else as_n_jobs(n_jobs)
     pairs = AllPairs(n) if B is None else CrossPairs(n, m)
-    few, (tile, values, steps) = _desk.few, _desk.one_pair if n == 2 and not m else tile_of(*pairs.indices(0, n_pairs))
+    desk = few, one_pair = _desks.take()
+    is_one = n == 2 and not m
+    tile, values, steps = one_pair if is_one else tile_of(*pairs.indices(0, n_pairs))
     few.n, few.m, few.k, few.l, few.by_itself = n, m, k, l, by_itself
     second, triangles = None if B is None else B.tobytes(), random_triangles(k) if by_itself else None
     costs = address(cost, _DOUBLE) if by_itself and cost.flags.c_contiguous else cost.tobytes()
-    if _solve(few, A.tobytes(), second, costs, triangles, tile) == _NOT_ORDINARY:
+    code = _solve(few, A.tobytes(), second, costs, triangles, tile)
+    if is_one:
+        values = values.copy()
+    pivots, canceled = steps.tolist(), bool(few.canceled)
+    _desks.put_back(desk)
+    if code == _NOT_ORDINARY:
         return None
-    pivots, canceled, seconds = steps.tolist(), bool(few.canceled), time.perf_counter() - started
+    seconds = time.perf_counter() - started
 
     def rest() -> dict[str, Any]:
         own: Info = describe_by_itself(canceled) if by_itself else describe(canceled)
@@ -104,7 +103,7 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
             "model": None,
         }
 
-    return Distances.quickly(values.copy(), rest)
+    return Distances.quickly(values, rest)
 
 
 def _is_ordinary(array: Any) -> bool:

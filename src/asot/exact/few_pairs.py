@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,7 +30,7 @@ from asot.exact.one_or_two import few_are_columns, seconds_of_pair
 from asot.exact.points import describe
 from asot.exact.price import laid_out_seconds
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
-from asot.native import Double, Int, Record, Tile, entry
+from asot.native import Desks, Double, Int, Record, Tile, entry
 from asot.native.records import address
 from asot.request import Distance, as_order
 from asot.results.distances import Distances
@@ -94,14 +93,6 @@ def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> _Table:
     return _Table(FewPairs(tile=ctypes.addressof(tile), out=ctypes.addressof(out)), values, steps, units, (tile, out))
 
 
-class _Desk(threading.local):
-    """Where a thread writes what it is asked and what it answers for single pairs: making records takes longer than
-    solving a pair of five points."""
-
-    def __init__(self) -> None:
-        self.table = _laid(np.array([0]), np.array([1]))
-
-
 def tile_of(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Tile, Float, NDArray[np.int32]]:
     """Pairs with room for their values and steps, and these."""
     values, steps, stop = np.empty(len(rows)), np.empty(len(rows), np.int32), np.zeros(1, np.int64)
@@ -113,7 +104,7 @@ def one_tile() -> tuple[Tile, Float, NDArray[np.int32]]:
     return tile_of(np.array([0]), np.array([1]))
 
 
-_desk = _Desk()
+_desks = Desks(lambda: _laid(np.array([0]), np.array([1])))  # for single pairs
 
 
 def solve(
@@ -124,19 +115,29 @@ def solve(
     pooled = D if E is None else D + E
     points, offsets, masses = pooled.points, pooled.offsets, pooled.masses
     (n, dim), count = points.shape, len(offsets) - 1
-    few, values, steps, units, _ = _desk.table if count == 2 else _laid(*_places(D, E))
+    table = _desks.take() if count == 2 else _laid(*_places(D, E))
+    few, values, steps, units, _ = table
     on_line, single = dim == 1, points.dtype.char == "f"
     if single and on_line:
         points, single = points.astype(np.float64), False
     _write(few, 0, n, dim, count, METRICS[metric], p, single)
-    place = points.tobytes() if points.nbytes <= MOST_COPIED else address(points, points.dtype)
+    if points.nbytes <= MOST_COPIED:
+        place: bytes | int = points.tobytes()
+    else:
+        points = np.ascontiguousarray(points)
+        place = address(points, points.dtype)
     if on_line:
         _solve_lines(few, place, offsets.tobytes(), masses.tobytes())
     elif _solve(few, place, offsets.tobytes(), masses.tobytes()) == _NOT_ORDINARY:
+        if count == 2:
+            _desks.put_back(table)
         return None
     values = values.copy() if p in (1, 2) or on_line else units * values ** (1.0 / p)
+    pivots, equal = steps.tolist(), few.equal
+    if count == 2:
+        _desks.put_back(table)
     seconds = time.perf_counter() - started
-    return Distances.quickly(values, _rest, D, E, p, metric, device, n_jobs, steps.tolist(), few.equal, seconds)
+    return Distances.quickly(values, _rest, D, E, p, metric, device, n_jobs, pivots, equal, seconds)
 
 
 def _rest(

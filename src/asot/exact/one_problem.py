@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import math
-import threading
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asot._typing import Float
 from asot.exact.batch import Costs, ExactBatch, Side
-from asot.native import Double, Doubles, Int, Record, ShortInts, entry
+from asot.native import Desks, Double, Doubles, Int, Record, ShortInts, entry
 from asot.results.plans import SparseArcs, Transport
 from asot.run.executors import alone
 
@@ -38,17 +38,15 @@ _solve = entry("one_problem", OneProblem, ctypes.c_char_p, ctypes.c_char_p, ctyp
 _NOT_ORDINARY = 2
 
 
-class _Desk(threading.local):
-    """Room for one problem, filled in anew for every call of a thread."""
-
-    def __init__(self) -> None:
-        room = 2 * MOST_ANCHORS
-        numbers, places = np.empty(1 + 2 * room), np.empty(1 + 2 * room, dtype=np.int32)
-        arcs = np.empty(3 * room, dtype=np.int32)
-        self.parts = OneProblem(numbers=numbers, places=places, arcs=arcs), numbers, places
+def _desk() -> tuple[OneProblem, Float, NDArray[np.int32]]:
+    """Room for one problem, filled in anew for every call."""
+    room = 2 * MOST_ANCHORS
+    numbers, places = np.empty(1 + 2 * room), np.empty(1 + 2 * room, dtype=np.int32)
+    arcs = np.empty(3 * room, dtype=np.int32)
+    return OneProblem(numbers=numbers, places=places, arcs=arcs), numbers, places
 
 
-_desk = _Desk()
+_desks = Desks(_desk)
 
 
 def solve_small(a: Any, b: Any, cost: Any) -> Transport | None:
@@ -58,13 +56,18 @@ def solve_small(a: Any, b: Any, cost: Any) -> Transport | None:
     k, l = cost.shape
     if a.shape != (k,) or b.shape != (l,) or not 0 < min(k, l) <= max(k, l) <= MOST_ANCHORS:
         return None
-    problem, numbers, places = _desk.parts
-    problem.k, problem.l = k, l
-    problem.row_total, problem.column_total = totals = _total(a), _total(b)
-    if min(totals) == 0.0 or _solve(problem, a.tobytes(), b.tobytes(), cost.tobytes()) == _NOT_ORDINARY:
+    totals = _total(a), _total(b)
+    if min(totals) == 0.0:
         return None
-    n_arcs = problem.n_arcs
+    desk = problem, numbers, places = _desks.take()
+    problem.k, problem.l = k, l
+    problem.row_total, problem.column_total = totals
+    is_ordinary = _solve(problem, a.tobytes(), b.tobytes(), cost.tobytes()) != _NOT_ORDINARY
+    n_arcs = problem.n_arcs if is_ordinary else 0
     found, arcs = numbers[: 1 + k + l + n_arcs].copy(), places[: k + 1 + n_arcs].copy()
+    _desks.put_back(desk)
+    if not is_ordinary:
+        return None
     plan = SparseArcs(found[1 + k + l :], arcs[k + 1 :], arcs[: k + 1], (k, l))
     return Transport(found.item(0), plan, (found[1 : 1 + k], found[1 + k : 1 + k + l]))
 

@@ -46,7 +46,10 @@ _HOMOGENEOUS = {EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI}
 NORMS = frozenset({"euclidean", "cityblock", "manhattan", "chebyshev", "minkowski"})
 """Metrics of the points as they are: on a line all of them are |x - y|."""
 
-_PARAMETERS = {"minkowski": "p", "seuclidean": "V", "mahalanobis": "VI"}
+FROM_POINTS = {"seuclidean": "V", "mahalanobis": "VI"}
+"""Metrics with a parameter that is computed from the points of a call where it is not given."""
+
+_PARAMETERS = {"minkowski": "p", **FROM_POINTS}
 
 
 @dataclass(frozen=True)

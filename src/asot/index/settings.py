@@ -13,7 +13,7 @@ from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.auto import exact_solver, read_prices
 from asot.ground.costs import Metric, prepare_cost
-from asot.ground.metrics import KERNELS, NORMS
+from asot.ground.metrics import FROM_POINTS, KERNELS, NORMS
 from asot.request import Distance, as_order
 from asot.run.executors import alone
 from asot.run.protocols import Solver
@@ -22,7 +22,6 @@ from asot.search.relaxed import Relaxed, relax
 from asot.search.sweep import Shape
 from asot.validation import as_seed
 
-_SPREAD_OF = {"seuclidean": "V", "mahalanobis": "VI"}
 _ALSO_METRICS = ("angular", "haversine", "great_circle", "periodic")
 _KNOWN = ("sqeuclidean", "cosine", "angular", "haversine", "great_circle")
 
@@ -109,7 +108,7 @@ def read_settings(p: Any, metric: Any, metric_params: Any, unmatched: Any, rando
     if metric_params is not None and not isinstance(metric_params, dict):
         raise TypeError(f"metric_params must be a dictionary; found {type(metric_params).__name__}")
     parameters = dict(metric_params or {})
-    needed = _SPREAD_OF.get(metric) if isinstance(metric, str) else None
+    needed = FROM_POINTS.get(metric) if isinstance(metric, str) else None
     if needed is not None and parameters.get(needed) is None:
         raise ValueError(
             f"metric {metric!r} takes its spread from all members, which change: pass "

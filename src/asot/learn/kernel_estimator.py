@@ -18,6 +18,7 @@ from asot._typing import Parameters
 from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
 from asot.distances import pairwise, pairwise_exact
+from asot.ground.metrics import FROM_POINTS
 from asot.learn.kernel import Kernel, kernel
 from asot.learn.known_pairs import known_distances
 from asot.learn.recent import key_of, recalled, remember
@@ -116,10 +117,12 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
     def _distances(self, D: Distributions, E: Distributions | None) -> NDArray[np.float64]:
         if self.unmatched is not None and not isinstance(self.unmatched, (str, int, float, np.number)):
             raise ValueError("unmatched must be a number or 'diagonal' here; prices of points belong to one collection")
-        return known_distances(self._key("known pairs", D.dim), D, E, self._solve)
+        needed = FROM_POINTS.get(str(self.metric))
+        spread = needed is not None and (self.metric_params or {}).get(needed) is None  # that of all points of a call
+        return known_distances(None if spread else self._key("known pairs", D.dim), D, E, self._solve)
 
-    def _key(self, *parts: Any) -> bytes:
-        """Parts, and which distance it is."""
+    def _key(self, *parts: Any) -> bytes | None:
+        """Parts, and which distance it is; None if that cannot be told."""
         what = ("p", "metric", "metric_params", "unmatched", "error", "random_state")
         return key_of(*parts, *(getattr(self, name) for name in what))
 

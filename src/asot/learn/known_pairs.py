@@ -57,10 +57,13 @@ class KnownPairs:
             self._matrix[columns, rows] = values
 
 
-def known_distances(key: bytes, D: Distributions, E: Distributions | None, solve: Solve) -> Float:
-    """Distances (N, N) within D or (N, M) from D to E, of which only those are solved that were not before."""
+def known_distances(key: bytes | None, D: Distributions, E: Distributions | None, solve: Solve) -> Float:
+    """Distances (N, N) within D or (N, M) from D to E, of which only those are solved that were not before.
+
+    Without a key, all are solved, and nothing is kept.
+    """
     n = len(D) + (0 if E is None else len(E))
-    if 8 * n * n > MOST_BYTES // 2:  # too many to remember
+    if key is None or 8 * n * n > MOST_BYTES // 2:  # too many to remember
         return _all_of(D, E, solve)
     memory: KnownPairs | None = recalled(key)
     if memory is None or memory.n_bytes > MOST_BYTES // 2:

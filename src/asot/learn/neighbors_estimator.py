@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from asot._typing import Parameters
 from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
+from asot.ground.metrics import FROM_POINTS
 from asot.index.growing import FEWEST
 from asot.index.index import Index
 from asot.learn.recent import key_of, recalled, remember
@@ -126,7 +127,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     def _prepared(self) -> Index | None:
         """An index of the fitted collection, where its answers are those of `asot.kneighbors` with the same options."""
         prices = self.unmatched is not None and not isinstance(self.unmatched, str) and not np.isscalar(self.unmatched)
-        spread = self.metric in ("seuclidean", "mahalanobis")  # taken from queries and collection together
+        spread = self.metric in FROM_POINTS  # taken from queries and collection together
         if self.space is not None or self.prune != "auto" or prices or spread or len(self.collection_) < FEWEST:
             return None
         if devices.parse(self.device)[0] == "cuda":

@@ -20,10 +20,24 @@ the processor can run. All of them give the same bits.
 """
 
 from asot.native.library import instruction_set
-from asot.native.records import Bytes, Double, Doubles, Floats, Int, Ints, Record, ShortInts, Shorts, Tile, entry
+from asot.native.records import (
+    Bytes,
+    Desks,
+    Double,
+    Doubles,
+    Floats,
+    Int,
+    Ints,
+    Record,
+    ShortInts,
+    Shorts,
+    Tile,
+    entry,
+)
 
 __all__ = [
     "Bytes",
+    "Desks",
     "Double",
     "Doubles",
     "Floats",

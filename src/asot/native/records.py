@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from asot.native.library import library
 
 Int = ctypes.c_int64
 Double = ctypes.c_double
+T = TypeVar("T")
 
 _OUT_OF_MEMORY = 1
 
@@ -123,6 +124,25 @@ class Tile(Record):
         ("steps", ShortInts),
         ("stop", Ints),
     ]
+
+
+class Desks(Generic[T]):
+    """Things that calls write to, made by ``make`` and used again: a record takes longer to make than a small problem
+    takes to be solved.
+
+    A call takes one away and puts it back. So nobody else writes to it meanwhile: no other thread, and no signal
+    handler or finalizer that calls asot in the midst of the call. One that is not put back, after an error, is gone.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make, self._free = make, list[T]()
+        self.put_back = self._free.append
+
+    def take(self) -> T:
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self._make()
 
 
 def entry(name: str, *kinds: Any) -> Callable[..., int]:

@@ -98,6 +98,18 @@ struct AnyCostSolver {
             for (int64_t i = 0; i < sources && *stop == 0; i++)
                 transform_row(scratch.distance + i * stride, i, sinks, width);
         }
+        const double reach = largest_distance(scratch.distance, sources, sinks, stride, stop);
+        const bool tiny = reach < TINY && cost.transform == PLAIN && cost.code <= MINKOWSKI && cost.table == nullptr;
+        return tiny && *stop == 0 ? fill_enlarged(a, b, sources, sinks, stop) : reach;
+    }
+
+    // The same where squares of distances vanish, since other distributions are so much farther apart.
+    double fill_enlarged(int64_t a, int64_t b, int64_t sources, int64_t sinks, Stop stop) const {
+        const int64_t width = gather_points(ws, scratch, h, a, b, sources, sinks, stride);
+        for (int64_t t = 0; t < sources * width; t++) scratch.x[t] *= ENLARGED;
+        for (int64_t t = 0; t < width * stride; t++) scratch.y[t] *= ENLARGED;
+        fill_distances(cost.code, cost.order, scratch.x, scratch.y, sources, stride, width, scratch.distance, stop);
+        for (int64_t t = 0; t < sources * stride; t++) scratch.distance[t] /= ENLARGED;
         return largest_distance(scratch.distance, sources, sinks, stride, stop);
     }
 

@@ -92,8 +92,8 @@ INLINE Doubles sum_of(const Step* stretch, const Order& order, int64_t steps) {
 }
 
 struct Eight {
-    int64_t i[LANES + 1], j[LANES + 1];  // pairs, and room for one that is not wanted
-    double* to[LANES + 1];               // where their distances go
+    int64_t i[LANES], j[LANES];  // a pair that is not wanted is overwritten by the next
+    double* to[LANES];           // where their distances go
 };
 
 // Eight pairs, of which the first `count` are wanted.
@@ -121,7 +121,8 @@ void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_
             const auto walk = begin + now < least[t / 4] ? walk_four<false> : walk_four<true>;
             walk(walks, last, t, stretch + 1, stretch + 1 + now);
             for (int64_t s = now + 1; s <= taken; s++)
-                for (int64_t u = t; u < t + 4; u++) stretch[s].reached[u] = WHOLE;
+                for (int64_t u = t; u < t + 4; u++)  // no mass, times no gap: those left by others may be infinite
+                    stretch[s].reached[u] = WHOLE, stretch[s].gaps[u] = 0.0;
         }
         const Doubles more = sum_of<kind>(stretch, order, taken) - lost, next = sum + more;
         lost = (next - sum) - more;
