@@ -208,45 +208,53 @@ def pair_keys(rows: Indices, columns: Indices) -> Indices:
     return np.asarray((rows << 32) + columns)
 
 
-def draw_exact(
-    features: Features,
-    pairs: PairSet,
-    n_exact: int,
-    seed: int,
-    resources: Resources,
-    solve: Callable[[Indices, Indices], Float],
-    *,
-    n_draws: int = 1,
-    known: ExactSample | None = None,
-) -> ExactSample:
-    """Choose pairs by how uncertain ``features`` leave them, and solve them by ``solve(rows, columns)``.
+class Sampler:
+    """Chooses pairs by how uncertain ``features`` leave them, and solves them by ``solve(rows, columns)``, whose columns
+    count from the beginning of the first collection.
 
-    Its columns count from the beginning of the first collection.
-
-    They are chosen in ``n_draws`` draws of ``n_exact`` pairs each; a larger number begins with the same draws. Those
-    that are ``known`` from fewer draws are not solved again.
+    Candidates are measured once: what is sampled later begins with the same draws of ``n_exact`` pairs each, and only
+    new pairs are solved.
     """
-    rng = np.random.default_rng(seed)
-    candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
-    listed = at_places(pairs, candidates.places)
-    measured = features_of(listed, features, resources)
-    rows, columns = listed.indices(0, len(listed))
-    kind = kinds(features.radii, rows, columns + features.column_start)
-    width = features.width(measured)
-    sample = pool(
-        [draw_sample(candidates.weights, width, measured[:, 0], kind, n_exact, rng) for _ in range(n_draws)]
-    )  # fmt: skip
-    chosen = at_places(listed, sample.places)
-    rows, columns = chosen.indices(0, len(chosen))
-    later = columns + features.column_start
-    exact, fresh = np.empty(len(rows)), np.ones(len(rows), dtype=np.bool_)
-    if known is not None:
-        exact, fresh = known.look_up(rows, columns)
-    if fresh.any():
-        new = rows[fresh], later[fresh]
-        exact[fresh] = solve(*new)
-    weights = sample.weights * (len(pairs) / sample.weights.sum())
-    return ExactSample(chosen, exact, weights, len(np.unique(kind)))
+
+    def __init__(
+        self,
+        features: Features,
+        pairs: PairSet,
+        n_exact: int,
+        seed: int,
+        resources: Resources,
+        solve: Callable[[Indices, Indices], Float],
+    ) -> None:
+        self._rng = np.random.default_rng(seed)
+        found = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, self._rng)
+        self._n_exact, self._n_pairs, self._solve, self._column_start = n_exact, len(pairs), solve, features.column_start
+        self._pairs, self._weights = at_places(pairs, found.places), found.weights
+        measured = features_of(self._pairs, features, resources)
+        rows, columns = self._pairs.indices(0, len(self._pairs))
+        self._kind = kinds(features.radii, rows, columns + features.column_start)
+        self._width, self._value = features.width(measured), measured[:, 0].copy()
+        self._draws: list[Drawn] = []
+        self._known: ExactSample | None = None
+
+    def sample(self, n_draws: int = 1) -> ExactSample:
+        """The pairs of so many draws, or of more that were made before."""
+        if self._known is not None and len(self._draws) >= n_draws:
+            return self._known
+        while len(self._draws) < n_draws:
+            self._draws.append(
+                draw_sample(self._weights, self._width, self._value, self._kind, self._n_exact, self._rng)
+            )
+        drawn = pool(self._draws)
+        chosen = at_places(self._pairs, drawn.places)
+        rows, columns = chosen.indices(0, len(chosen))
+        exact, fresh = np.empty(len(rows)), np.ones(len(rows), dtype=np.bool_)
+        if self._known is not None:
+            exact, fresh = self._known.look_up(rows, columns)
+        if fresh.any():
+            exact[fresh] = self._solve(rows[fresh], columns[fresh] + self._column_start)
+        weights = drawn.weights * (self._n_pairs / drawn.weights.sum())
+        self._known = ExactSample(chosen, exact, weights, len(np.unique(self._kind)))
+        return self._known
 
 
 def features_of(pairs: PairSet, features: Features, resources: Resources) -> Float:
