@@ -227,7 +227,12 @@ class Sampler:
     ) -> None:
         self._rng = np.random.default_rng(seed)
         found = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, self._rng)
-        self._n_exact, self._n_pairs, self._solve, self._column_start = n_exact, len(pairs), solve, features.column_start
+        self._n_exact, self._n_pairs, self._solve, self._column_start = (
+            n_exact,
+            len(pairs),
+            solve,
+            features.column_start,
+        )
         self._pairs, self._weights = at_places(pairs, found.places), found.weights
         measured = features_of(self._pairs, features, resources)
         rows, columns = self._pairs.indices(0, len(self._pairs))
