@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -208,58 +208,54 @@ def pair_keys(rows: Indices, columns: Indices) -> Indices:
     return np.asarray((rows << 32) + columns)
 
 
+@dataclass
 class Sampler:
-    """Chooses pairs by how uncertain ``features`` leave them, and solves them by ``solve(rows, columns)``, whose columns
-    count from the beginning of the first collection.
+    """Chooses pairs by how uncertain ``features`` leave them, and solves them by ``solve(rows, columns)``.
 
-    Candidates are measured once: what is sampled later begins with the same draws of ``n_exact`` pairs each, and only
-    new pairs are solved.
+    Its columns count from the beginning of the first collection. Candidates are measured once: a larger sample begins
+    with the same draws of ``n_exact`` pairs each, and only new pairs are solved.
     """
 
-    def __init__(
-        self,
-        features: Features,
-        pairs: PairSet,
-        n_exact: int,
-        seed: int,
-        resources: Resources,
-        solve: Callable[[Indices, Indices], Float],
-    ) -> None:
-        self._rng = np.random.default_rng(seed)
-        found = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, self._rng)
-        self._n_exact, self._n_pairs, self._solve, self._column_start = (
-            n_exact,
-            len(pairs),
-            solve,
-            features.column_start,
-        )
-        self._pairs, self._weights = at_places(pairs, found.places), found.weights
-        measured = features_of(self._pairs, features, resources)
-        rows, columns = self._pairs.indices(0, len(self._pairs))
-        self._kind = kinds(features.radii, rows, columns + features.column_start)
-        self._width, self._value = features.width(measured), measured[:, 0].copy()
-        self._draws: list[Drawn] = []
-        self._known: ExactSample | None = None
+    features: Features
+    pairs: PairSet
+    n_exact: int
+    seed: int
+    resources: Resources
+    solve: Callable[[Indices, Indices], Float]
+    _draws: list[Drawn] = field(default_factory=list)
+    _known: ExactSample | None = None
 
     def sample(self, n_draws: int = 1) -> ExactSample:
         """The pairs of so many draws, or of more that were made before."""
         if self._known is not None and len(self._draws) >= n_draws:
             return self._known
+        listed, draw, n_kinds = self._candidates
         while len(self._draws) < n_draws:
-            self._draws.append(
-                draw_sample(self._weights, self._width, self._value, self._kind, self._n_exact, self._rng)
-            )
+            self._draws.append(draw())
         drawn = pool(self._draws)
-        chosen = at_places(self._pairs, drawn.places)
+        chosen = at_places(listed, drawn.places)
         rows, columns = chosen.indices(0, len(chosen))
         exact, fresh = np.empty(len(rows)), np.ones(len(rows), dtype=np.bool_)
         if self._known is not None:
             exact, fresh = self._known.look_up(rows, columns)
         if fresh.any():
-            exact[fresh] = self._solve(rows[fresh], columns[fresh] + self._column_start)
-        weights = drawn.weights * (self._n_pairs / drawn.weights.sum())
-        self._known = ExactSample(chosen, exact, weights, len(np.unique(self._kind)))
+            exact[fresh] = self.solve(rows[fresh], columns[fresh] + self.features.column_start)
+        weights = drawn.weights * (len(self.pairs) / drawn.weights.sum())
+        self._known = ExactSample(chosen, exact, weights, n_kinds)
         return self._known
+
+    @functools.cached_property
+    def _candidates(self) -> tuple[ListedPairs, Callable[[], Drawn], int]:
+        """Pairs from which samples are drawn, what draws the next one, and how many kinds of pairs there are."""
+        own, rng = self.features, np.random.default_rng(self.seed)
+        found = draw_candidates(self.pairs, own.radii, own.column_start, CANDIDATES, rng)
+        listed = at_places(self.pairs, found.places)
+        measured = features_of(listed, own, self.resources)
+        rows, columns = listed.indices(0, len(listed))
+        kind = kinds(own.radii, rows, columns + own.column_start)
+        uncertain = own.width(measured), measured[:, 0].copy(), kind
+        draw = functools.partial(draw_sample, found.weights, *uncertain, self.n_exact, rng)
+        return listed, draw, len(np.unique(kind))
 
 
 def features_of(pairs: PairSet, features: Features, resources: Resources) -> Float:

@@ -9,7 +9,7 @@ bit, and so is ``info``: it takes the steps of `asot.validation` and `asot.exact
 from __future__ import annotations
 
 import ctypes
-import threading
+import functools
 import time
 from typing import Any
 
@@ -19,7 +19,7 @@ from asot._typing import Info
 from asot.exact.cancel_and_check import SLACK, TRIANGLES, random_triangles
 from asot.exact.cancel_and_check import describe as describe_by_itself
 from asot.exact.cost_check import ALWAYS_CHECKED, FEWEST, preparing_costs_more, seconds_per_pair, used_anchors
-from asot.exact.few_pairs import MOST_SECONDS, is_usual, one_tile, tile_of
+from asot.exact.few_pairs import MOST_SECONDS, Desk, is_usual, tile_of
 from asot.exact.graph_metric import FEWEST as FEWEST_POINTS
 from asot.exact.price import graph_pays, shared_cost_seconds
 from asot.exact.shared_cost import OFFSET_WEIGHT, describe
@@ -52,12 +52,12 @@ _NOT_ORDINARY = 2
 _DOUBLE = np.dtype(np.float64)
 
 
-class _Desk(threading.local):
+class _Desk(Desk):
     """What a thread fills in anew for every call."""
 
     def __init__(self) -> None:
+        super().__init__(tile_of)
         self.few = FewHistograms(triangles=TRIANGLES, slack=SLACK, weight=OFFSET_WEIGHT)
-        self.one_pair = one_tile()
 
 
 _desk = _Desk()
@@ -87,14 +87,14 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
         return None
     if by_itself and not preparing_costs_more(A, B, cost, n_pairs):
         return None
-    each = min(shared_cost_seconds(k + l), seconds_per_pair(A, B) if by_itself else np.inf)
+    each = min(_seconds_prepared(k + l), seconds_per_pair(A, B) if by_itself else np.inf)
     if n_pairs * each > MOST_SECONDS or (most >= FEWEST_POINTS and graph_pays(most, each, n_pairs)):
         return None
     if memory is not None:
         as_bytes(memory, 1)  # refuses what is no amount
     jobs = 1 if n_jobs is None else as_n_jobs(n_jobs)
     pairs = AllPairs(n) if B is None else CrossPairs(n, m)
-    few, (tile, values, steps) = _desk.few, _desk.one_pair if n == 2 and not m else tile_of(*pairs.indices(0, n_pairs))
+    few, (tile, values, steps) = _desk.few, _desk.pair if n == 2 and not m else _tile(n, m, pairs)
     few.n, few.m, few.k, few.l, few.scaled, few.by_itself = n, m, k, l, scaled, by_itself
     second, triangles = None if B is None else B.tobytes(), random_triangles(k) if by_itself else None
     costs = address(cost, _DOUBLE) if by_itself and cost.flags.c_contiguous else cost.tobytes()
@@ -121,6 +121,14 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
         }
 
     return Distances.quickly(values.copy(), rest)
+
+
+_seconds_prepared = functools.lru_cache(maxsize=1024)(shared_cost_seconds)  # which takes as long as a small pair
+
+
+def _tile(n: int, m: int, pairs: AllPairs | CrossPairs) -> Any:
+    """Room for the answers of all pairs of n rows, or of n with m."""
+    return _desk.known.get((n, m)) or _desk.keep((n, m), tile_of(*pairs.indices(0, len(pairs))))
 
 
 def _is_ordinary(array: Any) -> bool:

@@ -94,12 +94,25 @@ def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> _Table:
     return _Table(FewPairs(tile=ctypes.addressof(tile), out=ctypes.addressof(out)), values, steps, units, (tile, out))
 
 
-class _Desk(threading.local):
-    """Where a thread writes what it is asked and what it answers for single pairs: making records takes longer than
+MOST_LAID, MOST_KEPT = 64, 16
+"""Pairs of a table that is kept, and how many tables are."""
+
+
+class Desk(threading.local):
+    """Where a thread writes what it is asked and what it answers for a few pairs: making records takes longer than
     solving a pair of five points."""
 
-    def __init__(self) -> None:
-        self.table = _laid(np.array([0]), np.array([1]))
+    def __init__(self, lay: Callable[[NDArray[np.int64], NDArray[np.int64]], Any]) -> None:
+        self.pair = lay(np.array([0]), np.array([1]))
+        self.known: dict[Any, Any] = {}
+
+    def keep(self, key: Any, table: Any) -> Any:
+        """A new table for so many distributions, whose second part is room for values, kept if it is small."""
+        if len(table[1]) <= MOST_LAID:
+            if len(self.known) == MOST_KEPT:
+                self.known.clear()
+            self.known[key] = table
+        return table
 
 
 def tile_of(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Tile, Float, NDArray[np.int32]]:
@@ -108,12 +121,7 @@ def tile_of(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Tile, 
     return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop), values, steps
 
 
-def one_tile() -> tuple[Tile, Float, NDArray[np.int32]]:
-    """The same for the pair of two distributions."""
-    return tile_of(np.array([0]), np.array([1]))
-
-
-_desk = _Desk()
+_desk = Desk(_laid)
 
 
 def solve(
@@ -124,7 +132,7 @@ def solve(
     pooled = D if E is None else D + E
     points, offsets, masses = pooled.points, pooled.offsets, pooled.masses
     (n, dim), count = points.shape, len(offsets) - 1
-    few, values, steps, units, _ = _desk.table if count == 2 else _laid(*_places(D, E))
+    few, values, steps, units, _ = _desk.pair if count == 2 else _table(D, E)
     on_line, single = dim == 1, points.dtype.char == "f"
     if single and on_line:
         points, single = points.astype(np.float64), False
@@ -137,6 +145,13 @@ def solve(
     values = values.copy() if p in (1, 2) or on_line else units * values ** (1.0 / p)
     seconds = time.perf_counter() - started
     return Distances.quickly(values, _rest, D, E, p, metric, device, n_jobs, steps.tolist(), few.equal, seconds)
+
+
+def _table(D: Distributions, E: Distributions | None) -> _Table:
+    """Room for the answers of all pairs within D, or between D and E."""
+    key = len(D.offsets), 0 if E is None else len(E.offsets)
+    found: _Table = _desk.known.get(key) or _desk.keep(key, _laid(*_places(D, E)))
+    return found
 
 
 def _rest(

@@ -222,9 +222,9 @@ def used_coordinates(
     """For every distribution, the ascending list of coordinates in which some point of it is not 0, and offsets."""
     n, d = len(offsets) - 1, points.shape[1]
     if points.all():  # nothing is 0
-        used = np.empty((n, d), dtype=np.int32)
-        used[:] = np.arange(d)
-        return used.reshape(-1), d * np.arange(n + 1)
+        every = np.empty((n, d), dtype=np.int32)
+        every[:] = np.arange(d)
+        return every.reshape(-1), d * np.arange(n + 1)
     used_offsets = np.empty(n + 1, dtype=np.int64)
     _count_used(_record(points, offsets, index, used_offsets, None))
     used = np.empty(int(used_offsets[-1]), dtype=np.int32)
