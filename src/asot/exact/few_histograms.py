@@ -81,14 +81,8 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
             return None
         A, B, cost = narrow
         k, l = cost.shape
-    most = max(k, l)
-    by_itself = most > ALWAYS_CHECKED
-    if (n + m) * most >= MOST_MASSES or most >= MOST_ANCHORS:
-        return None
-    if by_itself and not preparing_costs_more(A, B, cost, n_pairs):
-        return None
-    each = min(_seconds_prepared(k + l), seconds_per_pair(A, B) if by_itself else np.inf)
-    if n_pairs * each > MOST_SECONDS or (most >= FEWEST_POINTS and graph_pays(most, each, n_pairs)):
+    by_itself = max(k, l) > ALWAYS_CHECKED
+    if not (_are_sparse(A, B, cost, n_pairs) if by_itself else _are_few(n + m, n_pairs, k, l)):
         return None
     if memory is not None:
         as_bytes(memory, 1)  # refuses what is no amount
@@ -123,7 +117,19 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
     return Distances.quickly(values.copy(), rest)
 
 
-_seconds_prepared = functools.lru_cache(maxsize=1024)(shared_cost_seconds)  # which takes as long as a small pair
+@functools.lru_cache(maxsize=1024)  # the formula takes as long as a small pair
+def _are_few(n: int, n_pairs: int, k: int, l: int) -> bool:
+    """Whether n histograms in all, and their pairs under a cost that is prepared, are few and small."""
+    return n * max(k, l) < MOST_MASSES and n_pairs * shared_cost_seconds(k + l) < MOST_SECONDS
+
+
+def _are_sparse(A: Any, B: Any, cost: Any, n_pairs: int) -> bool:
+    """The same for pairs that are better solved by themselves."""
+    most, n = max(cost.shape), len(A) + (0 if B is None else len(B))
+    if n * most >= MOST_MASSES or most >= MOST_ANCHORS or not preparing_costs_more(A, B, cost, n_pairs):
+        return False
+    each = min(shared_cost_seconds(sum(cost.shape)), seconds_per_pair(A, B))
+    return n_pairs * each < MOST_SECONDS and not (most >= FEWEST_POINTS and graph_pays(most, each, n_pairs))
 
 
 def _tile(n: int, m: int, pairs: AllPairs | CrossPairs) -> Any:
