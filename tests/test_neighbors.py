@@ -216,6 +216,14 @@ def test_what_a_rehearsal_has_solved_is_not_solved_again(monkeypatch):
     assert len(solved) == len(set(solved)) == found.n_exact == found.info["n_pairs"]
 
 
+def test_relaxed_bounds_of_small_clouds_cost_less_than_their_distances():
+    rng = np.random.default_rng(3)
+    D = asot.Distributions.from_list([rng.normal(size=(size, 5)) for size in rng.integers(10, 31, 300)])
+    found = asot.kneighbors(D, None, 5)  # by the clock, they save a third of the work
+    assert found.info["bounds"] == ["relaxed"]
+    assert found.n_exact < 0.3 * found.info["n_pairs"]
+
+
 def test_where_no_bound_pays_it_is_brute_force_and_info_says_so():
     rng = np.random.default_rng(0)
     D = asot.Distributions.from_list(rng.normal(size=(120, 30, 50)))

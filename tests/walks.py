@@ -75,7 +75,7 @@ def clouds(n: int, size: int, dim: int = 3) -> asot.Distributions:
     return asot.Distributions.from_list([rng.normal(i % 5, 1.0, size=(size + i % 3, dim)) for i in range(n)])
 
 
-SMALL = clouds(120, 40)
+SMALL, FEWER = clouds(120, 40), clouds(80, 40)
 HISTOGRAMS = np.random.default_rng(0).dirichlet(np.ones(12), size=60)
 MANY = np.random.default_rng(0).dirichlet(np.ones(12), size=400)
 COST = np.abs(np.subtract.outer(np.arange(12.0), np.arange(12.0))) ** 0.9
@@ -84,7 +84,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "pairwise": lambda: asot.pairwise(SMALL, error="10%"),
     "pairwise, other": lambda: asot.pairwise(SMALL, p=2, unmatched=30.0, error="20%"),
     "pairwise_exact": lambda: asot.pairwise_exact(SMALL),
-    "kneighbors": lambda: asot.kneighbors(SMALL, 5),
+    "kneighbors": lambda: asot.kneighbors(FEWER, 5),
     "emd_many": lambda: asot.emd_many(HISTOGRAMS, cost=COST),
     "emd_many, many": lambda: asot.emd_many(MANY, cost=COST),
     "sinkhorn_many": lambda: asot.sinkhorn_many(HISTOGRAMS, cost=COST, reg=0.5),

@@ -25,7 +25,7 @@ from asot.exact.auto import exact_work
 from asot.exact.few_pairs import MOST_DISTRIBUTIONS, few_distances
 from asot.ground.costs import Metric
 from asot.request import Accuracy, Distance, Request, as_error, as_max_error, as_order, as_share
-from asot.results.distances import named, with_model
+from asot.results.distances import named
 from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink
 from asot.run import devices
 from asot.run.engine import Resources, solve_work
@@ -321,8 +321,8 @@ def pairwise_exact(
     distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
     request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress))
     work = exact_work(request, Notes({"estimate": "exact"}))
-    result = with_model(solve_work(work, default_sink(sink), request.resources), Model(D, E, distance))
-    return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
+    result = solve_work(work, default_sink(sink), request.resources)
+    return named(result, D.ids, D.ids if E is None else E.ids, D.offsets, Model(D, E, distance))
 
 
 def _model(D: Distributions, E: Distributions | None, p: Any, metric: Metric) -> Info:

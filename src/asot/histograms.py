@@ -346,7 +346,7 @@ def _read_for_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, *, plans: 
         checked_cost = as_cost(cost, square=B is None)
         return Read(*_read_both(A, B, checked_cost), checked_cost)
     matrix = cost_matrix(cost)
-    return on_used_anchors(*_read_both(A, B, matrix), matrix, square=B is None)
+    return on_used_anchors(*_read_both(A, B, matrix), matrix)
 
 
 def _graph_pays(A: NDArray[np.float64], B: NDArray[np.float64] | None, n_pairs: int) -> bool:

@@ -9,8 +9,13 @@ import pytest
 
 import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
+from asot.anchors.lloyd import learn_space
 from asot.datasets import load_digits
 from asot.estimate.calibration import error_model
+from asot.estimate.exact_sample import Sampler, exact_distances
+from asot.estimate.pair_features import PairFeatures, View, coordinates_of
+from asot.run.engine import Resources
+from asot.run.pairs import AllPairs
 
 
 def clouds(seed, n, d=3, sizes=(10, 30)):
@@ -35,6 +40,32 @@ def calibrated(D):
 
 def rmse(values, exact):
     return np.sqrt(np.mean((values - exact) ** 2))
+
+
+def test_a_second_draw_measures_no_pair_and_solves_none_again(D, monkeypatch):
+    short, solved, measured = coordinates_of(D), [], []
+    features = PairFeatures([View(learn_space(D, 8, 8192, 0), D, short, None)], short, 0, with_bounds=False)
+    measure = PairFeatures.solve
+    monkeypatch.setattr(
+        PairFeatures, "solve", lambda self, *given: measured.extend(given[0].tolist()) or measure(self, *given)
+    )
+
+    def solve(rows, columns):
+        solved.extend(zip(rows.tolist(), columns.tolist(), strict=True))
+        return exact_distances(D, rows, columns, Resources())
+
+    def sampler():
+        return Sampler(features, AllPairs(len(D)), 20, 0, Resources(), solve)
+
+    later = sampler()
+    first, second = later.sample(1), later.sample(2)
+    assert len(measured) == len(AllPairs(len(D)))
+    assert len(set(solved)) == len(solved) == len(second.exact) > len(first.exact)
+    assert later.sample(1) is second  # pairs that are solved are used
+    at_once = sampler().sample(2)
+    assert np.array_equal(second.pairs.pairs, at_once.pairs.pairs)
+    assert np.array_equal(second.exact, at_once.exact)
+    assert np.array_equal(second.weights, at_once.weights)
 
 
 # ------------------------------------------------------------------------------------------- quality

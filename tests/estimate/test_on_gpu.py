@@ -14,7 +14,7 @@ from asot.bounds.error_bars import make_bounds
 from asot.estimate import cuda as on_gpu
 from asot.estimate.calibration import Calibration, Estimates
 from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, ViewOnDevice
-from asot.estimate.exact_sample import draw_exact, exact_distances
+from asot.estimate.exact_sample import Sampler, exact_distances
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of, untie
 from asot.exact.shared_cost import ExactSharedCost
 from asot.run.engine import Resources
@@ -51,7 +51,7 @@ def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=
     features = PairFeatures(views, short, column_start or 0, with_bounds=level is not None)
     pairs = make_pairs(len(D), None if E is None else len(E))
     solve = functools.partial(exact_distances, both, resources=Resources())
-    sample = draw_exact(features, pairs, 20, 0, Resources(), solve)
+    sample = Sampler(features, pairs, 20, 0, Resources(), solve).sample()
     calibration = Calibration(features, sample, Resources())
     cpu = Estimates(features, calibration, give_bounds=give_bounds).solve(*pairs.indices(0, len(pairs)), STOP)
     assert features.only_on_cpu is None
@@ -83,7 +83,7 @@ def test_what_was_begun_is_taken_and_not_measured_again(gpu, monkeypatch):
     short, space, pairs = coordinates_of(D), learn_space(D, 6, 8192, 0), make_pairs(len(D), None)
     features = PairFeatures([View(space, D, short, None)], short, 0, with_bounds=False)
     solve = functools.partial(exact_distances, D, resources=Resources())
-    calibration = Calibration(features, draw_exact(features, pairs, 20, 0, Resources(), solve), Resources())
+    calibration = Calibration(features, Sampler(features, pairs, 20, 0, Resources(), solve).sample(), Resources())
     late = EstimatesCuda(Estimates(features, calibration, give_bounds=False), memory=2**28)
     measuring = FeaturesCuda(features, memory=2**28)
     early = EstimatesCuda(Estimates(features, calibration, give_bounds=False), memory=2**28, measuring=measuring)

@@ -57,6 +57,24 @@ def test_the_shortest_way_gives_what_the_general_one_gives_bit_for_bit(k):
         assert_same(*both_ways(A[:1], rows(rng, 2, k), cost=cost))
 
 
+def few_words(rng, n, k, most):
+    """Rows on at most so many anchors each."""
+    A = np.zeros((n, k))
+    for row in A:
+        row[rng.choice(k, rng.integers(1, most + 1), replace=False)] = rng.random() * 1e-20
+    return A * rng.random((n, k))
+
+
+@pytest.mark.parametrize(("k", "n", "most"), [(256, 2, 2), (300, 12, 10), (600, 3, 90), (1500, 2, 5), (3000, 30, 12)])
+def test_so_it_is_on_the_anchors_that_are_used_of_many(k, n, most):
+    rng = np.random.default_rng(k)
+    for cost in costs(rng, k):
+        assert_same(*both_ways(few_words(rng, n, k, most), cost=cost))
+        assert_same(*both_ways(few_words(rng, 1, k, most), few_words(rng, 3, k, most), cost=cost))
+    between = np.ascontiguousarray(rng.random((k, 270)))
+    assert_same(*both_ways(few_words(rng, 2, k, most), few_words(rng, 3, 270, most), cost=between))
+
+
 @pytest.mark.parametrize(("k", "l"), [(1, 1), (1, 5), (7, 3), (64, 2), (20, 70), (70, 20), (200, 9)])
 def test_so_it_is_between_two_sets_of_anchors(k, l):
     rng = np.random.default_rng(k)
@@ -90,6 +108,10 @@ def test_small_histograms_do_take_the_shortest_way(monkeypatch):
     for k, n, short in cases:
         taken.clear()
         asot.emd_many(rng.dirichlet(np.ones(k), n), cost=metric(rng, k))
+        assert any(found is not None for found in taken) == short
+    for k, n, most, short in ((1500, 2, 2, True), (600, 40, 10, True), (600, 2, 50, True), (600, 90, 10, False)):
+        taken.clear()
+        asot.emd_many(few_words(rng, n, k, most), cost=metric(rng, k))
         assert any(found is not None for found in taken) == short
     taken.clear()
     A, cost = rng.dirichlet(np.ones(5), 2), metric(rng, 5)

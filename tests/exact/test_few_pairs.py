@@ -68,6 +68,25 @@ def collections(rng):
 NAMES = [name for name, _ in collections(np.random.default_rng(0))]
 
 
+def test_answers_stay_when_others_are_given_in_the_same_place():
+    rng = np.random.default_rng(0)
+    given = [(rng.normal(size=(n, 4, 2)), rng.normal(size=(m, 4, 2))) for n in (3, 4, 9) for m in range(1, 8)] * 2
+    pairs = [tuple(Distributions.from_list(x) for x in both) for both in given]
+    found = [few for D, E in pairs for few in (asot.pairwise_exact(D), asot.pairwise_exact(D, E))]
+    desks = []
+    for D, _ in pairs[:7]:
+        asot.pairwise_exact(D)
+        desks.append(few_pairs._known[len(D) + 1, 0])
+    assert all(each is desks[0] for each in desks)  # records are made once for three distributions
+    assert len(desks[0]._free) == 1
+    assert len(few_pairs._known) <= few_pairs.MOST_KEPT
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("asot.distances.few_distances", lambda *given: None)
+        usual = [each for D, E in pairs for each in (asot.pairwise_exact(D), asot.pairwise_exact(D, E))]
+    for one, other in zip(found, usual, strict=True):
+        assert_same(one, other)
+
+
 @pytest.mark.parametrize("D", [D for _, D in collections(np.random.default_rng(0))], ids=NAMES)
 def test_the_shortest_way_gives_what_the_general_one_gives_bit_for_bit(D):
     assert_same(*both_ways(D))

@@ -13,12 +13,12 @@ import asot
 RNG = np.random.default_rng(0)
 
 
-def points(scale, n):
-    return asot.Distributions.from_list([scale * RNG.normal(size=(n, 3)) for _ in range(2)])
+def points(scale, n, count=2):
+    return asot.Distributions.from_list([scale * RNG.normal(size=(n, 3)) for _ in range(count)])
 
 
-def masses(k):
-    return RNG.dirichlet(np.ones(k), 2)
+def masses(k, count=2):
+    return RNG.dirichlet(np.ones(k), count)
 
 
 def plan(a, cost):
@@ -27,11 +27,21 @@ def plan(a, cost):
 
 
 CLOSE, FAR = points(1.0, 5), points(100.0, 9)
+THREE_CLOSE, THREE_FAR = points(1.0, 5, 3), points(100.0, 9, 3)
 FEW, MANY = masses(4), masses(30)
+FEW_OF_THREE, MANY_OF_THREE = masses(4, 3), masses(30, 3)
 COSTS = {n: np.abs(np.subtract.outer(np.arange(n), np.arange(n))) ** 0.5 for n in (4, 30)}
 CALLS = {
     "points": (lambda: asot.pairwise_exact(CLOSE).values, lambda: asot.pairwise_exact(FAR)),
     "points, p = 2": (lambda: asot.pairwise_exact(CLOSE, p=2).values, lambda: asot.pairwise_exact(FAR, p=2)),
+    "three of points": (
+        lambda: asot.pairwise_exact(THREE_CLOSE).values,
+        lambda: asot.pairwise_exact(THREE_FAR),
+    ),
+    "three histograms": (
+        lambda: asot.emd_many(FEW_OF_THREE, cost=COSTS[4]).values,
+        lambda: asot.emd_many(MANY_OF_THREE, cost=COSTS[30]),
+    ),
     "histograms": (
         lambda: asot.emd_many(FEW, cost=COSTS[4]).values,
         lambda: asot.emd_many(MANY, cost=COSTS[30]),

@@ -33,7 +33,7 @@ from asot.data.distributions import Distributions, trusted
 from asot.estimate.calibration import Calibration
 from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
-from asot.estimate.exact_sample import ExactSample, draw_exact, exact_distances, solve_exactly
+from asot.estimate.exact_sample import ExactSample, Sampler, exact_distances, solve_exactly
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
 from asot.exact.auto import euclidean_simplex, exact_solver, place_of_points
 from asot.exact.cost_check import is_metric
@@ -114,7 +114,8 @@ class Attempts(ABC, Generic[Own]):
         self._request, self._space, self._resources = request, space, request.resources
         self._views: dict[tuple[int | None, int, bool], SpaceView[Own]] = {}
         self._drawn_at: int | None = None
-        self._sample: tuple[ExactSample, float, int] | None = None  # with its seconds and its number of draws
+        self._sampler: Sampler | None = None
+        self._sampling = 0.0  # seconds of it so far
 
     def __call__(self, strategy: Strategy, begin: Begin | None = None) -> Attempt:
         """Set up a strategy. ``begin`` is called with its features; what it returns goes into the attempt."""
@@ -138,19 +139,18 @@ class Attempts(ABC, Generic[Own]):
 
     def _drawn(self, strategy: Strategy) -> tuple[ExactSample, float]:
         """The pairs that are solved exactly, for all attempts, and how long that took."""
-        known, seconds, n_draws = (None, 0.0, 0) if self._sample is None else self._sample
-        if known is None or n_draws < strategy.n_draws:
-            first = self._view(strategy.drawn_at, strategy.seed, False)
-            began = time.perf_counter()
+        first = self._view(strategy.drawn_at, strategy.seed, False)
+        began = time.perf_counter()
+        if self._sampler is None:
             D, E = self._request.D, self._request.E
             pairs = make_pairs(len(D), None if E is None else len(E))
-            known = draw_exact(
-                self._features([first.view], with_bounds=False, sampling=True), pairs, strategy.n_exact, strategy.seed,
-                self._resources, self.exact_pairs, n_draws=strategy.n_draws, known=known,
+            features = self._features([first.view], with_bounds=False, sampling=True)
+            self._sampler = Sampler(
+                features, pairs, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs
             )  # fmt: skip
-            seconds += time.perf_counter() - began
-            self._sample = known, seconds, strategy.n_draws
-        return known, seconds
+        sample = self._sampler.sample(strategy.n_draws)
+        self._sampling += time.perf_counter() - began
+        return sample, self._sampling
 
     def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Own]:
         """The pairs as one space sees them, made when it is first asked for."""

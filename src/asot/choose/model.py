@@ -24,7 +24,7 @@ from asot.estimate.calibration import EXACT_ERROR
 from asot.exact.auto import exact_solver, exact_work
 from asot.ground.metrics import FROM_POINTS
 from asot.request import Accuracy, Distance, Request
-from asot.results.distances import Distances, Neighbors, named, with_model
+from asot.results.distances import Distances, Neighbors, named
 from asot.results.model import ModelBase
 from asot.results.sinks import default_sink
 from asot.run.engine import Ready, Resources, Work, solve_work
@@ -172,8 +172,7 @@ class Model(ModelBase):
             status = np.full(len(grown), Status.EXACT, dtype=np.int8)
             grown = replace(grown, status=status, **certain(grown.values, request))
         own = replace(self, D=both)
-        grown = named(grown, both.ids, both.ids if self.E is None else self.E.ids, both.offsets)
-        return with_model(grown, own)
+        return named(grown, both.ids, both.ids if self.E is None else self.E.ids, both.offsets, own)
 
     def _collection(self, result: Any) -> Distributions:
         if self.D is None:

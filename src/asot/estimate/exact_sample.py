@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -208,45 +208,54 @@ def pair_keys(rows: Indices, columns: Indices) -> Indices:
     return np.asarray((rows << 32) + columns)
 
 
-def draw_exact(
-    features: Features,
-    pairs: PairSet,
-    n_exact: int,
-    seed: int,
-    resources: Resources,
-    solve: Callable[[Indices, Indices], Float],
-    *,
-    n_draws: int = 1,
-    known: ExactSample | None = None,
-) -> ExactSample:
-    """Choose pairs by how uncertain ``features`` leave them, and solve them by ``solve(rows, columns)``.
+@dataclass
+class Sampler:
+    """Chooses pairs by how uncertain ``features`` leave them, and solves them by ``solve(rows, columns)``.
 
-    Its columns count from the beginning of the first collection.
-
-    They are chosen in ``n_draws`` draws of ``n_exact`` pairs each; a larger number begins with the same draws. Those
-    that are ``known`` from fewer draws are not solved again.
+    Its columns count from the beginning of the first collection. Candidates are measured once: a larger sample begins
+    with the same draws of ``n_exact`` pairs each, and only new pairs are solved.
     """
-    rng = np.random.default_rng(seed)
-    candidates = draw_candidates(pairs, features.radii, features.column_start, CANDIDATES, rng)
-    listed = at_places(pairs, candidates.places)
-    measured = features_of(listed, features, resources)
-    rows, columns = listed.indices(0, len(listed))
-    kind = kinds(features.radii, rows, columns + features.column_start)
-    width = features.width(measured)
-    sample = pool(
-        [draw_sample(candidates.weights, width, measured[:, 0], kind, n_exact, rng) for _ in range(n_draws)]
-    )  # fmt: skip
-    chosen = at_places(listed, sample.places)
-    rows, columns = chosen.indices(0, len(chosen))
-    later = columns + features.column_start
-    exact, fresh = np.empty(len(rows)), np.ones(len(rows), dtype=np.bool_)
-    if known is not None:
-        exact, fresh = known.look_up(rows, columns)
-    if fresh.any():
-        new = rows[fresh], later[fresh]
-        exact[fresh] = solve(*new)
-    weights = sample.weights * (len(pairs) / sample.weights.sum())
-    return ExactSample(chosen, exact, weights, len(np.unique(kind)))
+
+    features: Features
+    pairs: PairSet
+    n_exact: int
+    seed: int
+    resources: Resources
+    solve: Callable[[Indices, Indices], Float]
+    _draws: list[Drawn] = field(default_factory=list)
+    _known: ExactSample | None = None
+
+    def sample(self, n_draws: int = 1) -> ExactSample:
+        """The pairs of so many draws, or of more that were made before."""
+        if self._known is not None and len(self._draws) >= n_draws:
+            return self._known
+        listed, draw, n_kinds = self._candidates
+        while len(self._draws) < n_draws:
+            self._draws.append(draw())
+        drawn = pool(self._draws)
+        chosen = at_places(listed, drawn.places)
+        rows, columns = chosen.indices(0, len(chosen))
+        exact, fresh = np.empty(len(rows)), np.ones(len(rows), dtype=np.bool_)
+        if self._known is not None:
+            exact, fresh = self._known.look_up(rows, columns)
+        if fresh.any():
+            exact[fresh] = self.solve(rows[fresh], columns[fresh] + self.features.column_start)
+        weights = drawn.weights * (len(self.pairs) / drawn.weights.sum())
+        self._known = ExactSample(chosen, exact, weights, n_kinds)
+        return self._known
+
+    @functools.cached_property
+    def _candidates(self) -> tuple[ListedPairs, Callable[[], Drawn], int]:
+        """Pairs from which samples are drawn, what draws the next one, and how many kinds of pairs there are."""
+        own, rng = self.features, np.random.default_rng(self.seed)
+        found = draw_candidates(self.pairs, own.radii, own.column_start, CANDIDATES, rng)
+        listed = at_places(self.pairs, found.places)
+        measured = features_of(listed, own, self.resources)
+        rows, columns = listed.indices(0, len(listed))
+        kind = kinds(own.radii, rows, columns + own.column_start)
+        uncertain = own.width(measured), measured[:, 0].copy(), kind
+        draw = functools.partial(draw_sample, found.weights, *uncertain, self.n_exact, rng)
+        return listed, draw, len(np.unique(kind))
 
 
 def features_of(pairs: PairSet, features: Features, resources: Resources) -> Float:

@@ -85,24 +85,29 @@ class Read(NamedTuple):
     cost: NDArray[np.float64]  # (k, l)
 
 
-def on_used_anchors(
-    A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64], *, square: bool
-) -> Read:
-    """Histograms (N, k) and (M, l) and a cost (k, l) that is still unchecked, without the anchors that nobody uses.
-
-    A square cost stays square, since both sets may be on the same anchors. Where most anchors are in use, nothing is
-    left out.
-    """
-    k, l = cost.shape
-    if max(k, l) < FEWEST or (square and k != l):
-        return Read(A, B, as_cost(cost, square=square))
+def used_anchors(
+    A: NDArray[np.float64], B: NDArray[np.float64] | None, shape: tuple[int, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """The anchors that hold mass in histograms (N, k) and (M, l), whose cost has this ``shape``; None if these are few
+    anchors, or most of them are in use. Where k = l, both sets may be on the same anchors, and keep the same."""
+    k, l = shape
+    if max(k, l) < FEWEST or (B is None and k != l):
+        return None
     rows, columns = A.any(axis=0), (A if B is None else B).any(axis=0)
     if k == l:
         rows = columns = rows | columns
     i, j = np.flatnonzero(rows), np.flatnonzero(columns)
-    if 2 * len(i) * len(j) > k * l:
+    return None if 2 * len(i) * len(j) > k * l else (i, j)
+
+
+def on_used_anchors(A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64]) -> Read:
+    """Histograms (N, k) and (M, l) and a cost (k, l) that is still unchecked, without the anchors that nobody uses,
+    unless most are in use. Without B, it is a cost within one set."""
+    used, square = used_anchors(A, B, cost.shape), B is None
+    if used is None:
         return Read(A, B, as_cost(cost, square=square))
-    return Read(A[:, i], None if B is None else B[:, j], as_cost(cost, square=square, only=(i, j)))
+    i, j = used
+    return Read(A[:, i], None if B is None else B[:, j], as_cost(cost, square=square, only=used))
 
 
 def preparing_costs_more(

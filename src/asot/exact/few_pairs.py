@@ -15,7 +15,7 @@ import functools
 import struct
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ from asot.run.engine import joblib_is_idle
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.protocols import Solver, empty_solution
 from asot.validation import as_bytes, as_n_jobs
+
+T = TypeVar("T")
 
 MOST_POINTS = 600
 """Points of a small collection."""
@@ -93,18 +95,31 @@ def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> _Table:
     return _Table(FewPairs(tile=ctypes.addressof(tile), out=ctypes.addressof(out)), values, steps, units, (tile, out))
 
 
+MOST_LAID, MOST_KEPT = 64, 16
+"""Pairs whose room is used again, and for how many shapes it is."""
+
+
+class DesksByShape(dict[tuple[int, int], Desks[T]]):
+    """Room for all pairs of so many distributions, within one set or between two: making it takes longer than solving a
+    pair of five points."""
+
+    def keep(self, shape: tuple[int, int], n_pairs: int, make: Callable[[], T]) -> Desks[T]:
+        """Desks for a shape that has none, used again if it is small."""
+        desks = Desks(make)
+        if n_pairs <= MOST_LAID:
+            if len(self) >= MOST_KEPT:
+                self.clear()
+            self[shape] = desks
+        return desks
+
+
 def tile_of(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Tile, Float, NDArray[np.int32]]:
     """Pairs with room for their values and steps, and these."""
     values, steps, stop = np.empty(len(rows)), np.empty(len(rows), np.int32), np.zeros(1, np.int64)
     return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop), values, steps
 
 
-def one_tile() -> tuple[Tile, Float, NDArray[np.int32]]:
-    """The same for the pair of two distributions."""
-    return tile_of(np.array([0]), np.array([1]))
-
-
-_desks = Desks(lambda: _laid(np.array([0]), np.array([1])))  # for single pairs
+_known: DesksByShape[_Table] = DesksByShape()
 
 
 def solve(
@@ -115,7 +130,8 @@ def solve(
     pooled = D if E is None else D + E
     points, offsets, masses = pooled.points, pooled.offsets, pooled.masses
     (n, dim), count = points.shape, len(offsets) - 1
-    table = _desks.take() if count == 2 else _laid(*_places(D, E))
+    desks = _known.get((len(D.offsets), 0 if E is None else len(E.offsets))) or _new_desks(D, E)
+    table = desks.take()
     few, values, steps, units, _ = table
     on_line, single = dim == 1, points.dtype.char == "f"
     if single and on_line:
@@ -129,15 +145,19 @@ def solve(
     if on_line:
         _solve_lines(few, place, offsets.tobytes(), masses.tobytes())
     elif _solve(few, place, offsets.tobytes(), masses.tobytes()) == _NOT_ORDINARY:
-        if count == 2:
-            _desks.put_back(table)
+        desks.put_back(table)
         return None
     values = values.copy() if p in (1, 2) or on_line else units * values ** (1.0 / p)
     pivots, equal = steps.tolist(), few.equal
-    if count == 2:
-        _desks.put_back(table)
+    desks.put_back(table)
     seconds = time.perf_counter() - started
     return Distances.quickly(values, _rest, D, E, p, metric, device, n_jobs, pivots, equal, seconds)
+
+
+def _new_desks(D: Distributions, E: Distributions | None) -> Desks[_Table]:
+    """Room for the answers of all pairs within D, or between D and E."""
+    shape = len(D.offsets), 0 if E is None else len(E.offsets)
+    return _known.keep(shape, len(_pairs(D, E)), lambda: _laid(*_places(D, E)))
 
 
 def _rest(

@@ -98,7 +98,6 @@ class ExactPoints(Solver):
         self._seconds = mean_seconds(histograms, ground.points.shape[1], column_start)
         self._points = pack(ground.points, histograms, masses, named)
         self._cost = PointsCost(code=ground.code, order=ground.order, n=len(ground.points), table=table)
-        self._computed = PointsCost(code=ground.code, order=ground.order)  # the same without the table
         self._has_table = table is not None
         self.info = describe(ground.name, len(ground.points), self._equal)
 
@@ -142,7 +141,8 @@ class ExactPoints(Solver):
         points, heights = np.empty(most, dtype=np.int64), np.empty(most)
         tile = Tile(n=len(rows), rows=rows, columns=second, stop=stop)
         out = SinksOut(starts=starts, points=points, heights=heights)
-        _solve_potentials(self._points, self._computed, self._sizes_of(rows, second), tile, out)
+        computed = PointsCost(code=self._ground.code, order=self._ground.order)  # without the table
+        _solve_potentials(self._points, computed, self._sizes_of(rows, second), tile, out)
         return SinkPotentials(starts, points[: starts[-1]], heights[: starts[-1]])
 
     def _sizes_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> PointsSizes:
@@ -210,8 +210,8 @@ def quantize_sparse(
     """Masses as int64 that sum to exactly 2^bits in every distribution; the largest absorbs the rounding."""
     starts = offsets[:-1]
     quantized = np.rint(masses * 2.0**bits).astype(np.int64)
-    peaks = np.flatnonzero(masses == np.repeat(np.maximum.reduceat(masses, starts), np.diff(offsets)))
-    largest = peaks[np.searchsorted(peaks, starts)]  # the first one of each distribution
+    (peaks,) = (masses == np.maximum.reduceat(masses, starts).repeat(offsets[1:] - starts)).nonzero()
+    largest = peaks[peaks.searchsorted(starts)]  # the first one of each distribution
     quantized[largest] += (1 << bits) - np.add.reduceat(quantized, starts)
     return quantized
 
@@ -222,7 +222,9 @@ def used_coordinates(
     """For every distribution, the ascending list of coordinates in which some point of it is not 0, and offsets."""
     n, d = len(offsets) - 1, points.shape[1]
     if points.all():  # nothing is 0
-        return np.tile(np.arange(d, dtype=np.int32), n), d * np.arange(n + 1)
+        every = np.empty((n, d), dtype=np.int32)
+        every[:] = np.arange(d)
+        return every.reshape(-1), d * np.arange(n + 1)
     used_offsets = np.empty(n + 1, dtype=np.int64)
     _count_used(_record(points, offsets, index, used_offsets, None))
     used = np.empty(int(used_offsets[-1]), dtype=np.int32)

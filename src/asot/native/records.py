@@ -23,14 +23,20 @@ def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
     """Where the numbers of an array begin; 0 for None. The caller keeps the array alive."""
     if array is None:
         return 0
-    flags = array.flags
-    if (array.dtype is not dtype and array.dtype != dtype) or not flags.c_contiguous:
+    own = array.dtype is dtype or array.dtype == dtype
+    if own:
+        try:
+            return _address(_first_byte(array))  # half of the time that describing an array takes
+        except (TypeError, ValueError):  # read-only, empty, or not contiguous
+            pass
+    if not (own and array.flags.c_contiguous):
         raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
-    if flags.writeable and array.size:  # a quarter of the time that describing an array takes
-        buffer: Any = array
-        return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     begin: int = array.__array_interface__["data"][0]
     return begin
+
+
+_address: Any = ctypes.addressof
+_first_byte: Any = ctypes.c_char.from_buffer
 
 
 class _Array(ctypes.c_void_p):
@@ -86,11 +92,9 @@ class Record(ctypes.Structure):
         kinds, arrays = _kinds(type(self)), {}
         for name, value in given.items():
             dtype = kinds[name]
-            if dtype is None:
-                setattr(self, name, value)
-            elif value is not None:
-                setattr(self, name, address(value, dtype))
-                arrays[name] = value
+            if dtype is not None and value is not None:
+                arrays[name], given[name] = value, address(value, dtype)
+        _fill(self, **given)
         self._arrays: dict[str, NDArray[Any]] = arrays
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -101,6 +105,9 @@ class Record(ctypes.Structure):
         """To another process go the arrays, not their addresses."""
         given = {field[0]: self._arrays.get(field[0], getattr(self, field[0])) for field in self._fields_}
         return _made_again, (type(self), {name: x for name, x in given.items() if not isinstance(x, _Array)})
+
+
+_fill: Any = ctypes.Structure.__init__  # all fields at once
 
 
 @functools.cache

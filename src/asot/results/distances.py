@@ -379,17 +379,21 @@ def neighbor_graph(
 
 
 def named(
-    result: Any, rows: NDArray[Any] | None, columns: NDArray[Any] | None, offsets: NDArray[np.int64] | None = None
+    result: Any,
+    rows: NDArray[Any] | None,
+    columns: NDArray[Any] | None,
+    offsets: NDArray[np.int64] | None = None,
+    model: ModelBase | None = None,
 ) -> Any:
-    """A result that knows the names of its rows and columns, and the sizes of its rows' distributions by their offsets;
-    what a user's own sink returned stays as it is."""
+    """A result that knows the names of its rows and columns, and the sizes of its rows' distributions by their offsets,
+    and its model if that is not known yet; what a user's own sink returned stays as it is."""
     if isinstance(result, Distances):
-        return replace(result, names=(rows, columns), offsets=offsets)
+        return replace(result, names=(rows, columns), offsets=offsets, model=result.model if model is None else model)
     if isinstance(result, Neighbors):
         return replace(result, names=(rows, columns))
     if hasattr(result, "keep_names"):  # a store
         result.keep_names(rows, columns)
-    return result
+    return result if model is None else with_model(result, model)
 
 
 def with_model(result: Any, model: ModelBase) -> Any:

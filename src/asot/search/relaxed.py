@@ -266,16 +266,16 @@ def blocks_price(
     rows, x, row_points = _counted(h, row_blocks, 0)
     columns, v, column_points = _counted(h, column_blocks, start)
     costs = x * v * _cost_price(h, cost)
-    nearest_row = 0.8 * v * row_points
-    to_rows = column_points * (rows + 0.2 * x)
-    to_columns = 2.0 * columns * row_points
+    nearest_row = 0.5 * v * row_points
+    to_rows = column_points * (0.6 * rows + 0.12 * x)
+    to_columns = 1.2 * columns * row_points
     return NANO * (costs + nearest_row + to_rows + to_columns) / (rows * columns)
 
 
 def reduced_price(h: Histograms) -> float:
     """Seconds of the reduced bound of a pair whose costs are known."""
     size = _size(h)
-    return NANO * (400.0 + 35.0 * size + 0.9 * size**2)
+    return NANO * (70.0 + 18.0 * size + 2.0 * size**2)
 
 
 def single_price(h: Histograms, cost: Cost) -> float:
@@ -293,9 +293,9 @@ def _cost_price(h: Histograms, cost: Cost) -> float:
     """Nanoseconds of one entry of a block."""
     power = 20.0 if cost.power not in (1.0, 2.0) else 0.0
     if len(h.table) > 0:
-        return 0.5 + power
-    each = 0.03 if len(h.short) > 0 else 0.8 if cost.code == CITYBLOCK else 1.6
-    return 0.3 + each * h.points.shape[1] + power
+        return 0.3 + power
+    each = 0.02 if len(h.short) > 0 else 0.8 if cost.code == CITYBLOCK else 1.6
+    return 0.2 + each * h.points.shape[1] + power
 
 
 def _counted(h: Histograms, blocks: list[tuple[int, int]], start: int) -> tuple[float, float, float]:

@@ -12,6 +12,7 @@
 
 struct FewHistograms {
     int64_t n, m, k, l;    // rows of A and of B (0: pairs within A), and their lengths
+    int64_t scaled;        // whether rows have total 1 already
     int64_t by_itself;     // whether each pair reads and proves what it needs
     int64_t triangles;     // how many are looked at then
     double slack, weight;  // of a side of these triangles; of a mean cost in the greedy start
@@ -39,10 +40,10 @@ double sum_of(const double* x, int64_t n) {
     return total;
 }
 
-// Rows (n, k) of total 1; false if some are not ordinary.
-bool scale_rows(const double* given, int64_t n, int64_t k, double* scaled) {
+// Rows (n, k) of total 1, which they may have; false if some are not ordinary.
+bool scale_rows(const double* given, int64_t n, int64_t k, bool have_it, double* scaled) {
     for (int64_t i = 0; i < n; i++) {
-        const double *row = given + i * k, total = sum_of(row, k);
+        const double *row = given + i * k, total = have_it ? 1.0 : sum_of(row, k);
         double* out = scaled + i * k;
         bool positive = total > 1e-200 && total < 1e200;  // false for NaN
         for (int64_t u = 0; u < k; u++) {
@@ -189,6 +190,7 @@ ENTRY asot_few_histograms(FewHistograms* few, const double* A, const double* B, 
     Memory memory(Memory::bytes_of<double>(f.n * f.k) + Memory::bytes_of<double>(f.m * f.l));
     if (memory.failed()) return OUT_OF_MEMORY;
     double *a = memory.take<double>(f.n * f.k), *b = memory.take<double>(f.m * f.l);
-    if (!work.read_cost() || !scale_rows(A, f.n, f.k, a) || !scale_rows(B, f.m, f.l, b)) return NOT_ORDINARY;
+    if (!work.read_cost() || !scale_rows(A, f.n, f.k, f.scaled, a) || !scale_rows(B, f.m, f.l, f.scaled, b))
+        return NOT_ORDINARY;
     return f.by_itself ? work.solve_by_itself(a, b, triangles, *tile) : work.solve_prepared(a, b, *tile);
 }
