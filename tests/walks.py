@@ -85,6 +85,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "pairwise, other": lambda: asot.pairwise(SMALL, p=2, unmatched=30.0, error="20%"),
     "pairwise_exact": lambda: asot.pairwise_exact(SMALL),
     "kneighbors": lambda: asot.kneighbors(FEWER, 5),
+    "kneighbors, projected": lambda: asot.kneighbors(SMALL, 5),
     "emd_many": lambda: asot.emd_many(HISTOGRAMS, cost=COST),
     "emd_many, many": lambda: asot.emd_many(MANY, cost=COST),
     "sinkhorn_many": lambda: asot.sinkhorn_many(HISTOGRAMS, cost=COST, reg=0.5),
