@@ -176,3 +176,21 @@ def test_points_may_lie_in_any_order(dim, dtype):
     expected = asot.pairwise_exact(given).values
     for turned in ([np.asfortranarray(x) for x in given], [x[::-1, ::-1][::-1, ::-1] for x in given]):
         np.testing.assert_array_equal(asot.pairwise_exact(turned).values, expected)
+
+
+def test_many_pairs_of_long_points_go_the_general_way_which_has_a_table():
+    rng = np.random.default_rng(0)
+
+    def few(count, dim, metric="euclidean"):
+        D = Distributions.from_list([rng.normal(size=(2, dim)) for _ in range(count)])
+        found = few_pairs.few_distances(D, None, 1, metric, "cpu", 1, None, False)
+        if found is not None:
+            pairs = list(zip(*np.triu_indices(count, 1), strict=True))
+            usual = asot.pairwise_exact(D, pairs=pairs, metric=metric)
+            np.testing.assert_array_equal(found.values, usual.values)
+        return found is not None
+
+    assert few(8, 768)
+    assert few(40, 32)
+    assert not few(40, 768)
+    assert few(20, 768, "cityblock")

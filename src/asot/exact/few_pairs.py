@@ -24,6 +24,7 @@ from asot._typing import Float, Info
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
 from asot.exact.auto import A_SUM, line_solver, lopsided_solver, on_cpu
+from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import FEW, OneDimension
 from asot.exact.one_dimension import describe as describe_line
 from asot.exact.one_or_two import few_are_columns, seconds_of_pair
@@ -56,6 +57,11 @@ MOST_SECONDS = 0.002
 
 LOPSIDED_SECONDS = 0.01
 """Sums that take no longer than this are taken at once: an engine, threads and a bar would be half of the time."""
+
+
+CALL_SECONDS, SAVED_BY_TABLE = 1.1e-4, 4.4e-9
+"""What a call of the general way takes at least, and what it saves of a pair for each coordinate of long points, whose
+distances it finds in a table."""
 
 
 class FewPairs(Record):
@@ -245,7 +251,7 @@ def few_distances(
         return None
     order, dim = as_order(p), D.dim
     turned = None if E is None or order != 1 else few_are_columns(D, E, metric)
-    if turned is None and not are_few(D, E, dim):
+    if turned is None and not are_few(D, E, dim, metric):
         return None
     if memory is not None:
         as_bytes(memory, 1)  # refuses what is no amount
@@ -271,23 +277,23 @@ def _note(distance: Distance, dim: int, device: str, n_jobs: int) -> Info:
     return {"estimate": "exact", **distance.info, **known}
 
 
-def are_few(D: Distributions, E: Distributions | None, dim: int) -> bool:
+def are_few(D: Distributions, E: Distributions | None, dim: int, metric: str) -> bool:
     """Whether the pairs within D, or between D and E, are few and small."""
     n, count = len(D.masses), len(D.offsets) - 1
     if E is None:
-        return _are_few(dim, n, count, count * (count - 1) // 2)
+        return _are_few(dim, metric, n, count, count * (count - 1) // 2)
     more = len(E.offsets) - 1
-    return _are_few(dim, n + len(E.masses), count + more, count * more)
+    return _are_few(dim, metric, n + len(E.masses), count + more, count * more)
 
 
 @functools.lru_cache(maxsize=1024)  # the formula takes as long as a pair of five points
-def _are_few(dim: int, n: int, count: int, n_pairs: int) -> bool:
+def _are_few(dim: int, metric: str, n: int, count: int, n_pairs: int) -> bool:
     """The same for n points in all."""
     if n_pairs == 0:
         return False
     if dim == 1:
         return OneDimension.most_seconds(n_pairs, n, n / count) < MOST_SECONDS
-    if n > MOST_POINTS:
+    if n > MOST_POINTS or (metric == "euclidean" and dim >= LONG and n_pairs * dim * SAVED_BY_TABLE > CALL_SECONDS):
         return False
     return n_pairs * float(laid_out_seconds(n / count, n / count, dim)) < MOST_SECONDS
 
