@@ -22,7 +22,7 @@ from asot import renamed
 from asot._typing import Info, Parameters
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
-from asot.exact.auto import exact_solver, read_prices
+from asot.exact.auto import exact_solver, of_one_scale, read_prices
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.one_dimension import OneDimension
 from asot.exact.price import best_split, mean_seconds
@@ -292,9 +292,9 @@ def _choose(
         unfit = "a search into a store runs on CPUs"
     if recall is not None:
         unfit = "a search with recall= runs on CPUs"
-    return devices.choose(
-        device, needs=("cupy",), cpu_seconds=split.cpu, gpu_seconds=devices.LATER_CALL_SECONDS + split.gpu, unfit=unfit
-    )
+    gpu_seconds = devices.LATER_CALL_SECONDS + split.gpu
+    choice = devices.choose(device, needs=("cupy",), cpu_seconds=split.cpu, gpu_seconds=gpu_seconds, unfit=unfit)
+    return of_one_scale(choice, problem.cost.ground.points, device)
 
 
 def _search_on_gpus(

@@ -22,7 +22,7 @@ them. What each solver costs is in `asot.exact.price`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -58,6 +58,11 @@ MANY_PAIRS = 2048
 same bits as `few_pairs`."""
 
 A_SUM = "a sum takes no GPU"
+
+FAR_APART = 1e-138
+"""Share of the largest coordinate below which squares of differences may vanish, if all points have one unit."""
+
+TOO_FAR_APART = "some coordinates are more than 1e138 times as large as others, so that pairs need units of their own"
 
 
 # ------------------------------------------------------------------------------------------------ on the CPU
@@ -224,6 +229,7 @@ def _other_work(request: Request, notes: Notes) -> Work:
         cpu_seconds=threads_seconds(one_thread, resources.jobs),
         gpu_seconds=call_seconds(size),
     )
+    choice = of_one_scale(choice, pooled.points, request.device)
     on_gpu = functools.partial(_any_cost_of, request) if choice.gpus else None
     return Work(request.pairs, make, on_gpu, choice, notes)
 
@@ -344,7 +350,25 @@ def place_of_points(
         unfit = f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
     gpu_seconds = 0.0 if unfit else split.gpu  # the reason that is told is the true one
     choice = devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=gpu_seconds)
-    return choice, split
+    return of_one_scale(choice, ground.points, device), split
+
+
+def of_one_scale(choice: devices.Choice, points: NDArray[Any], device: str) -> devices.Choice:
+    """The CPU instead, where some coordinates are next to nothing beside others: GPUs measure all pairs in one unit, in
+    which near points would be at distance 0."""
+    if not choice.gpus or not are_far_apart(points):
+        return choice
+    return devices.choose(device, needs=("cupy",), unfit=TOO_FAR_APART, cpu_seconds=np.inf)
+
+
+def are_far_apart(points: NDArray[Any]) -> bool:
+    """Whether some coordinates other than 0 are that small beside the largest one."""
+
+    def sizes() -> Iterator[NDArray[Any]]:
+        return (np.abs(points[start : start + 4096]) for start in range(0, len(points), 4096))
+
+    least = max((float(block.max(initial=0.0)) for block in sizes()), default=0.0) * FAR_APART
+    return any(bool(((block > 0) & (block < least)).any()) for block in sizes())
 
 
 def on_cpu(distance: Distance, dim: int, device: str) -> devices.Choice:
