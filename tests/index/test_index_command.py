@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import asot
 from asot.cli import cli
+from asot.index.recall import PAYS_FROM, certain
 from tests.index.test_index import clouds
 
 
@@ -55,3 +56,21 @@ def test_a_query_that_ends_early_says_what_is_certain(files):
     target = folder.parent / "found.npz"
     run("query", folder, members, "--n-neighbors", 2, "--max-solves", 3, "-o", target)
     assert np.load(target)["lower"].shape == (8, 2)
+
+
+@pytest.mark.parametrize("count", [3, PAYS_FROM])
+def test_few_queries_rehearse_no_stated_recall(files, monkeypatch, count):
+    folder, members = files
+    rehearsed = []
+
+    def rehearse(search, shortfalls, slots, recall, seed):
+        rehearsed.append(recall)
+        return certain(recall)
+
+    monkeypatch.setattr("asot.index.index.rehearse", rehearse)
+    run("add", folder, members)
+    queries = members.parent / "queries.npz"
+    asot.Distributions.from_list(clouds(count, seed=1)).save(queries)
+    found = run("query", folder, queries, "--n-neighbors", 1, "--recall", 0.98)
+    assert found.exit_code == 0
+    assert rehearsed == ([] if count == 3 else [0.98])

@@ -98,7 +98,8 @@ def _number(name: str) -> str | int:
 @click.option("--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each.")
 @click.option(
     "--recall", type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Find this share of the neighbors, such as 0.98, with fewer solves. By default, all of them.",
+    help="Find this share of the neighbors, such as 0.98, with fewer solves. By default, and for so few queries that "
+    "learning how would take longer (some 400), all of them.",
 )  # fmt: skip
 @click.option(
     "--max-solves",
@@ -122,6 +123,7 @@ def query(
     """
     import asot
     from asot.commands.neighbors import neighbor_lines, write_neighbors
+    from asot.index.recall import PAYS_FROM
 
     if output is not None and Path(output).suffix.lower() not in SUFFIXES:
         raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
@@ -130,6 +132,8 @@ def query(
     queries = options.load_both(collection, None)[0]
     _check_there(folder)
     opened = asot.Index.open(folder)
+    if len(queries) < PAYS_FROM:
+        recall = None
     found = opened.query(queries, n_neighbors, recall=recall, max_solves=max_solves, n_jobs=n_jobs)
     if output is None:
         for line in neighbor_lines(found, queries.ids.tolist(), found.neighbor_ids.tolist()):

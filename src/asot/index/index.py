@@ -17,7 +17,7 @@ from asot.index.frame import Slack, Tables
 from asot.index.growing import GrowingMembers, bounds_of
 from asot.index.members import Names, Snapshot
 from asot.index.naming import allowed_slots
-from asot.index.recall import Rehearsal, as_recall, rehearse
+from asot.index.recall import Found, Rehearsal, as_recall, rehearse
 from asot.index.search import CERTAIN, Answer, Nearest, Queries, Trust
 from asot.index.settings import Settings, read_settings
 from asot.neighbors import kneighbors, radius_neighbors
@@ -97,7 +97,9 @@ class Index(GrowingMembers):
         n_neighbors : int
         recall : float, optional
             The share of the true neighbors to find, such as 0.98, with fewer solves. How many are needed is found on
-            some members at the first such query, and the share is measured on others; ``info["recall"]`` has it.
+            some members at the first such query, and the share is measured on others; ``info["recall"]`` has it. That
+            takes as long as some 400 queries, once while the index is open. Where it saves no solves, answers are
+            certain.
         among : sequence of ids, or mask (members,), optional
             Only these may be found. The order of a mask is that of `ids`.
         max_solves : int, optional
@@ -227,9 +229,10 @@ class Index(GrowingMembers):
             member = snapshot.taken(np.array([slot]))
             return _queries(snapshot, self._settings, member, others, queries.memory, 1)
 
-        def search(slots: NDArray[np.int64], trust: Trust) -> NDArray[np.int64]:
-            found = [alone(slot).answer(0, Nearest(K), stop, None, trust).slots for slot in slots.tolist()]
-            return np.array(found, dtype=np.int64)
+        def search(slots: NDArray[np.int64], trust: Trust) -> Found:
+            answers = [alone(slot).answer(0, Nearest(K), stop, None, trust) for slot in slots.tolist()]
+            nearest = np.array([answer.slots for answer in answers], dtype=np.int64)
+            return Found(nearest, sum(answer.solves for answer in answers))
 
         def shortfalls(slots: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.float64]]:
             return [alone(slot).shortfalls(0, row, stop) for slot, row in zip(slots.tolist(), found, strict=True)]
