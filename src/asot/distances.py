@@ -110,8 +110,8 @@ def pairwise(
         those it was made with.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "auto" uses the GPUs of the machine if there are any and the job is large enough; ``info`` says where the pairs
-        were solved and why. "cuda" uses all visible GPUs, or fails with the reason. Bounds are
-        computed on a GPU if they look at every pair of points; `max_error` is met on the CPU.
+        were solved and why. "cuda" uses all visible GPUs, or fails with the reason. Bounds beside estimates are
+        computed there, those beside plain distances on anchors are not.
     n_jobs : int, optional
         Threads, with joblib's meaning (None: 1, -1: every core).
     memory : int or str, optional
@@ -232,11 +232,11 @@ def _check_together(
             f"sinks.{type(request.sink).__name__} only keeps values, so bounds would be lost; use the default sink, "
             "TopK, or your own sink, which can read them from its tiles"
         )
-    bounded = request.level is not None and (estimate == "anchor" or reg is not None or request.max_error is not None)
-    if request.wants_gpu and bounded:
+    beside_plain = request.level is not None and request.distance.is_plain and (estimate == "anchor" or reg is not None)
+    if request.wants_gpu and beside_plain:
         raise ValueError(
-            "max_error, and bounds beside plain anchor distances, are computed on the CPU, not on "
-            f"device={str(request.device)!r}; use device='auto' or 'cpu', or leave them out"
+            "bounds beside distances on anchors, entropic ones too, need their plans, which device="
+            f"{str(request.device)!r} does not keep; use device='auto' or 'cpu', or leave them out"
         )
     _ = request.pairs  # refuses what names no pair
     if request.distance.is_plain:

@@ -54,6 +54,15 @@ def test_only_pairs_with_wide_bounds_are_solved_exactly(D, exact):
     assert Status(4).text == "exact: solved on the original points"
 
 
+def test_pairs_that_were_solved_for_the_fit_keep_their_distance(D, exact):
+    """Their bounds may be wide, and no value in the middle of these is meant by the status EXACT."""
+    r = asot.pairwise(D, max_error="30%", estimate="calibrated", random_state=0)
+    solved = r.status == Status.EXACT
+    assert 64 <= solved.sum() < len(exact)
+    for part in (r.values, r.lower, r.upper):
+        np.testing.assert_array_equal(part[solved], exact[solved])
+
+
 @given(st.data(), st.sampled_from([1e-6, 0.3, "1%", "50%"]))
 def test_the_error_holds_for_any_points_and_any_anchors(data, max_error):
     D = Distributions.from_list(*data.draw(lattice_lists()))

@@ -119,9 +119,6 @@ def test_scale_does_not_matter():
             assert np.allclose(getattr(r, name) / scale, getattr(expected, name), rtol=1e-6, atol=1e-9)
 
 
-ESTIMATES = {"kind": "calibrated", "n_anchors": 5, "n_exact": 64}
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -133,7 +130,6 @@ ESTIMATES = {"kind": "calibrated", "n_anchors": 5, "n_exact": 64}
         ({"unmatched": "edge"}, "unmatched must be a number, an array or 'diagonal'"),
         ({"unmatched": 0.1, "estimate": "calibrated"}, "at least half of what all points span"),
         ({"p": 2, "metric": "seuclidean", "estimate": "anchor"}, "not compared by metric='seuclidean'"),
-        ({"p": 2, "device": "cuda", "strategy": ESTIMATES}, "use device='auto' or 'cpu'"),
         ({"p": 0.5}, "p must be a finite number ≥ 1"),
     ],
 )

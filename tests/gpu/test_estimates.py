@@ -79,3 +79,24 @@ def test_an_aim_is_met():
         assert r.info["device"].startswith("cuda")
         off = np.sqrt(np.mean((r.values - exact) ** 2)) / exact.mean()
         assert off <= 1.5 * float(error[:-1]) / 100
+
+
+@pytest.mark.parametrize("estimate", ["auto", "calibrated"])
+@pytest.mark.parametrize("p", [1, 2])
+def test_a_max_error_is_kept(p, estimate):
+    D = molecules(200)
+    exact = asot.pairwise_exact(D, p=p, device="cpu").values
+    r = asot.pairwise(D, p=p, max_error="10%", estimate=estimate, device="cuda")
+    assert r.info["device"].startswith("cuda")
+    assert (np.abs(r.values - exact) <= 0.1 * exact + 1e-9 * exact.max()).all()
+    assert ((r.lower <= exact * (1 + 1e-9)) & (exact <= r.upper * (1 + 1e-9))).all()
+
+
+@pytest.mark.parametrize("estimate", ["anchor", "calibrated"])
+@pytest.mark.parametrize("unmatched", [None, 50.0])
+def test_estimates_of_other_distances(estimate, unmatched):
+    D = molecules(200)
+    space = asot.KMeansAnchors(12, random_state=0).fit(D).space_
+    wanted = {"p": 2, "unmatched": unmatched, "estimate": estimate, "space": space, "bounds": True}
+    gpu, cpu = (asot.pairwise(D, device=device, **wanted) for device in ("cuda", "cpu"))
+    assert_same(gpu, cpu, ("values", "lower", "upper"))

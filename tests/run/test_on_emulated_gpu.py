@@ -58,7 +58,7 @@ def test_a_collection():
 
 def test_bounds_are_a_matter_of_the_cpu():
     D = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5)])
-    with pytest.raises(ValueError, match="are computed on the CPU, not on device='cuda'"):
+    with pytest.raises(ValueError, match="need their plans, which device='cuda' does not keep"):
         asot.pairwise(D, bounds=True, device="cuda", estimate="anchor")
 
 

@@ -6,7 +6,9 @@ make the whole cheapest is a question of strategy (`asot.choose.strategy`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +42,7 @@ class Guaranteed(Solver):
 
     def identity(self) -> Identity:
         return {
-            "solver": "guaranteed, 1",
+            "solver": "guaranteed, 2",
             "bounded": self._bounded.identity(),
             "accepted": str(self._accepted),
             "exact": self._exact.identity(),
@@ -51,18 +53,27 @@ class Guaranteed(Solver):
 
     def solve(self, rows: Indices, columns: Indices, stop: Stop) -> Solution:
         found = self._bounded.solve(rows, columns, stop)
+        return self.held(found, rows, columns, lambda rows, columns: self._exact.solve(rows, columns, stop))
+
+    def held(
+        self, found: Solution, rows: Indices, columns: Indices, exact: Callable[[Indices, Indices], Any]
+    ) -> Solution:
+        """What was found of some pairs, within the error that is accepted. ``exact`` solves pairs (rows, columns): it
+        returns something with their ``values`` and ``n_iter``."""
         lower, upper = found.lower, found.upper
         assert lower is not None
         assert upper is not None
+        known = found.status == np.int8(Status.EXACT)  # from a sample, say: no bound moves these
+        lower[known] = upper[known] = found.values[known]
         allowed = self._accepted.half_widths(lower)
         values = np.clip(found.values, upper - allowed, lower + allowed)
         error = None if found.error is None else np.minimum(found.error, allowed)
         found = replace(found, values=values, error=error)
         wide = np.flatnonzero(self._accepted.too_wide(lower, upper))
         if len(wide):
-            exact = self._exact.solve(rows[wide], columns[wide], stop)
-            values[wide] = lower[wide] = upper[wide] = exact.values
-            found.status[wide], found.n_iter[wide] = Status.EXACT, exact.n_iter
+            solved = exact(rows[wide], columns[wide])
+            values[wide] = lower[wide] = upper[wide] = solved.values
+            found.status[wide], found.n_iter[wide] = Status.EXACT, solved.n_iter
             if error is not None:
                 error[wide] = 0.0
         return found

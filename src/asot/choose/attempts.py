@@ -219,8 +219,10 @@ class AnchorAttempts(Attempts[View]):
         self._column_start = None if request.E is None else len(request.D)
         self._short: Coordinates | None = None
         self._directions: Directions | None = None
-        if request.wants_gpu and (self._is_soft or request.max_error is not None):
+        if request.wants_gpu and self._is_soft:
             self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
+        elif request.wants_gpu and request.max_error is not None:
+            self.why_exact = f"device={request.device!r} was asked for, where they take no longer than bounds"
 
     @property
     def _is_soft(self) -> bool:
@@ -252,7 +254,10 @@ class AnchorAttempts(Attempts[View]):
             return self._look(n_anchors, seed)
         plain = self._view(n_anchors, seed, False)
         began = time.perf_counter()
-        view, level, n_jobs = copy.copy(plain.view), self._request.level or "points", self._resources.n_jobs
+        own = self._request
+        view, level, n_jobs = copy.copy(plain.view), own.level or "points", self._resources.n_jobs
+        if level == "auto" and own.wants_gpu:
+            level = "points"  # which GPUs have a kernel for
         start = self._column_start or 0
         view.bounds = make_bounds(plain.space, self._request.both, start, level, n_jobs, plain.assigned)
         return replace(plain, view=view, seconds=plain.seconds + time.perf_counter() - began)

@@ -10,6 +10,7 @@ from asot.bounds.bounded_anchors import BoundedAnchors, BoundedSinkhorn
 from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
 from asot.choose.attempts import CoarseAttempts
+from asot.choose.on_gpus import on_places
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
 from asot.estimate.coarse import CoarseValues
@@ -100,20 +101,20 @@ def _other_distance(request: Request, space: AnchorSpace) -> Any:
     attempts = CoarseAttempts(request, space)
     if attempts.why_exact is not None:
         raise ValueError(f"{attempts.why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
-    if request.wants_gpu:
-        raise ValueError(
-            f"device={str(request.device)!r} has no estimates for p > 1, other metrics or unmatched mass; "
-            "use device='auto' or 'cpu'"
-        )
     if space.proven is not space:
         raise ValueError("p, metric and unmatched need nearest anchors, not soft codes; use estimate='auto'")
     if request.distance.metric in ("seuclidean", "mahalanobis"):
         raise ValueError(f"anchors are not compared by metric={request.distance.metric!r}; use estimate='auto'")
     with one_thread_per_product():
         coarse = attempts.on_places(space, on_anchors=True)
-        solver: Solver = CoarseValues(coarse, give_bounds=request.level is not None)
+        values = CoarseValues(coarse, give_bounds=request.level is not None)
+        solver: Solver = values
         if request.max_error is not None:
             solver = Guaranteed(solver, attempts.exact_solver(), request.max_error)
         info = {**request.distance.info, "n_anchors": space.n_anchors, "estimate": "anchor"}
-        notes = Notes(info, stage="distances on anchors", started=request.started)
-        return solve_work(Work(request.pairs, Ready(solver), notes=notes), request.bounded_sink, request.resources)
+        work = Work(
+            request.pairs, Ready(solver), notes=Notes(info, stage="distances on anchors", started=request.started)
+        )
+        if request.wants_gpu:
+            work = on_places(work, solver, request, coarse, values.of)
+        return solve_work(work, request.bounded_sink, request.resources)

@@ -20,9 +20,11 @@ import numpy as np
 from asot._typing import Info
 from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
 from asot.bounds.guarantee import Guaranteed
+from asot.choose.on_gpus import on_places, with_max_error
 from asot.data.distinct import left_to_ship, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.estimate.calibration import Calibration, Estimates
+from asot.estimate.coarse import Coarse
 from asot.estimate.cuda import EstimatesCuda, FeaturesCuda
 from asot.estimate.pair_features import Features, PairFeatures
 from asot.exact.price import MICRO, line_seconds, pair_seconds
@@ -250,7 +252,9 @@ class CoarsePrices(Prices):
 def place_of(request: Request, price: float, features: PairFeatures) -> devices.Choice:
     """Where estimates are made."""
     seconds = price / request.resources.jobs
-    unfit = features.only_on_cpu if request.max_error is None else "max_error is met on the CPU"
+    unfit = features.only_on_cpu
+    if request.max_error is not None and not request.wants_gpu:
+        unfit = "max_error is met on the CPU, or by exact solves on a GPU"
     return devices.choose(request.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
 
 
@@ -281,4 +285,8 @@ def estimates_work(
             EstimatesCuda, estimates, memory=scratch(request), n_jobs=request.resources.jobs, measuring=begun
         )
         work = replace(work, gpu=on_gpu, choice=place)
+        if isinstance(solver, Guaranteed) and place.gpus:
+            work = with_max_error(work, on_gpu, solver, request)
+    elif isinstance(features, Coarse) and request.wants_gpu:
+        work = on_places(work, solver, request, features, estimates.of)
     return work

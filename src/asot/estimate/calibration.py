@@ -321,7 +321,10 @@ class Estimates(Solver):
         return self.features.expected_seconds(n_pairs)
 
     def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        measured = self.features.solve(rows, columns, stop)
+        return self.of(self.features.solve(rows, columns, stop), rows, columns)
+
+    def of(self, measured: Measured, rows: Indices, columns: Indices) -> Solution:
+        """Estimates of pairs (P,) whose features are known."""
         values, error, known = self.calibration.estimate(measured, rows, columns)
         lower, upper = measured.lower, measured.upper
         if lower is not None and upper is not None:

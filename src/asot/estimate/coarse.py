@@ -100,8 +100,8 @@ class Coarse(Features):
         self._coarsen(histograms, ground, cells)
         unmatched = distance.unmatched if self._price is None else self._price
         options = {"p": ground.order} if ground.code == MINKOWSKI else None
-        own = Distance(distance.p, NORM_NAMES[ground.code], options, unmatched)
-        self._solver = exact_solver(self.collection, own, column_start, memory)
+        self.distance = Distance(distance.p, NORM_NAMES[ground.code], options, unmatched)
+        self._solver = exact_solver(self.collection, self.distance, column_start, memory)
         self._shapes = _shapes(histograms, ground, axes) if self._matched else None
         self.axes = None if self._shapes is None else self._shapes.axes
         if ground.code != EUCLIDEAN or distance.p < 2:
@@ -115,7 +115,8 @@ class Coarse(Features):
         self.info: Info = {**self._solver.info, "metric": ground.name, "unmatched": distance.unmatched}
 
     def _coarsen(self, histograms: SparseHistograms, ground: Ground, cells: Cells) -> None:
-        """Set ``collection``, every distribution on the places of its cells, and the radii, in units of 2^exponent."""
+        """Set ``collection``, every distribution on the places of its cells, and the radii, in units of 2^exponent; the
+        coarse distances are the ``distance`` of that collection."""
         n = len(histograms.offsets) - 1
         owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
         keys, place = np.unique(owner * cells.n_cells + cells.cell[histograms.index], return_inverse=True)
@@ -167,8 +168,11 @@ class Coarse(Features):
         return self._solver.expected_seconds(n_pairs) + n_pairs * (1e-6 if self._roots is None else 8e-6)
 
     def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured:
+        return self.measured(self._solver.solve(rows, columns, stop), rows, columns)
+
+    def measured(self, solved: Solution, rows: Indices, columns: Indices) -> Measured:
+        """Features and bounds of pairs (P,) whose coarse distances are known."""
         later = columns + self.column_start
-        solved = self._solver.solve(rows, columns, stop)
         features = np.empty((len(NAMES), len(rows))).T  # column by column in memory, as they are used
         features[:, 0] = solved.values
         features[:, 1] = self._radii[rows] + self._radii[later]
@@ -240,7 +244,10 @@ class CoarseValues(Solver):
         return self._coarse.pairs_per_tile(memory)
 
     def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Solution:
-        found = self._coarse.solve(rows, columns, stop)
+        return self.of(self._coarse.solve(rows, columns, stop), rows, columns)
+
+    def of(self, found: Measured, rows: Indices, columns: Indices) -> Solution:
+        """What is known about some pairs, as far as it was asked for."""
         if not self._give_bounds:
             return Solution(found.values, found.status, found.n_iter)
         assert found.lower is not None

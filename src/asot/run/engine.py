@@ -195,7 +195,7 @@ class Run(Generic[Kept]):
         self._begun = time.perf_counter()
         self._started = self._begun if notes.started is None else notes.started
         self._stage = solver.stage if notes.stage is None else notes.stage
-        self._counts_exact = isinstance(solver, Solver) and solver.counts_exact
+        self._counts_exact = solver.counts_exact
         self.pairs, self.sink = pairs, sink
         self.info: Info = {**solver.info, **notes.info, **more, "n_pairs": len(pairs)}
         sink.open(pairs, self.info)
@@ -211,15 +211,16 @@ class Run(Generic[Kept]):
         """Hand a tile to the sink and count it."""
         if not tile.is_placed:
             self.sink.accept(tile)
-        status, unfinished = tile.solution.status, 0
+        status, unfinished, exact = tile.solution.status, 0, 0
         if len(status) and status.max() >= _FIRST_COUNTED:
-            self._exact += int(np.count_nonzero(status == np.int8(Status.EXACT)))
+            exact = int(np.count_nonzero(status == np.int8(Status.EXACT)))
             unfinished = int(np.count_nonzero(status == np.int8(Status.MAX_ITER)))
-        self.count(len(status), unfinished)
+        self.count(len(status), unfinished, exact)
 
-    def count(self, n_pairs: int, n_unfinished: int) -> None:
+    def count(self, n_pairs: int, n_unfinished: int, n_exact: int) -> None:
         """Count pairs that the sink has already."""
         self._unfinished += n_unfinished
+        self._exact += n_exact
         self._progress.advance(n_pairs)
 
     def result(self) -> Kept:

@@ -94,7 +94,7 @@ def begin(pairs: PairSet, work: Early, choice: Choice, budget: int) -> bool:
 class OnGpus:
     """A run on the chosen GPUs: how far they have gotten, and how large a tile may be, of ``budget`` bytes for all.
 
-    ``count`` is told how many pairs the sink has got, and how many of them are unfinished.
+    ``count`` is told how many pairs the sink has got, and how many of them are unfinished, and exact.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class OnGpus:
         choice: Choice,
         budget: int,
         sink: SinkBase[Any],
-        count: Callable[[int, int], None],
+        count: Callable[[int, int, int], None],
     ) -> None:
         self._pairs, self._solver, self._choice, self._sink, self._count = pairs, solver, choice, sink, count
         self._per_tile = tile_size(pairs, solver, choice, budget)
@@ -159,7 +159,7 @@ class OnGpus:
         self.mended += fetched.n_mended
         self.all_numbers &= fetched.all_numbers
         self.done = fetched.stop
-        self._count(fetched.stop - fetched.start, unfinished)
+        self._count(fetched.stop - fetched.start, unfinished, fetched.n_exact)
 
     def _tile_of(self, gpu: _Gpu, gpus: list[_Gpu], start: int) -> int:
         """How many pairs this GPU gets next: as many as it solves while the fastest one solves a whole tile."""

@@ -15,7 +15,19 @@ from numpy.typing import NDArray
 
 from asot.gpu.cuda import Variant, load
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
-from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
+from asot.run.protocols import (
+    EXTRAS,
+    OPEN,
+    DeviceSolution,
+    DeviceSolver,
+    OnDevice,
+    SinkBase,
+    Solution,
+    Solver,
+    Status,
+    Tile,
+    TilePlans,
+)
 
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
@@ -24,6 +36,9 @@ MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
 
 SolveOpen = Callable[[ListedPairs], Any]
 """Solves on the CPU the pairs that a GPU could not solve."""
+
+Finish = Callable[[Solution, NDArray[np.int64], NDArray[np.int64]], Solution]
+"""`OnDevice.finish_on_host`."""
 
 
 def variants(shared_memory: int) -> Iterator[Variant]:
@@ -37,6 +52,8 @@ def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
         if data.has_trees:
             return FetchPlans(pairs, start, stop, stream, data.read_trees)
+        if not data.is_finished:
+            return FetchFinished(pairs, start, stop, stream, data)
         solve_open = data.solve_open if data.leaves_open else None
         if solve_open is not None and data.gives_bounds:
             return FetchMended(pairs, start, stop, stream, sink.room, solve_open)
@@ -59,6 +76,8 @@ class Fetch:
         self.start, self.stop = start, stop
         self.n_mended = 0
         """Pairs that the CPU had to solve."""
+        self.n_exact = 0
+        """Pairs that were solved exactly among estimates, where somebody counts them."""
         self.all_numbers = False
         """Whether the GPU has checked that no value is NaN, so that this need not be checked again."""
         self.pairs, self._stream = pairs, stream
@@ -182,6 +201,20 @@ class FetchMended(FetchAll):
         return solution
 
 
+class FetchFinished(FetchMended):
+    """Every answer, after the host has made it of what the GPU found."""
+
+    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, data: OnDevice) -> None:
+        super().__init__(pairs, start, stop, stream, None, data.solve_open)
+        self._data = data
+
+    def _mended(self, solution: Solution) -> Solution:
+        found = super()._mended(solution)
+        finished = self._data.finish_on_host(found, *self.pairs.indices(self.start, self.stop))
+        self.n_exact = int(np.count_nonzero(finished.status == np.int8(Status.EXACT)))
+        return finished
+
+
 class FetchNear(Fetch):
     """The pairs within the limits (n_rows,) that the sink had when the tile was launched, and those that
     ``solve_open`` has to solve."""
@@ -293,6 +326,37 @@ class _Kept:
                 error[left] = solved.error
             self.n_mended = len(left)
         return rows, columns, values, error
+
+
+class FinishedOnHost(DeviceSolver):
+    """A solver for GPUs whose answers the host makes into those of ``like``, the solver for the CPU, by ``finish``."""
+
+    def __init__(self, inner: DeviceSolver, like: Solver, finish: Finish) -> None:
+        self._inner, self._finish = inner, finish
+        self.info, self.stage, self.counts_exact = {**like.info, "device": "cuda"}, like.stage, like.counts_exact
+        self.begun = inner.begun
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self._inner.pairs_per_tile(memory)
+
+    def on(self, device: int) -> OnDevice:
+        return _FinishedOnHost(self._inner.on(device), self._finish)
+
+
+class _FinishedOnHost(OnDevice):
+    is_finished = False
+
+    def __init__(self, inner: OnDevice, finish: Finish) -> None:
+        self._inner, self._finish = inner, finish
+
+    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        return self._inner.solve(pairs, start, stop)
+
+    def solve_open(self, pairs: ListedPairs) -> Any:
+        return self._inner.solve_open(pairs)
+
+    def finish_on_host(self, found: Solution, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Solution:
+        return self._finish(found, rows, columns)
 
 
 def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:

@@ -209,6 +209,9 @@ class OnDevice(ABC):
     has_trees = False
     """Whether answers come with trees, which `read_trees` understands."""
 
+    is_finished = True
+    """Whether answers are those of the call; if not, all of them are sent to the host, for `finish_on_host`."""
+
     @abstractmethod
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         """Enqueue the pairs start..stop-1 of the set on the current CuPy stream; never wait."""
@@ -221,12 +224,18 @@ class OnDevice(ABC):
         """Plans and potentials of a tile from its trees, once they are on the host."""
         raise NotImplementedError(f"{type(self).__name__} has no trees")
 
+    def finish_on_host(self, found: Solution, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Solution:
+        """The answers of the call, on the host, from what the GPU has found of these pairs."""
+        return found
+
 
 class DeviceSolver(ABC):
     """A solver for GPUs: made on the host, without a device until `on` copies what all pairs share to one."""
 
     info: Info
     stage = "distances"
+    counts_exact = False
+    """As of a `Solver`."""
     begun = 0
     """Pairs of tiles that are under way already (`asot.run.gpu_engine.begin`): their sizes are what they are."""
 

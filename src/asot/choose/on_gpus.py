@@ -1,0 +1,73 @@
+"""Answers that GPUs begin and the host finishes: those that keep a `max_error`, and estimates of other distances.
+
+GPUs bound pairs, or solve what is left of them on few places. The CPU's own features, fit and guarantee then make the
+answers, in less than a microsecond for each pair; what must be exact goes back to the GPUs. They are asked for by name:
+where asot chooses, it solves exactly on GPUs, which takes no longer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from asot._typing import Indices
+from asot.bounds.guarantee import Guaranteed
+from asot.estimate.coarse import Coarse
+from asot.estimate.pair_features import Measured
+from asot.exact.auto import exact_work
+from asot.request import Request
+from asot.results.sinks import Condensed
+from asot.run.engine import Work, solve_work
+from asot.run.gpu_transfer import Finish, FinishedOnHost
+from asot.run.pairs import ListedPairs
+from asot.run.protocols import DeviceSolver, Notes, Solution, Solver
+
+
+def with_max_error(work: Work, gpu: Callable[[], DeviceSolver], solver: Guaranteed, request: Request) -> Work:
+    """``work`` on GPUs, too, whose estimates are those of ``solver`` but for its guarantee."""
+    return _finished(work, gpu, solver, request, lambda found, rows, columns: found)
+
+
+def on_places(
+    work: Work,
+    solver: Solver,
+    request: Request,
+    coarse: Coarse,
+    answers: Callable[[Measured, Indices, Indices], Solution],
+) -> Work:
+    """``work`` on GPUs, too: they solve the collection on its places, and ``answers`` are made of what that says."""
+    n, places = len(request.D), coarse.collection
+    E = None if request.E is None else places[n:]
+    own = exact_work(replace(_plain(request), D=places[:n], E=E, distance=coarse.distance), Notes())
+    assert own.gpu is not None
+
+    def made(found: Solution, rows: Indices, columns: Indices) -> Solution:
+        return answers(coarse.measured(found, rows, columns), rows, columns)
+
+    return _finished(replace(work, choice=own.choice), own.gpu, solver, request, made)
+
+
+def _finished(work: Work, gpu: Callable[[], DeviceSolver], solver: Solver, request: Request, finish: Finish) -> Work:
+    if isinstance(solver, Guaranteed):
+        exact = functools.partial(_solved, exact_work(_plain(request), Notes()), request)
+
+        def held(found: Solution, rows: Indices, columns: Indices) -> Solution:
+            return solver.held(finish(found, rows, columns), rows, columns, exact)
+
+        return replace(work, gpu=lambda: FinishedOnHost(gpu(), solver, held))
+    return replace(work, gpu=lambda: FinishedOnHost(gpu(), solver, finish))
+
+
+def _solved(work: Work, request: Request, rows: Indices, columns: Indices) -> Any:
+    """Some pairs, exactly."""
+    listed = ListedPairs(np.stack([rows, columns], axis=1), work.pairs.n_rows, work.pairs.n_columns, symmetric=False)
+    return solve_work(replace(work, pairs=listed), Condensed(), replace(request.resources, progress=False))
+
+
+def _plain(request: Request) -> Request:
+    """The same pairs without estimates."""
+    return replace(request, sink=None, level=None, max_error=None)
