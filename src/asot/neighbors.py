@@ -24,7 +24,6 @@ from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
 from asot.exact.auto import exact_solver, of_one_scale, read_prices
 from asot.exact.cuda.points_plan import MOST_POINTS
-from asot.exact.one_dimension import OneDimension
 from asot.exact.price import best_split, mean_seconds
 from asot.ground.costs import Metric, prepare_cost
 from asot.ground.metrics import ON_GPUS
@@ -34,7 +33,7 @@ from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices
 from asot.run.cluster import Cluster
 from asot.run.engine import Resources, active_cluster
-from asot.run.executors import Progress, ProgressLike
+from asot.run.executors import Progress, ProgressLike, in_ranges, kept_threads
 from asot.run.pairs import make_pairs, tiles
 from asot.run.protocols import Sink
 from asot.search import stated_recall
@@ -263,13 +262,17 @@ def _read(Q: Any, D: Any, distance: Distance, resources: Resources) -> Problem:
             f"the queries are in {first.dim} dimensions and the collection in {second.dim}; they must share one space"
         )
     pooled = first if second is None else first + second
-    histograms, budget = sparse_histograms(pooled), resources.budget
+    budget, jobs = resources.budget, resources.jobs
+    with kept_threads(jobs):
+        histograms = sparse_histograms(pooled, in_ranges(jobs))
     cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, budget)
     start = 0 if second is None else len(first)
     shape = Shape(len(first), len(first) if second is None else len(second), start, second is None)
-    solver = exact_solver(pooled, distance, start, budget, histograms=histograms, n_pairs=shape.n_pairs)
+    solver = functools.partial(
+        exact_solver, pooled, distance, start, budget, histograms=histograms, n_pairs=shape.n_pairs
+    )
     prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
-    return Problem(pooled, histograms, cost, distance.p, prices, shape, solver, resources.jobs, budget)
+    return Problem(pooled, histograms, cost, distance, prices, shape, solver, jobs, budget)
 
 
 def _choose(
@@ -284,7 +287,7 @@ def _choose(
     unfit = None
     if not problem.cost.has_table and problem.cost.ground.code not in ON_GPUS:
         unfit = f"the metric {problem.cost.name!r} has no GPU kernel"
-    if isinstance(problem.solver, OneDimension) and problem.p != 1:
+    if problem.distance.p != 1 and problem.distance.is_sorted(problem.pooled.dim):
         unfit = "on a line sorting is enough, which takes no GPU"
     if pruning.space is not None or pruning.prune != "auto":
         unfit = "the search on GPUs has its own bounds and takes neither prune= nor space="
@@ -304,8 +307,7 @@ def _search_on_gpus(
 
     shape = problem.shape
     found = search_on_gpus(problem, sink, choice, shown)
-    order = Distance(problem.p).info
-    own = {"estimate": "exact", **order, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
+    own = {"estimate": "exact", **problem.distance.info, "n_pairs": shape.n_pairs, "n_columns": shape.n_columns}
     return found | own | {"seconds": time.perf_counter() - started}
 
 
@@ -337,7 +339,7 @@ def _search_for_share(
 def _prepare(problem: Problem, pruning: Pruning, shown: Progress) -> tuple[Search, Offer]:
     offer = offer_bounds(problem, pruning)
     return Search(
-        problem.shape, problem.solver, problem.jobs, problem.memory // 2, offer.made, shown, problem.p
+        problem.shape, problem.solver(), problem.jobs, problem.memory // 2, offer.made, shown, problem.distance.p
     ), offer  # fmt: skip
 
 
@@ -348,7 +350,7 @@ def _on_cluster(
     problem: Problem, K: int, pruning: Pruning, cluster: Cluster, progress: ProgressLike, started: float
 ) -> Neighbors:
     """The search in strips of rows by the workers of a cluster."""
-    shape = problem.shape
+    shape, distance = problem.shape, problem.distance
     starts = list(tiles(shape.n_rows, max(1, -(-shape.n_rows // (4 * cluster.jobs)))))
     task = SearchStrip(functools.partial(_strips, problem, K, pruning, 1))
     parts: list[Strip] = []
@@ -358,7 +360,7 @@ def _on_cluster(
             shown.advance(len(strip.indices))
     n_exact = sum(strip.n_exact for strip in parts)
     search = Search(
-        shape, problem.solver, cluster.jobs, problem.memory, parts[0].made, Progress(False, 0, ""), problem.p
+        shape, problem.solver(), cluster.jobs, problem.memory, parts[0].made, Progress(False, 0, ""), distance.p
     )
     info = search.info(started) | {"n_exact": n_exact, "executor": cluster.name}
     indices, distances = (np.concatenate([strip[part] for strip in parts]) for part in (0, 1))
@@ -374,7 +376,7 @@ def _into_store(
     shape, metric = problem.shape, distance.metric
     computed = None if isinstance(metric, str) else cost_hash(problem.cost)
     name = metric if isinstance(metric, str) else getattr(metric, "__qualname__", "function")
-    settings = {"estimate": "exact", "p": problem.p, "metric": name, "metric_params": distance.metric_params}
+    settings = {"estimate": "exact", "p": distance.p, "metric": name, "metric_params": distance.metric_params}
     settings |= {} if computed is None else {"metric_computes": computed}
     share = 2 * SHARE_SOLVED * mean_seconds(problem.histograms, problem.cost.ground.points.shape[1])
     question = Question(

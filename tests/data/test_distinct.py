@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from asot import Distributions
 from asot.data import distinct
-from asot.data.distinct import distinct_rows, left_to_ship, sparse_histograms
+from asot.data.distinct import distinct_rows, joined_histograms, left_to_ship, sparse_histograms
 from asot.run import executors
 from tests.strategies import ragged_lists
 
@@ -80,6 +80,25 @@ def test_sparse_histograms_hold_the_collection(lists):
         for row in np.unique(points + 0.0, axis=0):
             expected = masses[(points == row).all(axis=1)].sum()
             np.testing.assert_allclose(found.get(tuple(row), 0.0), expected, rtol=1e-12)
+
+
+@given(ragged_lists(), st.randoms(use_true_random=False))
+def test_two_collections_over_the_points_of_both(lists, random):
+    arrays, masses = lists
+    order = random.sample(range(len(arrays)), len(arrays))
+    some = [order[: len(order) // 2 + 1], order[len(order) // 3 :]]
+    first, second = (Distributions.from_list([arrays[i] for i in w], masses and [masses[i] for i in w]) for w in some)
+    both = joined_histograms(sparse_histograms(first), sparse_histograms(second))
+    expected = sparse_histograms(first + second)
+    assert len(np.unique(both.points, axis=0)) == len(both.points) == len(expected.points)
+    np.testing.assert_array_equal(both.offsets, expected.offsets)
+    for i in range(len(first) + len(second)):
+        own = slice(both.offsets[i], both.offsets[i + 1])
+        assert np.all(np.diff(both.index[own]) > 0)
+        points, same = both.points[both.index[own]], expected.points[expected.index[own]]
+        assert sorted(zip(points.tolist(), both.masses[own], strict=True)) == sorted(
+            zip(same.tolist(), expected.masses[own], strict=True)
+        )
 
 
 def test_pooled_masses_are_totals_over_the_collection():

@@ -19,7 +19,7 @@ from asot.gpu import cuda
 from asot.ground.metrics import prepare_metric
 from asot.run.pairs import make_pairs
 from asot.run.protocols import Status
-from asot.search.on_gpus import _profiles
+from asot.search.on_gpus import profiles_of
 from tests.oracles import highs_values
 from tests.simt import host, numpy_as_cupy
 
@@ -227,7 +227,7 @@ def test_only_pairs_above_their_limits_are_left_out(gpu, own, most, metric, n_co
     rows, columns = pairs.indices(0, len(pairs))
     expected = ExactPoints(histograms, ground).solve(rows, columns, np.zeros(1, np.int64)).values
     limits = np.quantile(expected, np.linspace(0.0, 0.4, len(D))) * np.where(np.arange(len(D)) % 3, 0.3, 1.0)
-    known = Limits(lambda: (limits, limits), *_profiles(histograms, ground, n_columns, 1))
+    known = Limits(lambda: (limits, limits), *profiles_of(histograms, ground, n_columns, 1))
     solver = ExactPointsCuda(histograms, ground, n_pairs=66, classes=(own,), limits=known)
     values = solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs)).values.get()
     left_out = np.isinf(values)

@@ -123,6 +123,18 @@ def test_neighbors_are_those_of_the_cpu(metric, n, most):
         assert np.array_equal(gpu.indices, cpu.indices)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "canberra"])
+def test_an_index_answers_as_on_the_cpu(metric):
+    D, Q = collection(1500, 5, 25), collection(50, 5, 25, seed=1)
+    index = asot.Index(metric=metric)
+    index.add(D)
+    for _ in range(2):  # the second batch finds the members read
+        gpu, cpu = (index.query(Q, 10, device=device, n_jobs=-1) for device in ("cuda", "cpu"))
+        assert np.array_equal(gpu.indices, cpu.indices)
+        assert np.abs(gpu.distances - cpu.distances).max() <= 1e-12 * cpu.distances.max()
+        index.remove(index.ids[:100].tolist())
+
+
 OTHER = {
     "p=2": {"p": 2},
     "p=9": {"p": 9, "metric": "cityblock"},

@@ -153,6 +153,20 @@ def numbered_histograms(D: Distributions, loop: Loop = serially) -> tuple[Sparse
     return SparseHistograms(points, *_merged(D, index, loop)), index
 
 
+def joined_histograms(first: SparseHistograms, second: SparseHistograms, loop: Loop = serially) -> SparseHistograms:
+    """Two collections, one after the other, over the distinct points of both: those of the second are listed first, so
+    that only the first one is numbered anew."""
+    points, number = distinct_rows(np.concatenate([second.points, first.points]), loop)
+    index = number[len(second.points) :][first.index]
+    ascending = np.lexsort((index, np.repeat(np.arange(len(first.offsets) - 1), np.diff(first.offsets))))
+    return SparseHistograms(
+        points,
+        np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]),
+        np.concatenate([index[ascending], second.index]),
+        np.concatenate([first.masses[ascending], second.masses]),
+    )
+
+
 def _merged(
     D: Distributions, index: NDArray[np.int64], loop: Loop
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:

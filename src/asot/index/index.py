@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Iterator
 from typing import Any, cast
@@ -10,21 +11,23 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Parameters
-from asot.data.distributions import Distributions, as_distributions
+from asot._typing import Indices, Info, Parameters
+from asot.data.distributions import as_distributions
 from asot.index.columns import give_back
-from asot.index.frame import Slack, Tables
 from asot.index.growing import GrowingMembers, bounds_of
-from asot.index.members import Names, Snapshot
+from asot.index.members import Names
 from asot.index.naming import allowed_slots
+from asot.index.on_gpus import GpuSearch
 from asot.index.recall import Found, Rehearsal, as_recall, rehearse
-from asot.index.search import CERTAIN, Answer, Nearest, Queries, Trust
-from asot.index.settings import Settings, read_settings
+from asot.index.search import CERTAIN, Answer, Asked, Nearest, Queries, Trust
+from asot.index.settings import read_settings
 from asot.neighbors import kneighbors, radius_neighbors
 from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run import devices, engine
+from asot.run.engine import Resources
 from asot.run.executors import Progress, ProgressLike, Stop, local_executor
+from asot.search.sweep import Best, Edges
 from asot.validation import as_bytes, as_n_jobs, as_positive_int
 
 _SHORT = 2**28  # distances between the points of a query and those of all members: no need for a thread
@@ -73,6 +76,10 @@ class Index(GrowingMembers):
     ) -> None:
         self._begin(read_settings(p, metric, metric_params, unmatched, random_state), None)
 
+    @functools.cached_property
+    def _gpus(self) -> GpuSearch:
+        return GpuSearch(self._settings)
+
     # ------------------------------------------------------------------------------------------------------- queries
 
     def query(
@@ -106,7 +113,8 @@ class Index(GrowingMembers):
             Solve no more pairs than this for a query. Then ``lower`` (N, n_neighbors) says what is certain: no k-th
             neighbor is nearer than that; and ``info["unseen"]`` (N,), how near a member could be that was not solved.
         device : {"auto", "cpu", "cuda", "cuda:N"}
-            "auto" works on the CPU; on a GPU, `asot.kneighbors` searches all members at once.
+            "auto" works on the CPU. On a GPU, all members are searched for all queries at once; what that takes is
+            made at the first batch, and kept until members change.
         n_jobs, memory, progress
             As in `kneighbors`; threads work on different queries, or on the bounds of a single one.
 
@@ -117,8 +125,8 @@ class Index(GrowingMembers):
         """
         started = time.perf_counter()
         K = as_positive_int(n_neighbors, "n_neighbors")
-        queries, jobs = self._asked(Q, among, n_jobs, memory)
-        candidates = int(np.count_nonzero(queries.allowed))
+        asked = self._asked(Q, among, n_jobs, memory)
+        candidates = int(np.count_nonzero(asked.allowed))
         if candidates < K:
             raise ValueError(f"n_neighbors={K}, but there are only {candidates} members to be found")
         budget = None if max_solves is None else as_positive_int(max_solves, "max_solves")
@@ -126,7 +134,8 @@ class Index(GrowingMembers):
             raise ValueError(f"max_solves={budget} is not enough for n_neighbors={K}: each neighbor has to be solved")
         if devices.parse(device)[0] == "cuda":
             _refuse_on_gpu(recall=recall, max_solves=max_solves)
-            return self._on_gpu(queries, K, device, jobs, memory, progress)
+            return self._on_gpu(asked, K, device, Resources(n_jobs, memory, progress), started)
+        queries, jobs = asked.queries(self._settings), asked.jobs
         rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
         trust = CERTAIN if rehearsal is None else rehearsal.trust
         answers = list(self._answers(queries, jobs, progress, K, np.inf, budget, trust))
@@ -158,9 +167,10 @@ class Index(GrowingMembers):
         started = time.perf_counter()
         if isinstance(radius, bool) or not isinstance(radius, (int, float, np.number)) or not 0 <= radius < np.inf:
             raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
-        queries, jobs = self._asked(Q, among, n_jobs, memory)
+        asked = self._asked(Q, among, n_jobs, memory)
         if devices.parse(device)[0] == "cuda":
-            return self._radius_on_gpu(queries, float(radius), device, jobs, memory, progress)
+            return self._radius_on_gpu(asked, float(radius), device, Resources(n_jobs, memory, progress), started)
+        queries, jobs = asked.queries(self._settings), asked.jobs
         answers = list(self._answers(queries, jobs, progress, None, float(radius), None, CERTAIN))
         indptr = np.concatenate([[0], np.cumsum([len(answer.slots) for answer in answers])]).astype(np.int64)
         slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])
@@ -169,7 +179,7 @@ class Index(GrowingMembers):
         names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
         return RadiusNeighbors(indptr, queries.snapshot.positions(slots), distances, info["n_exact"], info, names)
 
-    def _asked(self, Q: Any, among: Any, n_jobs: Any, memory: Any) -> tuple[Queries, int]:
+    def _asked(self, Q: Any, among: Any, n_jobs: Any, memory: Any) -> Asked:
         """Queries against the members of this moment."""
         self._check_open()
         collection = as_distributions(Q)
@@ -184,8 +194,7 @@ class Index(GrowingMembers):
                 "they must share one space"
             )
         self._settings.check(collection)
-        budget, jobs = as_bytes(memory, engine.DEFAULT_MEMORY), as_n_jobs(n_jobs)
-        return _queries(snapshot, self._settings, collection, allowed, budget, jobs), jobs
+        return Asked(snapshot, collection, allowed, as_bytes(memory, engine.DEFAULT_MEMORY), as_n_jobs(n_jobs))
 
     def _answers(
         self, queries: Queries, jobs: int, progress: ProgressLike, K: int | None, radius: float, budget: int | None,
@@ -227,7 +236,7 @@ class Index(GrowingMembers):
             others = snapshot.alive.copy()
             others[slot] = False
             member = snapshot.taken(np.array([slot]))
-            return _queries(snapshot, self._settings, member, others, queries.memory, 1)
+            return Asked(snapshot, member, others, queries.memory, 1).queries(self._settings)
 
         def search(slots: NDArray[np.int64], trust: Trust) -> Found:
             answers = [alone(slot).answer(0, Nearest(K), stop, None, trust) for slot in slots.tolist()]
@@ -243,51 +252,47 @@ class Index(GrowingMembers):
 
     # --------------------------------------------------------------------------------------------------- on a GPU
 
-    def _words(self) -> dict[str, Any]:
-        s = self._settings
-        return {"p": s.p, "metric": s.metric, "metric_params": s.metric_params, "unmatched": s.unmatched}
+    def _words(self, device: str, resources: Resources) -> dict[str, Any]:
+        s, r = self._settings, resources
+        distance = {"p": s.p, "metric": s.metric, "metric_params": s.metric_params, "unmatched": s.unmatched}
+        return {"device": device, "n_jobs": r.n_jobs, "memory": r.memory, "progress": r.progress, **distance}
 
-    def _on_gpu(
-        self, queries: Queries, K: int, device: str, jobs: int, memory: Any, progress: ProgressLike
-    ) -> Neighbors:
-        slots, words = self._asked_of_gpu(queries, device, jobs, memory, progress)
-        found = kneighbors(queries.collection, queries.snapshot.taken(slots), K, **words)
-        places, info, names = _in_index(found, slots, queries)
-        return Neighbors(places, found.distances, info, found.n_exact, names)
+    def _on_gpu(self, asked: Asked, K: int, device: str, resources: Resources, started: float) -> Neighbors:
+        slots = np.flatnonzero(asked.allowed)
+        if not self._settings.distance.has_kernel:
+            found = kneighbors(asked.collection, asked.snapshot.taken(slots), K, **self._words(device, resources))
+            places, info, names = _in_index(found.indices, found.info, slots, asked)
+            return Neighbors(places, found.distances, info, found.n_exact, names)
+        best = Best(len(asked.collection), K, False)
+        info = self._gpus.search(asked.collection, asked.snapshot, slots, best, device, resources)
+        places, info, names = _in_index(best.indices, info, slots, asked)
+        return Neighbors(places, best.distances, info | _took(started), info["n_exact"], names)
 
     def _radius_on_gpu(
-        self, queries: Queries, radius: float, device: str, jobs: int, memory: Any, progress: ProgressLike
+        self, asked: Asked, radius: float, device: str, resources: Resources, started: float
     ) -> RadiusNeighbors:
-        slots, words = self._asked_of_gpu(queries, device, jobs, memory, progress)
-        found = radius_neighbors(queries.collection, queries.snapshot.taken(slots), radius, **words)
-        places, info, names = _in_index(found, slots, queries)
-        return RadiusNeighbors(found.indptr, places, found.distances, found.n_exact, info, names)
+        slots, Q = np.flatnonzero(asked.allowed), asked.collection
+        if not self._settings.distance.has_kernel:
+            found = radius_neighbors(Q, asked.snapshot.taken(slots), radius, **self._words(device, resources))
+            places, info, names = _in_index(found.indices, found.info, slots, asked)
+            return RadiusNeighbors(found.indptr, places, found.distances, found.n_exact, info, names)
+        edges = Edges(radius, len(Q), False)
+        info = self._gpus.search(Q, asked.snapshot, slots, edges, device, resources)
+        rows, columns, distances = edges.sorted()
+        indptr = np.searchsorted(rows, np.arange(len(Q) + 1))
+        places, info, names = _in_index(columns, info, slots, asked)
+        return RadiusNeighbors(indptr, places, distances, info["n_exact"], info | _took(started), names)
 
-    def _asked_of_gpu(
-        self, queries: Queries, device: str, jobs: int, memory: Any, progress: ProgressLike
-    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
-        """Which members are looked at, and the other words of the call."""
-        words = {"device": device, "n_jobs": jobs, "memory": memory, "progress": progress, **self._words()}
-        return np.flatnonzero(queries.allowed), words
+
+def _took(started: float) -> Info:
+    return {"seconds": time.perf_counter() - started}
 
 
-def _in_index(
-    found: Neighbors | RadiusNeighbors, slots: NDArray[np.int64], queries: Queries
-) -> tuple[NDArray[np.int64], dict[str, Any], tuple[Any, Any]]:
+def _in_index(columns: Indices, info: Info, slots: Indices, asked: Asked) -> tuple[Indices, Info, tuple[Any, Any]]:
     """Places, ``info`` and names of neighbors that were found among some members."""
-    snapshot = queries.snapshot
-    info = found.info | {"n_columns": snapshot.count}
-    return snapshot.positions(slots[found.indices]), info, (queries.collection.ids, Names(snapshot))
-
-
-def _queries(
-    snapshot: Snapshot, settings: Settings, Q: Distributions, allowed: NDArray[np.bool_], memory: int, jobs: int
-) -> Queries:
-    tables: Tables = {}
-    slack = Slack()
-    if snapshot.frame is not None and snapshot.prepared:
-        tables, slack = snapshot.frame.vectors(Q, settings, memory, jobs)
-    return Queries(snapshot, settings, Q, tables, slack, allowed, memory, jobs if len(Q) == 1 else 1)
+    snapshot = asked.snapshot
+    names = asked.collection.ids, cast("Any", Names(snapshot))
+    return snapshot.positions(slots[columns]), info | {"n_columns": snapshot.count}, names
 
 
 def _refuse_on_gpu(**given: Any) -> None:

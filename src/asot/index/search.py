@@ -320,6 +320,24 @@ class Queries:
         return values, len(columns)
 
 
+class Asked(NamedTuple):
+    """Queries, and who may be found."""
+
+    snapshot: Snapshot
+    collection: Distributions
+    allowed: NDArray[np.bool_]  # (S,) slots
+    memory: int
+    jobs: int
+
+    def queries(self, settings: Settings) -> Queries:
+        """The same with the vectors of the queries."""
+        s, Q, tables, slack = self.snapshot, self.collection, Tables(), Slack()
+        if s.frame is not None and s.prepared:
+            tables, slack = s.frame.vectors(Q, settings, self.memory, self.jobs)
+        jobs = self.jobs if len(Q) == 1 else 1
+        return Queries(s, settings, Q, tables, slack, self.allowed, self.memory, jobs)
+
+
 def _solved_first(n_neighbors: int) -> int:
     """Members that are solved to get a first limit."""
     return 2 * n_neighbors + 8

@@ -19,6 +19,7 @@ from asot.exact.auto import simplex_of_points
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import Ground
+from asot.request import Distance
 from asot.run.protocols import Solver
 from asot.search.cascade import Cascade
 from asot.search.dual_pool import DualPool, dual_pool, no_pool
@@ -39,10 +40,11 @@ class Problem(NamedTuple):
     pooled: Distributions
     histograms: SparseHistograms
     cost: GroundCost
-    p: float
+    distance: Distance
     unmatched: Unmatched | None
     shape: Shape
-    solver: Solver
+    solver: Callable[[], Solver]
+    """Makes the exact solver of the CPU, which takes longer than the rest."""
     jobs: int
     memory: int
 
@@ -77,9 +79,9 @@ def offer_bounds(problem: Problem, pruning: Pruning) -> Offer:
 
     Projections and potentials bound W_1, and so W_p, which is larger; but not where mass may stay unmatched.
     """
-    pooled, histograms, cost, p, unmatched, shape, _, n_jobs, memory = problem
+    pooled, histograms, cost, distance, unmatched, shape, _, n_jobs, memory = problem
     prune, space, random_state = pruning
-    memory //= 2
+    memory, p = memory // 2, distance.p
     ground, plain = cost.ground, cost.is_plain and unmatched is None
     as_choice(prune, "prune", CHOICES)
     norm = plain and ground.is_norm

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.protocols import SinkBase, Tile
 from asot.search.choose import Problem
 from asot.search.projections import COARSE, WIDTH, project
-from asot.search.sweep import Best, Edges
+from asot.search.sweep import Best, Edges, Shape
 
 MANY_COLUMNS, MOST_MEANS = 10_000, 256
 """Sorted projections pay off from this many columns on; and the most coordinates whose means are kept."""
@@ -69,44 +70,57 @@ class _Steps:
         self._done = done
 
 
+Profiles = tuple[NDArray[np.float32], int, float, float]
+"""What bounds the distances of a norm, feature by feature (features, N); how many axes it has shares of the mass along;
+and the rounding in it (see `Limits`)."""
+
+
 def search_on_gpus(problem: Problem, sink: Best | Edges, choice: Choice, shown: Progress) -> Info:
     """Look at all pairs, and return what to say about the search. ``sink`` keeps what was found."""
-    histograms, ground, n_jobs = problem.histograms, problem.cost.ground, problem.jobs
+    histograms, ground, shape = problem.histograms, problem.cost.ground, problem.shape
     memory = None if problem.memory == DEFAULT_MEMORY else problem.memory
-    n_rows, n_columns, column_start, within = problem.shape
-    info: Info = {}
-    if isinstance(problem.solver, ExactAnyCost):
-        every = AllPairs(n_rows) if within else CrossPairs(n_rows, n_columns)
-        on_gpu = Ready(any_cost_on_gpu(problem.solver, Resources(n_jobs, memory)))
-        work = Work(every, Ready(problem.solver), on_gpu, choice)
-        info = solve_work(work, _Shifted(sink, 0), Resources(n_jobs, memory, _Steps(shown)))
-        return info | {"n_exact": len(every), "bounds": []}
-    solved = 0
-    profiles = _profiles(histograms, ground, n_columns, n_jobs)
-    table_bytes = None if memory is None else memory // 2
+    resources = Resources(problem.jobs, memory)
+    if problem.distance.has_kernel:
+        profiles = profiles_of(histograms, ground, shape.n_columns, problem.jobs)
+        return search_points(histograms, ground, shape, profiles, sink, choice, resources, shown)
+    solver = problem.solver()
+    assert isinstance(solver, ExactAnyCost)
+    every = AllPairs(shape.n_rows) if shape.within else CrossPairs(shape.n_rows, shape.n_columns)
+    work = Work(every, Ready(solver), Ready(any_cost_on_gpu(solver, resources)), choice)
+    info = solve_work(work, _Shifted(sink, 0), replace(resources, progress=_Steps(shown)))
+    return info | {"n_exact": len(every), "bounds": []}
+
+
+def search_points(
+    histograms: SparseHistograms, ground: Ground, shape: Shape, profiles: Profiles, sink: Best | Edges, choice: Choice,
+    resources: Resources, shown: Progress,
+) -> Info:  # fmt: skip
+    """The search for W_1 under a metric with a kernel."""
+    n_rows, n_columns, column_start, within = shape
+    table_bytes = None if resources.memory is None else resources.budget // 2
+    none: NDArray[np.float64] = np.full(0 if within else n_columns, -np.inf)
+
+    def limits() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows = np.ascontiguousarray(sink.limits()[0])
+        return rows, rows if within else none
+
+    solver = gpu_solver(
+        histograms, ground, column_start, resources, n_rows * n_columns,
+        table_bytes=table_bytes, limits=Limits(limits, *profiles),
+    )  # fmt: skip
+    info, on_cpus = Info(), 0
     for start, pairs in _looks(n_rows, n_columns, within):
-
-        def limits(pairs: PairSet = pairs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            rows = np.ascontiguousarray(sink.limits()[0])
-            return rows, rows if within else np.full(pairs.n_columns, -np.inf)
-
-        solver = gpu_solver(
-            histograms, ground, column_start + start, Resources(n_jobs, memory), n_rows * n_columns,
-            table_bytes=table_bytes, limits=Limits(limits, *profiles),
-        )  # fmt: skip
+        solver.from_column(column_start + start)
         on_cpu = functools.partial(simplex_of_points, histograms, ground, column_start + start)
         work = Work(pairs, on_cpu, Ready(solver), choice)
-        info = solve_work(work, _Shifted(sink, start), Resources(n_jobs, memory, _Steps(shown)))
-        solved += solver.n_solved() + info.get("n_solved_on_cpu", 0)
+        info = solve_work(work, _Shifted(sink, start), replace(resources, progress=_Steps(shown)))
+        on_cpus += info.get("n_solved_on_cpu", 0)
     names = ["projections" if profiles[1] else "means", "least costs"] if ground.is_norm else ["least costs"]
-    return info | {"n_exact": solved, "bounds": names}
+    return info | {"n_exact": solver.n_solved() + on_cpus, "bounds": names}
 
 
-Profiles = tuple[NDArray[np.float32], int, float, float]
-
-
-def _profiles(histograms: SparseHistograms, ground: Ground, n_columns: int, n_jobs: int) -> Profiles:
-    """What bounds the distances of a norm, feature by feature, and the rounding in it (see `Limits`).
+def profiles_of(histograms: SparseHistograms, ground: Ground, n_columns: int, n_jobs: int) -> Profiles:
+    """The profiles of a collection.
 
     Sorted projections where there are many columns, since the CPU takes a while for them; else mean points.
     """

@@ -141,7 +141,7 @@ class ExactPointsCuda(DeviceSolver):
         self.limits = limits
         self.most_points = most_points
         self._n_jobs, self._n_pairs = n_jobs, n_pairs
-        self._devices: list[ExactPointsOnDevice] = []
+        self._devices: dict[int, ExactPointsOnDevice] = {}
         sizes = np.diff(histograms.offsets)
         self._mean_size = float(sizes.mean())
         self.largest = int(sizes.max())
@@ -166,12 +166,17 @@ class ExactPointsCuda(DeviceSolver):
         return int(np.clip(best, min(LEAST_PAIRS, most), most))
 
     def on(self, device: int) -> ExactPointsOnDevice:
-        self._devices.append(ExactPointsOnDevice(self, device))
-        return self._devices[-1]
+        if device not in self._devices:
+            self._devices[device] = ExactPointsOnDevice(self, device)
+        return self._devices[device]
+
+    def from_column(self, column_start: int) -> None:
+        """Count columns from another distribution on; what is on GPUs stays there."""
+        self.column_start = column_start
 
     def n_solved(self) -> int:
         """How many pairs the GPUs have solved: those that are neither equal, nor above limits, nor too large."""
-        return sum(int(each.n_solved.get()[0]) for each in self._devices)
+        return sum(int(each.n_solved.get()[0]) for each in self._devices.values())
 
     def solve_on_cpu(self, pairs: ListedPairs) -> Distances:
         """Pairs with too many points left for any kernel."""
@@ -194,7 +199,6 @@ class ExactPointsOnDevice(OnDevice):
         self._metric = {"METRIC": host.ground.code, "BOUNDED": int(host.limits is not None)}
         sparse = host.histograms.offsets.astype(np.int64), host.histograms.index.astype(np.int32), host.masses
         self._collection = [cupy.asarray(array) for array in sparse]
-        self._column_start = np.int32(host.column_start)
         n, d = host.ground.points.shape
         depth = -(-d // DEPTH) * DEPTH
         self._numbers = np.int32(n), np.int32(depth), np.float64(host.ground.order)
@@ -231,14 +235,14 @@ class ExactPointsOnDevice(OnDevice):
             cupy.empty(count), cupy.empty(count, dtype=np.int8), cupy.empty(count, dtype=np.int32)
         )
         lists, n_listed = cupy.empty((n, count), dtype=np.int32), cupy.zeros(n, dtype=np.int32)
-        taken = cupy.zeros(n, dtype=np.int32)
+        taken, column_start = cupy.zeros(n, dtype=np.int32), np.int32(self._host.column_start)
         which = (*pair_arguments(pairs, start, stop), np.int64(start))
         answers = solution.values, solution.status, solution.n_iter
         far = cupy.empty(max(launch.far_words for _, launch in self._kernels), dtype=np.uint32)
         limits = [cupy.asarray(each) for each in self._limits.now()]
         self._prepare("classify_pairs")(
             (8 * self._n_blocks,), (256,),
-            (*self._collection, *which, np.int32(count), self._column_start, *self._most, np.int32(n), lists,
+            (*self._collection, *which, np.int32(count), column_start, *self._most, np.int32(n), lists,
              n_listed,
              *self._profiles, *limits, *answers),
         )  # fmt: skip
@@ -247,7 +251,7 @@ class ExactPointsOnDevice(OnDevice):
             function = load(name, defines).get_function(name)
             function.max_dynamic_shared_size_bytes = shared_bytes
             arguments = (
-                *self._collection, self._distances, *self._numbers, self._exponent, *which, self._column_start,
+                *self._collection, self._distances, *self._numbers, self._exponent, *which, column_start,
                 lists[c], n_listed[c : c + 1], taken[c : c + 1], far,
                 *limits, *answers, self.n_solved,
             )  # fmt: skip
