@@ -274,3 +274,18 @@ def test_points_whose_memory_was_given_back_are_read_again(path, monkeypatch):
     index = asot.Index.open(path)
     for _ in range(2):
         check_neighbors(index.query(clouds(3, 1), 4), asot.pairwise_exact(clouds(3, 1), clouds(300)).matrix(), 4)
+
+
+def test_names_are_looked_up_when_somebody_says_one(path):
+    index = asot.Index.open(saved(path), mode="r+")
+    queries = clouds(2, 1)
+    assert index.query(queries, 1).neighbor_ids.shape == (2, 1)
+    assert index._by_name is None
+    index.add(clouds(1, 2), ids=["new"])
+    index.remove("m7")
+    assert "new" in index
+    assert "m7" not in index
+    assert set(index.query(queries, 2, among=["new", "m8"]).neighbor_ids[0].tolist()) == {"new", "m8"}
+    index.compact()
+    assert index._by_name is None
+    assert "new" in index

@@ -41,7 +41,7 @@ class GrowingMembers:
         self._closed = False
         self._columns: Columns | None = None
         self._names: list[Name] = []
-        self._places: dict[Name, int] = {}
+        self._by_name: dict[Name, int] | None = None
         self._next_name = 0
         self._snapshot: Snapshot | None = None
         self._served = Served()
@@ -52,8 +52,8 @@ class GrowingMembers:
     def _read(self, generation: Generation) -> None:
         alive, self._names = generation.alive(), generation.names()
         self._columns, self._next_name = generation.columns, generation.entry.next_name
-        self._places = {self._names[slot]: slot for slot in np.flatnonzero(alive).tolist()}
-        if len(self._places) < np.count_nonzero(alive):
+        members = np.flatnonzero(alive).tolist()
+        if len({self._names[slot] for slot in members}) < len(members):
             raise ValueError(f"two members of {generation.path} have one id; the folder is damaged")
         if self._columns is not None:
             self._snapshot = make_snapshot(self._columns, self._names, alive, generation.slack)
@@ -122,6 +122,16 @@ class GrowingMembers:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    @property
+    def _places(self) -> dict[Name, int]:
+        """Slots by id, made when somebody names a member: those of a quarter of a million take 20 MB."""
+        with self._change:
+            if self._by_name is None:
+                snapshot = self._snapshot
+                slots = [] if snapshot is None else snapshot.slots.tolist()
+                self._by_name = {self._names[slot]: slot for slot in slots}
+            return self._by_name
 
     # ------------------------------------------------------------------------------------------------------- members
 
@@ -298,7 +308,7 @@ class GrowingMembers:
             self._folder.switch(generation)
             columns = cast("Columns", generation.columns)
         self._columns, self._names = columns, names
-        self._places = {name: slot for slot, name in enumerate(names)}
+        self._by_name = None
         self._snapshot = make_snapshot(columns, names, np.ones(len(names), dtype=np.bool_), slack)
         self._served, self._rehearsed = Served(), {}
 

@@ -185,7 +185,9 @@ class Index(GrowingMembers):
         collection = as_distributions(Q)
         with self._change:
             snapshot = self._snapshot
-            allowed = _EMPTY if snapshot is None else allowed_slots(among, snapshot, self._places)
+            allowed = _EMPTY if snapshot is None else snapshot.alive
+            if snapshot is not None and among is not None:
+                allowed = allowed_slots(among, snapshot, self._places)
         if snapshot is None or snapshot.count == 0:
             raise ValueError("the index is empty: add distributions before you ask for neighbors")
         if collection.dim != snapshot.points.shape[1]:
