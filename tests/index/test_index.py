@@ -267,3 +267,20 @@ def test_no_kth_neighbor_is_nearer_than_lower_says(recall, budget):
     found = index.query(queries, 3, recall=recall, max_solves=budget)
     assert found.n_exact <= 20 * budget
     assert (found.lower <= index.query(queries, 3).distances + 1e-12).all()
+
+
+@pytest.mark.parametrize("words", [{}, {"p": 2}, {"metric": "cityblock"}, {"metric": "sqeuclidean"}], ids=str)
+@pytest.mark.parametrize("whole", [False, True])
+def test_equal_members_are_equally_far_and_in_order_of_addition(words, whole):
+    """Also where some were solved beside other members than the rest."""
+    rng = np.random.default_rng(0)
+    pool = rng.integers(-3, 4, size=(30, 2)).astype(float) if whole else rng.normal(size=(30, 2))
+    kinds = [pool[rng.integers(30, size=rng.integers(1, 8))] for _ in range(40)]
+    which, index = rng.integers(40, size=1500), asot.Index(**words)
+    index.add([kinds[i] for i in which])
+    found = index.query([pool[rng.integers(30, size=5)] for _ in range(10)], 300)
+    for near, distances in zip(found.indices, found.distances, strict=True):
+        for i in range(40):
+            own = which[near] == i
+            assert len(set(distances[own].tolist())) <= 1
+            assert (np.diff(near[own]) > 0).all()

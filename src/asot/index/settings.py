@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Parameters
-from asot.data.distinct import sparse_histograms
+from asot.data.distinct import in_own_order, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.auto import exact_solver, read_prices
 from asot.ground.costs import Metric, prepare_cost
@@ -62,8 +62,11 @@ class Settings:
 
     def problem(self, pooled: Distributions, start: int, memory: int, relaxes: bool) -> Problem:
         """Prepare the pairs of the first ``start`` distributions of a collection with the others, and bounds if it
-        ``relaxes``."""
-        histograms = sparse_histograms(pooled)
+        ``relaxes``.
+
+        Members that are solved at different times must not differ in the last digit if they are equal.
+        """
+        histograms = in_own_order(sparse_histograms(pooled))
         solver = exact_solver(pooled, self.distance, start, memory, histograms=histograms)
         shape = Shape(start, len(pooled) - start, start, False)
         on_line = pooled.dim == 1 and self.has_norm
