@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import asot
@@ -140,6 +141,54 @@ def test_only_some_members_may_be_found():
         assert len(near.indices) == np.count_nonzero(matrix[:, mask] <= 3.0)
     with pytest.raises(ValueError, match="only 2 members to be found"):
         index.query(clouds(1), 3, among=[4, 9])
+
+
+def test_a_mask_with_names_goes_by_ids():
+    index, query = asot.Index(), clouds(1, 1)
+    index.add(clouds(4), ids=["a", "b", "c", "d"])
+    mask = {"d": True, "c": False, "b": True, "a": False}
+    for among in (mask, pd.Series(mask), pd.Series(mask, dtype=object), np.array([False, True, False, True], object)):
+        assert set(index.query(query, 2, among=among).neighbor_ids[0].tolist()) == {"b", "d"}
+        assert len(index.query_radius(query, 1e9, among=among).indices) == 2
+    for among in ({"a": True, "b": True}, pd.Series([True] * 4)):
+        with pytest.raises(ValueError, match=r"among= has no entry for distribution '[ac]'"):
+            index.query(query, 1, among=among)
+    assert index.query(query, 1, among=pd.Series(["c"])).neighbor_ids[0] == "c"
+
+
+@pytest.mark.parametrize("name", ["", "\0", "a\0", "a\0b", "a\nb", "ü☃", "x" * 70_000, -(2**63), 2**63 - 1])
+def test_every_id_comes_back(name, tmp_path):
+    index = asot.Index()
+    assert index.add(clouds(2), ids=[name, "b"]).tolist() == [name, "b"]
+    index.save(tmp_path / "index")
+    with asot.Index.open(tmp_path / "index", mode="r+") as again:
+        assert again.ids.tolist() == [name, "b"]
+        assert again.query([again[name][0]], 2).neighbor_ids[0].tolist() == [name, "b"]
+        again.remove(name)
+        assert name not in again
+
+
+def test_what_is_no_list_of_ids_is_refused():
+    index = asot.Index()
+    for ids in ({"a", "b"}, b"ab", np.array(3), "ab", 5, iter("ab"), ["a"]):
+        with pytest.raises(ValueError, match="ids must name each of the 2 distributions, in their order"):
+            index.add(clouds(2), ids=ids)
+    index.add(clouds(2))
+    for name in (b"ab", True, 1.0, None):
+        assert name not in index
+        with pytest.raises((ValueError, TypeError), match=r"an id must be text or a whole number|expected an id"):
+            index.remove(name)
+    index.remove(np.array(1))
+    assert index.ids.tolist() == [0]
+
+
+def test_a_closed_index_has_no_members():
+    index = asot.Index()
+    index.add(clouds(2), ids=["a", "b"])
+    index.close()
+    assert "a" not in index
+    with pytest.raises(ValueError, match="this index is closed"):
+        index["a"]
 
 
 def test_a_budget_says_what_is_certain():

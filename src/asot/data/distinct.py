@@ -141,24 +141,29 @@ def sparse_histograms(D: Distributions, loop: Loop = serially) -> SparseHistogra
     return numbered_histograms(D, loop)[0]
 
 
-def in_own_order(histograms: SparseHistograms) -> SparseHistograms:
-    """The same, numbered by hashes: each distribution has its points in an order that no other one has a say in.
+def in_own_order(D: Distributions) -> SparseHistograms:
+    """The same for pairs of the first distribution: what each of the others has in common with it comes first, and then
+    its own points as they were given, so that no other one has a say in the order.
 
-    By first appearance, two equal distributions may have another order beside other ones, and so distances that differ
-    in the last digit.
+    By first appearance, equal distributions come in different orders beside different ones, and their distances may
+    differ in the last digit. Points that others share are therefore listed once for each.
     """
-    points = np.ascontiguousarray(histograms.points)
-    n, d = points.shape
-    hashes, unused = np.empty(n, dtype=np.int64), np.empty(0, dtype=np.int64)
-    rows = PointRows(n=n, d=d, **{"narrow" if points.dtype == np.float32 else "wide": points})
-    numbers = RowNumbers(hashes=hashes, bits=0, table=unused, first=unused, index=unused, out=unused)
-    _row_hashes(rows, _factors(d), numbers, 0, n)
-    order = np.argsort(hashes, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(n)
-    index, sizes = rank[histograms.index], np.diff(histograms.offsets)
-    within = np.argsort(index + np.repeat(np.arange(0, n * len(sizes), n), sizes), kind="stable")
-    return SparseHistograms(points[order], histograms.offsets, index[within], histograms.masses[within])
+    histograms, index = numbered_histograms(D)
+    n_points, n_own = len(histograms.points), int(histograms.offsets[1])
+    if n_points == len(D.masses):
+        return histograms
+    of = np.repeat(np.arange(len(D)), np.diff(histograms.offsets))
+    used = np.flatnonzero(index >= 0)
+    keys = np.repeat(np.arange(len(D)), D.sizes)[used] * n_points + index[used]
+    first = np.empty_like(of)
+    first[np.searchsorted(of * n_points + histograms.index, keys)[::-1]] = used[::-1]
+    is_common = histograms.index < n_own
+    places = np.where(is_common, histograms.index, n_points + first)
+    order = np.argsort(of * (n_points + len(index)) + places)
+    numbers, is_other = histograms.index[order], ~is_common[order]
+    points = np.concatenate([histograms.points[:n_own], histograms.points[numbers[is_other]]])
+    numbers[is_other] = np.arange(n_own, len(points))
+    return SparseHistograms(points, histograms.offsets, numbers, histograms.masses[order])
 
 
 def numbered_histograms(D: Distributions, loop: Loop = serially) -> tuple[SparseHistograms, NDArray[np.int64]]:

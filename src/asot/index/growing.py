@@ -129,7 +129,8 @@ class GrowingMembers:
         return 0 if self._snapshot is None else self._snapshot.count
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, (str, int, np.integer)) and name in self._places
+        is_id = isinstance(name, (str, int, np.integer)) and not isinstance(name, bool)
+        return is_id and not self._closed and name in self._places
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -139,6 +140,7 @@ class GrowingMembers:
     def __getitem__(self, name: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Points (n, d) and masses (n,) of a member, bit for bit as they were added."""
         with self._change:
+            self._check_open()
             (slot,) = known_slots([as_name(name)], self._places)
             return cast("Snapshot", self._snapshot).member(int(slot))
 
