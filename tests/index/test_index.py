@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -182,6 +184,12 @@ def test_what_is_no_list_of_ids_is_refused():
     assert index.ids.tolist() == [0]
 
 
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_an_index_says_how_it_is_copied(copied):
+    with pytest.raises(TypeError, match=r"is not pickled: index.save\(path\), and Index.open"):
+        copied(asot.Index())
+
+
 def test_a_closed_index_has_no_members():
     index = asot.Index()
     index.add(clouds(2), ids=["a", "b"])
@@ -278,7 +286,13 @@ def test_info_says_what_is_there():
         (lambda index: index.query(clouds(1), 9), "only 5 members to be found"),
         (lambda index: index.query(clouds(1), 2, recall=1.0), "recall must be a number between 0 and 1"),
         (lambda index: index.query(clouds(1), 2, among=[True]), "a mask of shape"),
-        (lambda index: index.query_radius(clouds(1), -1.0), "radius must be a number"),
+        (lambda index: index.query_radius(clouds(1), -1.0), "radius must be a finite number"),
+        (lambda index: index.query_radius(clouds(1), 10**400), "radius must be a finite number"),
+        (lambda index: index.query_radius(clouds(1), np.nan), "radius must be a finite number"),
+        (lambda index: index.add([[[1e308, 0.0]]]), r"points reach 1e\+308, too far for distances"),
+        (lambda index: index.query([[[1e308, 0.0]]], 1), r"points reach 1e\+308, too far for distances"),
+        (lambda index: asot.Index(metric="mahalanobis", metric_params={"VI": [[np.nan]]}).add([[[1.0]]]), "definite"),
+        (lambda index: asot.Index(metric="seuclidean", metric_params={"V": [np.inf]}).add([[[1.0]]]), "a positive var"),
         (lambda index: index.query(clouds(1), 2, device="tpu"), "unknown device"),
         (lambda index: asot.Index().query(clouds(1)), "the index is empty"),
         (lambda index: asot.Index(metric="mahalanobis"), "pass metric_params={'VI'"),
