@@ -175,3 +175,28 @@ def test_a_list_of_ids_selects_in_its_order():
     for wanted in (["a", "e"], np.array(["a", "e"])):
         with pytest.raises(ValueError, match="no distribution is called 'e'"):
             D[wanted]
+
+
+def test_a_pandas_index_selects_by_id():
+    points = [[[float(i)]] for i in range(4)]
+    frame = pd.DataFrame({"group": ["ill", "well"]}, index=["c", "a"])
+    D = asot.Distributions.from_list(points, ids=["a", "b", "c", "d"])
+    text = (frame.index, pd.Series(["c", "a"]), pd.Categorical(["c", "a"]), pd.array(["c", "a"]))
+    for key in text:
+        assert D[key].ids.tolist() == ["c", "a"]
+    numbered = asot.Distributions.from_list(points, ids=[10, 20, 30, 2])
+    assert numbered[pd.Index([20, 2])].ids.tolist() == [20, 2]
+    assert numbered[pd.Index([True, False, True, False])].ids.tolist() == [10, 30]
+    assert asot.Distributions.from_list(points)[pd.RangeIndex(2)].points.tolist() == [[0.0], [1.0]]
+    for key, name in ((pd.Index(["e"]), "'e'"), (pd.RangeIndex(2), "0"), (pd.DatetimeIndex(["2020"]), "datetime")):
+        with pytest.raises(ValueError, match=f"no distribution is called {name}"):
+            D[key]
+    with pytest.raises(ValueError, match="2 distributions are called 'a'"):
+        (D + D[:1])[frame.index]
+
+
+@pytest.mark.parametrize("key", [None, {"a"}, ("a", "b"), 1.5, [1.5], [[0, 1]], object(), np.array(1)])
+def test_what_selects_nothing_is_refused_in_one_sentence(key):
+    D = asot.Distributions.from_list([[[float(i)]] for i in range(4)], ids=["a", "b", "c", "d"])
+    with pytest.raises(IndexError, match="distributions are selected by a slice, a list of indices or ids"):
+        D[key]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from asot import Distributions
 from asot.data import distinct
-from asot.data.distinct import distinct_rows, joined_histograms, left_to_ship, sparse_histograms
+from asot.data.distinct import distinct_rows, in_own_order, joined_histograms, left_to_ship, sparse_histograms
 from asot.run import executors
 from tests.strategies import ragged_lists
 
@@ -160,3 +160,26 @@ def test_what_is_left_to_ship(dim):
     rows, columns = np.array([3, 0, 0, 2, 1, 4]), np.array([1, 4, 0, 3, 1, 2])
     found = left_to_ship(histograms, rows, columns)
     assert found.tolist() == [list(left_of_one(histograms, i, j)) for i, j in zip(rows, columns, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_its_own_order_a_distribution_is_the_same_beside_any_others(seed):
+    rng = np.random.default_rng(seed)
+    first, last, *others = [rng.integers(-1, 2, size=(rng.integers(1, 9), 2)).astype(float) for _ in range(8)]
+    masses = rng.dirichlet(np.ones(len(last)))
+    masses[0] = 0.0 if len(last) > 1 else 1.0
+    plain = sparse_histograms(Distributions.from_list([last], masses=[masses]))
+    seen = []
+    for beside in ([], others, others[::-1]):
+        clouds = [first, *beside, last]
+        given = [np.full(len(one), 1.0 / len(one)) for one in clouds[:-1]]
+        histograms = in_own_order(Distributions.from_list(clouds, masses=[*given, masses]))
+        start, end = histograms.offsets[-2:]
+        assert (np.diff(histograms.index[start:end]) > 0).all()
+        assert len(histograms.points) == histograms.index.max() + 1
+        seen.append((histograms.points[histograms.index[start:end]], histograms.masses[start:end]))
+        for expected, found in zip(seen[0], seen[-1], strict=True):
+            np.testing.assert_array_equal(found, expected)
+    order = np.lexsort(seen[0][0].T)
+    np.testing.assert_array_equal(seen[0][0][order], plain.points[np.lexsort(plain.points.T)])
+    np.testing.assert_allclose(np.sort(seen[0][1]), np.sort(plain.masses), rtol=1e-15)

@@ -398,3 +398,13 @@ def test_the_array_at_fault_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             Distributions.from_list([good, bad, good])
+
+
+def test_an_id_that_ends_in_a_nul_keeps_it(tmp_path):
+    clouds = [np.zeros((1, 1)), np.ones((1, 1))]
+    D = Distributions.from_list(clouds, ids=["a\0", "a"])
+    assert D.ids.tolist() == ["a\0", "a"]
+    assert D["a\0"][0][0, 0] == 0.0
+    assert Distributions.from_groups(np.zeros((3, 1)), ["a\0", "a", "a"]).ids.tolist() == ["a", "a\0"]
+    with pytest.raises(ValueError, match=r"the id 'a\\x00' ends in a NUL, which an array in a file cannot keep"):
+        D.save(tmp_path / "ids.npz")

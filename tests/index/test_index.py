@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import asot
@@ -142,6 +145,60 @@ def test_only_some_members_may_be_found():
         index.query(clouds(1), 3, among=[4, 9])
 
 
+def test_a_mask_with_names_goes_by_ids():
+    index, query = asot.Index(), clouds(1, 1)
+    index.add(clouds(4), ids=["a", "b", "c", "d"])
+    mask = {"d": True, "c": False, "b": True, "a": False}
+    for among in (mask, pd.Series(mask), pd.Series(mask, dtype=object), np.array([False, True, False, True], object)):
+        assert set(index.query(query, 2, among=among).neighbor_ids[0].tolist()) == {"b", "d"}
+        assert len(index.query_radius(query, 1e9, among=among).indices) == 2
+    for among in ({"a": True, "b": True}, pd.Series([True] * 4)):
+        with pytest.raises(ValueError, match=r"among= has no entry for distribution '[ac]'"):
+            index.query(query, 1, among=among)
+    assert index.query(query, 1, among=pd.Series(["c"])).neighbor_ids[0] == "c"
+
+
+@pytest.mark.parametrize("name", ["", "\0", "a\0", "a\0b", "a\nb", "ü☃", "x" * 70_000, -(2**63), 2**63 - 1])
+def test_every_id_comes_back(name, tmp_path):
+    index = asot.Index()
+    assert index.add(clouds(2), ids=[name, "b"]).tolist() == [name, "b"]
+    index.save(tmp_path / "index")
+    with asot.Index.open(tmp_path / "index", mode="r+") as again:
+        assert again.ids.tolist() == [name, "b"]
+        assert again.query([again[name][0]], 2).neighbor_ids[0].tolist() == [name, "b"]
+        again.remove(name)
+        assert name not in again
+
+
+def test_what_is_no_list_of_ids_is_refused():
+    index = asot.Index()
+    for ids in ({"a", "b"}, b"ab", np.array(3), "ab", 5, iter("ab"), ["a"]):
+        with pytest.raises(ValueError, match="ids must name each of the 2 distributions, in their order"):
+            index.add(clouds(2), ids=ids)
+    index.add(clouds(2))
+    for name in (b"ab", True, 1.0, None):
+        assert name not in index
+        with pytest.raises((ValueError, TypeError), match=r"an id must be text or a whole number|expected an id"):
+            index.remove(name)
+    index.remove(np.array(1))
+    assert index.ids.tolist() == [0]
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_an_index_says_how_it_is_copied(copied):
+    with pytest.raises(TypeError, match=r"is not pickled: index.save\(path\), and Index.open"):
+        copied(asot.Index())
+
+
+def test_a_closed_index_has_no_members():
+    index = asot.Index()
+    index.add(clouds(2), ids=["a", "b"])
+    index.close()
+    assert "a" not in index
+    with pytest.raises(ValueError, match="this index is closed"):
+        index["a"]
+
+
 def test_a_budget_says_what_is_certain():
     members, queries = clouds(800, dim=12), clouds(5, 1, 12)
     index = asot.Index()
@@ -229,7 +286,13 @@ def test_info_says_what_is_there():
         (lambda index: index.query(clouds(1), 9), "only 5 members to be found"),
         (lambda index: index.query(clouds(1), 2, recall=1.0), "recall must be a number between 0 and 1"),
         (lambda index: index.query(clouds(1), 2, among=[True]), "a mask of shape"),
-        (lambda index: index.query_radius(clouds(1), -1.0), "radius must be a number"),
+        (lambda index: index.query_radius(clouds(1), -1.0), "radius must be a finite number"),
+        (lambda index: index.query_radius(clouds(1), 10**400), "radius must be a finite number"),
+        (lambda index: index.query_radius(clouds(1), np.nan), "radius must be a finite number"),
+        (lambda index: index.add([[[1e308, 0.0]]]), r"points reach 1e\+308, too far for distances"),
+        (lambda index: index.query([[[1e308, 0.0]]], 1), r"points reach 1e\+308, too far for distances"),
+        (lambda index: asot.Index(metric="mahalanobis", metric_params={"VI": [[np.nan]]}).add([[[1.0]]]), "definite"),
+        (lambda index: asot.Index(metric="seuclidean", metric_params={"V": [np.inf]}).add([[[1.0]]]), "a positive var"),
         (lambda index: index.query(clouds(1), 2, device="tpu"), "unknown device"),
         (lambda index: asot.Index().query(clouds(1)), "the index is empty"),
         (lambda index: asot.Index(metric="mahalanobis"), "pass metric_params={'VI'"),
@@ -267,3 +330,20 @@ def test_no_kth_neighbor_is_nearer_than_lower_says(recall, budget):
     found = index.query(queries, 3, recall=recall, max_solves=budget)
     assert found.n_exact <= 20 * budget
     assert (found.lower <= index.query(queries, 3).distances + 1e-12).all()
+
+
+@pytest.mark.parametrize("words", [{}, {"p": 2}, {"metric": "cityblock"}, {"metric": "sqeuclidean"}], ids=str)
+@pytest.mark.parametrize("whole", [False, True])
+def test_equal_members_are_equally_far_and_in_order_of_addition(words, whole):
+    """Also where some were solved beside other members than the rest."""
+    rng = np.random.default_rng(0)
+    pool = rng.integers(-3, 4, size=(30, 2)).astype(float) if whole else rng.normal(size=(30, 2))
+    kinds = [pool[rng.integers(30, size=rng.integers(1, 8))] for _ in range(40)]
+    which, index = rng.integers(40, size=1500), asot.Index(**words)
+    index.add([kinds[i] for i in which])
+    found = index.query([pool[rng.integers(30, size=5)] for _ in range(10)], 300)
+    for near, distances in zip(found.indices, found.distances, strict=True):
+        for i in range(40):
+            own = which[near] == i
+            assert len(set(distances[own].tolist())) <= 1
+            assert (np.diff(near[own]) > 0).all()

@@ -210,6 +210,139 @@ def test_a_damaged_folder_is_refused(path, damage, mode):
         asot.Index.open(path, mode=mode)
 
 
+def reframed(change):
+    """Write another header and other arrays for the frame, with the checksums of a whole file."""
+
+    def damage(path):
+        file = generation(path) / "frame.npz"
+        with np.load(file) as archive:
+            arrays = dict(archive)
+        header = json.loads(arrays.pop("header").tobytes())
+        change(header, arrays)
+        np.savez(file, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(lambda header, _, n=n: header.update(exponent=n) for n in (5000, -5000, 2**80, 1024, -1075, 1.5)),
+        *(lambda header, _, n=n: header.update(extent=n) for n in (float("nan"), float("inf"), -1.0, "1")),
+        *(lambda _, arrays, n=n: arrays.update({n: arrays[n].astype("U5")}) for n in ("center", "rotation", "masses")),
+        lambda _, arrays: arrays.update(center=arrays["center"] * np.nan),
+    ],
+)
+def test_a_frame_that_cannot_be_is_refused(path, change):
+    saved(path)
+    reframed(change)(path)
+    with pytest.raises(ValueError, match=r"damaged|must hold numbers"):
+        asot.Index.open(path)
+
+
+@pytest.mark.parametrize("words", [{"metric": "cosine"}, {"unmatched": 1e6}])
+def test_a_frame_of_another_distance_is_refused(path, tmp_path, words):
+    saved(path)
+    saved(tmp_path / "other", **words)
+    (path / "settings.npz").write_bytes((tmp_path / "other" / "settings.npz").read_bytes())
+    with pytest.raises(ValueError, match="the folder is damaged"):
+        asot.Index.open(path)
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_links_are_read_but_never_written_to(path, tmp_path, mode):
+    """A folder from elsewhere must not reach files outside it."""
+    saved(path)
+    mine = tmp_path / "mine.txt"
+    mine.write_text("precious")
+    (generation(path) / "removed.bin").unlink()
+    (generation(path) / "removed.bin").symlink_to(mine)
+    if mode == "r":
+        assert len(asot.Index.open(path)) == 300
+    else:
+        with pytest.raises(ValueError, match=r"removed\.bin is a link"):
+            asot.Index.open(path, mode="r+")
+    assert mine.read_text() == "precious"
+
+
+def test_a_full_disk_is_said_with_the_file_and_leaves_nothing_behind(path, monkeypatch):
+    saved(path)
+    with asot.Index.open(path, mode="r+") as index:
+        with monkeypatch.context() as full:
+            full.setattr("asot.index.columns.os.write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+            for change, file in (
+                (lambda: index.add(clouds(3)), "means"),
+                (lambda: index.remove("m1"), "removed"),
+                (index.compact, "points"),
+                (index.rebuild, "points"),
+            ):
+                with pytest.raises(OSError, match=rf"^cannot write .*g00000[12].{file}\.bin: No space left$"):
+                    change()
+                assert [entry.name for entry in path.glob("g*")] == ["g000001"]
+            with pytest.raises(OSError, match=rf"^cannot write {re.escape(str(path))}-2: No space left$"):
+                index.save(f"{path}-2")
+        index.remove("m1")
+        assert len(index) == 299
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+@pytest.mark.parametrize("where", ["asot.index.growing.make_snapshot", "asot.index.folder.Folder._remove_others"])
+def test_a_change_that_is_interrupted_happened_or_did_not(path, monkeypatch, on_disk, where):
+    saved(path)
+    index = asot.Index.open(path, mode="r+")
+    if not on_disk:
+        index = asot.Index()
+        index.add(clouds(300), ids=[f"m{i}" for i in range(300)])
+    for turn, change in enumerate(
+        (
+            lambda: index.add(clouds(5, 7), ids=["m1", *"abcd"], replace=True),
+            lambda: index.remove(["m2", "m3"]),
+            index.compact,
+        )
+    ):
+        expected = index.ids.tolist()
+        with monkeypatch.context() as pressed:
+            pressed.setattr(where, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            try:
+                change()
+            except KeyboardInterrupt:
+                pass
+            else:
+                expected = index.ids.tolist()
+        index.add(clouds(2, 20 + turn), ids=[f"x{turn}", f"y{turn}"])
+        found = index.ids.tolist()
+        assert found[-2:] == [f"x{turn}", f"y{turn}"]
+        if on_disk:
+            assert found == asot.Index.open(path).ids.tolist()
+        else:
+            assert found[:-2] == expected
+        everyone = [index[name][0] for name in found]
+        assert everyone[-1].tobytes() == clouds(2, 20 + turn)[1].tobytes()
+        check_neighbors(index.query(clouds(2, 1), 4), asot.pairwise_exact(clouds(2, 1), everyone).matrix(), 4)
+
+
+def test_a_fork_of_a_writer_does_not_write(path, monkeypatch):
+    saved(path)
+    with asot.Index.open(path, mode="r+") as index:
+        process = os.getpid()
+        with monkeypatch.context() as forked:
+            forked.setattr("asot.index.growing.os.getpid", lambda: process + 1)
+            with pytest.raises(ValueError, match="opened by the process that this one is a fork of"):
+                index.remove("m1")
+            assert len(index.query(clouds(1), 3).indices) == 1
+        index.remove("m1")
+
+
+def test_new_files_are_on_disk_with_their_names(path, monkeypatch):
+    asot.Index().save(path)
+    settled = []
+    monkeypatch.setattr("asot.index.folder._settle_folder", settled.append)
+    with asot.Index.open(path, mode="r+") as index:
+        for count, expected in ((3, 1), (3, 1), (300, 2), (3, 2)):
+            index.add(clouds(count))
+            assert len(settled) == expected
+
+
 def test_points_that_are_no_numbers_are_refused_when_they_are_needed(path):
     saved(path)
     file = generation(path) / "points.bin"

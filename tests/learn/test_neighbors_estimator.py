@@ -216,3 +216,35 @@ def test_recall_is_asked_of_the_index_too():
     D = clouds(400)
     found = asot.WassersteinNeighbors(3, recall=0.9).fit(D)._search(clouds(3, seed=6), 3)
     assert found.info["recall"]["asked"] == 0.9
+
+
+def test_parameters_that_are_set_later_hold_for_few_queries_and_for_many():
+    rng = np.random.default_rng(0)
+    members, queries = ([rng.normal(size=(rng.integers(1, 6), 2)) for _ in range(n)] for n in (300, 70))
+    model = asot.WassersteinNeighbors(3).fit(members)
+    for words in ({"metric": "cityblock"}, {"p": 2}):
+        model.set_params(**words)
+        np.testing.assert_array_equal(model.kneighbors(queries)[1][:5], model.kneighbors(queries[:5])[1])
+    model.partial_fit(queries)
+    np.testing.assert_array_equal(model.kneighbors(queries[:2])[1][:, 0], [300, 301])
+
+
+def test_a_partial_fit_that_is_refused_adds_nothing():
+    model = asot.WassersteinNeighbors(1, metric="jaccard").fit([np.array([[0.0, 1.0]])] * 300)
+    with pytest.raises(ValueError, match="points must be 0 or 1"):
+        model.partial_fit([np.array([[0.5, 1.0]])])
+    assert len(model.collection_) == 300
+    model.partial_fit([np.array([[1.0, 0.0]])])
+    assert model.kneighbors([np.array([[1.0, 0.0]])])[1].tolist() == [[300]]
+
+
+@pytest.mark.parametrize("first", [100, 300])
+def test_a_partial_fit_prepares_what_was_not(first):
+    """Too few members for an index at first, or a model that was pickled before it was asked."""
+    rng = np.random.default_rng(0)
+    members = [rng.normal(size=(rng.integers(1, 6), 2)) for _ in range(600)]
+    model = pickle.loads(pickle.dumps(asot.WassersteinNeighbors(3).fit(members[:first])))
+    model.partial_fit(members[first:])
+    found = model._search(members[:4], 3)
+    np.testing.assert_array_equal(found.indices, asot.kneighbors(members[:4], members, 3).indices)
+    assert found.n_exact < 4 * 300

@@ -23,6 +23,11 @@ def has_names(values: Any) -> bool:
     return isinstance(values, Mapping) or (hasattr(values, "reindex") and hasattr(values, "index"))
 
 
+def is_pandas_index(values: Any) -> bool:
+    """Whether it is the index of something in pandas: nothing but names."""
+    return hasattr(values, "reindex") and not hasattr(values, "index")
+
+
 def in_order_of_ids(values: Any, name: str, ids: NDArray[Any] | Sequence[Any]) -> Any:
     """Named values in the order of the ids (N,), each found by its name; anything without names as it is.
 

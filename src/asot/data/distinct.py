@@ -141,6 +141,31 @@ def sparse_histograms(D: Distributions, loop: Loop = serially) -> SparseHistogra
     return numbered_histograms(D, loop)[0]
 
 
+def in_own_order(D: Distributions) -> SparseHistograms:
+    """The same for pairs of the first distribution: what each of the others has in common with it comes first, and then
+    its own points as they were given, so that no other one has a say in the order.
+
+    By first appearance, equal distributions come in different orders beside different ones, and their distances may
+    differ in the last digit. Points that others share are therefore listed once for each.
+    """
+    histograms, index = numbered_histograms(D)
+    n_points, n_own = len(histograms.points), int(histograms.offsets[1])
+    if n_points == len(D.masses):
+        return histograms
+    of = np.repeat(np.arange(len(D)), np.diff(histograms.offsets))
+    used = np.flatnonzero(index >= 0)
+    keys = np.repeat(np.arange(len(D)), D.sizes)[used] * n_points + index[used]
+    first = np.empty_like(of)
+    first[np.searchsorted(of * n_points + histograms.index, keys)[::-1]] = used[::-1]
+    is_common = histograms.index < n_own
+    places = np.where(is_common, histograms.index, n_points + first)
+    order = np.argsort(of * (n_points + len(index)) + places)
+    numbers, is_other = histograms.index[order], ~is_common[order]
+    points = np.concatenate([histograms.points[:n_own], histograms.points[numbers[is_other]]])
+    numbers[is_other] = np.arange(n_own, len(points))
+    return SparseHistograms(points, histograms.offsets, numbers, histograms.masses[order])
+
+
 def numbered_histograms(D: Distributions, loop: Loop = serially) -> tuple[SparseHistograms, NDArray[np.int64]]:
     """The same, and for every point (n,) of the collection its index among the distinct ones, -1 without mass."""
     has_mass = D.masses > 0

@@ -14,7 +14,7 @@ from typing import Any, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.data.belonging import as_selection
+from asot.data.belonging import as_selection, is_pandas_index
 from asot.data.constructors import Constructors
 from asot.data.foreign_objects import constructor_for
 from asot.data.normalized import check_finite, normalized
@@ -153,12 +153,20 @@ class Distributions(Constructors):
         """
         if not isinstance(key, str):
             return as_index(key, name, len(self))
-        found = np.flatnonzero(self.ids == key)
-        if len(found) == 1:
-            return int(found[0])
-        if len(found) > 1:
-            raise UnknownId(f"{len(found)} distributions are called {key!r}; use an index, such as {found[0]}")
-        raise UnknownId(f"no distribution is called {key!r}; the ids begin with {str(self.ids[0])!r}")
+        return int(self._called([key])[0])
+
+    def _called(self, names: list[Any]) -> NDArray[np.int64]:
+        """The indices of the distributions with these ids."""
+        ids = self.ids.tolist()
+        where = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
+        for key in names:
+            if key not in where:
+                raise UnknownId(f"no distribution is called {key!r}; the ids begin with {str(ids[0])!r}")
+            if len(where) < len(ids) and ids.count(key) > 1:
+                raise UnknownId(
+                    f"{ids.count(key)} distributions are called {key!r}; use an index, such as {where[key]}"
+                )
+        return np.array([where[key] for key in names], dtype=np.int64)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file: ``.npz``, which keeps everything, or a table, ``.csv`` or ``.parquet``.
@@ -192,10 +200,27 @@ class Distributions(Constructors):
             if "points" in self.__dict__:
                 return self.points[own], self.masses[own]
             return frozen(self._support[self._index[own]]), self.masses[own]
-        if isinstance(key, (list, np.ndarray)) and len(key) and isinstance(key[0], str):
-            key = np.array([self.place(one) for one in (key if isinstance(key, list) else key.tolist())])
-        unnamed = isinstance(key, (slice, np.ndarray))
-        return self._select(np.arange(len(self))[key if unnamed else as_selection(key, self.ids)])
+        return self._select(np.arange(len(self))[key] if isinstance(key, slice) else self._chosen(key))
+
+    def _chosen(self, key: Any) -> NDArray[np.int64]:
+        """The indices that a list, an array or something of pandas selects: indices, a mask, or ids."""
+        values, by_id = key, False
+        if not isinstance(key, np.ndarray):
+            values = np.asarray(None if isinstance(key, tuple) else as_selection(key, self.ids))
+            by_id = is_pandas_index(key) and values.dtype != np.bool_
+        if values.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if values.ndim == 1 and (by_id or isinstance(values[0], str)):
+            return self._called(key if isinstance(key, list) else values.tolist())
+        if values.ndim != 1 or values.dtype.kind not in "iub":
+            raise IndexError(
+                "distributions are selected by a slice, a list of indices or ids, a mask or a pandas index; "
+                f"found {key!r}"
+            )
+        try:
+            return np.arange(len(self))[values]
+        except IndexError as error:
+            raise IndexError(f"a collection of {len(self)} distributions: {error}") from error
 
     def _select(self, chosen: NDArray[np.int64]) -> Distributions:
         """The distributions ``chosen`` (indices, in that order, repeats allowed)."""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Header
 from asot.data.expansion import check_expansion
-from asot.data.reading import text_array
+from asot.data.reading import ends_in_nul, text_array
 from asot.data.temporary import create_owned, remove_orphans
 
 PathLike = str | os.PathLike[str]
@@ -345,6 +345,9 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
         return ids
     texts = text_array([str(entry) for entry in ids])
     if texts.dtype.kind not in PLAIN_KINDS:
+        cut = next(filter(ends_in_nul, texts.tolist()), None)
+        if cut is not None:
+            raise ValueError(f"the id {cut!r} ends in a NUL, which an array in a file cannot keep; leave it off")
         longest = max(texts, key=len)
         raise ValueError(f"the id {longest[:20]!r}… has {len(longest):,} letters, too many for a file; shorten it")
     return texts

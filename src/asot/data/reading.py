@@ -93,11 +93,16 @@ def place_of(row: int, offsets: NDArray[np.int64]) -> tuple[int, int]:
     return i, row - int(offsets[i])
 
 
+def ends_in_nul(text: Any) -> bool:
+    """Whether NumPy's strings would drop the end of it."""
+    return isinstance(text, str) and text.endswith("\0")
+
+
 def text_array(texts: Sequence[str]) -> NDArray[Any]:
-    """Strings as an array, of objects if one long string would blow up the others."""
+    """Strings as an array, of objects if one long string would blow up the others, or a NUL at an end were lost."""
     lengths = [len(text) for text in texts]
     padded, needed = max(lengths, default=0) * len(lengths), sum(lengths)
-    if padded <= _PADDING * needed + 2**18:  # four bytes per character
+    if padded <= _PADDING * needed + 2**18 and not any(map(ends_in_nul, texts)):  # four bytes per character
         return np.array(texts, dtype=np.str_)
     return np.array(texts, dtype=object)
 
@@ -151,6 +156,8 @@ def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> 
     if hasattr(labels, "cat") and hasattr(labels.cat, "codes"):  # pandas, categorical
         return _of_categories(labels, n, name, of)
     names = to_array(labels, name)
+    if names.dtype.kind == "U" and isinstance(labels, (list, tuple)) and any(map(ends_in_nul, labels)):
+        names = np.array(labels, dtype=object)
     _check_count(names.shape, n, name, of)
     missing = is_missing(names)
     if missing.any():

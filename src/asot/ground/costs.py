@@ -33,6 +33,7 @@ MOST_CHECKED = 64
 
 Metric = str | Callable[[Any, Any], float]
 
+_LARGEST_EXPONENT = 1023
 _NO_TABLE = np.empty((0, 0))
 
 
@@ -87,12 +88,12 @@ def prepare_cost(
     """Read ``metric`` and ``metric_params`` for some distinct points (V, d); ``memory`` bounds a table."""
     if isinstance(metric, str) and metric in KERNELS:
         ground = prepare_metric(points, metric, parameters)
-        return GroundCost(metric, True, ground, PLAIN, float(2.0**ground.exponent), _NO_TABLE)
+        return GroundCost(metric, True, ground, PLAIN, _scale_of(ground, metric), _NO_TABLE)
     given = dict(parameters or {})
     if metric == "sqeuclidean":
         _refuse_parameters(metric, given)
         ground = prepare_metric(points, "euclidean")
-        return GroundCost(metric, False, ground, SQUARE, float(4.0**ground.exponent), _NO_TABLE)
+        return GroundCost(metric, False, ground, SQUARE, _scale_of(ground, metric, 2), _NO_TABLE)
     if metric in ("cosine", "angular"):
         _refuse_parameters(metric, given)
         ground = prepare_metric(_unit_vectors(points, metric), "euclidean")
@@ -104,6 +105,16 @@ def prepare_cost(
             raise ValueError(f"metric {metric!r} needs a positive radius; found {radius!r}")
         return _on_sphere(metric, prepare_metric(_on_globe(points, metric), "euclidean"), ARC, radius)
     return _tabulated(points, metric, given, memory)
+
+
+def _scale_of(ground: Ground, metric: str, power: int = 1) -> float:
+    """What costs of the scaled points are multiplied with."""
+    if power * ground.exponent > _LARGEST_EXPONENT:
+        raise ValueError(
+            f"points reach {np.ldexp(np.abs(ground.points).max(), ground.exponent):.3g}, too far for distances under "
+            f"{metric!r} to be numbers; scale them down"
+        )
+    return 2.0 ** (power * ground.exponent)
 
 
 def _on_sphere(name: str, ground: Ground, transform: int, scale: float) -> GroundCost:

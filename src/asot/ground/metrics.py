@@ -166,7 +166,7 @@ def _variances(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
         variances = np.asarray(to_float_array(given, "V"), np.float64)
     elif len(x) > 1:
         variances = np.var(x, axis=0, ddof=1)
-    if variances.shape != (d,) or not (variances > 0).all():
+    if variances.shape != (d,) or not ((variances > 0) & np.isfinite(variances)).all():
         raise ValueError(
             f"metric 'seuclidean' needs a positive variance for each of the {d} coordinates; "
             "drop constant ones or pass metric_params={'V': ...}"
@@ -184,7 +184,7 @@ def _whitening(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
             inverse = np.linalg.inv(np.cov(x.T).reshape(d, d))
         else:
             inverse = np.zeros((0, 0))  # too few points for a covariance
-        if inverse.shape == (d, d):
+        if inverse.shape == (d, d) and np.isfinite(inverse).all():
             return np.linalg.cholesky(0.5 * (inverse + inverse.T))
     except np.linalg.LinAlgError:
         pass

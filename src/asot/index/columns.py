@@ -6,9 +6,11 @@ was. A file may hold more than its column says: the rest of a call that was cut 
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -72,6 +74,15 @@ def give_back(seen: NDArray[Any]) -> None:
 _LARGE = 2**27
 
 
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say which file it is that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
+
+
 class FileColumn:
     """The same as a file of raw little-endian numbers. ``n`` rows of it count; opened for writing, it can grow.
 
@@ -90,7 +101,8 @@ class FileColumn:
         self._descriptor = -1
         if writes:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            self._descriptor = os.open(path, flags, 0o666)
+            with writing(path):
+                self._descriptor = os.open(path, flags, 0o666)
             weakref.finalize(self, os.close, self._descriptor)
         else:
             self.view()
@@ -100,9 +112,10 @@ class FileColumn:
             self.n += len(rows)
             return
         raw = memoryview(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
-        os.lseek(self._descriptor, self.n * self._row, os.SEEK_SET)
-        while len(raw):
-            raw = raw[os.write(self._descriptor, raw) :]
+        with writing(self._path):
+            os.lseek(self._descriptor, self.n * self._row, os.SEEK_SET)
+            while len(raw):
+                raw = raw[os.write(self._descriptor, raw) :]
         self.n += len(rows)
         self._changed = True
 
@@ -117,5 +130,6 @@ class FileColumn:
 
     def settle(self) -> None:
         if self._changed:
-            os.fsync(self._descriptor)
+            with writing(self._path):
+                os.fsync(self._descriptor)
             self._changed = False

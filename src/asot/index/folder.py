@@ -128,6 +128,8 @@ class Generation:
             self._name_ends.append(old.name_bytes + np.cumsum(lengths))
             for column in (columns, self._names, self._name_ends):
                 column.settle()
+            if not old.members or (columns.tables and not old.prepared):
+                _settle_folder(self.path)  # there are new files
             ends = columns.plain
             self._journal.write(
                 Entry(
@@ -155,7 +157,9 @@ class Folder:
         if not path.is_dir():
             raise FileNotFoundError(f"there is no index at {path}: Index(...).save({str(path)!r}) makes one")
         _manifest(path)  # a folder that is no index gets no lock
+        self.process = os.getpid()
         if writes:
+            _refuse_links(path)
             self._release = weakref.finalize(self, os.close, _locked(path / "lock"))
         self.settings = read_saved_settings(path / "settings.npz")
         self.generation = self._opened()
@@ -163,6 +167,11 @@ class Folder:
             self._remove_others()
             if _read_manifest(path)[0] < VERSION:  # what is appended may be of this one
                 _write_manifest(path, self.generation.path.name)
+
+    def read_again(self) -> Generation:
+        """What is final, after a change that was interrupted."""
+        self.generation = self._opened()
+        return self.generation
 
     def _opened(self) -> Generation:
         """The generation that counts. While it is opened, a writer may have moved on to the next."""
@@ -194,6 +203,11 @@ class Folder:
         _settle_folder(self.path)
         self.generation = new
         self._remove_others()
+
+    def drop(self, new: Generation) -> None:
+        """Remove a generation that could not be filled, unless it counts already."""
+        if _manifest(self.path) != new.path.name:
+            shutil.rmtree(new.path, ignore_errors=True)
 
     def close(self) -> None:
         if self._release is not None:
@@ -257,6 +271,13 @@ def _read_manifest(path: Path) -> tuple[int, str]:
     if not isinstance(generation, str) or re.fullmatch(r"g\d{6,18}", generation) is None:
         raise ValueError(f"{file} names no generation; the folder is damaged")
     return version, generation
+
+
+def _refuse_links(path: Path) -> None:
+    """What is written must stay in the folder; whoever made it may have made a link to somebody else's file."""
+    for entry in (*path.iterdir(), *(path / _manifest(path)).glob("*")):
+        if entry.is_symlink():
+            raise ValueError(f"{entry} is a link, and an index is written where it is; copy the folder with its files")
 
 
 def _settle_folder(path: Path) -> None:

@@ -65,6 +65,7 @@ _CODES = {
 }  # fmt: skip
 NONE = -(2**15)
 _MOST_STEPS = 2**15 - 1
+_EXPONENTS = range(-1074, 1024)  # of numbers
 _POINTS = 2**17  # of the members whose axes are looked for
 
 _KINDS = ("is_fine", "has_places", "has_words", "is_brief")
@@ -318,7 +319,10 @@ def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings
     numbers = isinstance(order, (int, float)) and isinstance(extent, (int, float)) and isinstance(exponent, int)
     kinds = [header.get(name, False) for name in _KINDS]
     numbers = numbers and all(isinstance(kind, bool) for kind in kinds)
-    if code != known or not numbers or center.shape != (dim,) or not np.isfinite(center).all():
+    numbers = numbers and exponent in _EXPONENTS and 0 <= extent < np.inf  # type: ignore[operator]
+    floats = all(held.dtype.kind == "f" for name, held in arrays.items() if name not in ("widest", "offsets"))
+    others = not any(kinds[1:]) or settings.has_norm  # what axes are needed for
+    if code != known or not (numbers and floats and others and center.shape == (dim,) and np.isfinite(center).all()):
         raise ValueError("the frame does not fit its index; the folder is damaged")
     axes = _axes_from(header.get("leading"), arrays, dim) if settings.has_norm else None
     landmarks = None

@@ -39,6 +39,7 @@ class GrowingMembers:
         self._settings, self._folder = settings, folder
         self._change = threading.RLock()
         self._closed = False
+        self._is_whole = True  # no change was interrupted
         self._columns: Columns | None = None
         self._names: list[Name] = []
         self._by_name: dict[Name, int] | None = None
@@ -55,8 +56,10 @@ class GrowingMembers:
         members = np.flatnonzero(alive).tolist()
         if len({self._names[slot] for slot in members}) < len(members):
             raise ValueError(f"two members of {generation.path} have one id; the folder is damaged")
+        known = None
         if self._columns is not None:
-            self._snapshot = make_snapshot(self._columns, self._names, alive, generation.slack)
+            known = make_snapshot(self._columns, self._names, alive, generation.slack)
+        self._snapshot = known
 
     # ------------------------------------------------------------------------------------------------------- on disk
 
@@ -104,7 +107,8 @@ class GrowingMembers:
                 self._copy_to(generation, self._frame)
                 finish_folder(beside, target.absolute())
             except OSError as error:
-                raise type(error)(f"cannot write {target}: {error.strerror or error}") from error
+                reason = error.strerror or str(error).rpartition(": ")[2]
+                raise type(error)(f"cannot write {target}: {reason}") from error
             finally:
                 shutil.rmtree(beside, ignore_errors=True)
 
@@ -116,6 +120,11 @@ class GrowingMembers:
             if self._folder is not None:
                 self._folder.close()
                 self._folder = None
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an index has locks and files and is not pickled: index.save(path), and Index.open(path) elsewhere"
+        )
 
     def __enter__(self: Own) -> Own:
         return self
@@ -139,7 +148,8 @@ class GrowingMembers:
         return 0 if self._snapshot is None else self._snapshot.count
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, (str, int, np.integer)) and name in self._places
+        is_id = isinstance(name, (str, int, np.integer)) and not isinstance(name, bool)
+        return is_id and not self._closed and name in self._places
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -149,6 +159,7 @@ class GrowingMembers:
     def __getitem__(self, name: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Points (n, d) and masses (n,) of a member, bit for bit as they were added."""
         with self._change:
+            self._check_open()
             (slot,) = known_slots([as_name(name)], self._places)
             return cast("Snapshot", self._snapshot).member(int(slot))
 
@@ -194,6 +205,7 @@ class GrowingMembers:
         """One change: new members, and slots that are members no more."""
         columns = self._started(D) if D is not None else cast("Columns", self._columns)
         before, frame = columns.lengths(), columns.frame
+        self._is_whole = False
         slack = Slack() if self._snapshot is None else self._snapshot.slack
         numbers = [name + 1 for name in names if isinstance(name, int)]
         next_name = min(2**63 - 1, max([self._next_name, *numbers]))
@@ -209,6 +221,7 @@ class GrowingMembers:
             if frame is None:
                 columns.frame, columns.tables = None, {}
             raise
+        # interrupted from here on, `_mend` starts from the snapshot or from the files
         alive = np.ones(columns.plain["ends"].n, dtype=np.bool_)
         if self._snapshot is not None:
             alive[: len(self._snapshot.alive)] = self._snapshot.alive
@@ -218,8 +231,27 @@ class GrowingMembers:
         first = len(self._names)
         self._names.extend(names)
         self._places.update({name: first + i for i, name in enumerate(names)})
-        self._columns, self._next_name = columns, next_name
-        self._snapshot = make_snapshot(columns, self._names, alive, slack)
+        snapshot = make_snapshot(columns, self._names, alive, slack)
+        self._columns, self._next_name, self._snapshot, self._is_whole = columns, next_name, snapshot, True
+
+    def _mend(self) -> None:
+        """Return to a whole state after a change that was interrupted: that of the files, or of the last snapshot."""
+        if self._is_whole:
+            return
+        if self._folder is not None:
+            self._read(self._folder.read_again())
+        elif self._snapshot is None or self._columns is None:
+            self._columns, self._names = None, []
+        else:
+            seen, columns = self._snapshot, self._columns
+            columns.cut(
+                {name: len(getattr(seen, name, ())) for name in columns.plain}
+                | {n: len(t) for n, t in seen.tables.items()}
+            )
+            if seen.frame is None:
+                columns.frame, columns.tables = None, {}
+            self._names = seen.names[: len(seen.alive)]
+        self._by_name, self._is_whole = None, True
 
     def _started(self, D: Distributions) -> Columns:
         if self._columns is None:
@@ -263,8 +295,15 @@ class GrowingMembers:
     def _check_open(self, to_change: bool = False) -> None:
         if self._closed:
             raise ValueError("this index is closed; open it again with Index.open")
-        if to_change and self._folder is not None and not self._folder.writes:
+        if not to_change:
+            return
+        if self._folder is not None and not self._folder.writes:
             raise ValueError("this index is opened to be read; Index.open(path, mode='r+') can change it")
+        if self._folder is not None and self._folder.process != os.getpid():
+            raise ValueError(
+                "this index was opened by the process that this one is a fork of; only that one changes it"
+            )
+        self._mend()
 
     # ------------------------------------------------------------------------------------------------- mending
 
@@ -304,12 +343,16 @@ class GrowingMembers:
             slack = self._fill(columns, frame)
         else:
             generation = self._folder.next_generation()
-            slack = self._copy_to(generation, frame)
-            self._folder.switch(generation)
+            try:
+                slack = self._copy_to(generation, frame)
+                self._is_whole = False
+                self._folder.switch(generation)
+            except BaseException:
+                self._folder.drop(generation)
+                raise
             columns = cast("Columns", generation.columns)
-        self._columns, self._names = columns, names
-        self._by_name = None
-        self._snapshot = make_snapshot(columns, names, np.ones(len(names), dtype=np.bool_), slack)
+        seen = make_snapshot(columns, names, np.ones(len(names), dtype=np.bool_), slack)
+        self._columns, self._names, self._by_name, self._snapshot, self._is_whole = columns, names, None, seen, True
         self._served, self._rehearsed = Served(), {}
 
     def _copy_to(self, generation: Generation, frame: Frame | None) -> Slack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any, cast
@@ -165,8 +166,9 @@ class Index(GrowingMembers):
     ) -> RadiusNeighbors:
         """All members within a radius of each query; see `query` and `asot.radius_neighbors`."""
         started = time.perf_counter()
-        if isinstance(radius, bool) or not isinstance(radius, (int, float, np.number)) or not 0 <= radius < np.inf:
-            raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
+        is_number = isinstance(radius, (int, float, np.number)) and not isinstance(radius, (bool, complex))
+        if not is_number or not 0 <= radius <= sys.float_info.max:
+            raise ValueError(f"radius must be a finite number ≥ 0; found {radius!r}")
         asked = self._asked(Q, among, n_jobs, memory)
         if devices.parse(device)[0] == "cuda":
             return self._radius_on_gpu(asked, float(radius), device, Resources(n_jobs, memory, progress), started)

@@ -15,6 +15,8 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from asot.index.columns import writing
+
 _FORM = struct.Struct("<8s9q3d")  # then a checksum
 _SIZE = _FORM.size + 8
 _MAGIC = b"asotidx1"
@@ -46,6 +48,7 @@ class Journal:
 
     def __init__(self, path: Path, writes: bool) -> None:
         raw = path.read_bytes()  # a generation that was removed is not an empty one
+        self._path = path
         self.entry, count = last_entry(raw, path)
         self._end = count * _SIZE
         if len(raw) - self._end >= _SIZE:  # a process that dies leaves less; a machine that does, or a disk, may not
@@ -70,11 +73,12 @@ class Journal:
         """Make a change final: it is on disk when this returns."""
         body = _FORM.pack(_MAGIC, *entry)
         raw = body + struct.pack("<q", zlib.crc32(body))
-        os.lseek(self._descriptor, self._end, os.SEEK_SET)
         try:
-            while raw:
-                raw = raw[os.write(self._descriptor, raw) :]
-            os.fsync(self._descriptor)
+            with writing(self._path):
+                os.lseek(self._descriptor, self._end, os.SEEK_SET)
+                while raw:
+                    raw = raw[os.write(self._descriptor, raw) :]
+                os.fsync(self._descriptor)
         except BaseException:
             os.ftruncate(self._descriptor, self._end)  # or readers find it when the next change overwrites columns
             raise

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Indices
+from asot.data.belonging import has_names, in_order_of_ids
 from asot.data.distributions import Distributions, UnknownId
-from asot.index.members import Name, Snapshot
+from asot.index.members import Name, Names, Snapshot
 
 _LARGEST = 2**63
 
@@ -32,7 +33,9 @@ def as_name(given: Any) -> Name:
 
 def as_names(given: Any) -> list[Name]:
     """One id or several."""
-    if isinstance(given, (str, int, np.integer)):
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
+    if isinstance(given, (str, bytes, int, np.integer)):
         return [as_name(given)]
     if not isinstance(given, Iterable):
         raise TypeError(f"expected an id or a list of ids; found {type(given).__name__}")
@@ -44,9 +47,11 @@ def new_names(D: Distributions, ids: Any, next_name: int, places: dict[Name, int
     """The ids of new members: as given, as the collection has them, or the next numbers that are free."""
     given = D.given_ids if ids is None else ids
     if given is not None:
-        if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != len(D):
-            found = len(given) if hasattr(given, "__len__") and not isinstance(given, str) else repr(given)
-            raise ValueError(f"ids must name each of the {len(D)} distributions; found {found}")
+        is_list = hasattr(given, "__len__") and getattr(given, "ndim", 1) > 0
+        is_list = is_list and not isinstance(given, (str, bytes, set, frozenset))  # the order of a set is anybody's
+        if not is_list or len(given) != len(D):
+            found = len(given) if is_list else repr(given)
+            raise ValueError(f"ids must name each of the {len(D)} distributions, in their order; found {found}")
         names = as_names(given)
         if len(set(names)) < len(names):
             twice = next(name for name, count in Counter(names).items() if count > 1)
@@ -70,12 +75,17 @@ def known_slots(names: list[Name], places: dict[Name, int]) -> Indices:
 
 
 def allowed_slots(among: Any, snapshot: Snapshot, places: dict[Name, int]) -> NDArray[np.bool_]:
-    """Slots (S,) that may be found: all members, those that a mask (members,) names, or those with some ids."""
+    """Slots (S,) that may be found: all members, those that a mask (members,) names, or those with some ids.
+
+    A mask with names, such as a comparison of a column, goes by ids.
+    """
     if among is None:
         return snapshot.alive
     allowed = np.zeros(len(snapshot.alive), dtype=np.bool_)
-    values = np.asarray(among) if isinstance(among, (np.ndarray, list, tuple)) else None
-    if values is not None and values.dtype == np.bool_ and values.size:
+    values = _mask(among)
+    if values is not None:
+        if has_names(among):
+            values = np.asarray(in_order_of_ids(among, "among=", Names(snapshot).tolist()), dtype=np.bool_)
         if values.shape != (snapshot.count,):
             raise ValueError(
                 f"among= is a mask of shape {values.shape}; it must say of each of the {snapshot.count} members "
@@ -86,3 +96,15 @@ def allowed_slots(among: Any, snapshot: Snapshot, places: dict[Name, int]) -> ND
     slots = known_slots(as_names(among), places)
     allowed[slots[slots < len(allowed)]] = True
     return allowed & snapshot.alive
+
+
+def _mask(among: Any) -> NDArray[np.bool_] | None:
+    """Truth values, if that is what it holds."""
+    if isinstance(among, Mapping):
+        among = list(among.values())
+    if not isinstance(among, (list, tuple)) and not hasattr(among, "__array__"):
+        return None
+    values = np.asarray(among)
+    if values.dtype == np.object_ and values.size and all(isinstance(one, (bool, np.bool_)) for one in values.ravel()):
+        values = values.astype(np.bool_)
+    return values if values.dtype == np.bool_ and values.size else None

@@ -307,7 +307,7 @@ class Queries:
         pooled = self.collection[i : i + 1] + self.snapshot.taken(slots)
         frame = self.snapshot.frame
         relaxes = np.isfinite(limit) and not (frame is not None and frame.only_words)
-        problem = self.settings.problem(pooled, 1, self.memory, relaxes)
+        problem = self.settings.problem(pooled, self.memory, relaxes)
         columns, values = np.arange(len(slots)), np.full(len(slots), np.inf)
         if problem.relaxed is not None:
             rows = np.zeros(len(slots), dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Parameters
-from asot.data.distinct import sparse_histograms
+from asot.data.distinct import in_own_order, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.auto import exact_solver, read_prices
 from asot.ground.costs import Metric, prepare_cost
@@ -60,12 +60,15 @@ class Settings:
     def distance(self) -> Distance:
         return Distance(self.p, self.metric, self.metric_params, self.unmatched)
 
-    def problem(self, pooled: Distributions, start: int, memory: int, relaxes: bool) -> Problem:
-        """Prepare the pairs of the first ``start`` distributions of a collection with the others, and bounds if it
-        ``relaxes``."""
-        histograms = sparse_histograms(pooled)
-        solver = exact_solver(pooled, self.distance, start, memory, histograms=histograms)
-        shape = Shape(start, len(pooled) - start, start, False)
+    def problem(self, pooled: Distributions, memory: int, relaxes: bool) -> Problem:
+        """Prepare the pairs of the first distribution of a collection with the others, and bounds if it ``relaxes``.
+
+        Members that are solved at different times must not differ in the last digit if they are equal. Tables of
+        distances are too large for points that are listed several times.
+        """
+        histograms = in_own_order(pooled) if self.has_kernel else sparse_histograms(pooled)
+        solver = exact_solver(pooled, self.distance, 1, memory, histograms=histograms)
+        shape = Shape(1, len(pooled) - 1, 1, False)
         on_line = pooled.dim == 1 and self.has_norm
         if not relaxes or on_line or not self.has_kernel or self.p > HIGHEST_ORDER:
             return Problem(solver, None)

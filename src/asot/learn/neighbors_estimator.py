@@ -28,6 +28,8 @@ from asot.validation import as_choice, as_positive_int
 MOST_QUERIES = 64
 """Up to so many queries are asked one by one of what was prepared; more of them are worth a search of their own."""
 
+_WHICH = ("space", "p", "metric", "metric_params", "unmatched", "prune")
+
 
 class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nearest neighbors under the exact W_p (`asot.kneighbors`), with scikit-learn's conventions.
@@ -110,7 +112,8 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         if self.bounds is not None:
             self.prune = prune_of(self.bounds)
         self.collection_: Distributions = self._read(X, reset=True)
-        self._index = self._prepared()
+        self._forget_index()
+        self._index_now()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
@@ -118,11 +121,24 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         if not hasattr(self, "collection_"):
             return self.fit(X, y)
         more = self._read(X, reset=False)
-        n = len(self.collection_)
+        index, n = self._index_now(), len(self.collection_)
+        if index is not None:
+            index.add(more, ids=np.arange(n, n + len(more)))
+        else:
+            self._forget_index()  # now there may be enough for one
         self.collection_ = self.collection_ + more
-        if self._index is not None:
-            self._index.add(more, ids=np.arange(n, n + len(more)))
         return self
+
+    def _index_now(self) -> Index | None:
+        """What was prepared, unless parameters were set since."""
+        words: list[Any] = [getattr(self, name) for name in (*_WHICH, "device", "random_state")]
+        if not hasattr(self, "_index") or any(a is not b for a, b in zip(words, self._index_words, strict=True)):
+            self._index: Index | None = self._prepared()
+            self._index_words: list[Any] = words
+        return self._index
+
+    def _forget_index(self) -> None:
+        self.__dict__.pop("_index", None)
 
     def _prepared(self) -> Index | None:
         """An index of the fitted collection, where its answers are those of `asot.kneighbors` with the same options."""
@@ -142,7 +158,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     def __getstate__(self) -> dict[str, Any]:
         """An index has locks, which are not pickled; it is made again with the first query."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_index"}
+        return {name: value for name, value in state.items() if name not in ("_index", "_index_words")}
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -182,10 +198,9 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         queries, collection = self._sides(X)
         count = as_positive_int(n_neighbors, "n_neighbors")
         if collection is not None and len(queries) <= MOST_QUERIES:
-            if not hasattr(self, "_index"):
-                self._index = self._prepared()
-            if self._index is not None:
-                return self._index.query(
+            index = self._index_now()
+            if index is not None:
+                return index.query(
                     queries, count, recall=self.recall, device=self.device, n_jobs=self.n_jobs, memory=self.memory,
                     progress=self.progress,
                 )  # fmt: skip
@@ -213,9 +228,8 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         return (queries[:] if queries is self.collection_ else queries), self.collection_  # two objects: two sets
 
     def _options(self) -> dict[str, Any]:
-        which = ("space", "p", "metric", "metric_params", "unmatched", "prune")
         how = ("device", "n_jobs", "memory", "progress", "random_state")
-        return {name: getattr(self, name) for name in which + how}
+        return {name: getattr(self, name) for name in _WHICH + how}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "collection_")
