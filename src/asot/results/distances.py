@@ -106,7 +106,7 @@ class Distances:
         own = self.__dict__
         own["values"] = values
         own["_later"] = later
-        if math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
+        if len(values) > 64 or math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
             self.__post_init__()
         return self
 
