@@ -21,10 +21,6 @@ struct Step {
     double gaps[LANES];      // signed
 };
 
-INLINE const Station* moved(const Station* station, int64_t bytes) {
-    return reinterpret_cast<const Station*>(reinterpret_cast<const char*>(station) + bytes);
-}
-
 // Keeps a number out of vectors, and a pointer from being computed otherwise: compilers see four equal walks, and lanes of
 // loads from four lists take twice as long.
 template <class T>
