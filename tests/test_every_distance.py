@@ -119,6 +119,22 @@ def test_nearly_opposite_points_are_as_far_apart_as_the_meridian_says(gap):
     assert asot.pairwise_exact(opposite, metric="angular").values[0] == pytest.approx(np.pi - gap, abs=2e-15)
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e-6, 0.01, 0.5, 1.0, 1.4, 1.5707, 1.5709, 1.8, 3.0, 3.1415])
+def test_angles_have_all_their_digits(size):
+    """Small, large, and on both sides of a right angle, at which the formula changes."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(9, 3))
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    across = np.cross(x, rng.normal(size=(9, 3)))
+    y = np.cos(size) * x + np.sin(size) * across / np.linalg.norm(across, axis=1)[:, None]
+    D, E = (asot.Distributions.from_list(list(z[:, None])) for z in (x, y))
+    found = asot.pairwise_exact(D, E, metric="angular").values
+    u, v = (z.astype(np.longdouble) for z in (x, y))
+    u, v = (z / np.sqrt((z * z).sum(axis=1))[:, None] for z in (u, v))
+    apart, opposite = (np.sqrt(((u[:, None] + sign * v) ** 2).sum(axis=2)) for sign in (-1, 1))
+    assert np.abs(found - 2 * np.arctan2(apart, opposite).ravel()).max() < 1e-15
+
+
 def test_a_periodic_box_a_function_and_a_matrix_are_the_same_metric():
     rng = np.random.default_rng(0)
     D = asot.Distributions.from_list([rng.random((5, 2)) * [2.0, 3.0] for _ in range(8)])

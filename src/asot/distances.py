@@ -310,14 +310,15 @@ def pairwise_exact(
     >>> asot.pairwise_exact(D, p=2).values.round(4)
     array([1.5811, 1.5811, 1.    ])
     """
-    devices.parse(device)
-    D, E = read_both(D, E)
+    if E is not None or type(D) is not Distributions:
+        devices.parse(device)
+        D, E = read_both(D, E)
     is_usual = metric_params is None and unmatched is None and share is None and pairs is None and sink is None
     if is_usual and (E is not None or len(D.offsets) <= MOST_DISTRIBUTIONS + 1 or D.dim == 1):
-        few: Any = few_distances(D, E, p, metric, device, n_jobs, memory, progress)
+        few: Any = few_distances(D, E, p, metric, device, n_jobs, memory, progress, (_model, (D, E, p, metric)))
         if few is not None:
-            few.also_later(_model, D, E, p, metric)
             return few
+    devices.parse(device)
     distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
     request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress))
     work = exact_work(request, Notes({"estimate": "exact"}))

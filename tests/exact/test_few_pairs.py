@@ -76,10 +76,9 @@ def test_answers_stay_when_others_are_given_in_the_same_place():
     desks = []
     for D, _ in pairs[:7]:
         asot.pairwise_exact(D)
-        desks.append(few_pairs._known[len(D) + 1, 0])
+        desks.append(few_pairs._desks(len(D), 0, 2, "euclidean", 1.0, False))
     assert all(each is desks[0] for each in desks)  # records are made once for three distributions
     assert len(desks[0]._free) == 1
-    assert len(few_pairs._known) <= few_pairs.MOST_KEPT
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("asot.distances.few_distances", lambda *given: None)
         usual = [each for D, E in pairs for each in (asot.pairwise_exact(D), asot.pairwise_exact(D, E))]
@@ -108,8 +107,8 @@ def test_so_it_is_between_two_collections(D):
 
 def test_small_collections_do_take_the_shortest_way(monkeypatch):
     taken = []
-    solve = few_pairs.solve
-    monkeypatch.setattr(few_pairs, "solve", lambda *given: taken.append(solve(*given)) or taken[-1])
+    solve = few_pairs._solved
+    monkeypatch.setattr(few_pairs, "_solved", lambda *given: taken.append(solve(*given)) or taken[-1])
     rng = np.random.default_rng(0)
     small = [rng.normal(size=(100, 30)) for _ in range(2)]
     asot.pairwise_exact(small)
@@ -183,7 +182,7 @@ def test_many_pairs_of_long_points_go_the_general_way_which_has_a_table():
 
     def few(count, dim, metric="euclidean"):
         D = Distributions.from_list([rng.normal(size=(2, dim)) for _ in range(count)])
-        found = few_pairs.few_distances(D, None, 1, metric, "cpu", 1, None, False)
+        found = few_pairs.few_distances(D, None, 1, metric, "cpu", 1, None, False, (dict, ()))
         if found is not None:
             pairs = list(zip(*np.triu_indices(count, 1), strict=True))
             usual = asot.pairwise_exact(D, pairs=pairs, metric=metric)

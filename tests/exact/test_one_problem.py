@@ -100,3 +100,15 @@ def test_no_matching_is_tried_for_other_masses_or_shapes():
     assert solve_matching(u, np.full(40, 1.0 / 40), cost[:, :40]) is None
     assert solve_matching(u, u, np.zeros((80, 80))) is None
     assert asot.emd(uneven, u, cost).value == pytest.approx(ot.emd2(uneven, u, cost), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 5, 20, 33, 64, 65])
+def test_equal_masses_are_matched_without_crumbs_of_rounding(n):
+    """1/5 is no whole number of units of 2^-60: what its rounding left once travelled as a sixth arc."""
+    cost = np.random.default_rng(n).random((n, n))
+    value, plan, (f, g) = asot.emd(np.full(n, 1 / n), np.full(n, 3.0), cost)
+    assert plan.nnz == n
+    np.testing.assert_allclose(plan.data, 1 / n, rtol=1e-15)
+    np.testing.assert_allclose(value, cost[linear_sum_assignment(cost)].mean(), rtol=1e-13)
+    assert (f[:, None] + g <= cost + 1e-13).all()
+    np.testing.assert_allclose(f.mean() + g.mean(), value, rtol=1e-12)

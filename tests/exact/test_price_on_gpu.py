@@ -99,7 +99,7 @@ def test_auto_leaves_large_pairs_to_the_cpu_and_keeps_every_value(monkeypatch):
     numpy_as_cupy.install(monkeypatch)
     monkeypatch.setattr(devices, "_awake", True)
     monkeypatch.setattr("asot.exact.auto.best_split", lambda *given: Split(1.0, 0.0, most_points=6))
-    monkeypatch.setattr("asot.exact.few_pairs.are_few", lambda *given: False)
+    monkeypatch.setattr("asot.distances.few_distances", lambda *given: None)
     rng = np.random.default_rng(0)
     D = asot.Distributions.from_list([rng.normal(size=(n, 3)) for n in (6, 5, 40, 6, 4, 6, 3)])
     found, expected = (asot.pairwise_exact(D, device=device) for device in ("auto", "cpu"))

@@ -126,7 +126,7 @@ class ExactAnyCost(Solver):
 
     def identity(self) -> Identity:
         return {
-            "solver": "any cost, 2" if are_long(self.cost.ground) and self.cost.transform != ARC else "any cost, 1",
+            "solver": f"any cost, {3 if self.cost.transform == ARC else 2 if are_long(self.cost.ground) else 1}",
             "histograms": self.histograms.identity(),
             "cost": self.cost.identity(),
             "p": self.p,

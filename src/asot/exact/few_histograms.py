@@ -19,7 +19,7 @@ from asot._typing import Info
 from asot.exact.cancel_and_check import SLACK, TRIANGLES, random_triangles
 from asot.exact.cancel_and_check import describe as describe_by_itself
 from asot.exact.cost_check import ALWAYS_CHECKED, FEWEST, preparing_costs_more, seconds_per_pair, used_anchors
-from asot.exact.few_pairs import MOST_SECONDS, DesksByShape, is_usual, tile_of
+from asot.exact.few_pairs import MOST_LAID, MOST_SECONDS, is_usual, tile_of
 from asot.exact.graph_metric import FEWEST as FEWEST_POINTS
 from asot.exact.price import graph_pays, shared_cost_seconds
 from asot.exact.shared_cost import OFFSET_WEIGHT, describe
@@ -52,10 +52,6 @@ _NOT_ORDINARY = 2
 _DOUBLE = np.dtype(np.float64)
 
 
-_known: DesksByShape[Any] = DesksByShape()
-"""What every call fills in anew: a record, and a tile with room for its values and steps."""
-
-
 def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, progress: Any) -> Distances | None:
     """All pairs of rows (N, k) of A, or of A and rows (M, l) of B, under a cost (k, l), if they are few and small."""
     if not (_is_ordinary(A) and _is_ordinary(cost) and (B is None or _is_ordinary(B))):
@@ -81,7 +77,7 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
         as_bytes(memory, 1)  # refuses what is no amount
     jobs = 1 if n_jobs is None else as_n_jobs(n_jobs)
     pairs = AllPairs(n) if B is None else CrossPairs(n, m)
-    desks = _known.get((n, m)) or _new_desks(n, m, pairs)
+    desks = (_desks if n_pairs <= MOST_LAID else _desks.__wrapped__)(n, m)
     desk = few, (tile, values, steps) = desks.take()
     few.n, few.m, few.k, few.l, few.scaled, few.by_itself = n, m, k, l, scaled, by_itself
     second, triangles = None if B is None else B.tobytes(), random_triangles(k) if by_itself else None
@@ -111,7 +107,7 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
             "model": None,
         }
 
-    return Distances.quickly(values, rest)
+    return Distances.quickly(values, ((rest, ()),))
 
 
 @functools.lru_cache(maxsize=1024)  # the formula takes as long as a small pair
@@ -129,14 +125,16 @@ def _are_sparse(A: Any, B: Any, cost: Any, n_pairs: int) -> bool:
     return n_pairs * each < MOST_SECONDS and not (most >= FEWEST_POINTS and graph_pays(most, each, n_pairs))
 
 
-def _new_desks(n: int, m: int, pairs: AllPairs | CrossPairs) -> Desks[Any]:
-    """Room for all pairs of n rows, or of n with m."""
+@functools.lru_cache(maxsize=64)
+def _desks(n: int, m: int) -> Desks[Any]:
+    """What calls fill in anew for all pairs of n rows, or of n with m: a record, and a tile with room for values."""
+    pairs = CrossPairs(n, m) if m else AllPairs(n)
 
     def make() -> Any:
         few = FewHistograms(triangles=TRIANGLES, slack=SLACK, weight=OFFSET_WEIGHT)
         return few, tile_of(*pairs.indices(0, len(pairs)))
 
-    return _known.keep((n, m), len(pairs), make)
+    return Desks(make)
 
 
 def _is_ordinary(array: Any) -> bool:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import struct
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +31,14 @@ from asot.exact.points import describe
 from asot.exact.price import laid_out_seconds
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Desks, Double, Int, Record, Tile, entry
-from asot.native.records import address
+from asot.native.records import address, refused
 from asot.request import Distance, as_order
-from asot.results.distances import Distances
+from asot.results.distances import Distances, Later
 from asot.run import devices
 from asot.run.engine import joblib_is_idle
 from asot.run.pairs import AllPairs, CrossPairs
 from asot.run.protocols import Solver, empty_solution
 from asot.validation import as_bytes, as_n_jobs
-
-T = TypeVar("T")
 
 MOST_POINTS = 600
 """Points of a small collection."""
@@ -68,7 +65,7 @@ class FewPairs(Record):
     """A small collection, where answers go, and what is found about it (``native/exact/few_pairs.hpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("n", Int), ("dim", Int), ("count", Int), ("code", Int), ("power", Double), ("single", Int),
+        ("dim", Int), ("count", Int), ("code", Int), ("power", Double), ("single", Int),
         ("tile", ctypes.c_void_p), ("out", ctypes.c_void_p), ("exponent", Int), ("equal", Int),
     ]  # fmt: skip
 
@@ -76,47 +73,35 @@ class FewPairs(Record):
 MOST_COPIED = 1 << 14
 """Bytes of points up to which they are copied: asking an array for its address takes ten times as long."""
 
-_write = struct.Struct("=4qdq").pack_into  # the first fields of `FewPairs`, twice as fast as one by one
-_GIVEN = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p  # points, offsets and masses
-_solve = entry("few_pairs", FewPairs, *_GIVEN)
-_solve_lines = entry("few_lines", FewPairs, *_GIVEN)
+_GIVEN = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p  # a record, points, offsets and masses
+_solve = entry("few_pairs", *_GIVEN, checked=False)
+_solve_lines = entry("few_lines", *_GIVEN, checked=False)
 _NOT_ORDINARY = 2
 
 
 class _Table(NamedTuple):
-    """A record, and what it points to."""
+    """A record and where it lies, room for answers, and what else the record points to."""
 
     few: FewPairs
+    place: int
     values: Float
     steps: NDArray[np.int32]
-    units: Float
-    kept: tuple[Record, ...]
+    units: Float | None  # where NumPy is to take roots, and multiply with them
+    kept: tuple[Any, ...]
 
 
-def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> _Table:
-    """Room for the answers of some pairs."""
+def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64], **told: Any) -> _Table:
+    """A record and room for the answers of some pairs."""
     tile, values, steps = tile_of(rows, columns)
     units = np.empty(len(rows))
     out = AnyCostOut(units=units, reach=np.empty(len(rows)))
-    return _Table(FewPairs(tile=ctypes.addressof(tile), out=ctypes.addressof(out)), values, steps, units, (tile, out))
+    few = FewPairs(tile=ctypes.addressof(tile), out=ctypes.addressof(out), **told)
+    is_final = told["power"] in (1, 2) or told["dim"] == 1
+    return _Table(few, ctypes.addressof(few), values, steps, None if is_final else units, (tile, out))
 
 
-MOST_LAID, MOST_KEPT = 64, 16
-"""Pairs whose room is used again, and for how many shapes it is."""
-
-
-class DesksByShape(dict[tuple[int, int], Desks[T]]):
-    """Room for all pairs of so many distributions, within one set or between two: making it takes longer than solving a
-    pair of five points."""
-
-    def keep(self, shape: tuple[int, int], n_pairs: int, make: Callable[[], T]) -> Desks[T]:
-        """Desks for a shape that has none, used again if it is small."""
-        desks = Desks(make)
-        if n_pairs <= MOST_LAID:
-            if len(self) >= MOST_KEPT:
-                self.clear()
-            self[shape] = desks
-        return desks
+MOST_LAID = 64
+"""Pairs whose room is used again."""
 
 
 def tile_of(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Tile, Float, NDArray[np.int32]]:
@@ -125,45 +110,61 @@ def tile_of(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Tile, 
     return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop), values, steps
 
 
-_known: DesksByShape[_Table] = DesksByShape()
+@functools.lru_cache(maxsize=64)
+def _desks(n_first: int, n_second: int, dim: int, metric: str, p: float, single: bool) -> Desks[_Table]:
+    """Records for all pairs of so many distributions, or of those with so many others, used again: making one takes
+    longer than solving a pair of five points."""
+    told: Any = {"dim": dim, "count": n_first + n_second, "code": METRICS[metric], "power": p, "single": single}
+    return Desks(lambda: _laid(*_places(n_first, n_second), **told))
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_desks(n: int, dim: int, n_offsets: int, metric: str, kind: str) -> Desks[_Table] | None:
+    """The same for W_1 within a collection of n points, unless it is large, on a line, or under another metric."""
+    count = n_offsets - 1
+    n_pairs = count * (count - 1) // 2
+    if dim == 1 or metric not in METRICS or n_pairs > MOST_LAID or not _are_few(dim, metric, n, count, n_pairs):
+        return None
+    return _desks(count, 0, dim, metric, 1.0, kind == "f")
 
 
 def solve(
-    D: Distributions, E: Distributions | None, p: float, metric: str, device: str, n_jobs: int
+    D: Distributions, E: Distributions | None, p: float, metric: str, device: str, n_jobs: int, later: Later
 ) -> Distances | None:
-    """W_p of all pairs within D, or between D and E, where `are_small`; None if they are not ordinary."""
+    """W_p of all pairs within D, or between D and E, where they are few and small; None if they are not ordinary."""
+    n_first, n_second = len(D), 0 if E is None else len(E)
+    kept = (n_second or n_first // 2) * n_first <= MOST_LAID
+    single = D.dim > 1 and (D if E is None else D + E).points.dtype.char == "f"
+    desks = (_desks if kept else _desks.__wrapped__)(n_first, n_second, D.dim, metric, p, single)
+    return _solved(desks, D, E, p, metric, device, n_jobs, later)
+
+
+def _solved(
+    desks: Desks[_Table], D: Distributions, E: Distributions | None, p: float, metric: str, device: str, n_jobs: int,
+    later: Later,
+) -> Distances | None:  # fmt: skip
+    """The same with these records."""
     started = time.perf_counter()
     pooled = D if E is None else D + E
-    points, offsets, masses = pooled.points, pooled.offsets, pooled.masses
-    (n, dim), count = points.shape, len(offsets) - 1
-    desks = _known.get((len(D.offsets), 0 if E is None else len(E.offsets))) or _new_desks(D, E)
+    points, kernel = pooled.points, _solve
+    if points.shape[1] == 1:
+        points, kernel = points.astype(np.float64, copy=False), _solve_lines
     table = desks.take()
-    few, values, steps, units, _ = table
-    on_line, single = dim == 1, points.dtype.char == "f"
-    if single and on_line:
-        points, single = points.astype(np.float64), False
-    _write(few, 0, n, dim, count, METRICS[metric], p, single)
+    few, place, values, steps, units, _ = table
     if points.nbytes <= MOST_COPIED:
-        place: bytes | int = points.tobytes()
+        where: bytes | int = points.tobytes()
     else:
         points = np.ascontiguousarray(points)
-        place = address(points, points.dtype)
-    if on_line:
-        _solve_lines(few, place, offsets.tobytes(), masses.tobytes())
-    elif _solve(few, place, offsets.tobytes(), masses.tobytes()) == _NOT_ORDINARY:
+        where = address(points, points.dtype)
+    code = kernel(place, where, pooled.offsets.tobytes(), pooled.masses.tobytes())
+    if code and refused(code) == _NOT_ORDINARY:
         desks.put_back(table)
         return None
-    values = values.copy() if p in (1, 2) or on_line else units * values ** (1.0 / p)
+    values = values.copy() if units is None else units * values ** (1.0 / p)
     pivots, equal = steps.tolist(), few.equal
     desks.put_back(table)
     seconds = time.perf_counter() - started
-    return Distances.quickly(values, _rest, D, E, p, metric, device, n_jobs, pivots, equal, seconds)
-
-
-def _new_desks(D: Distributions, E: Distributions | None) -> Desks[_Table]:
-    """Room for the answers of all pairs within D, or between D and E."""
-    shape = len(D.offsets), 0 if E is None else len(E.offsets)
-    return _known.keep(shape, len(_pairs(D, E)), lambda: _laid(*_places(D, E)))
+    return Distances.quickly(values, ((_rest, (D, E, p, metric, device, n_jobs, pivots, equal, seconds)), later))
 
 
 def _rest(
@@ -180,18 +181,18 @@ def _rest(
     return _fields(D, E, np.array(pivots, np.int32), np.zeros(len(pivots), np.int8), info, seconds, seconds)
 
 
-def _places(D: Distributions, E: Distributions | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _places(n_first: int, n_second: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows and columns of all pairs, in the order of the pooled collection."""
-    pairs = _pairs(D, E)
+    pairs = CrossPairs(n_first, n_second) if n_second else AllPairs(n_first)
     rows, columns = pairs.indices(0, len(pairs))
-    return rows, columns if E is None else columns + len(D)
+    return rows, columns + n_first if n_second else columns
 
 
 def in_runs(
-    solver: Solver, D: Distributions, E: Distributions | None, known: Callable[[], Info], preparing: float
+    solver: Solver, D: Distributions, E: Distributions | None, known: Callable[[], Info], preparing: float, later: Later
 ) -> Distances:
     """All pairs by a solver that takes runs, such as that of a line, which took so many seconds to prepare; ``known``
-    makes what is told about the call."""
+    makes what is told about the call, ``later`` what others know."""
     pairs, begun = _pairs(D, E), time.perf_counter()
     found = empty_solution(len(pairs))
     solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))
@@ -201,7 +202,7 @@ def in_runs(
         info = {**solver.info, **known()}
         return _fields(D, E, found.n_iter, found.status, info, seconds + preparing, seconds)
 
-    return Distances.quickly(found.values, rest)
+    return Distances.quickly(found.values, ((rest, ()), later))
 
 
 def _fields(
@@ -241,12 +242,32 @@ def is_usual(device: Any, n_jobs: Any, progress: Any) -> bool:
 
 
 def few_distances(
-    D: Distributions, E: Distributions | None, p: Any, metric: Any, device: Any, n_jobs: Any, memory: Any, progress: Any
-) -> Distances | None:
+    D: Distributions, E: Distributions | None, p: Any, metric: Any, device: Any, n_jobs: Any, memory: Any,
+    progress: Any, later: Later,
+) -> Distances | None:  # fmt: skip
     """All pairs of an ordinary call, if they are few and small: then what is around a solver costs more than it.
 
-    Nothing is made of the arguments but what is needed, since a pair of five points takes a microsecond.
+    Nothing is made of the arguments but what is needed, since a pair of five points takes a microsecond. The plainest
+    call is read here and now: asking one function after the other takes longer than the pair. ``later`` makes fields of
+    the result that others know.
     """
+    if (
+        E is None and memory is None and (progress is None or progress is False) and type(p) is int and p == 1
+        and type(metric) is str and type(device) is str and (device == "auto" or device == "cpu")
+        and (joblib_is_idle() if n_jobs is None else type(n_jobs) is int and n_jobs > 0)
+    ):  # fmt: skip
+        points = D.__dict__.get("points")
+        desks = None if points is None else _plain_desks(*points.shape, len(D.offsets), metric, points.dtype.char)
+        if desks is not None:
+            return _solved(desks, D, None, 1.0, metric, device, n_jobs or 1, later)
+    return _less_plain(D, E, p, metric, device, n_jobs, memory, progress, later)
+
+
+def _less_plain(
+    D: Distributions, E: Distributions | None, p: Any, metric: Any, device: Any, n_jobs: Any, memory: Any,
+    progress: Any, later: Later,
+) -> Distances | None:  # fmt: skip
+    """The same for two collections, points on a line, and other words of a call."""
     if not (type(metric) is str and metric in METRICS and is_usual(device, n_jobs, progress)):
         return None
     order, dim = as_order(p), D.dim
@@ -257,16 +278,15 @@ def few_distances(
         as_bytes(memory, 1)  # refuses what is no amount
     jobs = 1 if n_jobs is None else as_n_jobs(n_jobs)
     if E is not None and turned is not None:
-        return _few_lopsided(
-            D, E, metric, turned, {"device_reason": devices.on_cpu(device, A_SUM).reason, "n_jobs": jobs}
-        )
+        known = {"device_reason": devices.on_cpu(device, A_SUM).reason, "n_jobs": jobs}
+        return _few_lopsided(D, E, metric, turned, known, later)
     if dim > 1 or len(D.offsets) + (0 if E is None else len(E)) <= FEW + 1:
-        return solve(D, E, order, metric, device, jobs)
+        return solve(D, E, order, metric, device, jobs, later)
     began, distance = time.perf_counter(), Distance(order, metric)
     pooled, column_start = (D, 0) if E is None else (D + E, len(D))
     solver = line_solver(pooled, distance, column_start)
     seconds = time.perf_counter() - began
-    return in_runs(solver, D, E, lambda: _note(distance, dim, device, jobs), seconds)
+    return in_runs(solver, D, E, lambda: _note(distance, dim, device, jobs), seconds, later)
 
 
 def _note(distance: Distance, dim: int, device: str, n_jobs: int) -> Info:
@@ -298,11 +318,13 @@ def _are_few(dim: int, metric: str, n: int, count: int, n_pairs: int) -> bool:
     return n_pairs * float(laid_out_seconds(n / count, n / count, dim)) < MOST_SECONDS
 
 
-def _few_lopsided(D: Distributions, E: Distributions, metric: str, turned: bool, known: Info) -> Distances | None:
+def _few_lopsided(
+    D: Distributions, E: Distributions, metric: str, turned: bool, known: Info, later: Later
+) -> Distances | None:
     """The same for one or two points against many, unless somebody would wait for it."""
     if len(D) * len(E) * seconds_of_pair(D, E) > LOPSIDED_SECONDS:
         return None
     began = time.perf_counter()
     solver = lopsided_solver(D, E, metric, turned)
     seconds = time.perf_counter() - began
-    return in_runs(solver, D, E, lambda: {"p": 1, "estimate": "exact", **known}, seconds)
+    return in_runs(solver, D, E, lambda: {"p": 1, "estimate": "exact", **known}, seconds, later)

@@ -152,19 +152,23 @@ class Desks(Generic[T]):
             return self._make()
 
 
-def entry(name: str, *kinds: Any) -> Callable[..., int]:
+def entry(name: str, *kinds: Any, checked: bool = True) -> Callable[..., int]:
     """The C function ``asot_name`` for arguments of these kinds: records, arrays, ``Int``, ``Double``.
 
-    It returns the code of the kernel, which is 0 unless the C++ file names others.
+    It returns the code of the kernel, which is 0 unless the C++ file names others. If it ran out of memory, this
+    raises. Not ``checked``, codes above 0 are for the caller, and for `refused`: asking it about each takes a tenth
+    of a microsecond.
     """
     function: Any = library()[f"asot_{name}"]
     function.argtypes = [ctypes.POINTER(kind) if issubclass(kind, Record) else kind for kind in kinds]
     function.restype = ctypes.c_int32
-    function.errcheck = _raise_if_out_of_memory
+    if checked:
+        function.errcheck = refused
     return function
 
 
-def _raise_if_out_of_memory(code: int, function: Any, arguments: Any) -> int:
+def refused(code: int, *_: Any) -> int:
+    """The code of a kernel, unless there was not enough memory for it."""
     if code == _OUT_OF_MEMORY:
         raise MemoryError("there is not enough memory for a kernel's workspace; use fewer n_jobs or a smaller memory=")
     return code

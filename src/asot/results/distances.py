@@ -20,6 +20,12 @@ from asot.run.executors import ProgressLike
 from asot.run.pairs import AllPairs, ListedPairs, PairSet
 from asot.run.protocols import Sink, Status
 
+Later = tuple[Callable[..., Info], tuple[Any, ...]]
+"""A function that makes fields of a result, and what it is given."""
+
+
+_new = object.__new__
+
 
 def nothing() -> None:
     """The default of fields that are no attributes of the class, so that `Distances.quickly` can leave them out."""
@@ -93,19 +99,20 @@ class Distances:
         object.__setattr__(self, "checked", True)
 
     @classmethod
-    def quickly(cls, values: NDArray[np.float64], make: Callable[..., Info], *given: Any) -> Distances:
-        """A result whose other fields, but those with a plain default, are made by ``make(*given)`` when one of them is
-        first asked for: making them takes longer than solving a small pair."""
-        self = cls.__new__(cls)
+    def quickly(cls, values: NDArray[np.float64], later: tuple[Later, ...]) -> Distances:
+        """A result whose other fields, but those with a plain default, are made ``later``, when one of them is first
+        asked for: making them takes longer than solving a small pair."""
+        self = _new(cls)
         own = self.__dict__
-        own["values"], own["_later"] = values, [(make, given)]
-        if math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
+        own["values"] = values
+        own["_later"] = later
+        if len(values) > 64 or math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
             self.__post_init__()
         return self
 
-    def also_later(self, make: Callable[..., Info], *given: Any) -> None:
+    def also_later(self, later: Later) -> None:
         """More fields for a result that was made `quickly`."""
-        self.__dict__["_later"].append((make, given))
+        self.__dict__["_later"] += (later,)
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__

@@ -24,10 +24,27 @@ class SparseArcs(NamedTuple):
         return sparse.csr_array((self.mass, self.sink, self.start), shape=self.shape)
 
 
+class PackedSolution(NamedTuple):
+    """Plan and potentials of k × l anchors before they are arrays of their own."""
+
+    numbers: NDArray[np.float64]  # (1 + k + l + E,) the value, f, g, masses
+    places: NDArray[np.int32]  # (k + 1 + E,) where the entries of each row begin, and their columns
+    k: int
+    l: int
+
+    def matrix(self) -> Any:
+        k, l = self.k, self.l
+        return SparseArcs(self.numbers[1 + k + l :], self.places[k + 1 :], self.places[: k + 1], (k, l)).matrix()
+
+    def potentials(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        end = 1 + self.k
+        return self.numbers[1:end], self.numbers[end : end + self.l]
+
+
 class _Transport(NamedTuple):
     value: float
     plan: Any
-    potentials: tuple[NDArray[np.float64], NDArray[np.float64]]
+    potentials: Any
 
 
 class Transport(_Transport):
@@ -48,7 +65,15 @@ class Transport(_Transport):
         made = self.__dict__.get("plan")
         if made is None:
             given = tuple.__getitem__(self, 1)
-            made = self.__dict__["plan"] = given.matrix() if isinstance(given, SparseArcs) else given
+            made = self.__dict__["plan"] = given.matrix() if isinstance(given, (SparseArcs, PackedSolution)) else given
+        return made
+
+    @property
+    def potentials(self) -> Any:
+        made = self.__dict__.get("potentials")
+        if made is None:
+            given, own = tuple.__getitem__(self, 1), tuple.__getitem__(self, 2)
+            made = self.__dict__["potentials"] = given.potentials() if isinstance(given, PackedSolution) else own
         return made
 
     def __iter__(self) -> Iterator[Any]:

@@ -29,20 +29,32 @@ inline constexpr int64_t NEVER_RAISED = 0;
 inline constexpr Stop NEVER = &NEVER_RAISED;  // for work that is small enough to be finished
 
 // Blocks of scratch memory that were given back last. A system takes large blocks away at once when they are freed, and
-// clears every page anew when they are asked for again, which takes longer than solving a pair of a hundred points.
+// clears every page anew when they are asked for again, which takes longer than solving a pair of a hundred points. For
+// five points, a tenth of the time would go into asking.
 class Spare {
-    static constexpr int64_t SMALLEST = int64_t(1) << 16, LARGEST = int64_t(1) << 23;
-    static inline void* kept_[3] = {};  // each begins with its size; threads take and leave them by exchanges
+    static constexpr int64_t SMALL = int64_t(1) << 16, LARGEST = int64_t(1) << 23;
+    static inline void *small_[3] = {}, *large_[3] = {};  // threads take and leave them by exchanges; a large one begins
+                                                          // with its size
+    static bool shelve(void* (&shelf)[3], void* block) {
+        for (void*& place : shelf) {
+            void* nothing = nullptr;
+            if (__atomic_compare_exchange_n(&place, &nothing, block, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+                return true;
+        }
+        return false;
+    }
 
   public:
     // A block of at least so many bytes, and how many there are; null if there is not enough memory.
     static void* take(int64_t& bytes) {
 #if !defined(ASOT_CHECKED)
-        if (SMALLEST <= bytes && bytes <= LARGEST)
-            for (void*& place : kept_) {
+        const bool small = bytes <= SMALL;
+        if (small) bytes = SMALL;
+        if (bytes <= LARGEST)
+            for (void*& place : small ? small_ : large_) {
                 void* block = __atomic_exchange_n(&place, nullptr, __ATOMIC_ACQ_REL);
                 if (block == nullptr) continue;
-                const int64_t size = *static_cast<int64_t*>(block);
+                const int64_t size = small ? SMALL : *static_cast<int64_t*>(block);
                 if (size >= bytes) {
                     bytes = size;
                     return block;
@@ -54,13 +66,9 @@ class Spare {
     }
     static void leave(void* block, int64_t bytes) {
 #if !defined(ASOT_CHECKED)
-        if (block != nullptr && SMALLEST <= bytes && bytes <= LARGEST) {
-            *static_cast<int64_t*>(block) = bytes;
-            for (void*& place : kept_) {
-                void* nothing = nullptr;
-                if (__atomic_compare_exchange_n(&place, &nothing, block, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-                    return;
-            }
+        if (block != nullptr && bytes <= LARGEST) {
+            if (bytes > SMALL) *static_cast<int64_t*>(block) = bytes;
+            if (shelve(bytes > SMALL ? large_ : small_, block)) return;
         }
 #endif
         (void)bytes;

@@ -1,19 +1,31 @@
 // Tiles of pairs under any cost, with or without mass that stays unmatched; see src/asot/exact/any_cost.py.
 #include "any_cost.hpp"
 
+#include "../common/arcsine.hpp"
 #include "../common/transform.hpp"
 
 constexpr double FINE = 0x1p-8;   // see asot.exact.any_cost
 constexpr double CLIPPED = 4.0, WIDER = 0x1p8, WIDEST = 0x1p26;
 constexpr int ROUNDED_BITS = MASS_BITS - 53;  // a mass of float64 may be off by this many bits of its integer
 
-// The angle between two unit vectors, from their distance. Far ones are nearly opposite, where a sine is flat: there the
-// distance of one to the other's opposite is needed, too. u (width,), v in steps of stride.
-INLINE double angle(double distance, const double* u, const double* v, int64_t width, int64_t stride) {
-    if (distance * distance <= 2.0) return 2.0 * std::asin(0.5 * distance);
-    double square = 0.0;
-    for (int64_t c = 0; c < width; c++) square += (u[c] + v[c * stride]) * (u[c] + v[c * stride]);
-    return 2.0 * std::atan2(distance, std::sqrt(square));
+// The angles between unit vectors, a row (stride,) at a time, from their distances. Far ones are nearly opposite, where a
+// sine is flat: there the angle to the other's opposite is taken from π. u (width,), v (width, stride).
+INLINE void become_angles(double* row, const double* u, const double* v, int64_t width, int64_t stride) {
+    constexpr double PI = 3.141592653589793, REST_OF_PI = 1.2246467991473532e-16;
+    for (int64_t j = 0; j < stride; j += LANES) {
+        const Doubles d = load(row + j), square = d * d, half = spread(0.5) * d;
+        Doubles angle = spread(2.0) * arcsine(half);
+        if (where_less(spread(2.0), square) != 0) {
+            Doubles sum = spread(0.0);
+            for (int64_t c = 0; c < width; c++) {
+                const Doubles both = spread(u[c]) + load(v + c * stride + j);
+                sum = sum + both * both;
+            }
+            const Doubles rest = spread(2.0) * arcsine(spread(0.5) * root(sum));
+            angle = select_less(spread(2.0), square, (spread(PI) - rest) + spread(REST_OF_PI), angle);
+        }
+        store(row + j, angle);
+    }
 }
 
 struct AnyCostSolver {
@@ -76,8 +88,7 @@ struct AnyCostSolver {
     // What is taken of the distances of one row, in place.
     INLINE void transform_row(double* row, int64_t i, int64_t sinks, int64_t width) const {
         if (cost.transform == ARC)
-            for (int64_t j = 0; j < sinks; j++)
-                row[j] = angle(row[j], scratch.x + i * width, scratch.y + j, width, stride);
+            become_angles(row, scratch.x + i * width, scratch.y, width, stride);
         else if (cost.transform != PLAIN)
             for (int64_t j = 0; j < sinks; j++) row[j] = of_distance(cost.transform, row[j]);
     }

@@ -139,6 +139,17 @@ struct OneProblem {
     int64_t n_arcs;   // out
 };
 
+// Masses (n,) divided by their total; false if some of them is negative or no number.
+static bool divide(const double* given, int64_t n, double total, double* mass, bool& equal) {
+    bool ordinary = true;
+    for (int64_t i = 0; i < n; i++) {
+        ordinary &= given[i] >= 0.0;
+        equal &= given[i] == given[0];
+        mass[i] = given[i] / total;
+    }
+    return ordinary;
+}
+
 ENTRY asot_one_problem(OneProblem* problem, const double* a, const double* b, const double* cost) {
     OneProblem& o = *problem;
     const int64_t k = o.k, l = o.l, room = k + l, zero = 0;
@@ -146,19 +157,19 @@ ENTRY asot_one_problem(OneProblem* problem, const double* a, const double* b, co
     if (memory.failed()) return OUT_OF_MEMORY;
     double *row_mass = memory.take<double>(room), *column_mass = memory.take<double>(room), *mass = memory.take<double>(room);
     double low = INFINITY, high = 0.0;
-    bool ordinary = true;
+    bool equal = k == l;
+    bool ordinary = divide(a, k, o.row_total, row_mass, equal) & divide(b, l, o.column_total, column_mass, equal);
     for (int64_t t = 0; t < k * l; t++) {
         ordinary &= cost[t] == cost[t];
         low = cost[t] < low ? cost[t] : low;
         high = cost[t] > high ? cost[t] : high;
     }
     if (!ordinary || !(low >= 0.0 && high < 1e100) || (high > 0.0 && high < 1e-100)) return NOT_ORDINARY;
-    for (int64_t i = 0; i < k; i++) row_mass[i] = a[i] / o.row_total;
-    for (int64_t j = 0; j < l; j++) column_mass[j] = b[j] / o.column_total;
     BatchProblems all = {};
     all.rows_at = all.columns_at = all.cost_at = &zero;
     all.rows = &k, all.columns = all.cost_stride = &l;
-    all.row_mass = row_mass, all.column_mass = column_mass, all.cost = cost;
+    all.cost = cost;
+    if (!equal) all.row_mass = row_mass, all.column_mass = column_mass;  // else an assignment, without crumbs of rounding
     all.most_rows = k, all.most_columns = l;
     int32_t *source = o.arcs, *sink = source + room, *place = o.places + k + 1;
     const BatchPlans plans = {&zero, &o.n_arcs, source, sink, mass, &zero, o.numbers + 1, &zero, o.numbers + 1 + k};

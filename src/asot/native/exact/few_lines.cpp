@@ -14,19 +14,19 @@ namespace {
 bool are_aligned(const FewPairs& f, const int64_t* offsets, const double* masses) {
     bool aligned = true;
     for (int64_t i = 0; i < f.count; i++) aligned &= offsets[i + 1] - offsets[i] == offsets[1];
-    for (int64_t t = 0; t < f.n; t++) aligned &= masses[t] == masses[0];
+    for (int64_t t = 0; t < offsets[f.count]; t++) aligned &= masses[t] == masses[0];
     return aligned;
 }
 
-int32_t solve_vectors(const FewPairs& f, const double* points, const Runs& runs) {
-    const int64_t length = f.n / f.count;
+int32_t solve_vectors(const FewPairs& f, const double* points, int64_t n, const Runs& runs) {
+    const int64_t length = n / f.count;
     const bool lies_across = length <= SHORT_VECTOR && f.power <= 64.0 && std::floor(2.0 * f.power) == 2.0 * f.power;
     const int64_t width = lies_across ? f.count + EIGHT : (length + SIXTEEN - 1) & ~(SIXTEEN - 1);
     const int64_t room = lies_across ? length * width : f.count * width;
-    Memory memory(Memory::bytes_of<double>(f.n) + Memory::bytes_of<double>(room));
+    Memory memory(Memory::bytes_of<double>(n) + Memory::bytes_of<double>(room));
     if (memory.failed()) return OUT_OF_MEMORY;
-    double *sorted = memory.take<double>(f.n), *x = memory.take<double>(room);
-    std::copy(points, points + f.n, sorted);
+    double *sorted = memory.take<double>(n), *x = memory.take<double>(room);
+    std::copy(points, points + n, sorted);
     std::fill(x, x + room, 0.0);
     bool in_range = true;
     for (int64_t i = 0; i < f.count; i++) {
@@ -41,10 +41,11 @@ int32_t solve_vectors(const FewPairs& f, const double* points, const Runs& runs)
 
 int32_t solve_lists(const FewPairs& f, const double* points, const int64_t* offsets, const double* masses,
                     const Runs& runs) {
-    Memory memory(Memory::bytes_of<int64_t>(f.count + 1) + Memory::bytes_of<double>(2 * f.n));
+    const int64_t n = offsets[f.count];
+    Memory memory(Memory::bytes_of<int64_t>(f.count + 1) + Memory::bytes_of<double>(2 * n));
     if (memory.failed()) return OUT_OF_MEMORY;
     int64_t* starts = memory.take<int64_t>(f.count + 1);
-    double* stations = memory.take<double>(2 * f.n);
+    double* stations = memory.take<double>(2 * n);
     const LineCloud cloud = {f.count, offsets, points, masses};
     const LineLists lists = {starts, stations};
     const int32_t code = asot_line_sort(&cloud, &lists);
@@ -62,5 +63,6 @@ ENTRY asot_few_lines(FewPairs* few, const double* points, const int64_t* offsets
     for (int64_t t = 0; t < tile->n; t++) ends[t] = tile->columns[t] + 1, tile->steps[t] = 0;
     const Runs runs = {tile->n, tile->rows, tile->columns, ends, tile->values, tile->n, tile->stop};
     few->equal = are_aligned(*few, offsets, masses);
-    return few->equal ? solve_vectors(*few, points, runs) : solve_lists(*few, points, offsets, masses, runs);
+    return few->equal ? solve_vectors(*few, points, offsets[few->count], runs)
+                      : solve_lists(*few, points, offsets, masses, runs);
 }

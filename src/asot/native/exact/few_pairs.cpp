@@ -59,22 +59,23 @@ struct Prepared {
     const void* points;      // (n, dim), float32 or float64
     const int64_t* offsets;  // (count + 1,)
     const double* given;     // (n,) masses
-    const int64_t room;
+    const int64_t n, room;  // points, and places for their hashes
     Memory memory;
     PackedPoints h;
     PointsSizes sizes;
 
-    static int64_t bytes(const FewPairs& f, int64_t room) {
-        return 2 * Memory::bytes_of<int64_t>(f.n) + 2 * Memory::bytes_of<int64_t>(f.count + 1) +
-               Memory::bytes_of<int32_t>(f.count * f.dim) + Memory::bytes_of<double>(f.n * f.dim) +
+    static int64_t bytes(const FewPairs& f, int64_t n, int64_t room) {
+        return 2 * Memory::bytes_of<int64_t>(n) + 2 * Memory::bytes_of<int64_t>(f.count + 1) +
+               Memory::bytes_of<int32_t>(f.count * f.dim) + Memory::bytes_of<double>(n * f.dim) +
                Memory::bytes_of<int64_t>(room);
     }
     Prepared(FewPairs& few, const void* points, const int64_t* offsets, const double* masses)
-        : few(few), points(points), offsets(offsets), given(masses), room(room_for(few.n)), memory(bytes(few, room)) {}
+        : few(few), points(points), offsets(offsets), given(masses), n(offsets[few.count]), room(room_for(n)),
+          memory(bytes(few, n, room)) {}
 
     // The points, scaled so that the largest coordinate is below 1; false if that is not exact, or if two are equal.
     bool scale_points() {
-        const int64_t n = few.n, d = few.dim;
+        const int64_t d = few.dim;
         double* packed = memory.take<double>(n * d);
         const bool scaled = few.single ? scale(static_cast<const float*>(points), packed)
                                        : scale(static_cast<const double*>(points), packed);
@@ -85,7 +86,7 @@ struct Prepared {
 
     template <class T>
     bool scale(const T* coordinates, double* packed) {
-        const int64_t size = few.n * few.dim;
+        const int64_t size = n * few.dim;
         int exponent;
         std::frexp(double(largest_size(coordinates, size)), &exponent);
         few.exponent = exponent;
@@ -98,7 +99,7 @@ struct Prepared {
     // False if some point has no mass.
     bool read_masses() {
         bool positive = true, equal = true;
-        for (int64_t i = 0; i < few.n; i++) {
+        for (int64_t i = 0; i < n; i++) {
             positive &= given[i] > 0.0;
             equal &= given[i] == given[0];
         }
@@ -108,11 +109,11 @@ struct Prepared {
 
     void lay_out() {
         const int64_t d = few.dim;
-        int64_t *index = memory.take<int64_t>(few.n), *masses = memory.take<int64_t>(few.n);
+        int64_t *index = memory.take<int64_t>(n), *masses = memory.take<int64_t>(n);
         int64_t *used_offsets = memory.take<int64_t>(few.count + 1), *packed_offsets = memory.take<int64_t>(few.count + 1);
         int32_t* used = memory.take<int32_t>(few.count * d);
         quantize_masses(offsets, few.count, given, masses);
-        for (int64_t t = 0; t < few.n; t++) index[t] = t;
+        for (int64_t t = 0; t < n; t++) index[t] = t;
         for (int64_t i = 0; i <= few.count; i++) {
             used_offsets[i] = i * d;
             packed_offsets[i] = offsets[i] * d;
@@ -136,12 +137,12 @@ ENTRY asot_few_pairs(FewPairs* few, const void* points, const int64_t* offsets, 
     prepared.lay_out();
     const double order = double(few->dim);
     if (few->power == 1.0) {
-        const int32_t code = solve_points(prepared.h, {few->code, order, few->n, nullptr}, prepared.sizes, *tile);
+        const int32_t code = solve_points(prepared.h, {few->code, order, prepared.n, nullptr}, prepared.sizes, *tile);
         for (int64_t t = 0; t < tile->n; t++) tile->values[t] = std::ldexp(tile->values[t], int(few->exponent) - MASS_BITS);
         return code;
     }
     AnyCost cost = {};
-    cost.code = few->code, cost.order = order, cost.power = few->power, cost.n = few->n;
+    cost.code = few->code, cost.order = order, cost.power = few->power, cost.n = prepared.n;
     prepared.sizes.equal = 0;
     const int32_t code = solve_any_cost(prepared.h, cost, prepared.sizes, *tile, *out);
     for (int64_t t = 0; t < tile->n; t++) {

@@ -7,7 +7,7 @@ constexpr int32_t NOT_ORDINARY = 2;  // returned if the general way must be take
 struct AnyCostOut;
 
 struct FewPairs {
-    int64_t n, dim, count;    // points, coordinates, distributions
+    int64_t dim, count;       // coordinates, distributions
     int64_t code;             // of the metric, a norm
     double power;             // to which distances are raised
     int64_t single;           // whether points are float32

@@ -74,14 +74,18 @@ struct Candidates {
     }
 };
 
-// The rank below which there are enough arcs for a first list, and how many to list at most.
+// The rank below which there are enough arcs for a first list, and how many to list at most. Neighbors are counted in two
+// tables: many have one rank, and a count waits for the one before it.
 int64_t rank_limit(const Ranking& ranking, int64_t* count, int64_t& most) {
     const FloatBlock& block = ranking.block;
-    for (int64_t r = 0; r <= RANKS; r++) count[r] = 0;
+    int64_t* other = count + RANKS + 1;
+    for (int64_t r = 0; r < 2 * (RANKS + 1); r++) count[r] = 0;
     for (int64_t i = 0; i < block.p; i++) {
         ranking.row(i, RANKS);
-        for (int64_t j = 0; j < block.q; j++) count[ranking.rank[j]]++;
+        for (int64_t j = 0; j + 1 < block.q; j += 2) count[ranking.rank[j]]++, other[ranking.rank[j + 1]]++;
+        if (block.q & 1) count[ranking.rank[block.q - 1]]++;
     }
+    for (int64_t r = 0; r <= RANKS; r++) count[r] += other[r];
     const int64_t wanted = ARCS_PER_NODE * (block.p + block.q) / 2;
     int64_t limit = 0, total = 0;
     while (limit < RANKS && total < wanted) total += count[limit++];
@@ -205,13 +209,13 @@ int64_t solve_large(const Workspace& ws, int64_t p, int64_t q, int64_t index_bit
     const int64_t first = first_sink(p), stride = stride_of(q), width = (q + 2 * FLOATS - 1) & ~(2 * FLOATS - 1);
     const int64_t value_mask = ~((int64_t(1) << index_bits) - 1);
     Memory memory(Memory::bytes_of<float>(p) + Memory::bytes_of<float>(width) + Memory::bytes_of<int32_t>(width) +
-                  Memory::bytes_of<int64_t>(RANKS + 1) + Memory::bytes_of<int8_t>(p) + Memory::bytes_of<int8_t>(q) +
+                  Memory::bytes_of<int64_t>(2 * (RANKS + 1)) + Memory::bytes_of<int8_t>(p) + Memory::bytes_of<int8_t>(q) +
                   Memory::bytes_of<int64_t>(p + q));
     SparseTree tree(ws.parent, ws.flow, ws.pi, first + q);
     if (memory.failed() || tree.failed()) return NO_MEMORY;
     float *f = memory.take<float>(p), *g = memory.take<float>(width);
     int32_t* rank = memory.take<int32_t>(width);
-    int64_t* count = memory.take<int64_t>(RANKS + 1);
+    int64_t* count = memory.take<int64_t>(2 * (RANKS + 1));
     Greedy greedy(ws, p, q, memory);
     int64_t* nodes = memory.take<int64_t>(p + q);
 

@@ -21,39 +21,38 @@ struct Step {
     double gaps[LANES];      // signed
 };
 
-INLINE const Station* moved(const Station* station, int64_t bytes) {
-    return reinterpret_cast<const Station*>(reinterpret_cast<const char*>(station) + bytes);
+// Keeps a number out of vectors, and a pointer from being computed otherwise: compilers see four equal walks, and lanes of
+// loads from four lists take twice as long.
+template <class T>
+INLINE void alone(T& x) {
+    __asm__("" : "+r"(x));
 }
 
-// Keeps a number out of vectors: compilers see four equal walks, and lanes of loads from four lists take twice as long.
-INLINE void alone(int64_t& x) { __asm__("" : "+r"(x)); }
-
-// One step, without a branch, which would be guessed wrong half of the time. A walk that has ended stays where it is, and
-// ships nothing; `may_end` says whether there can be one.
+// One step, without a branch, which would be guessed wrong half of the time: both next places are known before it is known
+// which of them is taken. A walk that has ended stays where it is, and ships nothing; `may_end` says whether there can be one.
 template <bool may_end>
 INLINE void step(Walk& walk, const Station* last, int64_t& reached, double& gap) {
-    const int64_t a = walk.first->reached;
-    int64_t ahead = walk.second->reached - a;
-    alone(ahead);
-    int64_t is_second = ahead >> 63;  // -1 or 0
-    alone(is_second);
-    reached = a + (ahead & is_second);
+    const Station *first = walk.first + 1, *second = walk.second + 1;
+    int64_t a = walk.first->reached, b = walk.second->reached;
     gap = walk.first->position - walk.second->position;
-    const int64_t bytes = is_second & int64_t(sizeof(Station));
-    walk.second = moved(walk.second, bytes);
-    walk.first = moved(walk.first, int64_t(sizeof(Station)) - bytes);
-    if (may_end) walk.first = walk.first < last ? walk.first : last;
+    if (may_end) first = first < last ? first : last;
+    alone(a), alone(b), alone(first), alone(second);
+    walk.first = b < a ? walk.first : first;
+    walk.second = b < a ? second : walk.second;
+    reached = b < a ? b : a;
 }
 
 // Steps of the pairs t..t + 3 in turn. Sums are left to the lanes: only the walks need to wait for themselves.
 template <bool may_end>
-void walk_four(Walk* walks, const Station* const* last, int64_t t, Step* begin, Step* end) {
+void walk_four(Walk* walks, const Station* const* last, int64_t t, Step* begin, int64_t steps) {
     Walk a = walks[t], b = walks[t + 1], c = walks[t + 2], d = walks[t + 3];
-    for (Step* s = begin; s != end; s++) {
-        step<may_end>(a, last[t], s->reached[t], s->gaps[t]);
-        step<may_end>(b, last[t + 1], s->reached[t + 1], s->gaps[t + 1]);
-        step<may_end>(c, last[t + 2], s->reached[t + 2], s->gaps[t + 2]);
-        step<may_end>(d, last[t + 3], s->reached[t + 3], s->gaps[t + 3]);
+    int64_t *out = begin->reached + t, *end = out + steps * (2 * LANES);  // one address for all lanes: registers are few
+    for (; out != end; out += 2 * LANES) {
+        double* gaps = reinterpret_cast<double*>(out + LANES);
+        step<may_end>(a, last[t], out[0], gaps[0]);
+        step<may_end>(b, last[t + 1], out[1], gaps[1]);
+        step<may_end>(c, last[t + 2], out[2], gaps[2]);
+        step<may_end>(d, last[t + 3], out[3], gaps[3]);
     }
     walks[t] = a, walks[t + 1] = b, walks[t + 2] = c, walks[t + 3] = d;
 }
@@ -119,7 +118,7 @@ void merge_eight(const Merged& m, const Order& order, const Eight& eight, int64_
         for (int64_t t = 0; t < walked; t += 4) {
             const int64_t left = most[t / 4] - begin, now = left < 0 ? 0 : left < STRETCH ? left : STRETCH;
             const auto walk = begin + now < least[t / 4] ? walk_four<false> : walk_four<true>;
-            walk(walks, last, t, stretch + 1, stretch + 1 + now);
+            walk(walks, last, t, stretch + 1, now);
             for (int64_t s = now + 1; s <= taken; s++)
                 for (int64_t u = t; u < t + 4; u++)  // no mass, times no gap: those left by others may be infinite
                     stretch[s].reached[u] = WHOLE, stretch[s].gaps[u] = 0.0;
