@@ -51,10 +51,11 @@ INLINE double place_both(const Workspace& ws, const double* a, int64_t n, const 
     return place_side(b, m, ws.demand, ws.sink, q) <= 0.0 ? 0.0 : total;
 }
 
-// The costs of a problem in units of 2^exponent, less the least of them if that is negative: sums stay in range.
+// The costs of a problem in units of 2^exponent, less the least of them if that is negative: sums stay in range. And the
+// largest of them then.
 struct Units {
     int exponent;
-    double low;
+    double low, most;
 };
 
 // The least and the largest size of some costs.
@@ -84,7 +85,7 @@ INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* 
 
 // Costs of the nodes with mass, into the block of distances. Only costs of extreme size get a unit other than 1.
 inline Units read_costs(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t p,
-                        int64_t q) {
+                        int64_t q, Stop stop) {
     const int64_t stride = stride_of(q);
     Extent extent;
     for (int64_t i = 0; i < p; i++) {
@@ -93,7 +94,7 @@ inline Units read_costs(const Workspace& ws, const Scratch& scratch, const doubl
         for (int64_t j = q; j < stride; j++) out[j] = 0.0;
     }
     const double low = extent.low(), size = extent.size();
-    Units units{0, 0.0};
+    Units units{0, 0.0, size};
     std::frexp(size, &units.exponent);
     if (size == 0.0 || (units.exponent > -400 && units.exponent < 400)) units.exponent = 0;
     units.low = low < 0.0 ? std::ldexp(low, -units.exponent) : 0.0;
@@ -103,6 +104,7 @@ inline Units read_costs(const Workspace& ws, const Scratch& scratch, const doubl
             double& each = scratch.distance[i * stride + j];
             each = (units.exponent == 0 ? each : std::ldexp(each, -units.exponent)) - units.low;
         }
+    units.most = largest_distance(scratch.distance, p, q, stride, stop);
     return units;
 }
 
@@ -138,12 +140,13 @@ inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double
             return {steps, shipped * MASS_UNIT * total + lists.given.low * (double(mass) * MASS_UNIT * total),
                     bits.unit(lists.given.most)};
     }
-    const Units units = read_costs(ws, scratch, cost, stride, p, q);
-    const double most = place_distances(ws, scratch, p, q, bits, stop);
+    const Units units = read_costs(ws, scratch, cost, stride, p, q, stop);
+    const bool never_greedy = p <= FEW_SOURCES && is_assignment(ws, p, q);
+    place_distances_up_to(units.most, ws, scratch, p, q, bits, !never_greedy, stop);
     const int64_t steps =
         from_lists ? solve_any(ws, p, q, bits.index, stop) : solve_placed(ws, p, q, bits.index, stop, BRIEFLY);
     if (steps < 0) return {steps, 0.0, 0.0};
     const double shipped =
         value_of_flows(ws, scratch, p, q) * MASS_UNIT * total + units.low * (double(mass) * MASS_UNIT * total);
-    return {steps, std::ldexp(shipped, units.exponent), std::ldexp(bits.unit(most), units.exponent)};
+    return {steps, std::ldexp(shipped, units.exponent), std::ldexp(bits.unit(units.most), units.exponent)};
 }
