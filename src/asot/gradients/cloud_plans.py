@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from asot.data.reading import place_of
-from asot.gradients.solver import Clouds, Side, home_of, solve
+from asot.gradients.solver import Clouds, Plans, Side, home_of, solve
 from asot.gradients.tensors import balance_of, wide
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
@@ -129,16 +129,20 @@ def _solve(
     right = _side(b, y_offsets, second, columns, home)
     unit = _units(x.detach().to(home), y.detach().to(home), (x_offsets, y_offsets), pairs, power)
     costs = Clouds(points[0], points[1], CODES[metric], power, None if unit is None else 1.0 / unit)
-    plans = solve(left, right, costs, potentials=potentials, balance=balance_of(a, b))
     problems = torch.arange(len(pairs), device=home)
     pair = problems.repeat_interleave(left.sizes + right.sizes, output_size=rows + columns)
-    parts = (
-        pair, plans.source + left.starts[pair], plans.sink + right.starts[pair], plans.mass,
-        *_places(left, problems, potentials), plans.f, *_places(right, problems, potentials), plans.g,
-        points[0].new_ones(len(pairs)) if unit is None else unit,
-    )  # fmt: skip
-    dtype = wide(x)
-    return tuple(part.to(x.device, dtype if part.is_floating_point() else None) for part in parts)
+    dtype, device = wide(x), x.device
+
+    def finish(plans: Plans) -> tuple[Tensor, ...]:
+        """Arcs by the points that they join; outputs of an operation must not share memory."""
+        parts = (
+            pair, plans.ends[0] + left.starts[pair], plans.ends[1] + right.starts[pair], plans.mass,
+            *_places(left, problems, potentials), plans.f.clone(), *_places(right, problems, potentials),
+            plans.g.clone(), points[0].new_ones(len(pairs)) if unit is None else unit,
+        )  # fmt: skip
+        return tuple(part.to(device, dtype if part.is_floating_point() else None) for part in parts)
+
+    return solve(left, right, costs, finish, potentials=potentials, balance=balance_of(a, b))
 
 
 def _places(side: Side, problems: Tensor, potentials: bool) -> tuple[Tensor, Tensor]:

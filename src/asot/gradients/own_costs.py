@@ -96,13 +96,14 @@ def emd(
     if cost.ndim != 3:
         raise ValueError(f"cost must be a tensor (B, n, m) or (n, m); found shape {tuple(cost.shape)}")
     B, rows, columns = cost.shape
-    sizes = [_as_sizes(torch, size, B, name, cost.device) for size, name in ((n, "n"), (m, "m"))]
+    n, m = (_as_sizes(torch, size, B, name, cost.device) for size, name in ((n, "n"), (m, "m")))
     a, b = (_as_masses(torch, mass, name, cost, k) for mass, name, k in ((a, "a", rows), (b, "b", columns)))
     from asot.gradients import operations
 
-    out = operations.emd(cost, a, b, *sizes)
-    values = out[0][0] if single else out[0]
-    return (values, EmdPlan(*(part.detach() for part in out[1:]))) if plans else values
+    potentials = plans or any(mass is not None and mass.requires_grad for mass in (a, b))
+    values, ends, *kept = operations.emd(cost, a, b, n, m, potentials)
+    values = values[0] if single else values
+    return (values, EmdPlan(*(part.detach() for part in (*ends.unbind(), *kept)))) if plans else values
 
 
 def _as_sizes(torch: Any, given: Any, B: int, name: str, device: Any) -> Tensor | None:
