@@ -212,7 +212,13 @@ def check_costs(costs: Costs, rows: Side, columns: Side) -> None:
 
 
 def check_masses(rows: Side, columns: Side, balance: float = BALANCE) -> None:
-    """Refuse masses that are negative or not finite, and problems whose sides differ in their totals."""
+    """Refuse masses that are negative or not finite, and problems whose sides differ in their totals, or of which one
+    is empty."""
+    lone = (rows.sizes > 0) != (columns.sizes > 0)
+    if lone.any():
+        t = int(lone.argmax())
+        n, m = int(rows.sizes[t]), int(columns.sizes[t])
+        raise ValueError(f"problem {t} has {n} rows and {m} columns; an empty problem has neither")
     totals = []
     for side, name in ((rows, "a"), (columns, "b")):
         if side.masses is None:

@@ -101,7 +101,13 @@ def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, 
     for is_finite, each, bounds, name in zip(finite_sides, largest, offsets, "xy", strict=True):
         if not is_finite:
             cloud, place = place_of(int((~each.isfinite()).int().argmax()), bounds.numpy())
-            raise ValueError(f"problem {cloud}: point {place} of its cloud in {name} is not finite")
+            users = (pairs[:, "xy".index(name)] == cloud).nonzero()
+            whose = (
+                f"problem {int(users[0])}: point {place} of its cloud"
+                if len(users)
+                else f"point {place} of cloud {cloud}"
+            )
+            raise ValueError(f"{whose} in {name} is not finite")
     if not any_extreme:
         return None
     bits = torch.where(extreme, exponent.clamp(-1000, 1000), 0).to(torch.int64) + 1023

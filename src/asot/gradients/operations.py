@@ -201,10 +201,11 @@ _plans.register_fake(_shapes)
 def _over_batches(info: Any, in_dims: Any, *inputs: Any) -> Any:
     """A batch of batches is one longer batch."""
     V, (*tensors, potentials) = info.batch_size, inputs
+    B = next(size for axis, size in enumerate(tensors[0].shape) if axis != in_dims[0])
     whole: list[Any] = [
         None if x is None else (x[None].expand(V, *x.shape) if d is None else x.movedim(d, 0)).flatten(0, 1)
         for x, d in zip(tensors, in_dims, strict=False)
     ]
     out = _plans(*whole, potentials)
     dims = (0, 1, 0, 0, 0)
-    return tuple(part.unflatten(d, (V, len(whole[0]) // V)) for part, d in zip(out, dims, strict=True)), dims
+    return tuple(part.unflatten(d, (V, B)) for part, d in zip(out, dims, strict=True)), dims
