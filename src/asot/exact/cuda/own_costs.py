@@ -86,8 +86,8 @@ def solve(
     plans: DevicePlans,
     balance: float,
 ) -> Any:
-    """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those that are refused:
-    they keep their zeros. ``balance``: by how much totals of sides may differ, relative to themselves."""
+    """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those that are refused, and keep
+    their zeros, or whose costs are of too different sizes for the integers of a GPU. ``balance``: by how much totals of sides may differ, relative to themselves."""
     import cupy
 
     if count == 0:

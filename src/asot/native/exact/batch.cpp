@@ -116,7 +116,8 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         tile->steps[t] = 0;
         if (total <= 0.0) continue;
         const double* cost = costs_of(all, scratch, b, full, stride, tile->stop);
-        const Found found = solve_own(ws, scratch, cost, stride, n, m, p, q, total, tile->stop);
+        const Found found = solve_finely(ws, scratch, cost, stride, n, m, p, q, total, tile->stop,
+                                         [&] { place_both(ws, row_mass, n, column_mass, m, p, q); });
         if (*tile->stop != 0) return DONE;
         if (found.steps == NO_MEMORY) return OUT_OF_MEMORY;
         tile->steps[t] = int32_t(found.steps);
