@@ -87,7 +87,8 @@ def solve(
     balance: float,
 ) -> Any:
     """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those that are refused, and keep
-    their zeros, or whose costs are of too different sizes for the integers of a GPU. ``balance``: by how much totals of sides may differ, relative to themselves."""
+    their zeros, or whose costs are of too different sizes for the integers of a GPU. ``balance``: by how much totals of
+    sides may differ, relative to themselves."""
     import cupy
 
     if count == 0:
