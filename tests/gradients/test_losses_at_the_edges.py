@@ -251,3 +251,31 @@ def test_only_clouds_that_are_in_a_pair_need_points():
 
 def test_a_map_over_nothing_gives_nothing():
     assert torch.vmap(gradients.emd)(torch.rand(0, 3, 4, 5)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_defaults_of_torch_change_nothing(dtype):
+    """Who trains on a GPU may have made it the default device; tensors say where they are themselves."""
+    x, y = clouds(5, 6)
+    ragged = {"x_offsets": [0, 2, 5], "y_offsets": [0, 4, 6]}
+
+    def answers():
+        return [
+            gradients.emd(torch.cdist(x, y), n=[5, 3], plans=True)[1].mass,
+            gradients.wasserstein(x, y, p=2),
+            gradients.wasserstein(x, y, pairs="all"),
+            gradients.wasserstein(x[0], y[0], pairs=[[0, 1]], **ragged),
+            gradients.assign(x, y[:, :5]),
+            torch.vmap(gradients.wasserstein)(x[None], y[None]),
+        ]
+
+    expected = answers()
+    usual = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(dtype)
+        with torch.device("meta"):
+            found = answers()
+    finally:
+        torch.set_default_dtype(usual)
+    for one, two in zip(found, expected, strict=True):
+        assert torch.equal(one, two)

@@ -205,12 +205,12 @@ def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     ]
     x, y, a, b = whole
     N, M, P = x.shape[0] // V, y.shape[0] // V, pairs.shape[0]
-    step = torch.arange(V)[:, None]
+    step = torch.arange(V, device="cpu")[:, None]
     bounds = [
-        torch.cat([torch.zeros(1, dtype=torch.int64), (offsets[None, 1:] + step * size).flatten()])
+        torch.cat([offsets[:1], (offsets[None, 1:] + step * size).flatten()])
         for offsets, size in ((x_offsets, N), (y_offsets, M))
     ]
-    clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1])
+    clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1], device="cpu")
     listed = (pairs[None] + step[:, :, None] * clouds).flatten(0, 1)
     out = CloudPlans(*_clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, *how))
     apart = CloudPlans(*(part.view(V, len(part) // V) for part in out))

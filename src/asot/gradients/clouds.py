@@ -190,7 +190,7 @@ class _Side(NamedTuple):
                     f"{name} must be (B, n, d), or (n, d) with {name}_offsets; found {tuple(points.shape)}"
                 )
             B, size = batch.shape[:2]
-            flat, bounds = batch.flatten(2).flatten(0, 1), torch.arange(B + 1) * size
+            flat, bounds = batch.flatten(2).flatten(0, 1), torch.arange(B + 1, device="cpu") * size
             shape = points.shape[: points.ndim - batch.ndim + 2]
         else:
             if points.ndim != 2:
@@ -247,14 +247,15 @@ def _read_pairs(torch: Any, pairs: Any, n_first: int, n_second: int) -> Tensor:
                 f"x holds {n_first} clouds, y {n_second}; pairs='all' takes every one with every other, and an array "
                 "(P, 2) the pairs that it lists"
             )
-        each: Tensor = torch.arange(n_first)[:, None].repeat(1, 2)
+        each: Tensor = torch.arange(n_first, device="cpu")[:, None].repeat(1, 2)
         return each
     if isinstance(pairs, str):
         as_choice(pairs, "pairs", ("all",))
-        every: Tensor = torch.cartesian_prod(torch.arange(n_first), torch.arange(n_second)).view(-1, 2)
+        both = (torch.arange(n, device="cpu") for n in (n_first, n_second))
+        every: Tensor = torch.cartesian_prod(*both).view(-1, 2)
         return every
     listed = as_pairs(np.asarray(pairs.cpu() if isinstance(pairs, torch.Tensor) else pairs), n_first, n_second)
-    found: Tensor = torch.tensor(listed)
+    found: Tensor = torch.tensor(listed, device="cpu")
     return found
 
 
