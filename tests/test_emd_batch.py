@@ -213,3 +213,17 @@ def test_three_sizes_of_costs_are_told_apart():
     np.testing.assert_allclose(asot.emd_batch([cost]).values, asot.emd_batch([lower]).values, rtol=1e-13)
     a = np.full(30, 1 / 30)
     assert asot.emd(a, a, cost).value == pytest.approx(asot.emd(a, a, lower).value, rel=1e-13)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("size", [5, 8, 70, 300])
+@pytest.mark.parametrize("masses", ["uniform", "some are 0", "all are 0"])
+def test_a_cost_that_is_no_number_is_named_whoever_would_read_it(wrong, size, masses):
+    rng = np.random.default_rng(size)
+    costs, a = rng.random((3, size, size)), np.ones((3, size))
+    i, j = (int(k) for k in rng.integers(0, size, 2))
+    costs[1, i, j] = wrong
+    a[1, i] = a[1, i] if masses == "uniform" else 0.0
+    a[1] = 0.0 if masses == "all are 0" else a[1]
+    with pytest.raises(ValueError, match=rf"problem 1: the cost of row {i} and column {j} is {wrong}"):
+        asot.emd_batch(costs, a, a)

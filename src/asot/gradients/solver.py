@@ -195,21 +195,17 @@ def solve_on_cpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potenti
 
 
 def check(rows: Side, columns: Side, costs: Matrices | Clouds, balance: float) -> tuple[Any, Any, Any]:
-    """Refuse masses or matrices that are no problem, by the name of the first one. Returns sides and costs as arrays on
-    the CPU."""
+    """Refuse masses that are no problem, by the name of the first one. Returns sides and costs as arrays on the CPU."""
     first, second = (
         exact.Side(_array(side.starts), _array(side.sizes), _array(side.masses), side.most if side.padded else None)
         for side in (rows, columns)
     )
+    batch.check_masses(first, second, balance)
     if isinstance(costs, Clouds):
         points = _array(costs.x), _array(costs.y)
-        batch.check_masses(first, second, balance)
         return first, second, exact.Clouds(*points, costs.metric, 2.0, costs.power, _array(costs.shrink))
     starts = _array(costs.starts)
-    matrices = exact.Costs(_array(costs.flat), starts, np.full(len(starts), costs.stride, dtype=np.int64))
-    batch.check_costs(matrices, first, second)
-    batch.check_masses(first, second, balance)
-    return first, second, matrices
+    return first, second, exact.Costs(_array(costs.flat), starts, np.full(len(starts), costs.stride, dtype=np.int64))
 
 
 def _array(tensor: Tensor | None) -> Any:

@@ -56,16 +56,31 @@ INLINE double place_both(const Workspace& ws, const double* a, int64_t n, const 
 struct Units {
     int exponent;
     double low, most;
+    bool finite;  // whether all of them are numbers; else nothing is said of them
 };
 
-// The least and the largest size of some costs.
+// The least and the largest size of some costs. Differences with themselves add up to 0, unless one is not finite.
 struct Extent {
-    Doubles low_lanes = spread(double(INFINITY)), size_lanes = spread(0.0);
-    double low_rest = INFINITY, size_rest = 0.0;
+    Doubles low_lanes = spread(double(INFINITY)), size_lanes = spread(0.0), gap_lanes = spread(0.0);
+    double low_rest = INFINITY, size_rest = 0.0, gap_rest = 0.0;
 
     INLINE double low() const { return least(low_lanes) < low_rest ? least(low_lanes) : low_rest; }
     INLINE double size() const { return largest(size_lanes) > size_rest ? largest(size_lanes) : size_rest; }
+    INLINE bool finite() const { return total(gap_lanes) + gap_rest == 0.0; }
 };
+
+// Whether all costs of n rows of m are finite.
+inline bool all_finite(const double* cost, int64_t stride, int64_t n, int64_t m) {
+    const int64_t whole = m & ~(LANES - 1);
+    Doubles gaps = spread(0.0);
+    double rest = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        const double* row = cost + i * stride;
+        for (int64_t j = 0; j < whole; j += LANES) gaps = gaps + (load(row + j) - load(row + j));
+        for (int64_t j = whole; j < m; j++) rest += row[j] - row[j];
+    }
+    return total(gaps) + rest == 0.0;
+}
 
 // Copy the costs of a row to the sinks with mass. Most problems have no sink without mass.
 INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* out, Extent& extent) {
@@ -75,11 +90,13 @@ INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* 
         store(out + j, each);
         extent.low_lanes = lesser(each, extent.low_lanes);
         extent.size_lanes = larger(size_of(each), extent.size_lanes);
+        extent.gap_lanes = extent.gap_lanes + (each - each);
     }
     for (int64_t j = whole; j < q; j++) {
         out[j] = row[sink[j]];
         extent.low_rest = out[j] < extent.low_rest ? out[j] : extent.low_rest;
         extent.size_rest = std::fabs(out[j]) > extent.size_rest ? std::fabs(out[j]) : extent.size_rest;
+        extent.gap_rest += out[j] - out[j];
     }
 }
 
@@ -96,7 +113,8 @@ inline Units read_costs(const Workspace& ws, const Scratch& scratch, const doubl
         for (int64_t j = 0; j < q && top < INFINITY; j++) out[j] = out[j] < top ? out[j] : top;
     }
     const double low = extent.low(), size = std::fmax(-low, std::fmin(extent.size(), top));
-    Units units{0, 0.0, size};
+    Units units{0, 0.0, size, extent.finite()};
+    if (!units.finite) return units;
     std::frexp(size, &units.exponent);
     if (size == 0.0 || (units.exponent > -400 && units.exponent < 400)) units.exponent = 0;
     units.low = low < 0.0 ? std::ldexp(low, -units.exponent) : 0.0;
@@ -118,6 +136,8 @@ inline int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t i
     }
     return solve_any(ws, p, q, index_bits, stop);
 }
+
+constexpr int64_t NO_NUMBER = -5;  // instead of steps, where a cost is not finite
 
 // What was found: steps as of the solvers, the value, what a unit of the potentials is worth, and by how much the dearest
 // arc in use, and the dearest of all, are above the least cost (or 0).
@@ -148,6 +168,7 @@ inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double
     int64_t mass = 0;
     for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
     const bool from_lists = p == n && q == m && n >= MANY_SOURCES && !(top < INFINITY) && is_assignment(ws, p, q);
+    if (from_lists && !all_finite(cost, stride, n, m)) return {NO_NUMBER, 0.0, 0.0, 0.0, 0.0};
     if (from_lists) {
         Shortlists lists(cost, stride, n, bits.index);
         if (lists.failed()) return {NO_MEMORY, 0.0, 0.0, 0.0, 0.0};
@@ -160,6 +181,7 @@ inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double
                     reach_of(ws, cost, stride, p, q, low), most};
     }
     const Units units = read_costs(ws, scratch, cost, stride, p, q, stop, top);
+    if (!units.finite) return {NO_NUMBER, 0.0, 0.0, 0.0, 0.0};
     const bool never_greedy = p <= FEW_SOURCES && is_assignment(ws, p, q);
     place_distances_up_to(units.most, ws, scratch, p, q, bits, !never_greedy, stop);
     const int64_t steps =
