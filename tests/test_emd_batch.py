@@ -178,3 +178,52 @@ def test_sizes_beyond_the_costs_are_refused():
 def test_plans_that_were_not_asked_for_are_refused():
     with pytest.raises(ValueError, match="plans=True"):
         asot.emd_batch(np.ones((1, 2, 2))).plan(0)
+
+
+@pytest.mark.parametrize("never", [1e9, 1e15, 1e30, 1e300])
+@pytest.mark.parametrize("size", [12, 40, 300])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_cost_that_means_never_takes_no_digits_from_the_others(never, size, weighted):
+    rng = np.random.default_rng(size)
+    costs = rng.random((3, size, size)) - 0.2
+    masses = rng.dirichlet(np.ones(size), (2, 3)) if weighted else (None, None)
+    barred = rng.random(costs.shape) < 0.15
+    masked = [np.where(barred, cost, costs) for cost in (never, 1e3)]
+    r, expected = (asot.emd_batch(each, *masses, plans=True) for each in masked)
+    np.testing.assert_allclose(r.values, expected.values, atol=1e-13)
+    for t in range(3):
+        f, g = r.potentials(t)
+        assert (f[:, None] + g - masked[0][t]).max() <= 1e-14
+        a, b = (np.full(size, 1 / size),) * 2 if masses[0] is None else (masses[0][t], masses[1][t])
+        assert f @ a + g @ b == pytest.approx(r.values[t], abs=1e-10)
+
+
+def test_a_cost_that_means_never_is_paid_where_there_is_no_other_way():
+    cost = np.array([[1e18, 1e18, 1.0], [1e18, 1e18, 2.0], [0.5, 0.25, 3.0]])
+    assert asot.emd_batch([cost]).values[0] == pytest.approx(1e18 / 3)
+    assert asot.emd(np.full(3, 1 / 3), np.full(3, 1 / 3), cost).value == pytest.approx(1e18 / 3)
+
+
+def test_three_sizes_of_costs_are_told_apart():
+    rng = np.random.default_rng(0)
+    cost = rng.random((30, 30))
+    cost[rng.random((30, 30)) < 0.3] = 1e15
+    cost[rng.random((30, 30)) < 0.3] = 1e30
+    lower = np.minimum(cost, 100.0)
+    np.testing.assert_allclose(asot.emd_batch([cost]).values, asot.emd_batch([lower]).values, rtol=1e-13)
+    a = np.full(30, 1 / 30)
+    assert asot.emd(a, a, cost).value == pytest.approx(asot.emd(a, a, lower).value, rel=1e-13)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("size", [5, 8, 70, 300])
+@pytest.mark.parametrize("masses", ["uniform", "some are 0", "all are 0"])
+def test_a_cost_that_is_no_number_is_named_whoever_would_read_it(wrong, size, masses):
+    rng = np.random.default_rng(size)
+    costs, a = rng.random((3, size, size)), np.ones((3, size))
+    i, j = (int(k) for k in rng.integers(0, size, 2))
+    costs[1, i, j] = wrong
+    a[1, i] = a[1, i] if masses == "uniform" else 0.0
+    a[1] = 0.0 if masses == "all are 0" else a[1]
+    with pytest.raises(ValueError, match=rf"problem 1: the cost of row {i} and column {j} is {wrong}"):
+        asot.emd_batch(costs, a, a)

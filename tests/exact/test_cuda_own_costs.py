@@ -149,6 +149,25 @@ def test_what_is_wrong_is_counted_and_left_alone(gpu, what):
     assert (plans.values[[0, 2]] > 0).all()
 
 
+@pytest.mark.parametrize("never", [1e6, 1e12, 1e300])
+def test_costs_that_mean_never_are_left_to_the_cpu_where_digits_are_missing(gpu, never):
+    gpu()
+    costs = [np.random.default_rng(seed).random((7, 7)) for seed in range(3)]
+    costs[1][0, :4] = never
+    assert solve_matrices(costs)[3] == (never > 1e8)
+
+
+def test_points_far_from_all_others_are_left_to_the_cpu_where_digits_are_missing(gpu):
+    gpu()
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 2, 6, 2))  # in the second problem, three points of either cloud are far away
+    x[1, :3] += 1e9
+    y[1, :3] += 1e9
+    rows, columns = side([6, 6]), side([6, 6])
+    clouds = DeviceClouds(x.reshape(-1, 2), y.reshape(-1, 2), 2, EUCLIDEAN, 2.0, None)
+    assert own_costs.solve(2, rows, columns, clouds, answers(rows, columns), 1e-6)[0] == 1
+
+
 def test_nothing_to_ship(gpu):
     gpu()
     plans, _, _, wrong = solve_matrices(

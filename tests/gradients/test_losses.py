@@ -132,7 +132,7 @@ def test_torch_compiles_and_maps_the_loss_of_costs():
     assert torch.equal(torch.func.vmap(gradients.emd)(torch.stack([cost, 2 * cost])), whole)
     plan = torch.func.grad(lambda c: gradients.emd(c).sum())(cost)
     np.testing.assert_allclose(plan.sum((1, 2)).numpy(), 1.0, rtol=1e-12)
-    torch.library.opcheck(torch.ops.asot.emd.default, (cost, None, None, None, None))
+    torch.library.opcheck(torch.ops.asot.emd.default, (cost, None, None, None, None, True))
 
 
 def test_padding_has_no_gradient():

@@ -185,7 +185,25 @@ def test_torch_compiles_costs_as_one_graph_and_maps_their_gradients():
             "problem 1: the masses of its rows have the total 4",
         ),
         (lambda x, y: gradients.emd(torch.rand(2, 3, 3), m=torch.tensor([3, -1])), "problem 1: m is -1"),
-        (lambda x, y: gradients.emd(torch.rand(2, 3, 3), n=torch.tensor([3, 0])), "problem 1: the masses of its rows"),
+        (lambda x, y: gradients.emd(torch.rand(2, 3, 3), n=torch.tensor([3, 0])), "problem 1 has 0 rows and 3 columns"),
+        (lambda x, y: gradients.emd(torch.rand(2, 0, 3)), "problem 0 has 0 rows and 3 columns"),
+        (lambda x, y: gradients.emd(torch.rand(2, 2, 2), n="2"), "n must be an integer tensor .*; found str"),
+        (lambda x, y: gradients.emd(torch.rand(2, 2, 2), n=torch.ones(2) * 1j), "found complex64"),
+        (lambda x, y: gradients.emd(torch.rand(2, 2).to_sparse()), "cost must be a dense tensor, not sparse_coo"),
+        (lambda x, y: gradients.emd(torch.rand(2, 2).to(torch.float8_e5m2)), "of 16 to 64 bits, not float8_e5m2"),
+        (
+            lambda x, y: gradients.emd(torch.rand(4, 5), torch.ones(1, 4)),
+            r"a must be a tensor \(4,\); found .* \(1, 4\)",
+        ),
+        (lambda x, y: gradients.wasserstein(x, y, p=None), "p must be a finite number"),
+        (
+            lambda x, y: gradients.wasserstein(x[0], y[0], x_offsets="05", y_offsets=[0, 6]),
+            "x_offsets must be a vector of integers .*; found str",
+        ),
+        (
+            lambda x, y: gradients.wasserstein(x[0], y[0], x_offsets=[0, 4, 3, 5], y_offsets=[0, 1, 2, 6]),
+            "problem 1: x_offsets must ascend; found 3 after 4",
+        ),
         (lambda x, y: gradients.wasserstein(x.long(), y), "x must be floating point, not int64"),
         (lambda x, y: gradients.assign(x[:, :0], y[:, :0]), "problem 0: its cloud in x has no points"),
         (lambda x, y: gradients.emd(torch.rand(2, 2, 2), n=torch.tensor([True, True])), "found bool"),
@@ -195,3 +213,69 @@ def test_torch_compiles_costs_as_one_graph_and_maps_their_gradients():
 def test_bad_input_is_one_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call(*clouds(5, 6))
+
+
+def test_who_calls_with_no_cost_is_told_so():
+    with pytest.raises(TypeError, match="cost must be a torch tensor, not NoneType"):
+        gradients.emd(None)
+
+
+@pytest.mark.parametrize("B", [0, 1, 3])
+def test_masses_of_one_problem_are_those_of_all(B):
+    """The last batch of an epoch may hold a single problem."""
+    cost = torch.rand(B, 4, 5, dtype=torch.float64)
+    a = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64, requires_grad=True)
+    values = gradients.emd(cost, a)
+    values.sum().backward()
+    assert torch.equal(values, gradients.emd(cost, a.expand(B, 4)))
+    assert a.grad.shape == (4,)
+
+
+def test_what_is_wrong_with_a_cloud_is_said_by_the_pair_that_it_is_in():
+    x, y = clouds(5, 6)
+    x[1, 3, 0] = torch.nan
+    with pytest.raises(ValueError, match="problem 2: point 3 of its cloud in x is not finite"):
+        gradients.wasserstein(x, y, pairs=[[0, 0], [0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="point 3 of cloud 1 in x is not finite"):
+        gradients.wasserstein(x, y, pairs=[[0, 0]])
+
+
+def test_only_clouds_that_are_in_a_pair_need_points():
+    x, y = torch.rand(5, 2), torch.rand(4, 2)
+    given = {"x_offsets": [0, 2, 2, 5], "y_offsets": [0, 4]}
+    values = gradients.wasserstein(x, y, pairs=[[2, 0], [0, 0]], **given)
+    assert torch.equal(values[1], gradients.wasserstein(x[:2], y))
+    with pytest.raises(ValueError, match="problem 1: its cloud in x has no points"):
+        gradients.wasserstein(x, y, pairs="all", **given)
+
+
+def test_a_map_over_nothing_gives_nothing():
+    assert torch.vmap(gradients.emd)(torch.rand(0, 3, 4, 5)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_defaults_of_torch_change_nothing(dtype):
+    """Who trains on a GPU may have made it the default device; tensors say where they are themselves."""
+    x, y = clouds(5, 6)
+    ragged = {"x_offsets": [0, 2, 5], "y_offsets": [0, 4, 6]}
+
+    def answers():
+        return [
+            gradients.emd(torch.cdist(x, y), n=[5, 3], plans=True)[1].mass,
+            gradients.wasserstein(x, y, p=2),
+            gradients.wasserstein(x, y, pairs="all"),
+            gradients.wasserstein(x[0], y[0], pairs=[[0, 1]], **ragged),
+            gradients.assign(x, y[:, :5]),
+            torch.vmap(gradients.wasserstein)(x[None], y[None]),
+        ]
+
+    expected = answers()
+    usual = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(dtype)
+        with torch.device("meta"):
+            found = answers()
+    finally:
+        torch.set_default_dtype(usual)
+    for one, two in zip(found, expected, strict=True):
+        assert torch.equal(one, two)

@@ -42,6 +42,7 @@ class BatchPlans(Record):
 
 
 solve_batch_tile = entry("batch_tile", BatchProblems, BatchPlans, Tile)
+_NOT_FINITE = 3
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class ExactBatch(Solver):
     as well."""
 
     def __init__(self, rows: Side, columns: Side, costs: Costs | Clouds, *, plans: bool, potentials: bool) -> None:
-        self._rows, self._columns = rows, columns
+        self._rows, self._columns, self._costs = rows, columns, costs
         given: dict[str, Any] = {
             "rows_at": rows.starts, "rows": rows.sizes, "row_mass": rows.masses,
             "columns_at": columns.starts, "columns": columns.sizes, "column_mass": columns.masses,
@@ -155,8 +156,25 @@ class ExactBatch(Solver):
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         values, steps = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int32)
         tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop)
-        solve_batch_tile(self._problems, self._plans, tile)
+        if solve_batch_tile(self._problems, self._plans, tile) == _NOT_FINITE:
+            raise ValueError(_not_finite(self._rows, self._columns, self._costs))
         return Solution(values, np.full(len(rows), Status.OPTIMAL, dtype=np.int8), steps)
+
+
+def _not_finite(rows: Side, columns: Side, costs: Costs | Clouds) -> str:
+    """What is wrong with the first cost that is not a number. Padding may hold anything."""
+    if isinstance(costs, Clouds):
+        return "the costs of these points leave the range of float64; scale the points"
+    for t in range(len(rows.sizes)):
+        n, m, stride = int(rows.sizes[t]), int(columns.sizes[t]), int(costs.strides[t])
+        part = costs.flat[costs.starts[t] : costs.starts[t] + n * stride].reshape(n, stride)[:, :m]
+        if not np.isfinite(part).all():
+            break
+    i, j = np.argwhere(~np.isfinite(part))[0]
+    return (
+        f"problem {t}: the cost of row {i} and column {j} is {part[i, j]}; costs must be finite. A pair that must not "
+        "be matched needs a cost larger than any sum of the others"
+    )
 
 
 def starts_of(sizes: Indices) -> Indices:

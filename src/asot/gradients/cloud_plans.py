@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from asot.data.reading import place_of
-from asot.gradients.solver import Clouds, Side, home_of, solve
+from asot.gradients.solver import Clouds, Plans, Side, home_of, solve
 from asot.gradients.tensors import balance_of, wide
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
@@ -101,7 +101,13 @@ def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, 
     for is_finite, each, bounds, name in zip(finite_sides, largest, offsets, "xy", strict=True):
         if not is_finite:
             cloud, place = place_of(int((~each.isfinite()).int().argmax()), bounds.numpy())
-            raise ValueError(f"problem {cloud}: point {place} of its cloud in {name} is not finite")
+            users = (pairs[:, "xy".index(name)] == cloud).nonzero()
+            whose = (
+                f"problem {int(users[0])}: point {place} of its cloud"
+                if len(users)
+                else f"point {place} of cloud {cloud}"
+            )
+            raise ValueError(f"{whose} in {name} is not finite")
     if not any_extreme:
         return None
     bits = torch.where(extreme, exponent.clamp(-1000, 1000), 0).to(torch.int64) + 1023
@@ -129,16 +135,20 @@ def _solve(
     right = _side(b, y_offsets, second, columns, home)
     unit = _units(x.detach().to(home), y.detach().to(home), (x_offsets, y_offsets), pairs, power)
     costs = Clouds(points[0], points[1], CODES[metric], power, None if unit is None else 1.0 / unit)
-    plans = solve(left, right, costs, potentials=potentials, balance=balance_of(a, b))
     problems = torch.arange(len(pairs), device=home)
     pair = problems.repeat_interleave(left.sizes + right.sizes, output_size=rows + columns)
-    parts = (
-        pair, plans.source + left.starts[pair], plans.sink + right.starts[pair], plans.mass,
-        *_places(left, problems, potentials), plans.f, *_places(right, problems, potentials), plans.g,
-        points[0].new_ones(len(pairs)) if unit is None else unit,
-    )  # fmt: skip
-    dtype = wide(x)
-    return tuple(part.to(x.device, dtype if part.is_floating_point() else None) for part in parts)
+    dtype, device = wide(x), x.device
+
+    def finish(plans: Plans) -> tuple[Tensor, ...]:
+        """Arcs by the points that they join; outputs of an operation must not share memory."""
+        parts = (
+            pair, plans.ends[0] + left.starts[pair], plans.ends[1] + right.starts[pair], plans.mass,
+            *_places(left, problems, potentials), plans.f.clone(), *_places(right, problems, potentials),
+            plans.g.clone(), points[0].new_ones(len(pairs)) if unit is None else unit,
+        )  # fmt: skip
+        return tuple(part.to(device, dtype if part.is_floating_point() else None) for part in parts)
+
+    return solve(left, right, costs, finish, potentials=potentials, balance=balance_of(a, b))
 
 
 def _places(side: Side, problems: Tensor, potentials: bool) -> tuple[Tensor, Tensor]:
@@ -195,12 +205,12 @@ def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     ]
     x, y, a, b = whole
     N, M, P = x.shape[0] // V, y.shape[0] // V, pairs.shape[0]
-    step = torch.arange(V)[:, None]
+    step = torch.arange(V, device="cpu")[:, None]
     bounds = [
-        torch.cat([torch.zeros(1, dtype=torch.int64), (offsets[None, 1:] + step * size).flatten()])
+        torch.cat([offsets[:1], (offsets[None, 1:] + step * size).flatten()])
         for offsets, size in ((x_offsets, N), (y_offsets, M))
     ]
-    clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1])
+    clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1], device="cpu")
     listed = (pairs[None] + step[:, :, None] * clouds).flatten(0, 1)
     out = CloudPlans(*_clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, *how))
     apart = CloudPlans(*(part.view(V, len(part) // V) for part in out))

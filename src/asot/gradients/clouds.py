@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from asot.gradients.tensors import as_order, check_tensors, import_torch, wide
+from asot.gradients.tensors import as_order, check_integers, check_tensors, dtype_name, import_torch, wide
 from asot.validation import as_choice, as_pairs
 
 if TYPE_CHECKING:
@@ -190,24 +190,13 @@ class _Side(NamedTuple):
                     f"{name} must be (B, n, d), or (n, d) with {name}_offsets; found {tuple(points.shape)}"
                 )
             B, size = batch.shape[:2]
-            flat, bounds, shape = (
-                batch.flatten(2).flatten(0, 1),
-                torch.arange(B + 1) * size,
-                points.shape[: points.ndim - batch.ndim + 2],
-            )
-            if size == 0 and B and masses is None:
-                raise ValueError(f"problem 0: its cloud in {name} has no points")
+            flat, bounds = batch.flatten(2).flatten(0, 1), torch.arange(B + 1, device="cpu") * size
+            shape = points.shape[: points.ndim - batch.ndim + 2]
         else:
             if points.ndim != 2:
                 raise ValueError(f"{name} must be (n, d) where {name}_offsets are given; found {tuple(points.shape)}")
-            flat, bounds, shape = (
-                points,
-                _read_offsets(torch, offsets, len(points), f"{name}_offsets"),
-                points.shape[:1],
-            )
-            empty = bounds.diff() == 0
-            if masses is None and bool(empty.any()):
-                raise ValueError(f"problem {int(empty.int().argmax())}: its cloud in {name} has no points")
+            flat, bounds = points, _read_offsets(offsets, len(points), f"{name}_offsets")
+            shape = points.shape[:1]
         if masses is not None and masses.shape != shape:
             raise ValueError(
                 f"{mass_name} must have shape {tuple(shape)}, a mass for each point of {name}; found "
@@ -215,9 +204,16 @@ class _Side(NamedTuple):
             )
         return cls(flat, bounds, None if masses is None else masses.reshape(-1), size)
 
-    def points_of(self, chosen: Tensor) -> int:
-        """How many points some clouds have in all."""
-        return len(chosen) * self.size if self.size is not None else int(self.offsets.diff()[chosen].sum())
+    def points_of(self, chosen: Tensor, name: str) -> int:
+        """How many points the clouds of problems have in all. Refuses one without points, which has no uniform mass."""
+        if self.size is not None:
+            if self.size == 0 and len(chosen) and self.masses is None:
+                raise ValueError(f"problem 0: its cloud in {name} has no points")
+            return len(chosen) * self.size
+        sizes = self.offsets.diff()[chosen]
+        if self.masses is None and bool((sizes == 0).any()):
+            raise ValueError(f"problem {int((sizes == 0).int().argmax())}: its cloud in {name} has no points")
+        return int(sizes.sum())
 
 
 def _kind_of(tensor: Tensor) -> str:
@@ -226,20 +222,20 @@ def _kind_of(tensor: Tensor) -> str:
     return "cpu" if kind == "meta" else kind
 
 
-def _read_offsets(torch: Any, offsets: Any, n_points: int, name: str) -> Tensor:
-    given = torch.as_tensor(offsets)
-    if given.dtype.is_floating_point or given.dtype == torch.bool or given.ndim != 1 or len(given) < 1:
-        raise ValueError(f"{name} must be a vector of integers (B + 1,); found {given.dtype} {tuple(given.shape)}")
+def _read_offsets(offsets: Any, n_points: int, name: str) -> Tensor:
+    given = check_integers(offsets, name, meaning := "a vector of integers (B + 1,)")
+    if given.ndim != 1 or len(given) < 1:
+        raise ValueError(f"{name} must be {meaning}; found {dtype_name(given)} {tuple(given.shape)}")
     if given.device.type == "meta":
         raise ValueError(f"{name} must hold numbers; found a tensor on the meta device")
-    bounds: Tensor = given.detach().to("cpu", torch.int64).contiguous()
-    if int(bounds[0]) != 0 or int(bounds[-1]) != n_points:
-        raise ValueError(
-            f"{name} must go from 0 to {n_points}, the number of points; found {int(bounds[0])} to {int(bounds[-1])}"
-        )
+    bounds: Tensor = given.detach().cpu().long().contiguous()
+    first, last = int(bounds[0]), int(bounds[-1])
+    if first != 0 or last != n_points:
+        raise ValueError(f"{name} must go from 0 to {n_points}, the number of points; found {first} to {last}")
     falls = bounds.diff() < 0
     if bool(falls.any()):
-        raise ValueError(f"problem {int(falls.int().argmax())}: {name} must ascend, and falls behind it")
+        t = int(falls.int().argmax())
+        raise ValueError(f"problem {t}: {name} must ascend; found {int(bounds[t + 1])} after {int(bounds[t])}")
     return bounds
 
 
@@ -251,14 +247,15 @@ def _read_pairs(torch: Any, pairs: Any, n_first: int, n_second: int) -> Tensor:
                 f"x holds {n_first} clouds, y {n_second}; pairs='all' takes every one with every other, and an array "
                 "(P, 2) the pairs that it lists"
             )
-        each: Tensor = torch.arange(n_first)[:, None].repeat(1, 2)
+        each: Tensor = torch.arange(n_first, device="cpu")[:, None].repeat(1, 2)
         return each
     if isinstance(pairs, str):
         as_choice(pairs, "pairs", ("all",))
-        every: Tensor = torch.cartesian_prod(torch.arange(n_first), torch.arange(n_second)).view(-1, 2)
+        both = (torch.arange(n, device="cpu") for n in (n_first, n_second))
+        every: Tensor = torch.cartesian_prod(*both).view(-1, 2)
         return every
     listed = as_pairs(np.asarray(pairs.cpu() if isinstance(pairs, torch.Tensor) else pairs), n_first, n_second)
-    found: Tensor = torch.tensor(listed)
+    found: Tensor = torch.tensor(listed, device="cpu")
     return found
 
 
@@ -268,7 +265,7 @@ def _read_pairs(torch: Any, pairs: Any, n_first: int, n_second: int) -> Tensor:
 def _plans(first: _Side, second: _Side, pairs: Tensor, p: float, metric: str, *, potentials: bool) -> CloudPlans:
     from asot.gradients.cloud_plans import solve_clouds
 
-    rooms = first.points_of(pairs[:, 0]), second.points_of(pairs[:, 1])
+    rooms = first.points_of(pairs[:, 0], "x"), second.points_of(pairs[:, 1], "y")
     x, y, a, b = (
         None if part is None else part.detach() for part in (first.points, second.points, first.masses, second.masses)
     )

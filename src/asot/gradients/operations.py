@@ -7,14 +7,14 @@ call.
 
 from __future__ import annotations
 
-import functools
+import inspect
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from asot.batch import as_sizes
-from asot.gradients.solver import Matrices, Side, home_of, solve
+from asot.gradients.solver import Matrices, Plans, Side, alike, home_of, solve, steps
 from asot.gradients.tensors import balance_of
 
 NO_SECOND = (
@@ -73,9 +73,12 @@ def without_second(tensor: Tensor) -> Tensor:
     return passed
 
 
-def emd(cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None) -> Any:
-    """Values (B,), then sources, sinks and masses of the plans (B, rows + columns), then potentials."""
-    return _Emd.apply(cost, a, b, n, m)  # type: ignore[no-untyped-call]
+def emd(
+    cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None, potentials: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Values (B,), ends (2, B, rows + columns) and masses of the arcs of plans, and potentials, or none."""
+    out: tuple[Tensor, Tensor, Tensor, Tensor, Tensor] = _Emd.apply(cost, a, b, n, m, potentials)  # type: ignore[no-untyped-call]
+    return out
 
 
 class _Emd(torch.autograd.Function):
@@ -84,32 +87,41 @@ class _Emd(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(cost: Tensor, a: Any, b: Any, n: Any, m: Any) -> Any:
-        return _plans(cost, a, b, n, m)
+    def forward(cost: Tensor, a: Any, b: Any, n: Any, m: Any, potentials: bool) -> Any:
+        return _plans(cost, a, b, n, m, potentials)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.mark_non_differentiable(*output[1:])
-        ctx.set_materialize_grads(False)  # zeros for what has no gradient would be five tensors
-        ctx.save_for_backward(*inputs, *output[1:])
+        ctx.set_materialize_grads(False)  # zeros for what has no gradient would be four tensors
+        ctx.save_for_backward(*inputs[:-1], *output[1:])
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
         if weights[0] is None:
-            return (None,) * 5
-        cost, a, b, n, m, source, sink, mass, f, g = ctx.saved_tensors
+            return (None,) * 6
+        cost, a, b, n, m, ends, mass, f, g = ctx.saved_tensors
         w = weights[0][:, None].to(mass.dtype)
         in_cost = in_a = in_b = None
         if ctx.needs_input_grad[0]:
             B, rows, columns = cost.shape
             shipped = w * mass
-            flat = shipped.new_zeros((B, rows * columns)).scatter_add_(1, source * columns + sink, shipped)
+            flat = shipped.new_zeros((B, rows * columns)).scatter_add_(1, _cells(ends, columns), shipped)
             in_cost = _refused(flat.view(B, rows, columns).to(cost.dtype), cost)
         if ctx.needs_input_grad[1]:
             in_a = _refused(w * _centred(f, n), a)
         if ctx.needs_input_grad[2]:
             in_b = _refused(w * _centred(g, m), b)
-        return in_cost, in_a, in_b, None, None
+        return in_cost, in_a, in_b, None, None, None
+
+
+# torch asks for it at every call, and it takes longer to find out than a small problem
+_Emd.forward.__signature__ = inspect.signature(_Emd.forward)  # type: ignore[attr-defined]
+
+
+def _cells(ends: Tensor, columns: int) -> Tensor:
+    """Places (B, arcs) of the ends (2, B, arcs) of arcs in flat matrices of so many columns."""
+    return torch.add(ends[1], ends[0], alpha=columns)
 
 
 def _kept_dtype(cost: Tensor) -> torch.dtype:
@@ -117,73 +129,55 @@ def _kept_dtype(cost: Tensor) -> torch.dtype:
     return torch.promote_types(cost.dtype, torch.float32)
 
 
-def _shapes(cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None) -> Any:
+def _shapes(cost: Tensor, a: Any, b: Any, n: Any, m: Any, potentials: bool) -> Any:
     B, rows, columns = cost.shape
-    arcs, dtype = (B, rows + columns), _kept_dtype(cost)
+    kept = (rows, columns) if potentials else (0, 0)
+    floats = ((B, rows + columns), *((B, k) for k in kept))
     return (
         cost.new_empty((B,)),
-        cost.new_empty(arcs, dtype=torch.int64),
-        cost.new_empty(arcs, dtype=torch.int64),
-        cost.new_empty(arcs, dtype=dtype),
-        cost.new_empty((B, rows), dtype=dtype),
-        cost.new_empty((B, columns), dtype=dtype),
+        cost.new_empty((2, B, rows + columns), dtype=torch.int64),
+        *(cost.new_empty(shape, dtype=_kept_dtype(cost)) for shape in floats),
     )
 
 
 def _solve(
-    cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None, potentials: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     B, rows, columns = cost.shape
-    home = home_of(cost)
-    row_starts, column_starts, matrix_starts = (_steps(B, step, home) for step in (rows, columns, rows * columns))
-    flat = cost.detach().to(home, torch.float64).reshape(-1)
+    home, device, floats = home_of(cost), cost.device, _kept_dtype(cost)
     first, second = (
         Side(
-            starts,
-            _full(B, k, home) if size is None else _sizes(size, k, starts, name),
+            starts := steps(B, k, home),
+            alike(B, k, home) if size is None else _sizes(size, k, starts, name),
             None if mass is None else mass.detach().to(home, torch.float64).reshape(-1),
             k,
             True,
             B * k,
         )
-        for mass, size, k, name, starts in ((a, n, rows, "n", row_starts), (b, m, columns, "m", column_starts))
+        for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
     )
-    matrices = Matrices(flat, matrix_starts, columns)
-    plans = solve(first, second, matrices, potentials=True, balance=balance_of(a, b))
-    floats, arcs = _kept_dtype(cost), (B, rows + columns)
-    return (
-        plans.values.to(cost.device, cost.dtype),
-        plans.source.to(cost.device).view(arcs),
-        plans.sink.to(cost.device).view(arcs),
-        plans.mass.to(cost.device, floats).view(arcs),
-        plans.f.to(cost.device, floats).view(B, rows),
-        plans.g.to(cost.device, floats).view(B, columns),
-    )
+    flat = cost.detach().to(home, torch.float64).reshape(-1)
+
+    def finish(plans: Plans) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The dtypes of the costs; outputs of an operation must not share memory."""
+        kept = (rows, columns) if potentials else (0, 0)
+        f, g = (part.to(device, floats, copy=True).view(B, k) for part, k in zip((plans.f, plans.g), kept, strict=True))
+        return (
+            plans.values.to(device, cost.dtype, copy=True),
+            plans.ends.to(device).view(2, B, rows + columns),
+            plans.mass.to(device, floats).view(B, rows + columns),
+            f,
+            g,
+        )
+
+    matrices = Matrices(flat, steps(B, rows * columns, home), columns)
+    return solve(first, second, matrices, finish, potentials=potentials, balance=balance_of(a, b))
 
 
 def _sizes(given: Tensor, most: int, starts: Tensor, name: str) -> Tensor:
     """True sizes (B,) of padded problems, where these are solved."""
     as_sizes(given.cpu().numpy(), most, len(starts), name)
     return given.to(starts.device)
-
-
-@functools.lru_cache(maxsize=64)
-def _steps(B: int, step: int, home: torch.device) -> Tensor:
-    """0, step, 2 step, … (B,): kept, since a training step asks for the same ones again and again."""
-    return _settled(torch.arange(B, device=home) * step)
-
-
-@functools.lru_cache(maxsize=64)
-def _full(B: int, size: int, home: torch.device) -> Tensor:
-    """One size (B,) for all problems."""
-    return _settled(torch.full((B,), size, dtype=torch.int64, device=home))
-
-
-def _settled(tensor: Tensor) -> Tensor:
-    """A tensor that any stream may read."""
-    if tensor.is_cuda:
-        torch.cuda.current_stream(tensor.device).synchronize()
-    return tensor
 
 
 def _centred(potential: Tensor, sizes: Tensor | None) -> Tensor:
@@ -196,7 +190,8 @@ def _centred(potential: Tensor, sizes: Tensor | None) -> Tensor:
 
 
 _SCHEMA = (
-    "(Tensor cost, Tensor? a, Tensor? b, Tensor? n, Tensor? m) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+    "(Tensor cost, Tensor? a, Tensor? b, Tensor? n, Tensor? m, bool potentials) -> "
+    "(Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 _plans: Any = torch.library.custom_op("asot::emd", _solve, mutates_args=(), schema=_SCHEMA)
 _plans.register_fake(_shapes)
@@ -205,10 +200,12 @@ _plans.register_fake(_shapes)
 @_plans.register_vmap
 def _over_batches(info: Any, in_dims: Any, *inputs: Any) -> Any:
     """A batch of batches is one longer batch."""
-    V = info.batch_size
-    whole = [
+    V, (*tensors, potentials) = info.batch_size, inputs
+    B = next(size for axis, size in enumerate(tensors[0].shape) if axis != in_dims[0])
+    whole: list[Any] = [
         None if x is None else (x[None].expand(V, *x.shape) if d is None else x.movedim(d, 0)).flatten(0, 1)
-        for x, d in zip(inputs, in_dims, strict=True)
+        for x, d in zip(tensors, in_dims, strict=False)
     ]
-    out = _plans(*whole)
-    return tuple(part.unflatten(0, (V, -1)) for part in out), (0,) * len(out)
+    out = _plans(*whole, potentials)
+    dims = (0, 1, 0, 0, 0)
+    return tuple(part.unflatten(d, (V, B)) for part, d in zip(out, dims, strict=True)), dims

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asot.gradients.tensors import check_tensors, dtype_name, import_torch
+from asot.gradients.tensors import check_integers, check_tensors, dtype_name, import_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,7 +49,7 @@ def emd(
     ----------
     cost : tensor (B, n, m)
         Finite, of any floating dtype; negative costs are allowed. One matrix (n, m) is one problem.
-    a, b : tensor (B, n) and (B, m), optional
+    a, b : tensor (B, n) and (B, m), or (n,) and (m,) for all problems, optional
         Masses ≥ 0, with one total per problem; default: uniform of total 1. A problem of total 0 has value 0.
     n, m : integer tensor (B,), optional
         How many rows and columns of each problem count; what lies behind them is padding, and its gradients are 0.
@@ -88,42 +88,42 @@ def emd(
             [0.5000, 0.0000]])
     """
     torch = import_torch()
-    given = {name: tensor for name, tensor in (("cost", cost), ("a", a), ("b", b)) if tensor is not None}
-    check_tensors(given, "asot.emd_batch")
+    masses = {name: mass for name, mass in (("a", a), ("b", b)) if mass is not None}
+    check_tensors({"cost": cost, **masses}, "asot.emd_batch")
     single = cost.ndim == 2
-    if single:
-        cost, a, b = cost[None], None if a is None else a[None], None if b is None else b[None]
+    cost = cost[None] if single else cost
     if cost.ndim != 3:
         raise ValueError(f"cost must be a tensor (B, n, m) or (n, m); found shape {tuple(cost.shape)}")
     B, rows, columns = cost.shape
-    sizes = [_as_sizes(torch, size, B, name, cost.device) for size, name in ((n, "n"), (m, "m"))]
-    a, b = (_as_masses(torch, mass, name, cost, k) for mass, name, k in ((a, "a", rows), (b, "b", columns)))
+    n, m = (_as_sizes(torch, size, B, name, cost.device) for size, name in ((n, "n"), (m, "m")))
+    a, b = (_as_masses(mass, name, B, k, single) for mass, name, k in ((a, "a", rows), (b, "b", columns)))
     from asot.gradients import operations
 
-    out = operations.emd(cost, a, b, *sizes)
-    values = out[0][0] if single else out[0]
-    return (values, EmdPlan(*(part.detach() for part in out[1:]))) if plans else values
+    potentials = plans or any(mass is not None and mass.requires_grad for mass in (a, b))
+    values, ends, *kept = operations.emd(cost, a, b, n, m, potentials)
+    values = values[0] if single else values
+    return (values, EmdPlan(*(part.detach() for part in (*ends.unbind(), *kept)))) if plans else values
 
 
 def _as_sizes(torch: Any, given: Any, B: int, name: str, device: Any) -> Tensor | None:
     if given is None:
         return None
-    sizes: Tensor = torch.as_tensor(given)
-    if sizes.dtype.is_floating_point or sizes.dtype == torch.bool or tuple(sizes.shape) != (B,):
-        raise ValueError(
-            f"{name} must be an integer tensor ({B},), one size per problem; found {dtype_name(sizes)} "
-            f"{tuple(sizes.shape)}"
-        )
+    meaning = f"an integer tensor ({B},), one size per problem"
+    sizes: Tensor = check_integers(given, name, meaning)
+    if tuple(sizes.shape) != (B,):
+        raise ValueError(f"{name} must be {meaning}; found {dtype_name(sizes)} {tuple(sizes.shape)}")
     if sizes.device.type != "cpu" and sizes.device != device:
         raise ValueError(f"{name} is on {sizes.device}, cost on {device}; move {name} there or to the CPU")
     return sizes.to(torch.int64)
 
 
-def _as_masses(torch: Any, mass: Tensor | None, name: str, cost: Tensor, k: int) -> Tensor | None:
+def _as_masses(mass: Tensor | None, name: str, B: int, k: int, single: bool) -> Tensor | None:
+    """Masses (B, k), also where all problems have the same (k,)."""
     if mass is None:
         return None
-    if tuple(mass.shape) == (k,) and cost.shape[0] != 1:
-        mass = mass.expand(cost.shape[0], k)
-    if tuple(mass.shape) != (cost.shape[0], k):
-        raise ValueError(f"{name} must be a tensor ({cost.shape[0]}, {k}); found shape {tuple(mass.shape)}")
+    if tuple(mass.shape) == (k,):
+        return mass.expand(B, k)
+    if single or tuple(mass.shape) != (B, k):
+        expected = f"({k},)" if single else f"({B}, {k})"
+        raise ValueError(f"{name} must be a tensor {expected}; found shape {tuple(mass.shape)}")
     return mass

@@ -8,8 +8,9 @@ wherever it is solved, so that there is one sentence for it. Imported with the f
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -53,14 +54,17 @@ class Clouds(NamedTuple):
 
 class Plans(NamedTuple):
     """Optimal plans of P problems, one after the other. A problem of n rows and m columns has room for n + m arcs (with
-    their padding, where sides are padded); arcs that it does not use have mass 0, row 0 and column 0."""
+    their padding, where sides are padded); arcs that it does not use have mass 0, row 0 and column 0. Tensors may share
+    their memory."""
 
     values: Tensor  # (P,) float64
-    source: Tensor  # (arcs,) int64: rows, each counted within its problem
-    sink: Tensor  # (arcs,) int64
+    ends: Tensor  # (2, arcs) int64: rows and columns, each counted within its problem
     mass: Tensor  # (arcs,) float64
     f: Tensor  # (rows.room,) float64, or (0,) where potentials were not wanted
     g: Tensor  # (columns.room,)
+
+
+Made = TypeVar("Made")
 
 
 def home_of(tensor: Tensor) -> torch.device:
@@ -69,52 +73,79 @@ def home_of(tensor: Tensor) -> torch.device:
     return tensor.device if has_solver else torch.device("cpu")
 
 
-def solve(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float) -> Plans:
-    """Check problems that are at home, and solve them there. ``balance``: by how much the totals of sides may differ,
-    relative to themselves."""
+def solve(
+    rows: Side,
+    columns: Side,
+    costs: Matrices | Clouds,
+    finish: Callable[[Plans], Made],
+    *,
+    potentials: bool,
+    balance: float,
+) -> Made:
+    """Check problems that are at home, solve them there, and return what ``finish`` makes of the plans. ``balance``: by
+    how much the totals of sides may differ, relative to themselves."""
     home = rows.starts.device
-    if home.type == "cpu":
-        return solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
-    if max(rows.most, columns.most) <= own_costs.MOST_POINTS:
-        return _solve_on_gpu(rows, columns, costs, potentials=potentials, balance=balance)
+    if _has_gpu(home) and max(rows.most, columns.most) <= own_costs.MOST_POINTS:
+        with on_stream_of(home):
+            plans, n_wrong = _enqueue(rows, columns, costs, potentials=potentials, balance=balance)
+            made = finish(plans)  # is launched before the host waits
+            if not int(n_wrong.get()[0]):
+                return made
+    # What a GPU leaves is refused by the CPU or, where it is only a matter of rounding, solved there.
     solved = solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
-    return Plans(*(part.to(home) for part in solved))
+    return finish(Plans(*(part.to(home) for part in solved)))
 
 
-def _solve_on_gpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float) -> Plans:
-    """Solve on the GPU that has the tensors, on torch's stream."""
+def _has_gpu(home: torch.device) -> bool:
+    return home.type != "cpu"
+
+
+def _enqueue(
+    rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float
+) -> tuple[Plans, Any]:
+    """Launch the solver on the current stream. Returns where plans will be, and the number (1,) of problems that are
+    left out."""
     home = rows.starts.device
     count, room = len(rows.starts), rows.room + columns.room
-    at = [_places(side) for side in (rows, columns)]
-    # Each has memory of its own: outputs of an operation of torch must not share any.
-    values, mass = (torch.zeros(size, dtype=torch.float64, device=home) for size in (count, room))
-    source, sink = (torch.zeros(room, dtype=torch.int64, device=home) for _ in range(2))
-    f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
-    with on_stream_of(home):
-        sides = [
-            own_costs.DeviceSide(_address(side.starts), _address(side.sizes), _address(side.masses), side.most)
-            for side in (rows, columns)
-        ]
-        wanted = map(_address, (*at, f, g)) if potentials else ()
-        given: own_costs.DeviceMatrices | own_costs.DeviceClouds
-        if isinstance(costs, Clouds):
-            given = own_costs.DeviceClouds(
-                _address(costs.x),
-                _address(costs.y),
-                costs.x.shape[1],
-                costs.metric,
-                costs.power,
-                _address(costs.shrink),
-            )
-        else:
-            given = own_costs.DeviceMatrices(_address(costs.flat), _address(costs.starts), costs.stride)
-        arcs_at = at[0] + at[1]
-        plans = own_costs.DevicePlans(*map(_address, (arcs_at, values, source, sink, mass)), *wanted)
-        n_wrong = int(own_costs.solve(count, sides[0], sides[1], given, plans, balance).get()[0])
-    if n_wrong:  # refused by the CPU or, where it is only a matter of rounding, solved there
-        solved = solve_on_cpu(rows, columns, costs, potentials=potentials, balance=balance)
-        return Plans(*(part.to(home) for part in solved))
-    return Plans(values, source, sink, mass, f, g)
+    kept = (rows.room, columns.room) if potentials else (0, 0)
+    floats = torch.zeros(count + room + sum(kept), dtype=torch.float64, device=home)
+    values, mass, f, g = floats.split_with_sizes((count, room, *kept))
+    ends = torch.zeros((2, room), dtype=torch.int64, device=home)
+    at = _places(rows), _places(columns)
+    together = steps(count, rows.most + columns.most, home) if rows.padded and columns.padded else at[0] + at[1]
+    sides = [
+        own_costs.DeviceSide(_address(side.starts), _address(side.sizes), _address(side.masses), side.most)
+        for side in (rows, columns)
+    ]
+    given: own_costs.DeviceMatrices | own_costs.DeviceClouds
+    if isinstance(costs, Clouds):
+        x, y, shrink = map(_address, (costs.x, costs.y, costs.shrink))
+        given = own_costs.DeviceClouds(x, y, costs.x.shape[1], costs.metric, costs.power, shrink)
+    else:
+        given = own_costs.DeviceMatrices(_address(costs.flat), _address(costs.starts), costs.stride)
+    wanted = map(_address, (*at, f, g)) if potentials else ()
+    answers = own_costs.DevicePlans(*map(_address, (together, values, ends[0], ends[1], mass)), *wanted)
+    n_wrong = own_costs.solve(count, sides[0], sides[1], given, answers, balance)
+    return Plans(values, ends, mass, f, g), n_wrong
+
+
+@functools.lru_cache(maxsize=64)
+def steps(count: int, step: int, home: torch.device) -> Tensor:
+    """0, step, 2 step, … (count,): kept, since a training step asks for the same ones again and again."""
+    return _settled(torch.arange(count, device=home) * step)
+
+
+@functools.lru_cache(maxsize=64)
+def alike(count: int, size: int, home: torch.device) -> Tensor:
+    """One size (count,) for all problems."""
+    return _settled(torch.full((count,), size, dtype=torch.int64, device=home))
+
+
+def _settled(tensor: Tensor) -> Tensor:
+    """A tensor that any stream may read."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
+    return tensor
 
 
 @contextlib.contextmanager
@@ -122,18 +153,19 @@ def on_stream_of(home: torch.device) -> Iterator[None]:
     """CuPy on a GPU of torch's, on the stream that torch uses there."""
     import cupy
 
-    with cupy.cuda.Device(home.index), _stream_of(home):
+    stream = torch.cuda.current_stream(home)
+    with cupy.cuda.Device(home.index), _as_cupy(stream, home.index):
         yield
 
 
-def _stream_of(home: torch.device) -> Any:
-    """Torch's stream as one of CuPy."""
+@functools.lru_cache(maxsize=64)
+def _as_cupy(stream: Any, index: int | None) -> Any:
+    """A stream of torch's as one of CuPy."""
     import cupy
 
-    stream = torch.cuda.current_stream(home)
     if hasattr(stream, "__cuda_stream__") and hasattr(cupy.cuda.Stream, "from_external"):
         return cupy.cuda.Stream.from_external(stream)
-    return cupy.cuda.ExternalStream(stream.cuda_stream, home.index)
+    return cupy.cuda.ExternalStream(stream.cuda_stream, index)
 
 
 def _places(side: Side) -> Tensor:
@@ -156,27 +188,24 @@ def solve_on_cpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potenti
     )
     arcs, kept = r.solver.arcs, r.solver.potentials
     assert arcs is not None
+    ends = np.empty((2, len(arcs.mass)), dtype=np.int64)
+    ends[0], ends[1] = arcs.source, arcs.sink
     f, g = (np.zeros(0), np.zeros(0)) if kept is None else (kept.f, kept.g)
-    parts = r.values, arcs.source.astype(np.int64), arcs.sink.astype(np.int64), arcs.mass, f, g
-    return Plans(*(torch.from_numpy(part) for part in parts))
+    return Plans(*map(torch.from_numpy, (r.values, ends, arcs.mass, f, g)))
 
 
 def check(rows: Side, columns: Side, costs: Matrices | Clouds, balance: float) -> tuple[Any, Any, Any]:
-    """Refuse masses or matrices that are no problem, by the name of the first one. Returns sides and costs as arrays on
-    the CPU."""
+    """Refuse masses that are no problem, by the name of the first one. Returns sides and costs as arrays on the CPU."""
     first, second = (
         exact.Side(_array(side.starts), _array(side.sizes), _array(side.masses), side.most if side.padded else None)
         for side in (rows, columns)
     )
+    batch.check_masses(first, second, balance)
     if isinstance(costs, Clouds):
         points = _array(costs.x), _array(costs.y)
-        batch.check_masses(first, second, balance)
         return first, second, exact.Clouds(*points, costs.metric, 2.0, costs.power, _array(costs.shrink))
     starts = _array(costs.starts)
-    matrices = exact.Costs(_array(costs.flat), starts, np.full(len(starts), costs.stride, dtype=np.int64))
-    batch.check_costs(matrices, first, second)
-    batch.check_masses(first, second, balance)
-    return first, second, matrices
+    return first, second, exact.Costs(_array(costs.flat), starts, np.full(len(starts), costs.stride, dtype=np.int64))
 
 
 def _array(tensor: Tensor | None) -> Any:

@@ -20,23 +20,43 @@ def check_tensors(tensors: dict[str, Any], other: str) -> None:
     for name, tensor in tensors.items():
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} must be a torch tensor, not {type(tensor).__name__}; {other} takes arrays")
-        if not tensor.dtype.is_floating_point:
-            raise ValueError(f"{name} must be floating point, not {dtype_name(tensor)}; call {name}.float()")
+        if tensor.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+            kind = "floating point of 16 to 64 bits" if tensor.dtype.is_floating_point else "floating point"
+            raise ValueError(f"{name} must be {kind}, not {dtype_name(tensor)}; call {name}.float()")
+        if tensor.layout != torch.strided:
+            raise ValueError(f"{name} must be a dense tensor, not {dtype_name(tensor.layout)}; call {name}.to_dense()")
         if tensor.device != first.device:
             raise ValueError(
                 f"{first_name} is on {first.device}, but {name} is on {tensor.device}; move them to one device"
             )
 
 
-def dtype_name(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
+def check_integers(given: Any, name: str, meaning: str) -> Any:
+    """A tensor of integers, of any shape, of what was given. ``meaning``: what it holds, and its shape."""
+    torch = import_torch()
+    try:
+        tensor = given if isinstance(given, torch.Tensor) else torch.as_tensor(given, device="cpu")
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise ValueError(f"{name} must be {meaning}; found {type(given).__name__}") from error
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
+        raise ValueError(f"{name} must be {meaning}; found {dtype_name(tensor)} {tuple(tensor.shape)}")
+    return tensor
+
+
+def dtype_name(of: Any) -> str:
+    """Of a tensor's dtype, or of a layout."""
+    return str(getattr(of, "dtype", of)).removeprefix("torch.")
 
 
 def as_order(p: Any) -> float:
     """The order p of a distance W_p."""
-    if isinstance(p, (bool, str)) or not 1 <= float(p) < float("inf"):
+    try:
+        order = float("nan") if isinstance(p, (bool, str)) else float(p)
+    except (TypeError, ValueError, RuntimeError):
+        order = float("nan")
+    if not 1 <= order < float("inf"):
         raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
-    return float(p)
+    return order
 
 
 def wide(tensor: Any) -> Any:

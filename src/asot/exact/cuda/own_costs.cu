@@ -14,6 +14,7 @@ static_assert(4 * NODES + 8 * COLUMNS <= 12 * NODES, "names and masses fit where
 
 constexpr double WHOLE = 1152921504606846976.0;  // 2^MASS_BITS
 constexpr int EXTREME = 400;                     // costs beyond 2^±400 get a unit of their own
+constexpr double COARSE = 0x1p-24;               // plans that use less of the largest cost are left to the CPU
 
 // The n rows or columns of a problem.
 struct Side {
@@ -202,23 +203,29 @@ DEVICE bool place_costs(const Whole& whole, Problem& problem, const Tables& tabl
 }
 
 // What the plan costs, and its arcs, each at the place of the node whose arc to its parent it is. The cost of clouds is
-// that of the integers.
+// that of the integers. `coarse`: whether the integers have too few digits for the costs that the plan uses, since one that
+// means "never" is far above them.
 DEVICE double write_arcs(
-    const Whole& whole, const Problem& problem, const Tables& tables, const Tree& tree, const int* name, double worth,
-    i64* source, i64* sink, double* mass, Board& board
+    const Whole& whole, const Problem& problem, const Tables& tables, const Tree& tree, const int* name, const Units& units,
+    double worth, i64* source, i64* sink, double* mass, bool& coarse, Board& board
 ) {
     const double unit = ldexp(1.0, problem.unit - COST_BITS);
-    double total = 0.0;
+    double total = 0.0, reach = 0.0;
     for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS) {
         const int up = tree.parent[node];
         if (up == node || tree.flow[node] == 0) continue;
         const int row = name[node < problem.n_rows ? node : up], column = name[node < problem.n_rows ? up : node];
         const double moved = (double)tree.flow[node] * worth;
-        total += moved * (CLOUDS ? unit * (double)cost_above(problem, tables, tree, node) : cost_between(whole, row, column));
+        double cost = CLOUDS ? unit * (double)cost_above(problem, tables, tree, node) : cost_between(whole, row, column);
+        total += moved * cost;
+        if (CLOUDS && cost == 0.0) cost = cost_between(whole, row, column);
+        reach = larger(reach, ldexp(cost, -units.exponent) - units.low);
         source[node] = whole.swapped ? column : row;
         sink[node] = whole.swapped ? row : column;
         mass[node] = moved;
     }
+    reach = block_most(reach, board);
+    coarse = reach > 0.0 && reach < ldexp(COARSE, problem.unit);
     return block_sum(total, board);
 }
 
@@ -307,10 +314,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
         if (wrong && threadIdx.x == 0) atomicAdd(n_wrong, 1);
         if (wrong || !(worth > 0.0)) continue;
         solve_block(problem, tables, tree, board);
+        bool coarse;
         const double value =
-            write_arcs(whole, problem, tables, tree, name, worth, source + arcs_at[b], sink + arcs_at[b], mass + arcs_at[b],
-                       board);
+            write_arcs(whole, problem, tables, tree, name, units, worth, source + arcs_at[b], sink + arcs_at[b],
+                       mass + arcs_at[b], coarse, board);
         if (threadIdx.x == 0) values[b] = value;
+        if (threadIdx.x == 0 && coarse) atomicAdd(n_wrong, 1);
         if (f_at) write_potentials(whole, problem, tree, name, units, f + f_at[b], g + g_at[b]);
     }
 }

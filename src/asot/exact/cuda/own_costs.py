@@ -86,34 +86,50 @@ def solve(
     plans: DevicePlans,
     balance: float,
 ) -> Any:
-    """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those that are refused:
-    they keep their zeros. ``balance``: by how much totals of sides may differ, relative to themselves."""
+    """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those that are refused, and keep
+    their zeros, or whose costs are of too different sizes for the integers of a GPU. ``balance``: by how much totals of
+    sides may differ, relative to themselves."""
     import cupy
 
-    n_wrong = cupy.zeros(1, dtype=np.int32)
     if count == 0:
-        return n_wrong
+        return cupy.zeros(1, dtype=np.int32)
     metric = costs.metric if isinstance(costs, DeviceClouds) else None
     ready = _kernels(cupy.cuda.Device().id, max(rows.most, columns.most), metric, CLASSES)
-    n = len(ready.launches)
-    lists, counters = cupy.empty((n, count), dtype=np.int32), cupy.zeros((2, n), dtype=np.int32)
+    n, none = len(ready.launches), ready.none
+    counters = cupy.zeros(1 + 2 * n, dtype=np.int32)  # refused; then of each class, how many are listed and taken
+    n_wrong, n_listed, n_taken = counters[:1], counters[1 : 1 + n], counters[1 + n :]
+    if n == 1:
+        n_listed, lists = _all_problems(cupy.cuda.Device().id, count)
+    else:
+        lists = cupy.empty((n, count), dtype=np.int32)
+        ready.classify(
+            (-(-count // 256),), (256,),
+            (rows.sizes, columns.sizes, np.int32(count), ready.sizes, np.int32(n), lists, n_listed),
+        )  # fmt: skip
     far = cupy.empty(ready.far_words, dtype=np.uint32)
-    ready.classify(
-        (-(-count // 256),), (256,),
-        (rows.sizes, columns.sizes, np.int32(count), ready.sizes, np.int32(n), lists, counters[0]),
-    )  # fmt: skip
-    none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
+    no_place = ready.no_place
     potentials = (no_place, no_place, none, none) if plans.f_at is None else plans[5:]
     for c, (function, launch) in enumerate(zip(ready.functions, ready.launches, strict=True)):
         arguments = (
             rows.starts, rows.sizes, none if rows.masses is None else rows.masses,
             columns.starts, columns.sizes, none if columns.masses is None else columns.masses,
-            *_costs(costs, none, no_place), np.float64(balance), lists[c], counters[0, c:], counters[1, c:], far,
+            *_costs(costs, none, no_place), np.float64(balance), lists[c], n_listed[c:], n_taken[c:], far,
             *plans[:5], *potentials, n_wrong,
         )  # fmt: skip
         blocks = min(launch.blocks, count)
         function((blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
     return n_wrong
+
+
+@functools.lru_cache(maxsize=64)
+def _all_problems(device: int, count: int) -> tuple[Any, Any]:
+    """The list of a kernel that takes all problems, for the current GPU, which is ``device``: their number (1,) and
+    numbers (1, count)."""
+    import cupy
+
+    kept = cupy.asarray(np.array([count], dtype=np.int32)), cupy.asarray(np.arange(count, dtype=np.int32)[None])
+    cupy.cuda.get_current_stream().synchronize()  # any stream may read it
+    return kept
 
 
 class _Kernels(NamedTuple):
@@ -124,6 +140,8 @@ class _Kernels(NamedTuple):
     classify: Any
     sizes: Any  # (classes,) int32
     far_words: int
+    none: Any  # (0,) what a kernel gets for an array that is not there
+    no_place: Any  # (0,) int64
 
 
 @functools.lru_cache(maxsize=256)
@@ -144,7 +162,8 @@ def _kernels(device: int, most: int, metric: int | None, classes: tuple[BlockCla
         function.max_dynamic_shared_size_bytes = launch.shared_bytes
     sizes = cupy.asarray(np.array([own.most_columns for own in needed], dtype=np.int32))
     far_words = max(launch.far_words for launch in launches)
-    return _Kernels(launches, functions, modules[0].get_function("classify_problems"), sizes, far_words)
+    none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
+    return _Kernels(launches, functions, modules[0].get_function("classify_problems"), sizes, far_words, none, no_place)
 
 
 def _costs(costs: DeviceMatrices | DeviceClouds, none: Any, no_place: Any) -> tuple[Any, ...]:

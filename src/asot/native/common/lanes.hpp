@@ -281,6 +281,31 @@ INLINE int64_t least(Lanes a) {
 #endif
 }
 
+// What two lots of numbers, whose least two are known lane by lane, have as least two together.
+template <class R>
+INLINE void merge_two(R& first, R& second, R other, R other_second) {
+    const R above = first < other ? other : first;
+    first = first < other ? first : other;
+    second = second < other_second ? second : other_second;
+    second = second < above ? second : above;
+}
+// The least and the second least number, where each lane of `second` is not below that of `first`. Both are folded at
+// once, since a second fold would have to wait for the first.
+INLINE void least_two(Lanes first, Lanes second, int64_t& least, int64_t& next) {
+    Lanes::Register x = first.part[0], y = second.part[0];
+    for (int r = 1; r < REGISTERS; r++) merge_two(x, y, first.part[r], second.part[r]);
+#if defined(__AVX512F__)
+    merge_two(x, y, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3),
+              __builtin_shufflevector(y, y, 4, 5, 6, 7, 0, 1, 2, 3));
+    merge_two(x, y, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5),
+              __builtin_shufflevector(y, y, 2, 3, 0, 1, 6, 7, 4, 5));
+#elif defined(__AVX2__)
+    merge_two(x, y, __builtin_shufflevector(x, x, 2, 3, 0, 1), __builtin_shufflevector(y, y, 2, 3, 0, 1));
+#endif
+    least = x[0], next = y[0];
+    merge_two(least, next, int64_t(x[1]), int64_t(y[1]));
+}
+
 // The lanes in which a and b agree, as bits of an integer.
 INLINE int64_t where_equal(Lanes a, Lanes b) {
 #if defined(__AVX512F__)

@@ -47,30 +47,30 @@ struct Assignment {
         }
     }
 
-    // What prices prove: the value is at least their sum and that of each source's best offer, in units of the costs.
-    INLINE double proven(const int64_t* prices) const {
-        double sum = 0.0;
-        for (int64_t j = 0; j < n; j++) sum += double(prices[j]);
-        for (int64_t i = 0; i < n; i++) {
-            Lanes best = spread(TOP);
-            for (int64_t j = 0; j < stride; j += LANES)
-                best = lesser(best, load(ws.cost + i * stride + j) - load(prices + j));
-            sum += double(least(best));
-        }
-        return sum;
-    }
-
     // Begin with the least cost of each column as its price, if that proves more. Means suit clouds in many dimensions;
-    // minima suit independent costs, whose means are all the same, and clouds in few dimensions.
+    // minima suit independent costs, whose means are all the same, and clouds in few dimensions. Prices prove that the
+    // value is at least their sum and that of each source's best offer, in units of the costs.
     INLINE bool begin_with_minima() const {
         int64_t* low = ws.barred;
-        for (int64_t j = 0; j < stride; j++) low[j] = j < n ? TOP : 0;
+        for (int64_t j = 0; j < stride; j += LANES) store(low + j, spread(TOP));
         for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < n; j++) low[j] = ws.cost[i * stride + j] < low[j] ? ws.cost[i * stride + j] : low[j];
-        for (int64_t j = 0; j < n; j++) low[j] &= ~index_mask;
-        const bool better = proven(low) > proven(price);
-        for (int64_t j = 0; better && j < n; j++) price[j] = low[j];
-        return better;
+            for (int64_t j = 0; j < stride; j += LANES)
+                store(low + j, lesser(load(low + j), load(ws.cost + i * stride + j)));
+        for (int64_t j = 0; j < stride; j++) low[j] = j < n ? low[j] & ~index_mask : 0;
+        double by_means = 0.0, by_minima = 0.0;
+        for (int64_t j = 0; j < n; j++) by_means += double(price[j]), by_minima += double(low[j]);
+        for (int64_t i = 0; i < n; i++) {
+            Lanes of_means = spread(TOP), of_minima = of_means;
+            for (int64_t j = 0; j < stride; j += LANES) {
+                const Lanes cost = load(ws.cost + i * stride + j);
+                of_means = lesser(of_means, cost - load(price + j));
+                of_minima = lesser(of_minima, cost - load(low + j));
+            }
+            by_means += double(least(of_means)), by_minima += double(least(of_minima));
+        }
+        if (by_minima <= by_means) return false;
+        for (int64_t j = 0; j < n; j++) price[j] = low[j];
+        return true;
     }
 
     // Each free source takes its best sink, at a price at which the second best is as good. Who loses a sink bids next.
@@ -86,9 +86,9 @@ struct Assignment {
                     second = lesser(second, larger(best, key));
                     best = lesser(best, key);
                 }
-                const int64_t first_key = least(best);
+                int64_t first_key, second_key;
+                least_two(best, second, first_key, second_key);
                 int64_t j = first_key & index_mask;
-                const int64_t second_key = least(lesser(put(best, j & (LANES - 1), TOP), second));
                 const int64_t gap = (second_key & ~index_mask) - (first_key & ~index_mask);
                 if (n > 1 && gap > 0)
                     price[j] -= gap;

@@ -5,6 +5,8 @@
 #include "few_pairs.hpp"
 #include "own_cost.hpp"
 
+constexpr int32_t NOT_FINITE = 3;  // returned if a cost is no number
+
 struct BatchProblems {
     const int64_t *rows_at, *rows;         // (B,) where the rows of a problem begin among all rows, and how many
     const double* row_mass;                // flat, or null: uniform of total 1
@@ -114,11 +116,16 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         const double total = place_both(ws, row_mass, n, column_mass, m, p, q);
         tile->values[t] = 0.0;
         tile->steps[t] = 0;
+        const bool reads_all = total > 0.0 && p == n && q == m;  // while it solves
+        if (all.cost != nullptr && !reads_all && !all_finite(all.cost + all.cost_at[b], all.cost_stride[b], n, m))
+            return NOT_FINITE;
         if (total <= 0.0) continue;
         const double* cost = costs_of(all, scratch, b, full, stride, tile->stop);
-        const Found found = solve_own(ws, scratch, cost, stride, n, m, p, q, total, tile->stop);
+        const Found found = solve_finely(ws, scratch, cost, stride, n, m, p, q, total, tile->stop,
+                                         [&] { place_both(ws, row_mass, n, column_mass, m, p, q); });
         if (*tile->stop != 0) return DONE;
         if (found.steps == NO_MEMORY) return OUT_OF_MEMORY;
+        if (found.steps == NO_NUMBER) return NOT_FINITE;
         tile->steps[t] = int32_t(found.steps);
         tile->values[t] = found.value;
         if (plans->arcs_at != nullptr) write_arcs(ws, *plans, b, p, q, total);

@@ -79,14 +79,14 @@ INLINE double weighted_sum(const double* row, const double* demand, int64_t stri
     return (sum[0][0] + sum[0][1]) + (sum[THIRD][AT] + sum[THIRD][AT + 1]);
 }
 
-// Integer costs of the block of distances, scaled by its largest one, which is returned, and the offsets of the greedy
-// start. A node's offset is its mean distance to the other side, weighted by mass: the first step of Sinkhorn's iteration
-// in the limit of large ε, and the best of those tried: it leaves fewer pivots than plain means do. Once *stop is raised,
-// the problem is left unfinished.
-INLINE double place_distances(const Workspace& ws, const Scratch& scratch, int64_t p, int64_t q, const CostBits& bits,
-                              Stop stop) {
+// Integer costs of the block of distances, the largest of which is `most`, and the offsets of the greedy start. A node's
+// offset is its mean distance to the other side, weighted by mass: the first step of Sinkhorn's iteration in the limit of
+// large ε, and the best of those tried: it leaves fewer pivots than plain means do. Assignments have no use for those of
+// rows. Once *stop is raised, the problem is left unfinished.
+INLINE void place_distances_up_to(double most, const Workspace& ws, const Scratch& scratch, int64_t p, int64_t q,
+                                  const CostBits& bits, bool with_rows, Stop stop) {
     const int64_t stride = stride_of(q);
-    const double most = largest_distance(scratch.distance, p, q, stride, stop), scale = most > 0.0 ? bits.largest / most : 0.0;
+    const double scale = most > 0.0 ? bits.largest / most : 0.0;
     int64_t total = 0;
     for (int64_t i = 0; i < p; i++) total += ws.supply[i];
     const double weight = OFFSET_WEIGHT * scale / double(total);
@@ -96,13 +96,20 @@ INLINE double place_distances(const Workspace& ws, const Scratch& scratch, int64
         const double* row = scratch.distance + i * stride;
         int64_t* cost = ws.cost + i * stride;
         const double supply = double(ws.supply[i]);
-        ws.row_offset[i] = int64_t(weighted_sum(row, scratch.demand, stride) * weight) << bits.index;
+        if (with_rows) ws.row_offset[i] = int64_t(weighted_sum(row, scratch.demand, stride) * weight) << bits.index;
         for (int64_t j = 0; j < stride; j += LANES)
             store(scratch.column_sum + j, load(scratch.column_sum + j) + spread(supply) * load(row + j));
         for (int64_t j = 0; j < q; j++) cost[j] = (int64_t(row[j] * scale + 0.5) << bits.index) | j;
         for (int64_t j = q; j < stride; j++) cost[j] = PAD;
     }
     for (int64_t j = 0; j < q; j++) ws.column_offset[j] = int64_t(scratch.column_sum[j] * weight) << bits.index;
+}
+
+// The same for any problem. Returns the largest distance.
+INLINE double place_distances(const Workspace& ws, const Scratch& scratch, int64_t p, int64_t q, const CostBits& bits,
+                              Stop stop) {
+    const double most = largest_distance(scratch.distance, p, q, stride_of(q), stop);
+    place_distances_up_to(most, ws, scratch, p, q, bits, true, stop);
     return most;
 }
 

@@ -51,20 +51,36 @@ INLINE double place_both(const Workspace& ws, const double* a, int64_t n, const 
     return place_side(b, m, ws.demand, ws.sink, q) <= 0.0 ? 0.0 : total;
 }
 
-// The costs of a problem in units of 2^exponent, less the least of them if that is negative: sums stay in range.
+// The costs of a problem in units of 2^exponent, less the least of them if that is negative: sums stay in range. And the
+// largest of them then.
 struct Units {
     int exponent;
-    double low;
+    double low, most;
+    bool finite;  // whether all of them are numbers; else nothing is said of them
 };
 
-// The least and the largest size of some costs.
+// The least and the largest size of some costs. Differences with themselves add up to 0, unless one is not finite.
 struct Extent {
-    Doubles low_lanes = spread(double(INFINITY)), size_lanes = spread(0.0);
-    double low_rest = INFINITY, size_rest = 0.0;
+    Doubles low_lanes = spread(double(INFINITY)), size_lanes = spread(0.0), gap_lanes = spread(0.0);
+    double low_rest = INFINITY, size_rest = 0.0, gap_rest = 0.0;
 
     INLINE double low() const { return least(low_lanes) < low_rest ? least(low_lanes) : low_rest; }
     INLINE double size() const { return largest(size_lanes) > size_rest ? largest(size_lanes) : size_rest; }
+    INLINE bool finite() const { return total(gap_lanes) + gap_rest == 0.0; }
 };
+
+// Whether all costs of n rows of m are finite.
+inline bool all_finite(const double* cost, int64_t stride, int64_t n, int64_t m) {
+    const int64_t whole = m & ~(LANES - 1);
+    Doubles gaps = spread(0.0);
+    double rest = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        const double* row = cost + i * stride;
+        for (int64_t j = 0; j < whole; j += LANES) gaps = gaps + (load(row + j) - load(row + j));
+        for (int64_t j = whole; j < m; j++) rest += row[j] - row[j];
+    }
+    return total(gaps) + rest == 0.0;
+}
 
 // Copy the costs of a row to the sinks with mass. Most problems have no sink without mass.
 INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* out, Extent& extent) {
@@ -74,26 +90,31 @@ INLINE void copy_row(const double* row, const int32_t* sink, int64_t q, double* 
         store(out + j, each);
         extent.low_lanes = lesser(each, extent.low_lanes);
         extent.size_lanes = larger(size_of(each), extent.size_lanes);
+        extent.gap_lanes = extent.gap_lanes + (each - each);
     }
     for (int64_t j = whole; j < q; j++) {
         out[j] = row[sink[j]];
         extent.low_rest = out[j] < extent.low_rest ? out[j] : extent.low_rest;
         extent.size_rest = std::fabs(out[j]) > extent.size_rest ? std::fabs(out[j]) : extent.size_rest;
+        extent.gap_rest += out[j] - out[j];
     }
 }
 
-// Costs of the nodes with mass, into the block of distances. Only costs of extreme size get a unit other than 1.
+// Costs of the nodes with mass, no larger than `top`, into the block of distances. Only costs of extreme size get a unit
+// other than 1.
 inline Units read_costs(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t cost_stride, int64_t p,
-                        int64_t q) {
+                        int64_t q, Stop stop, double top = INFINITY) {
     const int64_t stride = stride_of(q);
     Extent extent;
     for (int64_t i = 0; i < p; i++) {
         double* out = scratch.distance + i * stride;
         copy_row(cost + ws.source[i] * cost_stride, ws.sink, q, out, extent);
         for (int64_t j = q; j < stride; j++) out[j] = 0.0;
+        for (int64_t j = 0; j < q && top < INFINITY; j++) out[j] = out[j] < top ? out[j] : top;
     }
-    const double low = extent.low(), size = extent.size();
-    Units units{0, 0.0};
+    const double low = extent.low(), size = std::fmax(-low, std::fmin(extent.size(), top));
+    Units units{0, 0.0, size, extent.finite()};
+    if (!units.finite) return units;
     std::frexp(size, &units.exponent);
     if (size == 0.0 || (units.exponent > -400 && units.exponent < 400)) units.exponent = 0;
     units.low = low < 0.0 ? std::ldexp(low, -units.exponent) : 0.0;
@@ -103,6 +124,7 @@ inline Units read_costs(const Workspace& ws, const Scratch& scratch, const doubl
             double& each = scratch.distance[i * stride + j];
             each = (units.exponent == 0 ? each : std::ldexp(each, -units.exponent)) - units.low;
         }
+    units.most = largest_distance(scratch.distance, p, q, stride, stop);
     return units;
 }
 
@@ -115,35 +137,94 @@ inline int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t i
     return solve_any(ws, p, q, index_bits, stop);
 }
 
-// What was found: steps as of the solvers, the value, and what a unit of the potentials is worth.
+constexpr int64_t NO_NUMBER = -5;  // instead of steps, where a cost is not finite
+
+// What was found: steps as of the solvers, the value, what a unit of the potentials is worth, and by how much the dearest
+// arc in use, and the dearest of all, are above the least cost (or 0).
 struct Found {
     int64_t steps;
-    double value, height;
+    double value, height, reach, spread;
 };
 
-// Solve the placed problem of p sources and q sinks with masses, out of n rows and m columns, at costs in rows of `stride`.
-// `total`: the mass of a side.
+// The largest cost that ships something, above `low`.
+INLINE double reach_of(const Workspace& ws, const double* cost, int64_t stride, int64_t p, int64_t q, double low) {
+    const int64_t first = first_sink(p);
+    double reach = 0.0;
+    for (int64_t node = 0; node < first + q; node++) {
+        const int64_t up = ws.parent[node];
+        if (up == node || ws.flow[node] == 0) continue;
+        const int64_t row = ws.source[node < p ? node : up], column = ws.sink[(node < p ? up : node) - first];
+        const double each = cost[row * stride + column] - low;
+        reach = each > reach ? each : reach;
+    }
+    return reach;
+}
+
+// Solve the placed problem of p sources and q sinks with masses, out of n rows and m columns, at costs in rows of `stride`
+// that count as `top` where they are above it. `total`: the mass of a side.
 inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t stride, int64_t n,
-                       int64_t m, int64_t p, int64_t q, double total, Stop stop) {
+                       int64_t m, int64_t p, int64_t q, double total, Stop stop, double top = INFINITY) {
     const CostBits bits(n, m);
     int64_t mass = 0;
     for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
-    const bool from_lists = p == n && q == m && n >= MANY_SOURCES && is_assignment(ws, p, q);
+    const bool from_lists = p == n && q == m && n >= MANY_SOURCES && !(top < INFINITY) && is_assignment(ws, p, q);
+    if (from_lists && !all_finite(cost, stride, n, m)) return {NO_NUMBER, 0.0, 0.0, 0.0, 0.0};
     if (from_lists) {
         Shortlists lists(cost, stride, n, bits.index);
-        if (lists.failed()) return {NO_MEMORY, 0.0, 0.0};
+        if (lists.failed()) return {NO_MEMORY, 0.0, 0.0, 0.0, 0.0};
         double shipped = 0.0;
         const int64_t steps = assign_given(ws, lists, bits.largest, shipped, stop);
+        const double low = lists.given.low, most = lists.given.most;
+        if (steps < 0 && steps != UNFIT) return {steps, 0.0, 0.0, 0.0, 0.0};
         if (steps != UNFIT)
-            return {steps, shipped * MASS_UNIT * total + lists.given.low * (double(mass) * MASS_UNIT * total),
-                    bits.unit(lists.given.most)};
+            return {steps, shipped * MASS_UNIT * total + low * (double(mass) * MASS_UNIT * total), bits.unit(most),
+                    reach_of(ws, cost, stride, p, q, low), most};
     }
-    const Units units = read_costs(ws, scratch, cost, stride, p, q);
-    const double most = place_distances(ws, scratch, p, q, bits, stop);
+    const Units units = read_costs(ws, scratch, cost, stride, p, q, stop, top);
+    if (!units.finite) return {NO_NUMBER, 0.0, 0.0, 0.0, 0.0};
+    const bool never_greedy = p <= FEW_SOURCES && is_assignment(ws, p, q);
+    place_distances_up_to(units.most, ws, scratch, p, q, bits, !never_greedy, stop);
     const int64_t steps =
         from_lists ? solve_any(ws, p, q, bits.index, stop) : solve_placed(ws, p, q, bits.index, stop, BRIEFLY);
-    if (steps < 0) return {steps, 0.0, 0.0};
+    if (steps < 0) return {steps, 0.0, 0.0, 0.0, 0.0};
     const double shipped =
         value_of_flows(ws, scratch, p, q) * MASS_UNIT * total + units.low * (double(mass) * MASS_UNIT * total);
-    return {steps, std::ldexp(shipped, units.exponent), std::ldexp(bits.unit(most), units.exponent)};
+    return {steps, std::ldexp(shipped, units.exponent), std::ldexp(bits.unit(units.most), units.exponent),
+            reach_of(ws, cost, stride, p, q, std::ldexp(units.low, units.exponent)),
+            std::ldexp(units.most, units.exponent)};
+}
+
+// If a plan uses only costs below this share of the largest one, which may mean "never", the digits of integers that reach
+// so far are missing where they matter: it is solved again with the large ones clipped, at first at some of what is in use.
+// An optimum that uses no clipped cost is one of the costs that were given, since none of these is below its clipped one.
+constexpr double COARSE = 0x1p-12, FIRST_TOP = 4.0, NEXT_TOP = 0x1p8;
+
+// The same for a problem that `place` lays out (again): with all digits of the costs that matter.
+template <class Place>
+inline Found solve_finely(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t stride, int64_t n,
+                          int64_t m, int64_t p, int64_t q, double total, Stop stop, Place place) {
+    Found found = solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop);
+    double low = 0.0, trusted = INFINITY;
+    if (found.steps < 0 || !(found.reach > 0.0 && found.reach < COARSE * found.spread)) return found;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < m; j++) low = cost[i * stride + j] < low ? cost[i * stride + j] : low;
+    while (found.steps >= 0 && found.reach > 0.0 && found.reach < COARSE * found.spread) {
+        double above = FIRST_TOP * found.reach;
+        const double spread = found.spread;
+        for (; above < spread; above *= NEXT_TOP) {
+            place();
+            const int64_t before = found.steps;
+            found = solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop, low + above);
+            if (found.steps < 0) return found;
+            found.steps += before;
+            if (found.reach <= above) break;
+        }
+        if (above < spread) {
+            trusted = low + above;
+            continue;
+        }
+        place();
+        return solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop, trusted);
+    }
+    return found;
 }

@@ -204,18 +204,18 @@ class Pair {
     void transport(const double* cost, double& proven, Stop stop) {
         int64_t p, q;
         const double unit = place_both(ws_, a_, n_, b_, m_, p, q) * MASS_UNIT;
-        const Units units = read_costs(ws_, scratch_, cost, width_, p, q);
-        const double most = place_distances(ws_, scratch_, p, q, bits_, stop);
-        if (is_warm_ && most > 0.0) begin_with_potentials(p, q, bits_.largest / most, units);
+        const Units units = read_costs(ws_, scratch_, cost, width_, p, q, stop);
+        place_distances_up_to(units.most, ws_, scratch_, p, q, bits_, true, stop);
+        if (is_warm_ && units.most > 0.0) begin_with_potentials(p, q, bits_.largest / units.most, units);
         n_arcs_ = 0;
         proven = 0.0;
         if (solve_placed(ws_, p, q, bits_.index, stop) == NO_MEMORY) no_memory_ = true;
         if (no_memory_ || *stop != 0) return;
         const double value = std::ldexp(value_of_flows(ws_, scratch_, p, q) * unit + units.low, units.exponent);
         // Costs and masses were rounded to integers, and sums of so many terms to doubles.
-        proven = value - std::ldexp(most, units.exponent) * (4.0 / bits_.largest + (a_ == nullptr ? 0.0 : 1e-14)) -
+        proven = value - std::ldexp(units.most, units.exponent) * (4.0 / bits_.largest + (a_ == nullptr ? 0.0 : 1e-14)) -
                  double(p + q + all_.bins + all_.dim + 64) * 2.3e-16 * std::fabs(value);
-        keep_potentials(p, q, std::ldexp(bits_.unit(most), units.exponent));
+        keep_potentials(p, q, std::ldexp(bits_.unit(units.most), units.exponent));
         const int64_t first = first_sink(p);
         for (int64_t node = 0; node < first + q; node++) {
             const int64_t up = ws_.parent[node];

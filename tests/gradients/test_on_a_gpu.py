@@ -1,0 +1,171 @@
+"""What losses do with tensors on a GPU, without one: the solver's kernel runs in the emulator, and torch's tensors stay
+on the CPU. Launches are counted, since a small batch takes as long as it takes the host to launch its steps."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+
+import pytest
+
+from asot import gradients
+from asot.exact.cuda import own_costs
+from asot.exact.cuda.points_plan import BlockClass
+from tests.simt import host, numpy_as_cupy
+
+torch = pytest.importorskip("torch")
+
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
+
+from asot.gradients import cloud_plans, operations, solver  # noqa: E402
+
+pytestmark = host.needs_compiler
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Sends all problems to the emulated GPU, and counts what it is asked for."""
+    numpy_as_cupy.install(monkeypatch)
+    for kept in (own_costs._kernels, own_costs._all_problems):
+        kept.cache_clear()
+    monkeypatch.setattr(own_costs, "CLASSES", (BlockClass(64, 64, 32, "own_costs"),))
+    monkeypatch.setattr(solver, "_has_gpu", lambda home: True)
+    monkeypatch.setattr(solver, "_address", lambda tensor: None if tensor is None else tensor.numpy())
+    monkeypatch.setattr(solver, "on_stream_of", lambda home: contextlib.nullcontext())
+    asked: Counter[str] = Counter()
+
+    def counted(where, name, label):
+        original = getattr(where, name)
+
+        def call(*arguments, **options):
+            asked[label(arguments)] += 1
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(where, name, call)
+
+    import cupy
+
+    counted(cupy, "zeros", lambda _: "fill")
+    counted(numpy_as_cupy.RawKernel, "__call__", lambda given: given[0]._name)
+    counted(numpy_as_cupy.DeviceArray, "get", lambda _: "wait")
+    return asked
+
+
+class Launches(TorchDispatchMode):
+    """Counts operations of torch that write memory, and those that wait for a device."""
+
+    def __init__(self):
+        super().__init__()
+        self.launched, self.waited = Counter(), 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        inside = {"asot::emd": operations._solve, "asot::clouds": cloud_plans._solve}.get(func._schema.name)
+        if inside is not None:
+            with self:
+                return inside(*args, **kwargs)
+        out = func(*args, **kwargs)
+        name = func._schema.name.removeprefix("aten::")
+        given = {t.untyped_storage()._cdata for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        made = [t for t in tree_leaves(out) if isinstance(t, torch.Tensor) and t.numel()]
+        is_new = any(t.untyped_storage()._cdata not in given for t in made)
+        if name in ("_local_scalar_dense", "nonzero"):
+            self.waited += 1
+        elif (made and name.endswith("_")) or (is_new and "empty" not in name):
+            self.launched[name] += 1
+        return out
+
+
+def problems(B=5, n=25, m=25, dtype=torch.float32):
+    rng = torch.Generator().manual_seed(0)
+    cost = torch.rand(B, n, m, generator=rng, dtype=dtype)
+    a, b = (torch.rand(B, k, generator=rng, dtype=dtype) for k in (n, m))
+    return cost, a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True)
+
+
+def step(cost, a, b, leaves):
+    """Values, plans and gradients in some of the tensors."""
+    own = [t.detach().clone().requires_grad_(name in leaves) for t, name in zip((cost, a, b), "cab", strict=True)]
+    values, plan = gradients.emd(*own, plans=True)
+    (values * torch.arange(1, len(values) + 1)).sum().backward()
+    return [values.detach(), plan.dense(), plan.f, plan.g, *(t.grad for t in own if t.grad is not None)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("leaves", ["c", "ab", "cab"])
+def test_values_plans_and_gradients_are_those_of_the_cpu(gpu, monkeypatch, dtype, leaves):
+    given = problems(3, 12, 17, dtype)
+    found = step(*given, leaves)
+    assert gpu["own_costs"] == 1
+    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    for one, two in zip(found, step(*given, leaves), strict=True):
+        assert one.dtype == two.dtype
+        torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
+
+
+def test_padded_and_uniform_problems(gpu, monkeypatch):
+    cost = problems(4, 9, 11, torch.float64)[0]
+    n, m = torch.tensor([9, 1, 0, 4]), torch.tensor([2, 11, 0, 4])
+    found = gradients.emd(cost, n=n, m=m, plans=True)
+    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    expected = gradients.emd(cost, n=n, m=m, plans=True)
+    torch.testing.assert_close(found[0], expected[0])
+    torch.testing.assert_close(found[1].dense(), expected[1].dense())
+
+
+def test_ragged_clouds(gpu, monkeypatch):
+    rng = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(k, 3, generator=rng, dtype=torch.float64) for k in (20, 31))
+    ends = {"x_offsets": torch.tensor([0, 4, 20]), "y_offsets": torch.tensor([0, 30, 31])}
+    found = gradients.wasserstein(x, y, pairs="all", plans=True, **ends)
+    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    expected = gradients.wasserstein(x, y, pairs="all", plans=True, **ends)
+    torch.testing.assert_close(found[0], expected[0])
+    torch.testing.assert_close(found[1].mass.sum(), expected[1].mass.sum())
+
+
+@pytest.mark.parametrize("wrong", ["cost", "mass", "balance"])
+def test_what_is_wrong_is_said_by_the_cpu_with_the_index(gpu, wrong):
+    cost, a, b = problems()
+    if wrong == "cost":
+        cost[3, 1, 2] = float("nan")
+    if wrong == "mass":
+        a[3, 1] = -1
+    if wrong == "balance":
+        b[3] *= 2
+    with pytest.raises(ValueError, match="problem 3: "):
+        gradients.emd(cost, a, b)
+
+
+@pytest.mark.parametrize(("leaves", "forward", "backward"), [("", 7, 0), ("c", 7, 4), ("cab", 9, 10)])
+def test_a_step_has_few_launches_and_waits_once(gpu, leaves, forward, backward):
+    """Forward: three tensors in float64, two fills, what goes back to float32, and what the solver launches itself."""
+    own = [t.requires_grad_(name in leaves) for t, name in zip(problems(), "cab", strict=True)]
+    gradients.emd(*own)  # constants are made
+    gpu.clear()
+    with Launches() as counted:
+        values = gradients.emd(*own)
+    assert counted.launched.total() <= forward, counted.launched
+    assert gpu == {"own_costs": 1, "fill": 1, "wait": 1}
+    assert counted.waited == 0
+    if leaves:
+        seed = torch.ones_like(values)
+        with Launches() as counted:
+            torch.autograd.grad(values, [t for t in own if t.requires_grad], seed)
+        assert counted.launched.total() <= backward, counted.launched
+        assert counted.waited == 0
+
+
+def test_potentials_are_found_only_for_those_who_use_them(gpu, monkeypatch):
+    """They read every cost twice."""
+    asked = []
+    original = own_costs.solve
+    monkeypatch.setattr(own_costs, "solve", lambda *all_, **more: asked.append(all_[4].f_at) or original(*all_, **more))
+    cost, a, b = problems()
+    gradients.emd(cost, a, b)
+    gradients.emd(cost.requires_grad_(), a, b)
+    assert asked == [None, None]
+    gradients.emd(cost, a.requires_grad_(), b)
+    gradients.emd(cost, plans=True)
+    assert all(at is not None for at in asked[2:])
