@@ -30,6 +30,7 @@ SOLVERS = (
     "asot.exact.cuda.any_cost",
     "asot.exact.cuda.own_costs",
     "asot.exact.cuda.cloud_arcs",
+    "asot.exact.cuda.cloud_costs",
     "asot.entropic.cuda_log",
     "asot.estimate.cuda",
     "asot.spaces.cuda",

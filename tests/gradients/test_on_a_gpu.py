@@ -125,6 +125,52 @@ def test_ragged_clouds(gpu, monkeypatch):
     torch.testing.assert_close(found[1].mass.sum(), expected[1].mass.sum())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("power", [1, 2])
+def test_costs_of_long_points_are_computed_first(gpu, monkeypatch, dtype, power):
+    rng = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(k, 40, generator=rng, dtype=torch.float64).to(dtype) for k in (20, 31))
+    masses = torch.rand(20, generator=rng, dtype=torch.float64)
+    masses[:4] /= masses[:4].sum()
+    masses[4:] /= masses[4:].sum()
+    slack = 1e-2 if dtype == torch.bfloat16 else 1e-6
+
+    def step():
+        own = x.clone().requires_grad_()
+        values, plan = gradients.wasserstein(
+            own, y, x_offsets=torch.tensor([0, 4, 20]), y_offsets=torch.tensor([0, 30, 31]), a=masses.to(dtype),
+            b=torch.cat([torch.full((30,), 1 / 30), torch.ones(1)]).to(dtype), p=power, plans=True,
+        )  # fmt: skip
+        values.sum().backward()
+        for t in (0, 1):  # potentials below all costs, which prove the value
+            row, column = plan.row_pair == t, plan.column_pair == t
+            f, g = plan.f[row], plan.g[column]
+            costs = torch.cdist(x[plan.row[row]].double(), y[plan.column[column]].double()) ** power
+            assert (f[:, None] + g <= costs + 1e-9).all()
+            total = (f * masses[plan.row[row]]).sum() + g.mean()
+            torch.testing.assert_close(total, values[t].double() ** power, rtol=slack, atol=0.0)
+        return values.detach(), plan.mass.sum(), own.grad
+
+    found = step()
+    assert gpu["price_clouds"] == gpu["own_costs"] == 1
+    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    for one, two in zip(found, step(), strict=True):
+        assert one.dtype == two.dtype
+        torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
+
+
+def test_costs_that_take_too_much_memory_are_computed_as_they_are_needed(gpu, monkeypatch):
+    monkeypatch.setattr(solver, "MOST_BYTES", 8 * 2 * 5 * 6 - 1)
+    rng = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(2, k, 40, generator=rng) for k in (5, 6))
+    found = gradients.wasserstein(x, y)
+    assert gpu["own_costs"] == 1
+    assert gpu["price_clouds"] == 0
+    monkeypatch.setattr(solver, "MOST_BYTES", 8 * 2 * 5 * 6)
+    torch.testing.assert_close(gradients.wasserstein(x, y), found)
+    assert gpu["price_clouds"] == 1
+
+
 @pytest.mark.parametrize("wrong", ["cost", "mass", "balance"])
 def test_what_is_wrong_is_said_by_the_cpu_with_the_index(gpu, wrong):
     cost, a, b = problems()

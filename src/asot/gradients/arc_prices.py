@@ -12,9 +12,7 @@ import torch
 from torch import Tensor
 
 from asot.exact.cuda import cloud_arcs
-from asot.gradients.solver import home_of, on_stream_of
-
-REALS = {torch.float32: "float", torch.float64: "double"}
+from asot.gradients.solver import REALS, home_of, on_stream_of
 
 
 def has_kernel(x: Tensor, y: Tensor, metric: str) -> bool:

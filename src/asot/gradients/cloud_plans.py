@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from asot.data.reading import place_of
-from asot.gradients.solver import Clouds, Plans, Side, home_of, solve
+from asot.gradients.solver import REALS, Clouds, Plans, Side, home_of, solve
 from asot.gradients.tensors import balance_of, wide
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
@@ -129,7 +129,8 @@ def _solve(
     potentials: bool,
 ) -> tuple[Tensor, ...]:
     home = home_of(x)
-    points = [part.detach().to(home, torch.float64).contiguous() for part in (x, y)]
+    real = x.dtype if x.dtype == y.dtype and x.dtype in REALS else torch.float64
+    points = [part.detach().to(home, real).contiguous() for part in (x, y)]
     first, second = pairs.unbind(1)
     left = _side(a, x_offsets, first, rows, home)
     right = _side(b, y_offsets, second, columns, home)
@@ -144,7 +145,7 @@ def _solve(
         parts = (
             pair, plans.ends[0] + left.starts[pair], plans.ends[1] + right.starts[pair], plans.mass,
             *_places(left, problems, potentials), plans.f.clone(), *_places(right, problems, potentials),
-            plans.g.clone(), points[0].new_ones(len(pairs)) if unit is None else unit,
+            plans.g.clone(), problems.new_ones(len(pairs), dtype=torch.float64) if unit is None else unit,
         )  # fmt: skip
         return tuple(part.to(device, dtype if part.is_floating_point() else None) for part in parts)
 

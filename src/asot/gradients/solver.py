@@ -19,7 +19,8 @@ from torch import Tensor
 
 from asot import batch
 from asot.exact import batch as exact
-from asot.exact.cuda import own_costs
+from asot.exact.cuda import cloud_costs, own_costs
+from asot.exact.cuda.points_plan import LONG
 from asot.run import devices
 
 
@@ -45,8 +46,8 @@ class Matrices(NamedTuple):
 class Clouds(NamedTuple):
     """Costs that the solver computes: d(x_i, y_j)^power of points, which the sides' starts refer to."""
 
-    x: Tensor  # (N, d) float64
-    y: Tensor  # (M, d) float64
+    x: Tensor  # (N, d) float64, or both float32
+    y: Tensor  # (M, d)
     metric: int  # a code of `asot.ground.metrics`
     power: float
     shrink: Tensor | None  # (P,) float64: what the coordinates of a problem are multiplied with, or None: 1
@@ -63,6 +64,12 @@ class Plans(NamedTuple):
     f: Tensor  # (rows.room,) float64, or (0,) where potentials were not wanted
     g: Tensor  # (columns.room,)
 
+
+MOST_BYTES = 2**28
+"""Of costs that are computed before problems are solved."""
+
+REALS = {torch.float32: "float", torch.float64: "double"}
+"""What kernels call the coordinates that they take."""
 
 Made = TypeVar("Made")
 
@@ -118,15 +125,33 @@ def _enqueue(
         for side in (rows, columns)
     ]
     given: own_costs.DeviceMatrices | own_costs.DeviceClouds
+    if isinstance(costs, Clouds) and _pays_to_price(count, rows, columns, costs):
+        costs = _priced(sides[0], sides[1], costs, steps(count, rows.most * columns.most, home))
     if isinstance(costs, Clouds):
-        x, y, shrink = map(_address, (costs.x, costs.y, costs.shrink))
-        given = own_costs.DeviceClouds(x, y, costs.x.shape[1], costs.metric, costs.power, shrink)
+        given = _on_device(costs._replace(x=costs.x.double(), y=costs.y.double()))
     else:
         given = own_costs.DeviceMatrices(_address(costs.flat), _address(costs.starts), costs.stride)
     wanted = map(_address, (*at, f, g)) if potentials else ()
     answers = own_costs.DevicePlans(*map(_address, (together, values, ends[0], ends[1], mass)), *wanted)
     n_wrong = own_costs.solve(count, sides[0], sides[1], given, answers, balance)
     return Plans(values, ends, mass, f, g), n_wrong
+
+
+def _on_device(clouds: Clouds) -> own_costs.DeviceClouds:
+    x, y, shrink = map(_address, (clouds.x, clouds.y, clouds.shrink))
+    return own_costs.DeviceClouds(x, y, clouds.x.shape[1], clouds.metric, clouds.power, shrink)
+
+
+def _pays_to_price(count: int, rows: Side, columns: Side, clouds: Clouds) -> bool:
+    """Whether points are so long that all costs are computed first, and whether these take little memory."""
+    return clouds.x.shape[1] >= LONG and 8 * count * rows.most * columns.most <= MOST_BYTES
+
+
+def _priced(rows: own_costs.DeviceSide, columns: own_costs.DeviceSide, clouds: Clouds, starts: Tensor) -> Matrices:
+    """The costs of clouds as matrices that begin at ``starts`` (P,), each with room for the largest."""
+    flat = torch.empty(len(starts) * rows.most * columns.most, dtype=torch.float64, device=starts.device)
+    cloud_costs.price(len(starts), rows, columns, _on_device(clouds), REALS[clouds.x.dtype], _address(flat))
+    return Matrices(flat, starts, columns.most)
 
 
 @functools.lru_cache(maxsize=64)
@@ -202,7 +227,7 @@ def check(rows: Side, columns: Side, costs: Matrices | Clouds, balance: float) -
     )
     batch.check_masses(first, second, balance)
     if isinstance(costs, Clouds):
-        points = _array(costs.x), _array(costs.y)
+        points = _array(costs.x.double()), _array(costs.y.double())
         return first, second, exact.Clouds(*points, costs.metric, 2.0, costs.power, _array(costs.shrink))
     starts = _array(costs.starts)
     return first, second, exact.Costs(_array(costs.flat), starts, np.full(len(starts), costs.stride, dtype=np.int64))

@@ -35,13 +35,6 @@ struct Whole {
     bool swapped;  // whether the simplex has the given columns as its rows
 };
 
-// What two points differ by, to the power of the costs.
-DEVICE double raised(const Costs& costs, const Gap& gap) {
-    if (METRIC == EUCLIDEAN && costs.power == 2.0) return gap.sum;
-    const double far = length(gap, 2.0);
-    return costs.power == 1.0 ? far : costs.power == 2.0 ? far * far : pow(far, costs.power);
-}
-
 DEVICE double given_cost(const Whole& whole, int i, int j) {
 #if CLOUDS
     const double *x = whole.side[0].points + (i64)i * whole.costs.stride;
@@ -49,7 +42,7 @@ DEVICE double given_cost(const Whole& whole, int i, int j) {
     Gap gap = {0.0, 0.0};
 #pragma unroll 4
     for (int t = 0; t < whole.costs.stride; t++) widen(gap, x[t] * whole.costs.shrink, y[t] * whole.costs.shrink, 2.0);
-    return raised(whole.costs, gap);
+    return raised(gap, whole.costs.power);
 #else
     return whole.costs.matrix[(i64)i * whole.costs.stride + j];
 #endif
@@ -152,7 +145,7 @@ DEVICE void read_row(const Whole& whole, const Problem& problem, const Tables& t
             EACH(t) y[t] = others + (i64)columns[min(first + t, problem.n_columns - 1)] * costs.stride;
             const Gap gap = eight_gaps(x + (i64)name[r] * costs.stride, y, costs.stride, costs.shrink, 2.0);
             const int k = first + lane_id() / 4;
-            if (lane_id() % 4 == 0 && k < problem.n_columns) keep(k, raised(costs, gap));
+            if (lane_id() % 4 == 0 && k < problem.n_columns) keep(k, raised(gap, costs.power));
         }
     } else {
         for (int k = lane_id(); k < problem.n_columns; k += 32) keep(k, cost_between(whole, name[r], columns[k]));

@@ -64,3 +64,10 @@ DEVICE double length(const Gap& gap, double order) {
     if (METRIC == SOKALSNEATH) return differ > 0.0 ? 2.0 * differ / (both + 2.0 * differ) : 0.0;
     return gap.sum;
 }
+
+// What two points differ by in a norm, to a power.
+DEVICE double raised(const Gap& gap, double power) {
+    if (METRIC == EUCLIDEAN && power == 2.0) return gap.sum;
+    const double far = length(gap, 2.0);
+    return power == 1.0 ? far : power == 2.0 ? far * far : pow(far, power);
+}
