@@ -126,6 +126,7 @@ CASES: dict[str, Callable[[Any], Arrays]] = {
     "entropic, to 1e-9": lambda rng: entropic(rng, 0.05, tol=1e-9),
     "entropic, small ε": lambda rng: entropic(rng, 0.002, tol=1e-9),
     **{f"metric {name}": lambda rng, name=name: whole(rng, name) for name in METRICS},
+    "angles without ties": lambda rng: points(rng, weighted=False, metric="angular"),
 }
 
 
