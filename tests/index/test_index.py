@@ -91,6 +91,17 @@ def test_far_members_keep_the_answers_of_all_others():
     np.testing.assert_allclose(found.distances, np.sort(matrix, axis=1)[:, :4], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("exponent", [1015, 500, -500, -1015])
+def test_no_scale_is_too_large_or_too_small(exponent):
+    members, queries = ([np.abs(one) for one in clouds(n, n)] for n in (300, 3))
+    index = asot.Index()
+    index.add([np.ldexp(one, exponent) for one in members])
+    expected = asot.pairwise_exact(queries, members, sink=asot.sinks.TopK(4))
+    found = index.query([np.ldexp(one, exponent) for one in queries], 4)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_allclose(np.ldexp(found.distances, -exponent), expected.distances, rtol=1e-9)
+
+
 def test_members_come_back_bit_for_bit():
     points, masses = np.float32([[0.1, 0.2], [0.3, 0.4]]), [0.3, 0.9]
     D = asot.Distributions(points, [0, 2], masses, ids=["a"])

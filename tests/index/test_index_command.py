@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -74,3 +77,40 @@ def test_few_queries_rehearse_no_stated_recall(files, monkeypatch, count):
     found = run("query", folder, queries, "--n-neighbors", 1, "--recall", 0.98)
     assert found.exit_code == 0
     assert rehearsed == ([] if count == 3 else [0.98])
+
+
+def test_a_table_of_neighbors_keeps_ids_apart(tmp_path):
+    names = ["a,b", 'q"x', "c\nd"]
+    asot.Distributions.from_list(clouds(3), ids=names).save(tmp_path / "odd.npz")
+    run("add", tmp_path / "index", tmp_path / "odd.npz")
+    found = run("query", tmp_path / "index", tmp_path / "odd.npz", "--n-neighbors", 1).output
+    rows = list(csv.reader(io.StringIO(found)))
+    assert [row[2] for row in rows[1:]] == names
+
+
+def test_an_id_that_is_named_twice_is_removed_once(files):
+    folder, members = files
+    run("add", folder, members)
+    assert "1 removed, 7 members" in run("remove", folder, "m3", "m3").output
+
+
+def test_neighbors_are_not_written_among_the_files_of_an_index(files):
+    folder, members = files
+    run("add", folder, members)
+    for name in ("settings.npz", "g000001/points.csv"):
+        found = run("query", folder, members, "-o", folder / name)
+        assert "would be among the files of the index" in found.output
+    assert "members: 8" in run("info", folder).output
+
+
+def test_a_recall_that_is_no_number_is_refused(files):
+    folder, members = files
+    run("add", folder, members)
+    assert "recall must be a number between 0 and 1" in run("query", folder, members, "--recall", "nan").output
+
+
+def test_an_index_that_cannot_have_its_first_members_is_not_made(files):
+    folder, members = files
+    assert "points must be 0 or 1" in run("add", folder, members, "--metric", "jaccard").output
+    assert not folder.exists()
+    assert "8 added, 8 members" in run("add", folder, members).output

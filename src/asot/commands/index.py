@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -42,9 +44,12 @@ def add(folder: str, collection: str, replace: bool, p: float, metric: str, unma
     members = options.load_both(collection, None)[0]
     words: dict[str, Any] = {"p": p, "metric": metric, "unmatched": unmatched}
     if not Path(folder).exists():
-        asot.Index(**words).save(folder)
-    else:
-        _refuse_other_distance(folder, words)
+        made = asot.Index(**words)
+        made.add(members)
+        made.save(folder)
+        options.say(f"{folder}: {len(made):,} added, {len(made):,} members")
+        return
+    _refuse_other_distance(folder, words)
     with asot.Index.open(folder, mode="r+") as opened:
         known = [] if replace or members.given_ids is None else [name for name in members.ids if name in opened]
         if known:
@@ -74,8 +79,9 @@ def remove(folder: str, ids: tuple[str, ...]) -> None:
 
     _check_there(folder)
     with asot.Index.open(folder, mode="r+") as opened:
+        before = len(opened)
         opened.remove([name if name in opened else _number(name) for name in ids])
-        options.say(f"{folder}: {len(ids):,} removed, {len(opened):,} members")
+        options.say(f"{folder}: {before - len(opened):,} removed, {len(opened):,} members")
 
 
 def _check_there(folder: str) -> None:
@@ -123,12 +129,16 @@ def query(
     """
     import asot
     from asot.commands.neighbors import neighbor_lines, write_neighbors
-    from asot.index.recall import PAYS_FROM
+    from asot.index.recall import PAYS_FROM, as_recall
 
+    if recall is not None:
+        recall = as_recall(recall)
     if output is not None and Path(output).suffix.lower() not in SUFFIXES:
         raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
     if output is not None:
         options.check_target(output, collection, None)
+        if Path(folder).resolve() in Path(output).resolve().parents:
+            raise ValueError(f"{output} would be among the files of the index {folder}; write it elsewhere")
     queries = options.load_both(collection, None)[0]
     _check_there(folder)
     opened = asot.Index.open(folder)
@@ -136,8 +146,10 @@ def query(
         recall = None
     found = opened.query(queries, n_neighbors, recall=recall, max_solves=max_solves, n_jobs=n_jobs)
     if output is None:
-        for line in neighbor_lines(found, queries.ids.tolist(), found.neighbor_ids.tolist()):
-            options.say(",".join(map(str, line)))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows(neighbor_lines(found, queries.ids.tolist(), found.neighbor_ids.tolist()))
+        options.say(text.getvalue().removesuffix("\n"))
     else:
         write_neighbors(output, found, queries, opened)
 

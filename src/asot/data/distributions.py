@@ -19,7 +19,7 @@ from asot.data.constructors import Constructors
 from asot.data.foreign_objects import constructor_for
 from asot.data.normalized import check_finite, normalized
 from asot.data.notebook import MOST_ROWS, page_of
-from asot.data.reading import in_order_of, label_of, read_ids, read_offsets, read_points
+from asot.data.reading import ends_in_nul, in_order_of, label_of, read_ids, read_offsets, read_points
 from asot.validation import FloatArray, as_index
 
 
@@ -153,20 +153,24 @@ class Distributions(Constructors):
         """
         if not isinstance(key, str):
             return as_index(key, name, len(self))
-        return int(self._called([key])[0])
+        if self.ids.dtype.kind == "U" and not ends_in_nul(key):
+            return self._only(key, np.flatnonzero(self.ids == key).tolist())
+        return self._only(key, [i for i, one in enumerate(self.ids.tolist()) if one == key])
+
+    def _only(self, key: Any, found: list[int]) -> int:
+        if len(found) == 1:
+            return found[0]
+        if len(found) > 1:
+            raise UnknownId(f"{len(found)} distributions are called {key!r}; use an index, such as {found[0]}")
+        raise UnknownId(f"no distribution is called {key!r}; the ids begin with {str(self.ids[0])!r}")
 
     def _called(self, names: list[Any]) -> NDArray[np.int64]:
         """The indices of the distributions with these ids."""
-        ids = self.ids.tolist()
-        where = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
-        for key in names:
-            if key not in where:
-                raise UnknownId(f"no distribution is called {key!r}; the ids begin with {str(ids[0])!r}")
-            if len(where) < len(ids) and ids.count(key) > 1:
-                raise UnknownId(
-                    f"{ids.count(key)} distributions are called {key!r}; use an index, such as {where[key]}"
-                )
-        return np.array([where[key] for key in names], dtype=np.int64)
+        found: dict[Any, list[int]] = {key: [] for key in names}
+        for i, key in enumerate(self.ids.tolist()):
+            if key in found:
+                found[key].append(i)
+        return np.array([self._only(key, found[key]) for key in names], dtype=np.int64)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file: ``.npz``, which keeps everything, or a table, ``.csv`` or ``.parquet``.

@@ -241,7 +241,7 @@ def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame
     points = np.asarray(members.points[: len(members.masses)], dtype=np.float64)
     if len(points) > _POINTS:
         points = points[np.sort(rng.permutation(len(points))[:_POINTS])]
-    center = points.mean(axis=0) if settings.has_norm else np.zeros(members.dim)
+    center = (points / len(points)).sum(axis=0) if settings.has_norm else np.zeros(members.dim)  # large sums overflow
     x = points - center
     exponent = int(np.frexp(np.abs(x).max(initial=0.0))[1])
     axes, extent, code, order = None, 0.0, EUCLIDEAN, float(members.dim)

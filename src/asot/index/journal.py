@@ -1,7 +1,7 @@
 """The journal of an index on disk: what is final.
 
-Columns are appended to first, and then one record says how long each of them is now. A record is 104 bytes with a
-checksum and a number, so one that was cut off is not a record, and whatever it was about never happened. The last valid
+Columns are appended to first, and then one record says how long each of them is now. A record has a checksum and
+a number, so one that was cut off is not a record, and whatever it was about never happened. The last valid
 record is the state of the index. Nothing that a record speaks of is ever written again, so readers need no lock.
 """
 
