@@ -157,6 +157,12 @@ def test_costs_that_mean_never_are_left_to_the_cpu_where_digits_are_missing(gpu,
     assert solve_matrices(costs)[3] == (never > 1e8)
 
 
+def test_what_rounding_makes_of_0_is_no_reason_to_leave_a_problem_to_the_cpu(gpu):
+    gpu()
+    x = np.random.default_rng(0).normal(size=(9, 3))
+    assert solve_matrices([cdist(x, x) + 1e-12])[3] == 0
+
+
 def test_points_far_from_all_others_are_left_to_the_cpu_where_digits_are_missing(gpu):
     gpu()
     rng = np.random.default_rng(0)

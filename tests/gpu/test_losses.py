@@ -87,3 +87,11 @@ def test_float32_and_other_streams():
         found = gradients.emd(cost.cuda())
     assert found.dtype == torch.float32
     assert (found.cpu() - expected).abs().max() <= 1e-6
+
+
+@pytest.mark.parametrize("never", [1e5, 1e9, 1e18])
+def test_costs_that_mean_never(never):
+    rng = torch.Generator().manual_seed(3)
+    cost = torch.rand(20, 30, 30, generator=rng, dtype=torch.float64)
+    cost[torch.rand(20, 30, 30, generator=rng) < 0.15] = never
+    assert_same(*both(gradients.emd, cost))

@@ -212,6 +212,11 @@ def test_potentials_are_found_only_for_those_who_use_them(gpu, monkeypatch):
     gradients.emd(cost, a, b)
     gradients.emd(cost.requires_grad_(), a, b)
     assert asked == [None, None]
+    x, y = torch.rand(5, 25, 2), torch.rand(5, 25, 2)
+    gradients.wasserstein(x, y.requires_grad_(), a=a, b=b)
+    assert asked == [None, None, None]
     gradients.emd(cost, a.requires_grad_(), b)
     gradients.emd(cost, plans=True)
-    assert all(at is not None for at in asked[2:])
+    gradients.wasserstein(x, y, a=a, b=b)
+    gradients.wasserstein(x, y, plans=True)
+    assert all(at is not None for at in asked[3:])

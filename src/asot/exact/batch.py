@@ -7,6 +7,7 @@ simplex, and equal masses are solved as an assignment (docs/method.md §16).
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -143,15 +144,16 @@ class ExactBatch(Solver):
             raise ValueError("plans and potentials were not kept: call emd_batch(..., plans=True)")
         return kept
 
+    @functools.cached_property
     def seconds_per_pair(self) -> float:
-        n, m = float(np.mean(self._rows.sizes)), float(np.mean(self._columns.sizes))
+        n, m = (float(side.sizes.sum()) / max(1, len(side.sizes)) for side in (self._rows, self._columns))
         return 1e-6 + 3e-9 * n * m + 1.5e-11 * n * m * (n + m)
 
     def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self.seconds_per_pair()
+        return n_pairs * self.seconds_per_pair
 
     def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self.seconds_per_pair(), 2**14)))
+        return int(max(1, min(TILE_SECONDS / self.seconds_per_pair, 2**14)))
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         values, steps = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int32)

@@ -117,8 +117,8 @@ def wasserstein(
         )
     listed = _read_pairs(torch, pairs, len(first), len(second))
     with torch.autocast(_kind_of(x), enabled=False):
-        weighted = first.masses is not None or second.masses is not None
-        solved = _plans(first, second, listed, p, metric, potentials=plans or weighted)
+        learned = any(side.masses is not None and side.masses.requires_grad for side in (first, second))
+        solved = _plans(first, second, listed, p, metric, potentials=plans or learned)
         values = _values(torch, first, second, len(listed), solved, p, metric)
         if single:
             values = values[0]
@@ -298,7 +298,7 @@ def _values(torch: Any, first: _Side, second: _Side, n_pairs: int, plans: CloudP
         (first.masses, plans.row_pair, plans.row, plans.f),
         (second.masses, plans.column_pair, plans.column, plans.g),
     ):
-        if masses is not None:
+        if masses is not None and masses.requires_grad:
             values = values + _through_masses(masses, place, point, potential, n_pairs)
     if p != 1:
         positive = values > 0

@@ -14,7 +14,7 @@ static_assert(4 * NODES + 8 * COLUMNS <= 12 * NODES, "names and masses fit where
 
 constexpr double WHOLE = 1152921504606846976.0;  // 2^MASS_BITS
 constexpr int EXTREME = 400;                     // costs beyond 2^±400 get a unit of their own
-constexpr double COARSE = 0x1p-24;               // plans that use less of the largest cost are left to the CPU
+constexpr double COARSE = 0x1p-24;               // of the largest cost: the others have too few digits if they are below
 
 // The n rows or columns of a problem.
 struct Side {
@@ -157,6 +157,7 @@ DEVICE void read_row(const Whole& whole, const Problem& problem, const Tables& t
 struct Units {
     int exponent;
     double low;
+    bool coarse;  // whether there are more costs below `COARSE` than a plan needs, beside one that may mean "never"
 };
 
 // Read all costs, once; false if one is not finite.
@@ -181,17 +182,21 @@ DEVICE bool place_costs(const Whole& whole, Problem& problem, const Tables& tabl
     units.low = -ldexp(depth, -units.exponent);
     const double most = ldexp(size, -units.exponent) - units.low;  // no cost is above it
     problem.unit = unit_exponent(high_word(__double_as_longlong(most)));
-    const double scale = ldexp(1.0, COST_BITS - problem.unit);
+    const double scale = ldexp(1.0, COST_BITS - problem.unit), fine = ldexp(COARSE, problem.unit);
+    int n_fine = 0;
     for (int r = threadIdx.x >> 5; r < problem.n_rows; r += WARPS)
         for (int k = lane_id(); k < problem.n_columns; k += 32) {
             const int at = r * tables.stride + k;
             const double given = __longlong_as_double(cost_of(tables, r, k));
-            const i64 bits = __double_as_longlong(ldexp(given, -units.exponent) - units.low);
+            const double above = ldexp(given, -units.exponent) - units.low;
+            n_fine += above < fine;
+            const i64 bits = __double_as_longlong(above);
             const i64 cost = integer_cost(high_word(bits), (u32)bits, scale);
             tables.high[at] = high_word(cost);
             tables.low[at] = (u32)cost;
         }
     meet();
+    units.coarse = block_sum((double)n_fine, board) > (double)problem.n_columns;
     return true;
 }
 
@@ -218,7 +223,7 @@ DEVICE double write_arcs(
         mass[node] = moved;
     }
     reach = block_most(reach, board);
-    coarse = reach > 0.0 && reach < ldexp(COARSE, problem.unit);
+    coarse = units.coarse && reach > 0.0 && reach < ldexp(COARSE, problem.unit);
     return block_sum(total, board);
 }
 
@@ -292,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
         Problem problem = {0, 0, 0};
         const double worth = lay_out(whole, problem, tree, found, name);
         Tables tables = {(int*)own_far, own_far + plane, (problem.n_columns + 31) & ~31};
-        Units units = {0, 0.0};
+        Units units = {0, 0.0, false};
         bool wrong = false;
         if (whole.side[0].mass || whole.side[1].mass) {
             const double one = found->total[0], two = found->total[1];

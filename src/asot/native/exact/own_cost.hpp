@@ -194,23 +194,32 @@ inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double
             std::ldexp(units.most, units.exponent)};
 }
 
-// If a plan uses only costs below this share of the largest one, which may mean "never", the digits of integers that reach
-// so far are missing where they matter: it is solved again with the large ones clipped, at first at some of what is in use.
-// An optimum that uses no clipped cost is one of the costs that were given, since none of these is below its clipped one.
+// If a plan uses only costs below this share of the largest one, which may mean "never", and there are more of them than a
+// plan needs, the digits of integers that reach so far are missing where they matter: it is solved again with the large ones
+// clipped, at first at some of what is in use. An optimum that uses no clipped cost is one of the costs that were given,
+// since none of these is below its clipped one.
 constexpr double COARSE = 0x1p-12, FIRST_TOP = 4.0, NEXT_TOP = 0x1p8;
 
-// The same for a problem that `place` lays out (again): with all digits of the costs that matter.
+// Whether that is so of n rows of m costs; and the least of them, or 0.
+INLINE bool is_coarse(const Found& found, const double* cost, int64_t stride, int64_t n, int64_t m, double& low) {
+    if (found.steps < 0 || !(found.reach > 0.0 && found.reach < COARSE * found.spread)) return false;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < m; j++) low = cost[i * stride + j] < low ? cost[i * stride + j] : low;
+    int64_t fine = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < m; j++) fine += cost[i * stride + j] - low < COARSE * found.spread;
+    return fine > n && fine > m;
+}
+
+// `solve_own` of a problem that `place` lays out again, with all digits of the costs that matter.
 template <class Place>
 inline Found solve_finely(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t stride, int64_t n,
                           int64_t m, int64_t p, int64_t q, double total, Stop stop, Place place) {
     Found found = solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop);
-    double low = 0.0, trusted = INFINITY;
-    if (found.steps < 0 || !(found.reach > 0.0 && found.reach < COARSE * found.spread)) return found;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < m; j++) low = cost[i * stride + j] < low ? cost[i * stride + j] : low;
-    while (found.steps >= 0 && found.reach > 0.0 && found.reach < COARSE * found.spread) {
-        double above = FIRST_TOP * found.reach;
+    double low = 0.0, top = INFINITY;
+    while (is_coarse(found, cost, stride, n, m, low)) {
         const double spread = found.spread;
+        double above = FIRST_TOP * found.reach;
         for (; above < spread; above *= NEXT_TOP) {
             place();
             const int64_t before = found.steps;
@@ -219,12 +228,11 @@ inline Found solve_finely(const Workspace& ws, const Scratch& scratch, const dou
             found.steps += before;
             if (found.reach <= above) break;
         }
-        if (above < spread) {
-            trusted = low + above;
-            continue;
+        if (above >= spread) {
+            place();
+            return solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop, top);
         }
-        place();
-        return solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop, trusted);
+        top = low + above;
     }
     return found;
 }
