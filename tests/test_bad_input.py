@@ -316,7 +316,7 @@ def test_a_number_of_neighbors_that_is_none(n_neighbors):
 
 @pytest.mark.parametrize("radius", [-1.0, NAN, INF])
 def test_a_radius_that_is_none(radius):
-    with raises_saying(f"radius must be a number ≥ 0; found {radius!r}"):
+    with raises_saying(f"radius must be a finite number ≥ 0; found {radius!r}"):
         Radius(radius)
 
 

@@ -46,7 +46,7 @@ from asot.store.identity import cost_hash
 from asot.store.sink import Store
 from asot.store.stored import Stored
 from asot.store.strips import Question, search_into
-from asot.validation import as_positive_int, as_seed
+from asot.validation import as_positive_int, as_radius, as_seed
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -222,13 +222,12 @@ def radius_neighbors(
     """
     if bounds is not None:
         prune = renamed.prune_of(bounds)
-    if isinstance(radius, bool) or not isinstance(radius, (int, float, np.number)) or not 0 <= radius < np.inf:
-        raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
+    radius = as_radius(radius)
     started = time.perf_counter()
     distance, pruning = Distance(as_order(p), metric, metric_params, unmatched), Pruning(prune, space, random_state)
     problem = _read(Q, D, distance, Resources(n_jobs, memory))
     shape = problem.shape
-    found = Edges(float(radius), shape.n_rows, shape.within)
+    found = Edges(radius, shape.n_rows, shape.within)
     choice = _choose(device, problem, pruning)
     shown = Progress(progress, shape.n_pairs, "neighbors within the radius")
     try:

@@ -248,6 +248,13 @@ def as_positive_int(value: Any, name: str) -> int:
     return int(value)
 
 
+def as_radius(value: Any) -> float:
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex))
+    if not is_number or not 0 <= value <= sys.float_info.max:
+        raise ValueError(f"radius must be a finite number ≥ 0; found {value!r}")
+    return float(value)
+
+
 def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
     """ε from a number > 0, or "auto": 5 percent of the median positive cost."""
     if isinstance(reg, str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any, cast
@@ -29,7 +28,7 @@ from asot.run import devices, engine
 from asot.run.engine import Resources
 from asot.run.executors import Progress, ProgressLike, Stop, local_executor
 from asot.search.sweep import Best, Edges
-from asot.validation import as_bytes, as_n_jobs, as_positive_int
+from asot.validation import as_bytes, as_n_jobs, as_positive_int, as_radius
 
 _SHORT = 2**28  # distances between the points of a query and those of all members: no need for a thread
 _EMPTY = np.empty(0, dtype=np.bool_)
@@ -166,14 +165,12 @@ class Index(GrowingMembers):
     ) -> RadiusNeighbors:
         """All members within a radius of each query; see `query` and `asot.radius_neighbors`."""
         started = time.perf_counter()
-        is_number = isinstance(radius, (int, float, np.number)) and not isinstance(radius, (bool, complex))
-        if not is_number or not 0 <= radius <= sys.float_info.max:
-            raise ValueError(f"radius must be a finite number ≥ 0; found {radius!r}")
+        radius = as_radius(radius)
         asked = self._asked(Q, among, n_jobs, memory)
         if devices.parse(device)[0] == "cuda":
-            return self._radius_on_gpu(asked, float(radius), device, Resources(n_jobs, memory, progress), started)
+            return self._radius_on_gpu(asked, radius, device, Resources(n_jobs, memory, progress), started)
         queries, jobs = asked.queries(self._settings), asked.jobs
-        answers = list(self._answers(queries, jobs, progress, None, float(radius), None, CERTAIN))
+        answers = list(self._answers(queries, jobs, progress, None, radius, None, CERTAIN))
         indptr = np.concatenate([[0], np.cumsum([len(answer.slots) for answer in answers])]).astype(np.int64)
         slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])
         distances = np.concatenate([np.empty(0), *(answer.distances for answer in answers)])

@@ -20,7 +20,7 @@ from asot.run import engine
 from asot.run.executors import ProgressLike
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, tiles
 from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Tile, UsersSink
-from asot.validation import as_positive_int, refuse_what_cannot_fit, to_float_array
+from asot.validation import as_positive_int, as_radius, refuse_what_cannot_fit, to_float_array
 
 __all__ = ["Callback", "Condensed", "Counts", "Dense", "Radius", "TopK"]  # what `asot.sinks` shows
 
@@ -186,9 +186,7 @@ class Radius(SinkBase[Any]):
     """
 
     def __init__(self, radius: float) -> None:
-        if not np.isfinite(radius) or radius < 0:
-            raise ValueError(f"radius must be a number ≥ 0; found {radius!r}")
-        self.radius = float(radius)
+        self.radius = as_radius(radius)
 
     def open(self, pairs: PairSet, info: Info) -> None:
         self._pairs = pairs
