@@ -40,6 +40,12 @@ NOISE, LEAST_NOISE = 0.01, 1e-5
 SMALLEST = 1e-12
 """Distances are at least this share of the features: where nearly all are 0, squares must not overflow."""
 
+ROUNDING = 1e-14
+"""Of the largest eigenvalue: what pairs say about directions with less of it is rounding."""
+
+MOST_WIDTH = 1e4
+"""Squared coefficients are at most so many times what is expected."""
+
 SURE = 2.0
 """How many coefficients the widths of `Features.directions` are worth, beside those that pairs decide."""
 
@@ -264,7 +270,8 @@ def likeliest(features: Float, exact: Float, weights: Float, prior: Float, direc
     unit = max(most * float(np.sqrt((weights * (exact / most) ** 2).mean())), SMALLEST * most)
     x, y = features @ directions / unit, (exact - features @ prior) / unit
     size, turns = np.linalg.eigh((x * weights[:, None]).T @ x)
-    size, toward = np.maximum(size, 0.0), turns.T @ (x.T @ (weights * y))
+    toward = np.where(size > ROUNDING * size[-1], turns.T @ (x.T @ (weights * y)), 0.0)
+    size = np.maximum(size, 0.0)
     total = float((weights * y**2).sum())
     noise, width = 4.0 * NOISE**2, 1.0
     for _ in range(ROUNDS):
@@ -272,7 +279,7 @@ def likeliest(features: Float, exact: Float, weights: Float, prior: Float, direc
         decided = float((size / (size + noise / width)).sum())
         left = max(total - float(found @ (2.0 * toward - size * found)), 0.0)
         noise = max((left + NOISE**2) / (n + 1.0 - decided), LEAST_NOISE**2)
-        width = (float(found @ found) + SURE) / (decided + SURE)
+        width = min((float(found @ found) + SURE) / (decided + SURE), MOST_WIDTH)
     return prior + directions @ (turns @ found), decided
 
 

@@ -6,10 +6,10 @@ where the uncertainty is large, and each is weighted by the inverse of its proba
 
 1. *candidates*: half of them evenly, half with ends chosen in proportion to r², the squared mean distance of a
   distribution to its anchors, which bounds the error they can cause;
-2. *the sample*: a quarter of it evenly among the candidates, a quarter in proportion to how uncertain the anchors leave
-  a candidate, a quarter in proportion to how far it alone can move the fit (`leverage`), a quarter in equal parts among
-  the kinds of pairs (`kinds`), so that each kind is judged by its own pairs. Within each kind it is spread evenly over
-  the range of distances.
+2. *the sample*: a third of it evenly among the candidates, a third in proportion to how uncertain the anchors leave a
+  candidate and to how far it alone can move the fit (`leverage`), a third in equal parts among the kinds of pairs
+  (`kinds`), so that each kind is judged by its own pairs. Within each kind it is spread evenly over the range of
+  distances.
 
 Sums over the sample, with its weights, estimate the same sums over all pairs without bias.
 
@@ -151,7 +151,9 @@ def draw_sample(
         return Drawn(order, weights[order])
     _, kind = np.unique(kind, return_inverse=True)
     parts = [weights, weights / np.bincount(kind, weights)[kind]]
-    parts += [weights * part for part in (width, pull) if part.any()]
+    doubtful = [weights * part / (weights @ part) for part in (width, pull) if part.any()]
+    if doubtful:
+        parts.append(np.mean(doubtful, axis=0))
     share: Float = np.mean([part / part.sum() for part in parts], axis=0)
     chance = _inclusion(share, size)
     reached = np.cumsum(chance[order]) - rng.random()
