@@ -5,25 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asot.estimate.calibration import least_squares
+from asot.estimate.calibration import likeliest
 from asot.estimate.exact_sample import Drawn, end_after_choice, pool, rms_interval
 
 
 def misses(n_left: int, n_fitted: int, draw, times: int = 300) -> float:
     """How often the error of the pairs that are left is outside the interval, over random samples of 64."""
     rng = np.random.default_rng(0)
-    missed = 0
+    missed, decided = 0, 0.0
     for _ in range(times):
         x, noise = rng.normal(size=(64 + n_left, max(n_fitted, 1))), draw(rng, 64 + n_left)
         held_out, true = noise[:64], noise[64:]
         if n_fitted:
-            fold, ones, prior = np.arange(64) % 8, np.ones(64), np.zeros(n_fitted)
+            fold, ones, known = np.arange(64) % 8, np.ones(64), (np.zeros(n_fitted), np.eye(n_fitted))
             held_out = noise[:64].copy()
             for turn in range(8):
                 seen = fold != turn
-                held_out[~seen] -= x[:64][~seen] @ least_squares(x[:64][seen], noise[:64][seen], ones[seen], prior)
-            true = noise[64:] - x[64:] @ least_squares(x[:64], noise[:64], ones, prior)
-        _, low, high = rms_interval(held_out, np.ones(64), n_fitted, n_left)
+                held_out[~seen] -= x[:64][~seen] @ likeliest(x[:64][seen], noise[:64][seen], ones[seen], *known)[0]
+            coefficients, decided = likeliest(x[:64], noise[:64], ones, *known)
+            true = noise[64:] - x[64:] @ coefficients
+        _, low, high = rms_interval(held_out, np.ones(64), decided, n_left)
         missed += not low <= np.sqrt(np.mean(true**2)) <= high
     return missed / times
 

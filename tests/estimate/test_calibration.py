@@ -11,8 +11,8 @@ import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
 from asot.anchors.lloyd import learn_space
 from asot.datasets import load_digits
-from asot.estimate.calibration import error_model
-from asot.estimate.exact_sample import Sampler, exact_distances
+from asot.estimate.calibration import error_model, likeliest
+from asot.estimate.exact_sample import Sampler, draw_sample, exact_distances, leverage
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of
 from asot.run.engine import Resources
 from asot.run.pairs import AllPairs
@@ -40,6 +40,60 @@ def calibrated(D):
 
 def rmse(values, exact):
     return np.sqrt(np.mean((values - exact) ** 2))
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Features of all pairs of clouds, what is known of fits, and the exact distances."""
+    D = clouds(3, 60, sizes=(30, 60))
+    short = coordinates_of(D)
+    features = PairFeatures([View(learn_space(D, 16, 8192, 0), D, short, None)], short, 0, with_bounds=False)
+    rows, columns = np.triu_indices(len(D), 1)
+    found = features.solve(rows, columns, np.zeros(1, dtype=np.int64))
+    return np.ldexp(found.features, features.exponent), features, asot.pairwise_exact(D).values
+
+
+def test_ten_pairs_are_enough_for_a_fit(measured):
+    x, own, exact = measured
+    rng, off, squares = np.random.default_rng(0), [], []
+    for _ in range(50):
+        few = rng.permutation(len(exact))[:10]
+        coefficients, decided = likeliest(x[few], exact[few], np.ones(10), own.prior, own.directions)
+        assert 0 < decided < 7
+        off.append(rmse(x @ coefficients, exact))
+        squares.append(rmse(x @ np.linalg.lstsq(x[few], exact[few], rcond=None)[0], exact))
+    assert rmse(np.array(off), 0) < 0.85 * rmse(np.array(squares), 0)
+    best = rmse(x @ likeliest(x, exact, np.ones(len(exact)), own.prior, own.directions)[0], exact)
+    assert np.median(off) < 1.75 * best
+
+
+def test_hundreds_of_pairs_decide_alone(measured):
+    x, own, exact = measured
+    coefficients, decided = likeliest(x, exact, np.ones(len(exact)), own.prior, own.directions)
+    squares = np.linalg.lstsq(x, exact, rcond=None)[0]
+    assert decided > 6
+    assert rmse(x @ coefficients, exact) < 1.01 * rmse(x @ squares, exact)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e100])
+def test_a_fit_does_not_depend_on_units(measured, unit):
+    x, own, exact = measured
+    few = slice(0, 30)
+    one, _ = likeliest(x[few], exact[few], np.ones(30), own.prior, own.directions)
+    other, _ = likeliest(unit * x[few], unit * exact[few], np.ones(30), own.prior, own.directions)
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_a_pair_unlike_all_others_is_solved(measured):
+    x, own, _ = measured
+    x = x.copy()
+    x[1000, 0] = 0.0  # as if both had all points in one cell
+    x[1000, 1] *= 10.0
+    ones = np.ones(len(x))
+    pull = leverage(x, own.directions, ones)
+    for seed in range(20):
+        drawn = draw_sample(ones, own.width(x), pull, x[:, 0], np.zeros(len(x), int), 64, np.random.default_rng(seed))
+        assert 1000 in drawn.places
 
 
 def test_a_second_draw_measures_no_pair_and_solves_none_again(D, monkeypatch):

@@ -97,6 +97,15 @@ class _Found(NamedTuple):
     inertia: float
 
 
+def _generator(random_state: Any) -> np.random.RandomState:
+    """As scikit-learn's, whose import takes longer than the anchors of a call with a seed."""
+    if isinstance(random_state, (int, np.integer)):
+        return np.random.RandomState(random_state)
+    from sklearn.utils import check_random_state
+
+    return check_random_state(random_state)
+
+
 def kmeans(
     points: NDArray[Any],
     weights: NDArray[np.float64],
@@ -109,9 +118,7 @@ def kmeans(
     progress: ProgressLike = None,
 ) -> NDArray[Any]:
     """Centers (k, d) of points (n, d), float32 or float64, with weights (n,), the best of ``n_init`` starts."""
-    from sklearn.utils import check_random_state
-
-    rng = check_random_state(random_state)
+    rng = _generator(random_state)
     points = np.array(points, order="C")
     tolerance = float(np.mean(np.var(points, axis=0)) * TOLERANCE)
     mean = points.mean(axis=0)

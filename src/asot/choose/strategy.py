@@ -63,6 +63,10 @@ FIRST_SHARE, LONG, MOST_ON_EXACT = 0.25, 2.0, 0.5
 """Where exact pairs take longer than so many seconds, and are more than half of a strategy's price, a quarter is drawn
 first."""
 
+LEAST_RATIO = 0.6
+"""Of an error to the upper end of its interval, for what is expected of the next trial: that of a sample with one large
+error is smaller, and says little of other anchors."""
+
 PAIRS_PER_KIND = 8
 """Exact pairs that decide, for every kind of pairs."""
 
@@ -273,7 +277,7 @@ class Planner:
         if s.n_draws * s.n_exact >= self._n_exact or not holds_every_kind(trial) or trial.rmse == 0.0:
             return False
         self._learn_from(s, trial)
-        self._share = SAFETY * trial.rmse / trial.interval[1]
+        self._share = SAFETY * max(trial.rmse / trial.interval[1], LEAST_RATIO)
         own = self._prices.estimates(s.n_anchors or AT, s.n_spaces, s.bounds)
         found = self._cheapest(seconds_left + own)
         if found is not None and found[0] - own < seconds:

@@ -34,8 +34,23 @@ EXACT_ERROR = 2.0**-40
 FOLDS = 8
 """Folds of the cross-validation."""
 
-RIDGE = 1e-4
-"""Weight of the prior relative to one exact pair. Keeps fits defined if features coincide or there are few pairs."""
+NOISE, LEAST_NOISE = 0.01, 1e-5
+"""Before any pair is seen: the error of a fit, as a share of the distances; and the least that is believed."""
+
+SMALLEST = 1e-12
+"""Distances are at least this share of the features: where nearly all are 0, squares must not overflow."""
+
+ROUNDING = 1e-14
+"""Of the largest eigenvalue: what pairs say about directions with less of it is rounding."""
+
+MOST_WIDTH = 1e4
+"""Squared coefficients are at most so many times what is expected."""
+
+SURE = 2.0
+"""How many coefficients the widths of `Features.directions` are worth, beside those that pairs decide."""
+
+ROUNDS = 30
+"""Rounds in which error and size of coefficients are estimated. They differ by less than a percent after ten."""
 
 UPDATES = 100
 """Updates of the weights that explain squared errors. Each takes a few microseconds."""
@@ -200,7 +215,7 @@ class Calibration:
             mean_distance=float(np.ldexp(mean, exponent)),
             held_out=_summary(
                 fit.residual * np.sqrt(sample.left_open), weights, mean, exponent,
-                n_fitted=len(fit.coefficients) if fit.used else 0, n_left=float(weights.sum()) - len(weights),
+                n_fitted=fit.n_fitted, n_left=float(weights.sum()) - len(weights),
             ),
             anchor=_summary(features @ own.plain - exact, weights, mean, exponent),
             note=_note(fit.used, exact),
@@ -212,14 +227,14 @@ class Calibration:
         fold = np.arange(len(exact)) % min(FOLDS, len(exact))
         for turn in range(fold.max() + 1):
             seen, unseen = fold != turn, fold == turn
-            turned = least_squares(features[seen], exact[seen], weights[seen], own.prior)
+            turned, _ = likeliest(features[seen], exact[seen], weights[seen], own.prior, own.directions)
             held_out[unseen] = self._predict(features[unseen], turned)
         residual = held_out - exact
         without = self._predict(features, own.plain) - exact  # of what is returned if the fit is not used
-        used = bool((weights * residual**2).sum() < (weights * without**2).sum())
-        kept = residual if used else without
-        coefficients = least_squares(features, exact, weights, own.prior) if used else own.plain
-        return Fit(coefficients, used, kept, error_model(own.squares(features), kept))
+        if (weights * residual**2).sum() < (weights * without**2).sum():
+            coefficients, n_fitted = likeliest(features, exact, weights, own.prior, own.directions)
+            return Fit(coefficients, True, n_fitted, residual, error_model(own.squares(features), residual))
+        return Fit(own.plain, False, 0.0, without, error_model(own.squares(features), without))
 
 
 def _note(helps: bool, exact: Float) -> str:
@@ -231,7 +246,7 @@ def _note(helps: bool, exact: Float) -> str:
 
 
 def _summary(
-    residual: Float, weights: Float, mean: float, exponent: int, *, n_fitted: int = 0, n_left: float = np.inf
+    residual: Float, weights: Float, mean: float, exponent: int, *, n_fitted: float = 0.0, n_left: float = np.inf
 ) -> Residuals:
     """Root mean squared residual, absolute and relative to the mean distance, with its 95 percent interval."""
     rmse, low, high = rms_interval(residual, weights, n_fitted, n_left)
@@ -242,14 +257,30 @@ def _summary(
 # ------------------------------------------------------------------------------------------------ a linear fit
 
 
-def least_squares(features: Float, exact: Float, weights: Float, prior: Float) -> Float:
-    """Coefficients (F,) near the prior where the pairs do not say otherwise; features of any scale, also all zero."""
-    weights = weights / weights.mean()
-    scale = np.sqrt((weights[:, None] * features**2).mean(axis=0))
-    scale[scale == 0] = 1.0
-    x = features / scale
-    normal = (x * weights[:, None]).T @ x + RIDGE * len(x) * np.eye(len(scale))
-    return prior + np.linalg.solve(normal, (x * weights[:, None]).T @ (exact - features @ prior)) / scale
+def likeliest(features: Float, exact: Float, weights: Float, prior: Float, directions: Float) -> tuple[Float, float]:
+    """Coefficients (F,), and how many of them were decided by the pairs rather than by what is known before.
+
+    They are the ``prior`` and a sum of ``directions`` (F, G), each times a number that is normal around 0. How large
+    these numbers are, and how large the errors, is what makes the S pairs likeliest (MacKay's evidence updates). With
+    ten pairs, a few numbers are decided; with hundreds, it is least squares. Features may be of any scale, also all
+    zero.
+    """
+    n, weights = len(exact), weights / weights.mean()
+    most = max(float(np.abs(exact).max()), SMALLEST * float(np.abs(features).max())) or 1.0
+    unit = max(most * float(np.sqrt((weights * (exact / most) ** 2).mean())), SMALLEST * most)
+    x, y = features @ directions / unit, (exact - features @ prior) / unit
+    size, turns = np.linalg.eigh((x * weights[:, None]).T @ x)
+    toward = np.where(size > ROUNDING * size[-1], turns.T @ (x.T @ (weights * y)), 0.0)
+    size = np.maximum(size, 0.0)
+    total = float((weights * y**2).sum())
+    noise, width = 4.0 * NOISE**2, 1.0
+    for _ in range(ROUNDS):
+        found = toward / (size + noise / width)
+        decided = float((size / (size + noise / width)).sum())
+        left = max(total - float(found @ (2.0 * toward - size * found)), 0.0)
+        noise = max((left + NOISE**2) / (n + 1.0 - decided), LEAST_NOISE**2)
+        width = min((float(found @ found) + SURE) / (decided + SURE), MOST_WIDTH)
+    return prior + directions @ (turns @ found), decided
 
 
 def error_model(squares: Float, residual: Float) -> Float:
@@ -279,6 +310,7 @@ class Fit(NamedTuple):
 
     coefficients: Float  # (F,)
     used: bool  # whether the fit did better on held-out pairs than the plain feature
+    n_fitted: float  # how many coefficients the pairs decided
     residual: Float  # (S,) of held-out pairs
     error_weights: Float  # (U,) of the squares that explain squared residuals
 

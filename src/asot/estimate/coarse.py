@@ -33,6 +33,18 @@ NORM_NAMES = {EUCLIDEAN: "euclidean", CITYBLOCK: "cityblock", CHEBYSHEV: "chebys
 
 NAMES = ("coarse", "radii", "joint", "below", "lower", "upper")
 
+PRIOR = np.array([0.5, 0.0, 0.5, 0.0, 0.0, 0.0])
+DIRECTIONS = np.array([
+    [-0.5, 0.0, -0.1, -0.1, 0.0, 0.1],  # coarse
+    [0.0, 0.2, 0.0, 0.0, 0.0, 0.0],     # radii
+    [0.5, 0.0, -0.1, -0.1, 0.0, 0.1],   # joint
+    [0.0, 0.0, 0.2, 0.0, 0.0, 0.0],     # below
+    [0.0, 0.0, 0.0, 0.2, -0.2, 0.0],    # lower
+    [0.0, 0.0, 0.0, 0.0, 0.2, 0.0],     # upper
+])  # fmt: skip
+"""What to do without evidence, and in which directions, and how far, fits of collections depart from it: toward the
+upper end of what is known, by the radii, toward either lower bound, by what they leave open, and by a factor."""
+
 SHAPE_AXES = 4
 """Leading axes in which covariances are compared."""
 
@@ -109,8 +121,7 @@ class Coarse(Features):
         else:
             self._roots = None if self._shapes is None else self._shapes.roots
         self._open, self._reach = self._left_open()
-        self.prior = np.array([0.5, 0.0, 0.5, 0.0, 0.0, 0.0])
-        self.plain = np.eye(len(NAMES))[0]
+        self.prior, self.directions, self.plain = PRIOR, DIRECTIONS, np.eye(len(NAMES))[0]
         self.radii: Float = np.ldexp(self._radii, self.exponent)
         self.info: Info = {**self._solver.info, "metric": ground.name, "unmatched": distance.unmatched}
 

@@ -7,8 +7,9 @@ where the uncertainty is large, and each is weighted by the inverse of its proba
 1. *candidates*: half of them evenly, half with ends chosen in proportion to r², the squared mean distance of a
   distribution to its anchors, which bounds the error they can cause;
 2. *the sample*: a third of it evenly among the candidates, a third in proportion to how uncertain the anchors leave a
-  candidate, a third in equal parts among the kinds of pairs (`kinds`), so that each kind is judged by its own pairs.
-  Within each kind it is spread evenly over the range of distances.
+  candidate and to how far it alone can move the fit (`leverage`), a third in equal parts among the kinds of pairs
+  (`kinds`), so that each kind is judged by its own pairs. Within each kind it is spread evenly over the range of
+  distances.
 
 Sums over the sample, with its weights, estimate the same sums over all pairs without bias.
 
@@ -55,6 +56,9 @@ DRAWS = 1000
 LEAST_KURTOSIS = 3.5
 """Of errors, whatever the sample shows. Errors of all pairs of a collection have 3 (normal) to 40; samples of 64 mostly
 show 3, since they do not hold the largest."""
+
+LEAST_SHARE = 1e-9
+"""Of the largest eigenvalue: directions with less of it are rounding."""
 
 MOST_DEVIATIONS = 3.0
 """How far an error that decided a choice is moved up at most, in standard deviations."""
@@ -135,9 +139,9 @@ def kinds(radii: Float, rows: Indices, columns: Indices) -> Indices:
 
 
 def draw_sample(
-    weights: Float, width: Float, value: Float, kind: Indices, size: int, rng: np.random.Generator
+    weights: Float, width: Float, pull: Float, value: Float, kind: Indices, size: int, rng: np.random.Generator
 ) -> Drawn:
-    """About ``size`` of the M candidates by weight, by ``width`` and by ``kind``; all of them if M ≤ ``size``.
+    """About ``size`` of the M candidates by weight, ``width``, ``pull`` and ``kind``; all of them if M ≤ ``size``.
 
     They are put in order of kind and ``value``, and the sample is taken at equal steps through that order (systematic
     sampling).
@@ -147,13 +151,23 @@ def draw_sample(
         return Drawn(order, weights[order])
     _, kind = np.unique(kind, return_inverse=True)
     parts = [weights, weights / np.bincount(kind, weights)[kind]]
-    if width.any():
-        parts.append(weights * width)
+    doubtful = [weights * part / (weights @ part) for part in (width, pull) if part.any()]
+    if doubtful:
+        parts.append(np.mean(doubtful, axis=0))
     share: Float = np.mean([part / part.sum() for part in parts], axis=0)
     chance = _inclusion(share, size)
     reached = np.cumsum(chance[order]) - rng.random()
     taken = order[np.diff(np.floor(np.concatenate([[-1.0], reached]))) > 0]
     return Drawn(taken, weights[taken] / chance[taken])
+
+
+def leverage(features: Float, directions: Float, weights: Float) -> Float:
+    """How far each pair (M,) alone can move a fit: much if its features are unlike those of all others."""
+    x = features @ directions
+    x = x / np.maximum(np.sqrt((x**2).mean(axis=0)), np.finfo(np.float64).tiny)
+    size, turns = np.linalg.eigh((x * weights[:, None]).T @ x)
+    known = size > LEAST_SHARE * size[-1]
+    return np.asarray(((x @ turns[:, known]) ** 2 / size[known]).sum(axis=1), dtype=np.float64)
 
 
 def pool(draws: list[Drawn]) -> Drawn:
@@ -253,7 +267,8 @@ class Sampler:
         measured = features_of(listed, own, self.resources)
         rows, columns = listed.indices(0, len(listed))
         kind = kinds(own.radii, rows, columns + own.column_start)
-        uncertain = own.width(measured), measured[:, 0].copy(), kind
+        pull = leverage(measured, own.directions, found.weights)
+        uncertain = own.width(measured), pull, measured[:, 0].copy(), kind
         draw = functools.partial(draw_sample, found.weights, *uncertain, self.n_exact, rng)
         return listed, draw, len(np.unique(kind))
 
@@ -287,7 +302,7 @@ def exact_distances(D: Distributions, rows: Indices, columns: Indices, resources
 
 
 def rms_interval(
-    residual: Float, weights: Float, n_fitted: int = 0, n_left: float = np.inf
+    residual: Float, weights: Float, n_fitted: float = 0.0, n_left: float = np.inf
 ) -> tuple[float, float, float]:
     """Root of the weighted mean square, and both ends of its 95 percent interval.
 
@@ -295,7 +310,7 @@ def rms_interval(
     ----------
     residual, weights : (S,)
     n_fitted
-        Coefficients of the fit that the residuals are held out from.
+        How many coefficients the pairs decided of the fit that the residuals are held out from.
     n_left
         Pairs whose error is asked for. The interval covers what these happen to have, not only what is expected.
     """
@@ -317,7 +332,9 @@ def rms_interval(
     free = max(n - n_fitted - 1, 1)
     least = float(stdtrit(free, 0.975))
     relative = float(_deviation(np.ones((1, n)), squares, weights, np.array([mean]))[0]) / mean
-    relative = float(np.sqrt(max(relative**2, (LEAST_KURTOSIS - 1.0) / n) * (n / free) * (1.0 + n / max(n_left, 1.0))))
+    alike = float(weights.sum() ** 2 / (weights**2).sum())  # pairs of equal weight that would say as much (Kish)
+    relative = max(relative, float(np.sqrt((LEAST_KURTOSIS - 1.0) / alike)))
+    relative *= float(np.sqrt((n / free) * (1.0 + n / max(n_left, 1.0))))
     factors = np.exp(0.5 * relative * np.clip([-max(high, least), -min(low, -least)], -6.0, 6.0))
     root = size * float(np.sqrt(mean))
     return root, root * float(factors[0]), root * float(factors[1])

@@ -16,6 +16,10 @@
 #define UNFENCE(place, bytes) (void)0
 #endif
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #if defined(_WIN32)
 #define ENTRY extern "C" __declspec(dllexport) int32_t
 #else
@@ -44,6 +48,18 @@ class Spare {
         return false;
     }
 
+    // Ask for pages of 2 MB where there are some: a block of a hundred megabytes has 25,000 of the usual ones, and to
+    // come by them takes a fifth of the time in which a pair of two thousand points is solved.
+    static void in_large_pages(void* block, int64_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+        const uintptr_t page = 1 << 16, start = (reinterpret_cast<uintptr_t>(block) + page - 1) & ~(page - 1);
+        const uintptr_t end = (reinterpret_cast<uintptr_t>(block) + static_cast<uintptr_t>(bytes)) & ~(page - 1);
+        madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);  // if it cannot be, nothing is lost
+#else
+        (void)block, (void)bytes;
+#endif
+    }
+
   public:
     // A block of at least so many bytes, and how many there are; null if there is not enough memory.
     static void* take(int64_t& bytes) {
@@ -62,7 +78,9 @@ class Spare {
                 std::free(block);
             }
 #endif
-        return std::malloc(static_cast<size_t>(bytes));
+        void* block = std::malloc(static_cast<size_t>(bytes));
+        if (bytes > LARGEST && block != nullptr) in_large_pages(block, bytes);
+        return block;
     }
     static void leave(void* block, int64_t bytes) {
 #if !defined(ASOT_CHECKED)
