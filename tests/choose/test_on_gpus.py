@@ -46,7 +46,9 @@ def test_estimates_of_other_distances_are_those_of_the_cpu(estimate, unmatched):
                 np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-12 * cpu.values.max())
 
 
-@pytest.mark.parametrize("sink", [asot.sinks.TopK(3), asot.sinks.Radius(4.0), asot.sinks.Dense()], ids=["nearest", "radius", "dense"])
+@pytest.mark.parametrize(
+    "sink", [asot.sinks.TopK(3), asot.sinks.Radius(4.0), asot.sinks.Dense()], ids=["nearest", "radius", "dense"]
+)
 def test_sinks_get_finished_answers(sink):
     wanted = {"p": 2, "space": grid.SPACE, "estimate": "calibrated", "sink": sink}
     gpu, cpu = (asot.pairwise(grid.D, device=device, **wanted) for device in ("cuda", "cpu"))
