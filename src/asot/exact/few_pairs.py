@@ -164,14 +164,17 @@ def _solved(
     pivots, equal = steps.tolist(), few.equal
     desks.put_back(table)
     seconds = time.perf_counter() - started
-    return Distances.quickly(values, ((_rest, (D, E, p, metric, device, n_jobs, pivots, equal, seconds)), later))
+    return Distances.quickly(values, ((_rest, ((D, E, p, metric, device, n_jobs), pivots, equal, seconds)), later))
 
 
 def _rest(
-    D: Distributions, E: Distributions | None, p: float, metric: str, device: str, n_jobs: int, pivots: list[int],
-    equal: int, seconds: float,
-) -> Info:  # fmt: skip
-    """The fields of such a result other than its values."""
+    asked: tuple[Distributions, Distributions | None, float, str, str, int],
+    pivots: list[int],
+    equal: int,
+    seconds: float,
+) -> Info:
+    """The fields of such a result other than its values. ``asked``: what `_solved` was, in this order."""
+    D, E, p, metric, device, n_jobs = asked
     dim, n = D.dim, len(D.masses) + (0 if E is None else len(E.masses))
     if dim == 1:
         own = describe_line(metric, bool(equal))
@@ -260,14 +263,14 @@ def few_distances(
         desks = None if points is None else _plain_desks(*points.shape, len(D.offsets), metric, points.dtype.char)
         if desks is not None:
             return _solved(desks, D, None, 1.0, metric, device, n_jobs or 1, later)
-    return _less_plain(D, E, p, metric, device, n_jobs, memory, progress, later)
+    return _less_plain(D, E, p, metric, (device, n_jobs, memory, progress), later)
 
 
 def _less_plain(
-    D: Distributions, E: Distributions | None, p: Any, metric: Any, device: Any, n_jobs: Any, memory: Any,
-    progress: Any, later: Later,
-) -> Distances | None:  # fmt: skip
-    """The same for two collections, points on a line, and other words of a call."""
+    D: Distributions, E: Distributions | None, p: Any, metric: Any, words: tuple[Any, Any, Any, Any], later: Later
+) -> Distances | None:
+    """The same for two collections, points on a line, and other ``words``: device, n_jobs, memory, progress."""
+    device, n_jobs, memory, progress = words
     if not (type(metric) is str and metric in METRICS and is_usual(device, n_jobs, progress)):
         return None
     order, dim = as_order(p), D.dim
