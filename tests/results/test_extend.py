@@ -72,7 +72,7 @@ def test_new_pairs_alone_are_those_of_the_grown_result(way):
     grown = r.extend(N).matrix()
     assert np.allclose(alone.matrix(), grown[:40, 40:], rtol=1e-9)
     turned = asot.pairwise(N, D, model=r.model, **distance_of(WAYS[way]))
-    assert np.abs(turned.matrix() - grown[40:, :40]).max() <= 0.1 * grown.mean()  # among equal plans on few anchors, another is found
+    assert np.abs(turned.matrix() - grown[40:, :40]).max() <= 0.1 * grown.mean()  # equal plans on few anchors differ
 
 
 @pytest.mark.parametrize(
