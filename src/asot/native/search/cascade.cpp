@@ -105,6 +105,15 @@ struct Looks {
         return certain(norm.joined(0.0f, size_of(load(own.means + i * FLOATS) - load(t.means + j * FLOATS))));
     }
 
+    // Ask the memory for the coarse means of a row long before they are needed.
+    INLINE void fetch(int64_t j) const {
+        constexpr int64_t row = COARSE * FLOATS, line = 64;
+        const char* start = t.brief != nullptr ? (const char*)(t.brief + j * row) : (const char*)(t.coarse + j * row);
+        const int64_t bytes = row * int64_t(t.brief != nullptr ? sizeof(int16_t) : sizeof(float));
+        if (t.brief != nullptr || t.coarse != nullptr)
+            for (int64_t at = 0; at < bytes; at += line) __builtin_prefetch(start + at);
+    }
+
     // The coarse bound. Apart from `second`, so that the few nanoseconds it takes are not spent on the call.
     INLINE double first(int64_t i, int64_t j) const {
         constexpr int64_t row = COARSE * FLOATS;
@@ -229,6 +238,7 @@ static int32_t from_query(const BoundTables& query, const BoundTables& members, 
         if ((t & 4095) == 0 && *stop != 0) return DONE;
         double best = 0.0;
         if (wanted.rows != nullptr) {
+            if (t + 8 < wanted.n) looks.fetch(wanted.rows[t + 8]);
             best = wanted.bounds[t];
             if ((members.coarse != nullptr || members.brief != nullptr) && best <= wanted.limit) {
                 const double more = looks.first(wanted.query, wanted.rows[t]);

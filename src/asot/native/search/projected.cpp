@@ -28,7 +28,17 @@ INLINE bool has_numbers(const ProjectedMembers& m, int64_t begin, int64_t n) {
     return true;
 }
 
-// Ask the memory for the points of a member before they are needed.
+// Ask the memory for where the points of a member are, long before they are needed.
+static INLINE void fetch_words(const ProjectedMembers& m, int64_t j) {
+    const int64_t begin = j > 0 ? m.ends[j - 1] : 0;
+    __builtin_prefetch(m.masses + begin);
+    __builtin_prefetch(m.masses + begin + 16);
+    if (m.words == nullptr) return;
+    __builtin_prefetch(m.words + begin);
+    __builtin_prefetch(m.words + begin + 16);
+}
+
+// Ask it for the points.
 static INLINE void fetch(const ProjectedMembers& m, int64_t j) {
     for (int64_t i = j > 0 ? m.ends[j - 1] : 0; i < m.ends[j]; i++)
         if (m.words == nullptr || (m.words[i] >= 0 && m.words[i] < m.n_words)) __builtin_prefetch(place(m, i));
@@ -79,7 +89,9 @@ static int32_t projected(const ProjectedMembers& m, const ProjectedQuery& q, con
     if (s.memory.failed()) return OUT_OF_MEMORY;
     for (int64_t t = 0; t < wanted.n; t++) {
         if ((t & 255) == 0 && *stop != 0) return DONE;
-        if (t + 1 < wanted.n) fetch(m, wanted.rows[t + 1]);
+        if (t + 8 < wanted.n) __builtin_prefetch(m.ends + wanted.rows[t + 8]);
+        if (t + 4 < wanted.n) fetch_words(m, wanted.rows[t + 4]);
+        if (t + 2 < wanted.n) fetch(m, wanted.rows[t + 2]);
         const int64_t j = wanted.rows[t], begin = j > 0 ? m.ends[j - 1] : 0, n = m.ends[j] - begin;
         if (wanted.bounds[t] > wanted.limit || n * q.stride > MOST || !has_numbers(m, begin, n)) continue;
         const double bound = bound_of<code>(q, m, begin, n, wanted.limit, s);
