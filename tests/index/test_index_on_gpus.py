@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -27,7 +30,7 @@ def clouds(count, seed=0, dim=2):
     return [cloud(rng, dim) for _ in range(count)]
 
 
-def equal(found, expected):
+def assert_same(found, expected):
     assert found.indices.tolist() == expected.indices.tolist()
     np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-12, atol=1e-13)
     assert found.neighbor_ids.tolist() == expected.neighbor_ids.tolist()
@@ -58,12 +61,12 @@ def test_answers_are_those_of_the_cpu(words):
     index.add(members[30:])
     index.remove(range(10, 20))
     expected = index.query(queries, 4)
-    equal(index.query(queries, 4, device="cuda"), expected)
+    assert_same(index.query(queries, 4, device="cuda"), expected)
     radius = float(np.median(expected.distances))
     found, near = (index.query_radius(queries, radius, device=device) for device in ("cuda", "cpu"))
     assert found.indptr.tolist() == near.indptr.tolist()
     assert 0 < len(found.indices) < 5 * 80
-    equal(found, near)
+    assert_same(found, near)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 9, 40])
@@ -72,7 +75,7 @@ def test_the_projections_of_the_index_rule_out_members(dim):
     index = asot.Index()
     index.add(members)
     found = index.query(queries, 3, device="cuda")
-    equal(found, index.query(queries, 3))
+    assert_same(found, index.query(queries, 3))
     assert found.info["bounds"][0] == "projections"
     assert found.n_exact < 0.6 * 6 * 400
 
@@ -99,7 +102,7 @@ def test_nothing_is_prepared_twice_until_members_change(monkeypatch):
     index.add(clouds(1, 5), ids=["d"])
     index.remove(1)
     index.rebuild()  # as many members as before, in the same places
-    equal(index.query(queries, 3, device="cuda"), index.query(queries, 3))
+    assert_same(index.query(queries, 3, device="cuda"), index.query(queries, 3))
 
 
 def test_only_some_may_be_found():
@@ -108,8 +111,8 @@ def test_only_some_may_be_found():
     index.add(members)
     index.query(queries, 3, device="cuda")
     for among in (range(50, 90), np.arange(120) % 3 == 0):
-        equal(index.query(queries, 3, among=among, device="cuda"), index.query(queries, 3, among=among))
-    equal(index.query(queries, 3, device="cuda"), index.query(queries, 3))
+        assert_same(index.query(queries, 3, among=among, device="cuda"), index.query(queries, 3, among=among))
+    assert_same(index.query(queries, 3, device="cuda"), index.query(queries, 3))
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-3, 1e3, 1e6])
@@ -117,7 +120,7 @@ def test_queries_of_another_scale(scale):
     index = asot.Index()
     index.add(clouds(300))
     queries = [scale * np.random.default_rng(i).normal(size=(5, 2)) for i in range(3)]
-    equal(index.query(queries, 3, device="cuda"), index.query(queries, 3))
+    assert_same(index.query(queries, 3, device="cuda"), index.query(queries, 3))
 
 
 def test_members_far_from_the_others_have_no_projections():
@@ -128,7 +131,7 @@ def test_members_far_from_the_others_have_no_projections():
     queries = [*clouds(2, 1), 1e9 + np.random.default_rng(5).normal(size=(4, 2))]
     found = index.query(queries, 3, device="cuda")
     assert set(found.neighbor_ids[2].tolist()) == {"x", "y", "z"}
-    equal(found, index.query(queries, 3))
+    assert_same(found, index.query(queries, 3))
 
 
 def test_a_member_just_too_far_away_for_a_projection_is_found_by_one_that_is_not():
@@ -149,7 +152,7 @@ def test_members_that_share_their_points():
     queries = [words[rng.choice(50, 8, replace=False)] for _ in range(4)] + [rng.normal(size=(3, 6))]
     index = asot.Index()
     index.add(members)
-    equal(index.query(queries, 3, device="cuda"), index.query(queries, 3))
+    assert_same(index.query(queries, 3, device="cuda"), index.query(queries, 3))
 
 
 def test_what_a_gpu_cannot_do_is_said():
@@ -164,3 +167,15 @@ def test_what_a_gpu_cannot_do_is_said():
     index.add([np.full((2, 2), 1e-300)])
     with pytest.raises(ValueError, match="1e138 times as large"):
         index.query(clouds(1, 1), 2, device="cuda")
+
+
+def test_an_index_that_is_closed_keeps_none_of_its_files(tmp_path):
+    index = asot.Index()
+    index.add(clouds(300))
+    index.save(tmp_path / "index")
+    opened = asot.Index.open(tmp_path / "index")
+    opened.query(clouds(2, 1), 2, device="cuda")
+    seen = weakref.ref(opened._snapshot)
+    opened.close()
+    gc.collect()
+    assert seen() is None

@@ -63,10 +63,7 @@ def solve_small(a: Any, b: Any, cost: Any) -> Transport | None:
     if a.shape != (k,) or b.shape != (l,) or max(k, l) > MOST_ANCHORS:
         return None
     try:
-        row_total, column_total = (
-            math.fsum(a.tolist()),
-            math.fsum(b.tolist()),
-        )  # far quicker than NumPy for a few numbers
+        row_total, column_total = math.fsum(a.tolist()), math.fsum(b.tolist())  # quicker than NumPy for a few numbers
     except (OverflowError, ValueError):  # infinite
         return None
     if not (1e-100 < row_total < 1e100 and 1e-100 < column_total < 1e100):

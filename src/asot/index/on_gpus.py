@@ -7,6 +7,7 @@ anyway. Distances other than W_1 under a metric with a kernel have no bounds on 
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ _FARTHEST_UNITS = 64
 class _Members(NamedTuple):
     """Some members over their distinct points, and their projections, feature by feature."""
 
-    snapshot: Snapshot
+    snapshot: weakref.ref[Snapshot]  # not the files of an index that was closed
     slots: Indices  # (M,)
     histograms: SparseHistograms
     features: NDArray[np.float32] | None  # (features, M)
@@ -66,7 +67,7 @@ class GpuSearch:
             )
         choice = of_one_scale(choice, ground.points, device)
         shape = Shape(len(Q), len(slots), len(Q), False)
-        profiles = self._profiles(Q, members, ground, resources)
+        profiles = self._profiles(Q, snapshot, members.features, ground, resources)
         if profiles is None:
             profiles = profiles_of(histograms, ground, len(slots), jobs)
         shown = Progress(resources.progress, shape.n_pairs, "nearest neighbors")
@@ -80,7 +81,7 @@ class GpuSearch:
 
     def _members(self, snapshot: Snapshot, slots: Indices, jobs: int) -> _Members:
         kept = self._kept
-        if kept is not None and kept.snapshot is snapshot and np.array_equal(kept.slots, slots):
+        if kept is not None and kept.snapshot() is snapshot and np.array_equal(kept.slots, slots):
             return kept
         self._kept = kept = None  # there may be no room for both
         with kept_threads(jobs):
@@ -89,13 +90,15 @@ class GpuSearch:
         if frame is not None and frame.axes is not None and not frame.only_words and slots[-1] < snapshot.prepared:
             tables = {name: snapshot.tables[name][slots] for name in ("coarse", "tail")}
             features = _features(frame, tables)
-        made = _Members(snapshot, slots, histograms, features)
+        made = _Members(weakref.ref(snapshot), slots, histograms, features)
         self._kept = made
         return made
 
-    def _profiles(self, Q: Distributions, members: _Members, ground: Ground, resources: Resources) -> Profiles | None:
+    def _profiles(
+        self, Q: Distributions, snapshot: Snapshot, theirs: NDArray[np.float32] | None, ground: Ground,
+        resources: Resources,
+    ) -> Profiles | None:  # fmt: skip
         """Projections of the queries and the members, if the index keeps some."""
-        snapshot, theirs = members.snapshot, members.features
         frame = snapshot.frame
         if theirs is None or frame is None or frame.axes is None:
             return None
