@@ -22,9 +22,11 @@ from asot.exact.auto import exact_work
 from asot.request import Request
 from asot.results.sinks import Condensed
 from asot.run.engine import Work, solve_work
-from asot.run.gpu_transfer import Finish, FinishedOnHost
-from asot.run.pairs import ListedPairs
-from asot.run.protocols import DeviceSolver, Notes, Solution, Solver
+from asot.run.pairs import ListedPairs, PairSet
+from asot.run.protocols import DeviceSolution, DeviceSolver, Notes, OnDevice, Solution, Solver
+
+Finish = Callable[[Solution, Indices, Indices], Solution]
+"""What makes answers of what a GPU has found of some pairs (rows, columns)."""
 
 
 def with_max_error(work: Work, gpu: Callable[[], DeviceSolver], solver: Guaranteed, request: Request) -> Work:
@@ -71,3 +73,34 @@ def _solved(work: Work, request: Request, rows: Indices, columns: Indices) -> An
 def _plain(request: Request) -> Request:
     """The same pairs without estimates."""
     return replace(request, sink=None, level=None, max_error=None)
+
+
+class FinishedOnHost(DeviceSolver):
+    """A solver for GPUs whose answers the host makes into those of ``like``, the solver for the CPU, by ``finish``."""
+
+    def __init__(self, inner: DeviceSolver, like: Solver, finish: Finish) -> None:
+        self._inner, self._finish = inner, finish
+        self.info, self.stage, self.counts_exact = {**like.info, "device": "cuda"}, like.stage, like.counts_exact
+        self.begun = inner.begun
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self._inner.pairs_per_tile(memory)
+
+    def on(self, device: int) -> OnDevice:
+        return _FinishedOnHost(self._inner.on(device), self._finish)
+
+
+class _FinishedOnHost(OnDevice):
+    is_finished = False
+
+    def __init__(self, inner: OnDevice, finish: Finish) -> None:
+        self._inner, self._finish = inner, finish
+
+    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        return self._inner.solve(pairs, start, stop)
+
+    def solve_open(self, pairs: ListedPairs) -> Any:
+        return self._inner.solve_open(pairs)
+
+    def finish_on_host(self, found: Solution, rows: Indices, columns: Indices) -> Solution:
+        return self._finish(found, rows, columns)

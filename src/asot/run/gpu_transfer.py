@@ -19,11 +19,9 @@ from asot.run.protocols import (
     EXTRAS,
     OPEN,
     DeviceSolution,
-    DeviceSolver,
     OnDevice,
     SinkBase,
     Solution,
-    Solver,
     Status,
     Tile,
     TilePlans,
@@ -36,9 +34,6 @@ MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
 
 SolveOpen = Callable[[ListedPairs], Any]
 """Solves on the CPU the pairs that a GPU could not solve."""
-
-Finish = Callable[[Solution, NDArray[np.int64], NDArray[np.int64]], Solution]
-"""`OnDevice.finish_on_host`."""
 
 
 def variants(shared_memory: int) -> Iterator[Variant]:
@@ -326,37 +321,6 @@ class _Kept:
                 error[left] = solved.error
             self.n_mended = len(left)
         return rows, columns, values, error
-
-
-class FinishedOnHost(DeviceSolver):
-    """A solver for GPUs whose answers the host makes into those of ``like``, the solver for the CPU, by ``finish``."""
-
-    def __init__(self, inner: DeviceSolver, like: Solver, finish: Finish) -> None:
-        self._inner, self._finish = inner, finish
-        self.info, self.stage, self.counts_exact = {**like.info, "device": "cuda"}, like.stage, like.counts_exact
-        self.begun = inner.begun
-
-    def pairs_per_tile(self, memory: int) -> int:
-        return self._inner.pairs_per_tile(memory)
-
-    def on(self, device: int) -> OnDevice:
-        return _FinishedOnHost(self._inner.on(device), self._finish)
-
-
-class _FinishedOnHost(OnDevice):
-    is_finished = False
-
-    def __init__(self, inner: OnDevice, finish: Finish) -> None:
-        self._inner, self._finish = inner, finish
-
-    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        return self._inner.solve(pairs, start, stop)
-
-    def solve_open(self, pairs: ListedPairs) -> Any:
-        return self._inner.solve_open(pairs)
-
-    def finish_on_host(self, found: Solution, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Solution:
-        return self._finish(found, rows, columns)
 
 
 def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:
