@@ -357,7 +357,7 @@ def test_graph_of_a_sink_needs_to_be_told_its_columns():
         ((None, 30), {}, "n_neighbors=30, but there are only 29 candidates for each query"),
         ((None, 0), {}, "n_neighbors must be a whole number ≥ 1; found 0"),
         ((None, 2.5), {}, "n_neighbors must be a whole number ≥ 1; found 2.5"),
-        ((clouds(5, dim=2), 2), {}, "the queries are in 3 dimensions and the collection in 2"),
+        ((clouds(5, dim=2), 2), {}, "the two collections are in 3 and 2 dimensions"),
         ((clouds(5), 6), {}, "n_neighbors=6, but there are only 5 candidates"),
         ((None, 2), {"prune": "hope"}, "prune must be one of 'auto', 'projections', 'potentials', 'relaxed', 'all'"),
         ((None, 2), {"metric": "cosines"}, "unknown metric 'cosines'"),

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 import asot
 from asot.cli import cli
-from asot.search.rehearse import Rehearsed
+from asot.search.choose import Rehearsed
 from asot.search.stated_recall import (
     Candidates,
     _measured,

@@ -393,7 +393,7 @@ def test_the_triangle_inequality_holds(case):
 
 def test_a_metric_that_gpus_do_not_know_is_solved_on_the_cpu(monkeypatch):
     monkeypatch.setattr("asot.exact.auto.ON_GPUS", frozenset())
-    monkeypatch.setattr("asot.neighbors.ON_GPUS", frozenset())
+    monkeypatch.setattr("asot.search.nearest.ON_GPUS", frozenset())
     D = Distributions.from_list([[[0.0, 0.0]], [[1.0, 2.0]]])
     with pytest.raises(ValueError, match="device='cuda' cannot be used: the metric 'cityblock' has no GPU kernel"):
         asot.pairwise_exact(D, metric="cityblock", device="cuda")

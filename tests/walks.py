@@ -5,10 +5,11 @@ A call that passes few modules can be followed by reading. Threads solve tiles b
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 
@@ -17,8 +18,11 @@ import asot
 HERE = Path(asot.__file__).parent
 
 
-EXEMPT = {"run", "exact", "entropic", "native", "validation"}
-"""Rooms that may be entered again and again: the engine, solvers, kernels, and checks of arguments."""
+STAGES = {"distances", "neighbors", "histograms", "request", "choose", "estimate", "search", "store", "results"}
+"""Rooms that a call goes through: ask, choose, (run,) keep. The others are tools, which every stage may use."""
+
+VALUES = {"request", "data"}
+"""Rooms whose objects are handed from stage to stage: asking one of them for something is not going there."""
 
 
 def room_of(file: str) -> str | None:
@@ -26,24 +30,40 @@ def room_of(file: str) -> str | None:
     return str(path.relative_to(HERE)).split("/")[0].removesuffix(".py") if HERE in path.parents else None
 
 
-def times_entered(call: Callable[[], object]) -> Counter[str]:
-    """How often this thread goes from one room into another, by the room it enters; the engine's own calls aside."""
+def stages_entered(call: Callable[[], object]) -> list[str]:
+    """The stages that this thread goes through, in order; the same one twice in a row is one.
+
+    A stage is entered where its function is called from another room, but for the engine, which calls its sink for
+    every tile. Properties and methods such as ``len`` ask a value, wherever its class is.
+    """
     call()
     call()
-    entered: Counter[str] = Counter()
+    entered: list[str] = []
 
     def note(frame, event, _argument):
         own = room_of(frame.f_code.co_filename)
-        if event != "call" or own is None or own in EXEMPT:
+        if event != "call" or own not in STAGES or is_question(frame):
             return
         caller = frame.f_back
         while caller is not None and room_of(caller.f_code.co_filename) is None:
             caller = caller.f_back
-        if caller is None or room_of(caller.f_code.co_filename) not in (own, "run"):
-            entered[own] += 1
+        from_room = None if caller is None else room_of(caller.f_code.co_filename)
+        if from_room not in (own, "run") and entered[-1:] != [own]:
+            entered.append(own)
 
     with_profile(note, call)
     return entered
+
+
+def is_question(frame: FrameType) -> bool:
+    """Whether a function is a property, a special method that makes nothing, or a method of a value."""
+    owner = frame.f_locals.get("self")
+    name = frame.f_code.co_name
+    if owner is None or name in ("__init__", "__call__"):
+        return False
+    is_special = name.startswith("__") and name.endswith("__")
+    is_property = isinstance(getattr(type(owner), name, None), (property, functools.cached_property))
+    return is_special or is_property or room_of(frame.f_code.co_filename) in VALUES
 
 
 def with_profile(note: Callable[..., None], call: Callable[[], object]) -> None:
@@ -95,9 +115,8 @@ CALLS: dict[str, Callable[[], object]] = {
 def main() -> None:
     for name, call in CALLS.items():
         passed = modules_passed(call)
-        entered = times_entered(call)
         sys.stdout.write(f"{name}: {len(passed)}\n  {' '.join(passed)}\n")
-        sys.stdout.write(f"  rooms entered {entered.total()} times: {dict(entered)}\n")
+        sys.stdout.write(f"  stages: {' '.join(stages_entered(call))}\n")
 
 
 if __name__ == "__main__":

@@ -7,33 +7,35 @@ solves the original problems. Both are thin: they read the input and hand it ove
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from asot._typing import Info, Parameters
-from asot.anchors.resolve import fitted_space, is_fitted
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
-from asot.choose.aim import Goal, calibrated, solve_to_aim
+from asot.choose.aim import solve_as_asked, solve_as_before
 from asot.choose.model import Model
-from asot.choose.on_anchors import solve_on_anchors
-from asot.choose.strategy import as_strategy
 from asot.data.distributions import Distributions, read_both
 from asot.exact.auto import exact_work
 from asot.exact.few_pairs import MOST_DISTRIBUTIONS, few_distances
 from asot.ground.costs import Metric
-from asot.request import Accuracy, Distance, Request, as_error, as_max_error, as_order, as_share
+from asot.request import (
+    DEFAULT_ERROR,
+    Accuracy,
+    Request,
+    as_max_error,
+    check_together,
+    read_distance,
+    read_goal,
+)
 from asot.results.distances import named
-from asot.results.sinks import Callback, Counts, Dense, Kept, Radius, default_sink
+from asot.results.sinks import Kept, default_sink
 from asot.run import devices
 from asot.run.engine import Resources, solve_work
 from asot.run.executors import ProgressLike
 from asot.run.protocols import Notes, Sink
-from asot.validation import as_choice, as_positive_int, as_seed
-
-DEFAULT_ERROR = "2%"
+from asot.validation import as_choice
 
 
 def pairwise(
@@ -140,66 +142,13 @@ def pairwise(
     """
     started = time.perf_counter()
     D, E = read_both(D, E)
-    as_choice(estimate, "estimate", ("auto", "anchor", "calibrated"))
-    goal = Goal(as_error(error), as_seed(random_state))
-    distance = Distance(as_order(p), metric, metric_params, unmatched)
-    proven = as_max_error(max_error)
+    goal = read_goal(error, random_state, estimate, reg, space, n_anchors, strategy)
+    distance, proven = read_distance(p, metric, metric_params, unmatched), as_max_error(max_error)
     level = _bounds_level(bounds, proven)
-    resources = Resources(n_jobs, memory, progress)
-    request = Request(D, E, distance, pairs, sink, device, resources, level, proven, started)
-    _check_together(request, estimate, reg, strategy, error=error, bounds=bounds)
-    if model is not None:
-        given = {"space": space, "n_anchors": n_anchors, "reg": reg, "strategy": strategy, "max_error": max_error}
-        given["estimate"] = None if estimate == "auto" else estimate
-        given["error"] = None if error == DEFAULT_ERROR else error
-        return _as_before(request, model, given)
-    way = None if strategy is None else as_strategy(strategy, space is not None)
-    if n_anchors is not None:
-        n_anchors = _check_number(n_anchors, space)
-    aimed = estimate == "auto" and reg is None
-    anchors = None
-    if space is not None or not aimed:
-        learner = _default_learner(n_anchors, device, resources) if space is None else space
-        anchors = fitted_space(learner, request.both, goal.seed, devices.of_points(device))
-        if anchors.dim != D.dim:
-            raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {anchors.dim}")
-    result: Any
-    if aimed and (anchors is None or anchors.why_no_bounds is None or not distance.is_plain):
-        goal = replace(goal, space=anchors, n_anchors=n_anchors, strategy=way)
-        result = solve_to_aim(request, goal)
-    elif estimate == "calibrated":
-        assert anchors is not None
-        result = calibrated(request, anchors, goal.seed)
-    else:
-        assert anchors is not None
-        result = solve_on_anchors(request, anchors, reg, given=is_fitted(space))
-    return named(result, D.ids, D.ids if E is None else E.ids, D.offsets)
-
-
-def _as_before(request: Request, model: Any, given: dict[str, Any]) -> Any:
-    """Distances as another call made them; it has decided what is ``given`` here."""
-    if not isinstance(model, Model):
-        raise ValueError(
-            f"model must be r.model of a result of pairwise or pairwise_exact; found {type(model).__name__}"
-        )
-    twice = [name for name, value in given.items() if value is not None]
-    if twice:
-        raise ValueError(f"model= already says how values are computed; leave out {', '.join(twice)}")
-    D, E = request.D, request.E
-    return named(model.solve(request), D.ids, D.ids if E is None else E.ids, D.offsets)
-
-
-def _default_learner(n_anchors: int | None, device: str, resources: Resources) -> Any:
-    from asot.anchors.kmeans import KMeansAnchors
-
-    jobs, progress = resources.n_jobs, resources.progress
-    return KMeansAnchors(n_anchors, device=devices.of_points(device), n_jobs=jobs, progress=progress)
-
-
-def _check_number(n_anchors: Any, space: Any) -> int | None:
-    if space is not None:
-        raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
-    return None if n_anchors == "auto" else as_positive_int(n_anchors, "n_anchors")
+    request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress), level, proven, started)
+    check_together(request, goal, bounds)
+    result: Any = solve_as_asked(request, goal) if model is None else solve_as_before(request, goal, model)
+    return named(result, *request.names, D.offsets)
 
 
 def _bounds_level(bounds: bool | str, max_error: Accuracy | None) -> str | None:
@@ -207,49 +156,6 @@ def _bounds_level(bounds: bool | str, max_error: Accuracy | None) -> str | None:
     if isinstance(bounds, (bool, np.bool_)):
         return "auto" if bounds or max_error is not None else None
     return as_choice(bounds, "bounds", tuple(BOUNDS_BY_LEVEL))
-
-
-def _check_together(
-    request: Request, estimate: str, reg: Any, strategy: Any, *, error: Any, bounds: bool | str
-) -> None:
-    """Refuse options that make no sense together."""
-    if reg is not None and error not in (DEFAULT_ERROR, None):
-        raise ValueError(
-            "error= applies to W_1, but entropic distances (reg=) are a different quantity; leave out error"
-        )
-    if strategy is not None and (estimate != "auto" or reg is not None):
-        raise ValueError("strategy= already says how values are computed; leave out estimate and reg")
-    n = len(request.D) + (0 if request.E is None else len(request.E))
-    if estimate == "calibrated" and reg is not None:
-        raise ValueError("estimate='calibrated' corrects the exact anchor distance; use reg=None")
-    if estimate == "calibrated" and n < 3:
-        raise ValueError(
-            f"estimate='calibrated' is fitted on exact pairs and needs at least three distributions; found {n}: "
-            "use pairwise_exact"
-        )
-    if bounds and isinstance(request.sink, (Callback, Counts, Dense, Radius)):
-        raise ValueError(
-            f"sinks.{type(request.sink).__name__} only keeps values, so bounds would be lost; use the default sink, "
-            "TopK, or your own sink, which can read them from its tiles"
-        )
-    beside_plain = request.level is not None and request.distance.is_plain and (estimate == "anchor" or reg is not None)
-    if request.wants_gpu and beside_plain:
-        raise ValueError(
-            "bounds beside distances on anchors, entropic ones too, need their plans, which device="
-            f"{str(request.device)!r} does not keep; use device='auto' or 'cpu', or leave them out"
-        )
-    _ = request.pairs  # refuses what names no pair
-    if request.distance.is_plain:
-        return
-    if reg is not None:
-        raise ValueError(
-            "reg= is for p=1, metric='euclidean' and total masses 1; for another distance pass its cost yourself: "
-            "asot.sinkhorn_many(space.histograms(D), cost=space.cost**p, reg=..., reg_m=...)"
-        )
-    if request.level not in (None, "auto", "radius"):
-        raise ValueError(
-            f"bounds={request.level!r} is for p=1, metric='euclidean' and total masses 1; use bounds=True or 'radius'"
-        )
 
 
 def pairwise_exact(
@@ -319,13 +225,13 @@ def pairwise_exact(
         if few is not None:
             return few
     devices.parse(device)
-    distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
+    distance = read_distance(p, metric, metric_params, unmatched, share)
     request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress))
     work = exact_work(request, Notes({"estimate": "exact"}))
     result = solve_work(work, default_sink(sink), request.resources)
-    return named(result, D.ids, D.ids if E is None else E.ids, D.offsets, Model(D, E, distance))
+    return named(result, *request.names, D.offsets, Model(D, E, distance))
 
 
 def _model(D: Distributions, E: Distributions | None, p: Any, metric: Metric) -> Info:
     """A field of a result that was made quickly."""
-    return {"model": Model(D, E, Distance(as_order(p), metric))}
+    return {"model": Model(D, E, read_distance(p, metric, None, None))}

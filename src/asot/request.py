@@ -14,11 +14,12 @@ from asot._typing import Float, Info, Parameters
 from asot.data.distributions import Distributions
 from asot.ground.costs import Metric
 from asot.ground.metrics import KERNELS, NORMS
-from asot.results.sinks import default_sink
+from asot.results.sinks import Callback, Counts, Dense, Radius, default_sink
 from asot.run.devices import parse
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Sink, SinkBase
+from asot.validation import as_choice, as_positive_int, as_seed
 
 # ------------------------------------------------------------------------------------------------ which distance
 
@@ -37,6 +38,10 @@ class Share:
     """Partial transport: only this share of the mass has to be moved, and the rest stays for free."""
 
     amount: float
+
+
+def read_distance(p: Any, metric: Metric, metric_params: Any, unmatched: Any, share: Any = None) -> Distance:
+    return Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
 
 
 def as_share(share: Any, unmatched: Any) -> Any:
@@ -115,6 +120,10 @@ class Accuracy:
         return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
 
 
+DEFAULT_ERROR, DEFAULT_AIM = "2%", Accuracy(0.02, relative=True)
+"""As a caller writes it, and as it is read."""
+
+
 def as_error(value: Any) -> Accuracy | None:
     """``error=``: a share of the mean distance as in ``"2%"``, a number in its units, or None."""
     return None if value is None else _read(
@@ -138,6 +147,87 @@ def _read(value: Any, rule: str) -> Accuracy:
     if not 0 < amount < (1.0 if match else np.inf):
         raise ValueError(f"{rule}; found {value!r}")
     return Accuracy(amount, relative=match is not None)
+
+
+# ------------------------------------------------------------------------------------------------ in which way
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One method to compute the distances of a collection.
+
+    ``kind`` is "exact" or "calibrated". For the latter: ``n_anchors`` in each of ``n_spaces`` spaces, whether proven
+    ``bounds`` are features of the fit, ``n_exact`` pairs to fit it, the ``seed`` of anchors and pairs, ``drawn_at``,
+    the number of anchors of the space by which these pairs were chosen, and ``n_draws``, how many times ``n_exact`` of
+    them were drawn.
+    """
+
+    kind: str
+    n_anchors: int | None = None
+    n_spaces: int = 1
+    bounds: bool = False
+    n_exact: int = 0
+    seed: int = 0
+    given_space: bool = False
+    drawn_at: int | None = None
+    n_draws: int = 1
+
+    def __str__(self) -> str:
+        if self.kind == "exact":
+            return "exact solves"
+        spaces = "" if self.n_spaces == 1 else f"{self.n_spaces} × "
+        features = ", with bounds as features" if self.bounds else ""
+        return f"{spaces}{self.n_anchors} anchors, calibrated{features}"
+
+
+def as_strategy(record: Any, has_space: bool) -> Strategy:
+    """Read ``strategy=``: what `info["strategy"]` of another call holds, or a Strategy."""
+    if isinstance(record, Strategy):
+        return record
+    names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space", "drawn_at", "n_draws")
+    if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
+        raise ValueError(
+            "strategy must be r.info['strategy'] of another call, a dict whose 'kind' is 'exact' or "
+            f"'calibrated'; found {record!r}"
+        )
+    found = Strategy(**{name: record[name] for name in names if name in record})
+    if found.kind == "calibrated":
+        for name in ("n_spaces", "n_exact", "n_draws"):
+            if not isinstance(getattr(found, name), int) or getattr(found, name) < 1:
+                raise ValueError(f"strategy[{name!r}] must be a whole number ≥ 1; found {getattr(found, name)!r}")
+        if found.given_space and not has_space:
+            raise ValueError("this strategy was made with your own space; pass the same space= again")
+        if not found.given_space and (not isinstance(found.n_anchors, int) or found.n_anchors < 1):
+            raise ValueError(f"strategy['n_anchors'] must be a whole number ≥ 1; found {found.n_anchors!r}")
+    return found
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How accurate values of `asot.pairwise` are to be, and what the caller decides about the way there."""
+
+    aim: Accuracy | None
+    """The error to meet on the average; None accepts any."""
+    seed: int
+    estimate: str = "auto"
+    reg: Any = None
+    space: Any = None
+    """Anchors, or what learns them; None: the strategy decides."""
+    n_anchors: int | None = None
+    strategy: Strategy | None = None
+    """A strategy that was chosen before, or that was named."""
+
+
+def read_goal(
+    error: Any, random_state: Any, estimate: Any, reg: Any, space: Any, n_anchors: Any, strategy: Any
+) -> Goal:
+    as_choice(estimate, "estimate", ("auto", "anchor", "calibrated"))
+    if n_anchors is not None:
+        if space is not None:
+            raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
+        n_anchors = None if n_anchors == "auto" else as_positive_int(n_anchors, "n_anchors")
+    way = None if strategy is None else as_strategy(strategy, space is not None)
+    return Goal(as_error(error), as_seed(random_state), estimate, reg, space, n_anchors, way)
 
 
 # ------------------------------------------------------------------------------------------------ the request
@@ -182,6 +272,53 @@ class Request:
         return 0 if self.E is None else len(self.D)
 
     @property
+    def names(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Ids of rows and columns."""
+        return self.D.ids, (self.D if self.E is None else self.E).ids
+
+    @property
     def bounded_sink(self) -> SinkBase[Any]:
         """The sink of a run with bounds: they are in the result even if there are no pairs."""
         return default_sink(self.sink, () if self.level is None else ("lower", "upper"))
+
+
+def check_together(request: Request, goal: Goal, bounds: bool | str) -> None:
+    """Refuse options of `asot.pairwise` that make no sense together."""
+    estimate, reg = goal.estimate, goal.reg
+    if reg is not None and goal.aim not in (DEFAULT_AIM, None):
+        raise ValueError(
+            "error= applies to W_1, but entropic distances (reg=) are a different quantity; leave out error"
+        )
+    if goal.strategy is not None and (estimate != "auto" or reg is not None):
+        raise ValueError("strategy= already says how values are computed; leave out estimate and reg")
+    n = len(request.D) + (0 if request.E is None else len(request.E))
+    if estimate == "calibrated" and reg is not None:
+        raise ValueError("estimate='calibrated' corrects the exact anchor distance; use reg=None")
+    if estimate == "calibrated" and n < 3:
+        raise ValueError(
+            f"estimate='calibrated' is fitted on exact pairs and needs at least three distributions; found {n}: "
+            "use pairwise_exact"
+        )
+    if bounds and isinstance(request.sink, (Callback, Counts, Dense, Radius)):
+        raise ValueError(
+            f"sinks.{type(request.sink).__name__} only keeps values, so bounds would be lost; use the default sink, "
+            "TopK, or your own sink, which can read them from its tiles"
+        )
+    beside_plain = request.level is not None and request.distance.is_plain and (estimate == "anchor" or reg is not None)
+    if request.wants_gpu and beside_plain:
+        raise ValueError(
+            "bounds beside distances on anchors, entropic ones too, need their plans, which device="
+            f"{str(request.device)!r} does not keep; use device='auto' or 'cpu', or leave them out"
+        )
+    _ = request.pairs  # refuses what names no pair
+    if request.distance.is_plain:
+        return
+    if reg is not None:
+        raise ValueError(
+            "reg= is for p=1, metric='euclidean' and total masses 1; for another distance pass its cost yourself: "
+            "asot.sinkhorn_many(space.histograms(D), cost=space.cost**p, reg=..., reg_m=...)"
+        )
+    if request.level not in (None, "auto", "radius"):
+        raise ValueError(
+            f"bounds={request.level!r} is for p=1, metric='euclidean' and total masses 1; use bounds=True or 'radius'"
+        )

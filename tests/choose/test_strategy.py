@@ -10,11 +10,11 @@ import pytest
 
 import asot
 from asot import Distributions, KMeansAnchors, Status
-from asot.choose.attempts import attempts_for
-from asot.choose.prices import AnchorPrices, Load, Place, count_load
-from asot.choose.strategy import Planner, Strategy
+from asot.choose.prices import AnchorPrices, Load, Place, count_load, prices_of
+from asot.choose.strategy import Planner
+from asot.estimate.attempts import attempts_for
 from asot.exact import price
-from asot.request import Distance, Request, as_error
+from asot.request import Distance, Request, Strategy, as_error
 from asot.run import devices
 from asot.run.engine import Resources
 from asot.run.pairs import AllPairs
@@ -432,13 +432,13 @@ def test_the_planner_prices_exact_solves_where_they_would_run(rate, d, on_gpu, m
     """Not on a GPU that is slower than the CPU, and on a line, sorting takes none."""
     monkeypatch.setattr(price, "RATES", ((16, rate), (64, rate / 2)))
     request = Request(clouds(0, 60, 60, d), None, Distance(1.0, metric), resources=Resources(1))
-    asked, never = (attempts_for(request, None).prices(on_gpu=gpu) for gpu in (True, False))
+    asked, never = (prices_of(request, attempts_for(request, None), on_gpu=gpu) for gpu in (True, False))
     assert (asked.exact < 0.5 * never.exact) == on_gpu
     assert on_gpu or asked.exact == never.exact
 
 
 def test_estimates_are_made_where_they_were_priced(a_gpu):
     request = Request(clouds(0, 60, 60), None, resources=Resources(1))
-    prices = attempts_for(request, None).prices()
+    prices = prices_of(request, attempts_for(request, None))
     assert prices.estimates(512, 4, True) < prices.on_cpu(512, 4, True)  # much work
     assert prices.estimates(8, 1, False) == prices.on_cpu(8, 1, False) < devices.LATER_CALL_SECONDS

@@ -12,9 +12,9 @@ from asot.data.distinct import sparse_histograms
 from asot.exact.points import ExactPoints
 from asot.ground.costs import prepare_cost
 from asot.ground.metrics import prepare_metric
-from asot.search.cascade import Cascade
+from asot.search.cascade import Cascade, no_pool
 from asot.search.choose import _no_projections
-from asot.search.dual_pool import dual_pool, no_pool
+from asot.search.dual_pool import dual_pool
 from asot.search.projections import SHARES, project
 from asot.search.relaxed import relax
 from asot.search.sweep import Shape

@@ -146,13 +146,12 @@ def test_memory_does_not_grow_with_the_pairs():
     """One strip holds what its rows need: no array of rows × columns, nor one of all rows × neighbors."""
     import tracemalloc
 
-    from asot.neighbors import _read, _strips
-    from asot.request import Distance
-    from asot.run.engine import Resources
+    from asot.request import Request
     from asot.search.choose import Pruning
+    from asot.search.nearest import in_strips, read_problem
 
     many = asot.Distributions(np.random.default_rng(0).normal(size=(6000, 2)), np.arange(0, 6001, 2))
-    search = _strips(_read(many, None, Distance(), Resources(1)), 5, Pruning("projections"), 1)
+    search = in_strips(read_problem(Request(many, None)), 5, Pruning("projections"), 1)
     search.nearest(0, 16)
     tracemalloc.start()
     search.nearest(64, 128)

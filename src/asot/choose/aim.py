@@ -5,48 +5,85 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from asot._typing import Info
+from asot.anchors.resolve import fitted_space, is_fitted
 from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import check_proven, warn_far_from_anchors
-from asot.choose.attempts import AnchorAttempts, Attempt, CoarseAttempts, attempts_for
-from asot.choose.known_spaces import KnownSpaces
 from asot.choose.model import Model, solve_all
-from asot.choose.prices import estimates_work, place_of, scratch
-from asot.choose.strategy import Choice, Planner, Strategy
+from asot.choose.on_anchors import solve_on_anchors
+from asot.choose.prices import estimates_work, place_of, prices_of, scratch
+from asot.choose.strategy import Choice, Planner
+from asot.estimate.attempts import AnchorAttempts, Attempt, CoarseAttempts, attempts_for
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.exact_sample import EXACT_PAIRS
+from asot.estimate.known_spaces import KnownSpaces
 from asot.estimate.pair_features import Features, PairFeatures
-from asot.request import Accuracy, Request
+from asot.request import DEFAULT_AIM, Goal, Request, Strategy
 from asot.results.distances import Distances, Neighbors, with_model
 from asot.results.sinks import default_sink
-from asot.run import gpu_engine
+from asot.run import devices, gpu_engine
 from asot.run.engine import solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
 
 
-@dataclass(frozen=True)
-class Goal:
-    """What values should be like, and what the user has decided about it."""
+def solve_as_asked(request: Request, goal: Goal) -> Any:
+    """What the sink makes of the distances of `asot.pairwise`."""
+    aimed, space = goal.estimate == "auto" and goal.reg is None, None
+    if goal.space is not None or not aimed:
+        space = _space(request, goal)
+    if aimed and (space is None or space.why_no_bounds is None or not request.distance.is_plain):
+        return solve_to_aim(request, replace(goal, space=space))
+    assert space is not None
+    if goal.estimate == "calibrated":
+        return solve_to_aim(request, _calibrated(request, goal, space))
+    return solve_on_anchors(request, space, goal.reg, given=is_fitted(goal.space))
 
-    aim: Accuracy | None
-    """The error to meet on the average; None accepts any."""
-    seed: int
-    space: AnchorSpace | None = None
-    n_anchors: int | None = None
-    strategy: Strategy | None = None
-    """A strategy that was chosen before, or that was named."""
-    asked_by: str = "error"
+
+def solve_as_before(request: Request, goal: Goal, model: Any) -> Any:
+    """What the sink makes of distances as the call that left ``model`` made them, which has decided all the rest."""
+    if not isinstance(model, Model):
+        raise ValueError(
+            f"model must be r.model of a result of pairwise or pairwise_exact; found {type(model).__name__}"
+        )
+    decided = {
+        "space": goal.space is not None,
+        "n_anchors": goal.n_anchors is not None,
+        "reg": goal.reg is not None,
+        "strategy": goal.strategy is not None,
+        "max_error": request.max_error is not None,
+        "estimate": goal.estimate != "auto",
+        "error": goal.aim != DEFAULT_AIM,
+    }
+    twice = [name for name, is_given in decided.items() if is_given]
+    if twice:
+        raise ValueError(f"model= already says how values are computed; leave out {', '.join(twice)}")
+    return model.solve(request)
+
+
+def _space(request: Request, goal: Goal) -> AnchorSpace:
+    """The anchors of a call, fitted to its collection if they are not yet."""
+    nearest, learner = devices.of_points(request.device), goal.space
+    if learner is None:
+        from asot.anchors.kmeans import KMeansAnchors
+
+        own = request.resources
+        learner = KMeansAnchors(goal.n_anchors, device=nearest, n_jobs=own.n_jobs, progress=own.progress)
+    space = fitted_space(learner, request.both, goal.seed, nearest)
+    if space.dim != request.D.dim:
+        raise ValueError(f"the collection is in {request.D.dim} dimensions, but the anchors are in {space.dim}")
+    return space
 
 
 def solve_to_aim(request: Request, goal: Goal) -> Any:
     """What the sink makes of distances that meet the aim; ``info["strategy"]`` says how."""
     if goal.space is not None:
-        wanted_by = goal.asked_by if request.level is None else "bounds=True"
+        asked_by = "estimate='calibrated'" if goal.estimate == "calibrated" else "error"
+        wanted_by = asked_by if request.level is None else "bounds=True"
         check_proven(goal.space, wanted_by if request.max_error is None else "max_error")
     with one_thread_per_product(), kept_threads(request.resources.jobs):
         began = time.perf_counter()
@@ -60,12 +97,12 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
         planning = time.perf_counter() - began - (0.0 if trial is None else trial.seconds)
         info = {"metric": "euclidean", "p": 1} if request.distance.is_plain else request.distance.info
         info = {**info, "strategy": record}
+        model = _model(request, trial, goal.space, record)
         if trial is None:
             result = solve_all(request, info)
         else:
             result = _estimated(request, choice, trial, attempts, goal.space, info)
-    result = with_model(result, _model(request, trial, goal.space, record))
-    return _timed(result, record, planning)
+    return _timed(with_model(result, model), record, planning)
 
 
 def _model(request: Request, trial: Attempt | None, space: AnchorSpace | None, record: Info) -> Model:
@@ -79,14 +116,13 @@ def _model(request: Request, trial: Attempt | None, space: AnchorSpace | None, r
     return Model(request.D, request.E, request.distance, request.level, request.max_error, known, record)
 
 
-def calibrated(request: Request, space: AnchorSpace, seed: int) -> Any:
-    """Distances in one space, corrected by a fit to 64 exact pairs, whatever error remains."""
+def _calibrated(request: Request, goal: Goal, space: AnchorSpace) -> Goal:
+    """To correct distances in one space by a fit to 64 exact pairs, whatever error remains."""
     with_bounds = request.level is not None or not request.distance.is_plain
     way = Strategy(
-        "calibrated", space.n_anchors, bounds=with_bounds, n_exact=EXACT_PAIRS, seed=seed, given_space=True
+        "calibrated", space.n_anchors, bounds=with_bounds, n_exact=EXACT_PAIRS, seed=goal.seed, given_space=True
     )  # fmt: skip
-    goal = Goal(None, seed, space, strategy=way, asked_by="estimate='calibrated'")
-    return solve_to_aim(request, goal)
+    return replace(goal, aim=None, space=space, strategy=way)
 
 
 def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> None:
@@ -102,7 +138,7 @@ def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> No
 
 
 def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttempts) -> Choice:
-    prices = attempts.prices()
+    prices = prices_of(request, attempts)
     why = attempts.why_exact or _nothing_to_estimate(request)
     if why is not None:
         return Choice(Strategy("exact"), f"exact solves: {why}", goal.aim, prices.exact)
@@ -133,13 +169,13 @@ def _nothing_to_estimate(request: Request) -> str | None:
 def _take(request: Request, strategy: Strategy, attempts: AnchorAttempts | CoarseAttempts) -> Choice:
     """Carry out a strategy that was chosen before."""
     if strategy.kind == "exact":
-        return Choice(strategy, "exact solves, as asked for", None, attempts.prices(on_gpu=False).exact)
+        return Choice(strategy, "exact solves, as asked for", None, prices_of(request, attempts, on_gpu=False).exact)
     if request.level is not None:
         strategy = replace(strategy, bounds=True)
 
     @functools.cache
     def price() -> float:
-        return Planner(attempts.prices(on_gpu=False), None, attempts, seed=strategy.seed).price(strategy)
+        return Planner(prices_of(request, attempts, on_gpu=False), None, attempts, seed=strategy.seed).price(strategy)
 
     trial = attempts(strategy, functools.partial(_begin, request, price))
     return Choice(trial.strategy, f"{strategy}, as asked for", None, price(), price(), trial=trial)

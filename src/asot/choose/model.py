@@ -15,12 +15,12 @@ import numpy as np
 
 from asot._typing import Float, Info
 from asot.anchors.space import AnchorSpace
-from asot.choose.attempts import attempts_for
 from asot.choose.grown import Grown
-from asot.choose.known_spaces import KnownSpaces
 from asot.choose.prices import estimates_work
 from asot.data.distributions import Distributions, as_distributions
+from asot.estimate.attempts import attempts_for
 from asot.estimate.calibration import EXACT_ERROR
+from asot.estimate.known_spaces import KnownSpaces
 from asot.exact.auto import exact_solver, exact_work
 from asot.ground.metrics import FROM_POINTS
 from asot.request import Accuracy, Distance, Request

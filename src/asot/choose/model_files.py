@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from asot._typing import Header
 from asot.anchors.files import space_of, space_parts
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
-from asot.choose.known_spaces import KnownSpaces
 from asot.choose.model import Model
 from asot.data.files import collection_arrays, collection_of
 from asot.data.npz import PathLike, naming
 from asot.estimate.calibration import KnownFit, Report
+from asot.estimate.known_spaces import KnownSpaces
 from asot.request import Distance, Share, as_max_error, as_order
 from asot.results.model import ModelParts
 

@@ -9,10 +9,10 @@ from asot.anchors.space import POINTS_AT_A_TIME, AnchorSpace
 from asot.bounds.bounded_anchors import BoundedAnchors, BoundedSinkhorn
 from asot.bounds.error_bars import check_proven, make_bounds, warn_far_from_anchors
 from asot.bounds.guarantee import Guaranteed
-from asot.choose.attempts import CoarseAttempts
 from asot.choose.on_gpus import on_places
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
+from asot.estimate.attempts import CoarseAttempts
 from asot.estimate.coarse import CoarseValues
 from asot.exact.auto import euclidean_simplex
 from asot.exact.cost_check import is_metric

@@ -17,17 +17,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from asot._typing import Info
+from asot._typing import Indices, Info
 from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
 from asot.bounds.guarantee import Guaranteed
 from asot.choose.on_gpus import on_places, with_max_error
 from asot.data.distinct import left_to_ship, sparse_histograms
 from asot.data.distributions import Distributions
+from asot.estimate.attempts import AnchorAttempts, CoarseAttempts, learned_from
 from asot.estimate.calibration import Calibration, Estimates
 from asot.estimate.coarse import Coarse
 from asot.estimate.cuda import EstimatesCuda, FeaturesCuda
+from asot.estimate.exact_sample import CANDIDATES
 from asot.estimate.pair_features import Features, PairFeatures
+from asot.exact.auto import place_of_points
 from asot.exact.price import MICRO, line_seconds, pair_seconds
+from asot.ground.metrics import Ground, prepare_metric
 from asot.request import Request
 from asot.run import devices, gpu_engine
 from asot.run.engine import Ready, Work
@@ -53,17 +57,8 @@ PLACES, FIRST_PLACES = (16, 32, 64, 128, 256, 512), 32
 TRIAL_SECONDS = 0.01
 """What a trial costs in addition to counted work."""
 
-CANDIDATES = 2048
-"""Pairs that are looked at, from which exact ones are drawn (`asot.estimate.exact_sample`)."""
-
 SAMPLED_PAIRS = 48
 """Pairs whose points are counted."""
-
-
-LEARNED_FROM = 8192
-"""Anchors are learned from at least this many points, if the collection has them."""
-
-POINTS_PER_ANCHOR = 64
 
 
 @dataclass(frozen=True)
@@ -125,11 +120,6 @@ def space_seconds(k: int, load: Load) -> float:
     learn = 0.005 + m * k * (8e-8 + 1.2e-9 * load.dim)
     encode = load.n_points * (k * (4e-9 + 3e-10 * load.dim) + MICRO * (0.3 + 0.02 * min(load.dim, 16)))
     return learn + encode
-
-
-def learned_from(k: int, n_points: int) -> int:
-    """Points that k anchors are learned from."""
-    return min(n_points, max(LEARNED_FROM, POINTS_PER_ANCHOR * k))
 
 
 # ------------------------------------------------------------------------------------------------ of a strategy
@@ -244,6 +234,33 @@ class CoarsePrices(Prices):
         if n_exact:
             return n_exact * self.exact_pair
         return (0.1 + min(1.0, CANDIDATES / max(self.n_pairs, 1))) * self.estimates(k, 1, True)
+
+
+def prices_of(request: Request, attempts: AnchorAttempts | CoarseAttempts, *, on_gpu: bool = True) -> Prices:
+    """What may be tried for a request; ``on_gpu``: GPUs are considered."""
+    jobs = request.resources.jobs
+    if isinstance(attempts, CoarseAttempts):
+        h = attempts.histograms
+        sizes, exact_pair = np.diff(h.offsets), attempts.exact_solver().expected_seconds(1000) / 1000
+        exact = _exact_on_gpu(request, sizes, attempts.ground) if on_gpu and attempts.has_kernel else None
+        return CoarsePrices(len(request.pairs), exact_pair, float(sizes.mean()), len(h.points), Place(jobs, exact))
+    load, place = count_load(request.D, request.E, request.pairs), Place(jobs)
+    if on_gpu:
+        exact = _exact_on_gpu(request, request.both.sizes, prepare_metric(request.both.points[:1], "euclidean"))
+        fit = not attempts.is_soft and request.max_error is None
+        worth = fit and devices.choose(request.device, needs=("cupy",), cpu_seconds=load.exact / jobs).gpus
+        place = Place(jobs, exact, devices.worth_from(request.device) if worth else np.inf)
+    return AnchorPrices(load, level=request.level, place=place)
+
+
+def _exact_on_gpu(request: Request, sizes: Indices, ground: Ground) -> float | None:
+    """Seconds in which GPUs would solve the pairs exactly; None if the CPU would. ``sizes`` are those of all."""
+    distance, D = request.distance, request.D
+    if not distance.has_kernel or (distance.is_sorted(D.dim) and not request.wants_gpu):
+        return None
+    ends = sizes[: len(D)], sizes[request.column_start :]
+    choice, split = place_of_points(*ends, len(request.pairs), ground, request.device, request.resources.jobs)
+    return split.gpu if choice.gpus else None
 
 
 # ------------------------------------------------------------------------------------------------ where they are made

@@ -20,16 +20,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from asot._typing import Info
 from asot.choose.prices import Prices
-from asot.request import Accuracy
-
-if TYPE_CHECKING:
-    from asot.choose.attempts import Attempt
+from asot.estimate.attempts import Attempt
+from asot.request import Accuracy, Strategy
 
 GUESS, AT = 0.0175, 32
 """Before any trial: the relative error of a fit with cheap features, at this many anchors."""
@@ -69,56 +67,6 @@ error is smaller, and says little of other anchors."""
 
 PAIRS_PER_KIND = 8
 """Exact pairs that decide, for every kind of pairs."""
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """One method to compute the distances of a collection.
-
-    ``kind`` is "exact" or "calibrated". For the latter: ``n_anchors`` in each of ``n_spaces`` spaces, whether proven
-    ``bounds`` are features of the fit, ``n_exact`` pairs to fit it, the ``seed`` of anchors and pairs, ``drawn_at``,
-    the number of anchors of the space by which these pairs were chosen, and ``n_draws``, how many times ``n_exact`` of
-    them were drawn.
-    """
-
-    kind: str
-    n_anchors: int | None = None
-    n_spaces: int = 1
-    bounds: bool = False
-    n_exact: int = 0
-    seed: int = 0
-    given_space: bool = False
-    drawn_at: int | None = None
-    n_draws: int = 1
-
-    def __str__(self) -> str:
-        if self.kind == "exact":
-            return "exact solves"
-        spaces = "" if self.n_spaces == 1 else f"{self.n_spaces} × "
-        features = ", with bounds as features" if self.bounds else ""
-        return f"{spaces}{self.n_anchors} anchors, calibrated{features}"
-
-
-def as_strategy(record: Any, has_space: bool) -> Strategy:
-    """Read ``strategy=``: what `info["strategy"]` of another call holds, or a Strategy."""
-    if isinstance(record, Strategy):
-        return record
-    names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space", "drawn_at", "n_draws")
-    if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
-        raise ValueError(
-            "strategy must be r.info['strategy'] of another call, a dict whose 'kind' is 'exact' or "
-            f"'calibrated'; found {record!r}"
-        )
-    found = Strategy(**{name: record[name] for name in names if name in record})
-    if found.kind == "calibrated":
-        for name in ("n_spaces", "n_exact", "n_draws"):
-            if not isinstance(getattr(found, name), int) or getattr(found, name) < 1:
-                raise ValueError(f"strategy[{name!r}] must be a whole number ≥ 1; found {getattr(found, name)!r}")
-        if found.given_space and not has_space:
-            raise ValueError("this strategy was made with your own space; pass the same space= again")
-        if not found.given_space and (not isinstance(found.n_anchors, int) or found.n_anchors < 1):
-            raise ValueError(f"strategy['n_anchors'] must be a whole number ≥ 1; found {found.n_anchors!r}")
-    return found
 
 
 def undecided(aim: Accuracy | None, trial: Attempt, n_usual: int = 0) -> bool:

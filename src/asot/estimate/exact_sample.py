@@ -35,7 +35,6 @@ from asot._typing import Float, Indices
 from asot.data.distributions import Distributions
 from asot.estimate.pair_features import Features, Measured
 from asot.exact.auto import euclidean_simplex
-from asot.results.sinks import distances_of
 from asot.run import engine
 from asot.run.engine import Resources
 from asot.run.executors import Progress
@@ -286,8 +285,12 @@ def features_of(pairs: PairSet, features: Features, resources: Resources) -> Flo
 
 def solve_exactly(pairs: PairSet, solver: Solver, resources: Resources) -> Float:
     """Exact distances (P,)."""
-    own = resources
-    return distances_of(pairs, solver, n_jobs=own.n_jobs, memory=own.memory, progress=own.progress).values
+    parts: list[Float] = []
+    with Progress(resources.progress, len(pairs), solver.stage) as shown:
+        for tile in engine.solved_tiles(pairs, solver, resources.jobs, resources.budget):
+            parts.append(tile.solution.values)
+            shown.advance(len(parts[-1]))
+    return np.concatenate(parts)
 
 
 def exact_distances(D: Distributions, rows: Indices, columns: Indices, resources: Resources) -> Float:

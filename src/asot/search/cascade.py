@@ -15,12 +15,27 @@ from numpy.typing import NDArray
 from asot.ground.metrics import Ground
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
-from asot.search.dual_pool import DualPool
 from asot.search.kernels import BoundTables, NearestLists, PossiblePairs, SearchLimits, nearest, within_limits
 from asot.search.projections import SHARES, WIDTH, Projections
 from asot.search.sweep import NANO, Left
 
 _ROWS = 16  # of a piece of work of one thread
+
+
+@dataclass(frozen=True)
+class DualPool:
+    """Means of M potentials under every distribution, in the units of ``ground.points``.
+
+    A bound computed from them in float32 is certain after ``bound · (1 - relative) - absolute``.
+    """
+
+    values: NDArray[np.float32]  # (N, M)
+    relative: float
+    absolute: float
+
+
+def no_pool(n: int) -> DualPool:
+    return DualPool(np.empty((n, 0), dtype=np.float32), 0.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,20 @@ at the original points.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.distinct import SparseHistograms
+from asot.anchors.space import AnchorSpace
+from asot.data.distinct import SparseHistograms, sparse_histograms
+from asot.data.distributions import Distributions
+from asot.exact.auto import simplex_of_points
 from asot.exact.points import ExactPoints, SinkPotentials
 from asot.exact.workspace import padded
 from asot.ground.metrics import JENSENSHANNON, Ground
 from asot.native import Double, Doubles, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
+from asot.search.cascade import DualPool, no_pool
 
 SOURCES = 32
 """Distributions whose pairs give the potentials; 32 of them have 496 pairs."""
@@ -28,18 +30,6 @@ SOURCES = 32
 _ROUNDING = float(np.finfo(np.float32).eps)
 _PAIRS = 8  # pairs that a thread solves at a time
 _POINTS = 256  # points at which a thread evaluates potentials at a time
-
-
-@dataclass(frozen=True)
-class DualPool:
-    """Means of M potentials under every distribution, in the units of ``ground.points``.
-
-    A bound computed from them in float32 is certain after ``bound · (1 - relative) - absolute``.
-    """
-
-    values: NDArray[np.float32]  # (N, M)
-    relative: float
-    absolute: float
 
 
 class PoolPotentials(Record):
@@ -52,10 +42,6 @@ class PoolPotentials(Record):
 
 
 _extend = entry("extend_potentials", PoolPotentials, Doubles, Int, Doubles, Ints)
-
-
-def no_pool(n: int) -> DualPool:
-    return DualPool(np.empty((n, 0), dtype=np.float32), 0.0, 0.0)
 
 
 def sampled_pairs(n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -97,6 +83,25 @@ def dual_pool(
     wide = np.zeros((n, -(-values.shape[1] // 16) * 16), dtype=np.float32)
     wide[:, : values.shape[1]] = values
     return DualPool(wide, 4.0 * _ROUNDING, absolute), count
+
+
+def pool_on_anchors(
+    pooled: Distributions,
+    histograms: SparseHistograms,
+    ground: Ground,
+    anchors: AnchorSpace,
+    seed: int,
+    n_jobs: int,
+    memory: int,
+) -> DualPool:
+    """Potentials of transport between histograms on anchors, extended from the anchors to the points."""
+    on_anchors = sparse_histograms(
+        Distributions.from_weights(anchors.histograms(pooled, device="cpu"), anchors.anchors)
+    )
+    support: NDArray[np.float64] = np.ldexp(np.asarray(on_anchors.points, dtype=np.float64), -ground.exponent)
+    source = simplex_of_points(on_anchors, Ground(support, ground.code, ground.order, ground.exponent, ground.name))
+    pool, _ = dual_pool(histograms, ground, source, support, seed, n_jobs, memory)
+    return pool
 
 
 def _solved_potentials(

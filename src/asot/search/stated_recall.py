@@ -23,7 +23,7 @@ import numpy as np
 from asot._typing import Float, Indices, Info
 from asot.run.executors import Stop, in_threads, one_thread_per_product
 from asot.run.pairs import tiles
-from asot.search.rehearse import Rehearsed
+from asot.search.choose import Rehearsed
 from asot.search.sweep import Best, Search, Shape
 
 _MISSED = 8  # neighbors of the rows of one part that a search with the stated share would miss, or more

@@ -26,8 +26,6 @@ from asot.anchors.lloyd import learn_space
 from asot.anchors.space import AnchorSpace, Assigned
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.short_vectors import Coordinates, Directions, leading_directions
-from asot.choose.prices import AnchorPrices, CoarsePrices, Place, Prices, count_load, learned_from
-from asot.choose.strategy import Strategy
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
 from asot.estimate.calibration import Calibration
@@ -35,17 +33,24 @@ from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.exact_sample import ExactSample, Sampler, exact_distances, solve_exactly
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
-from asot.exact.auto import euclidean_simplex, exact_solver, place_of_points
+from asot.exact.auto import euclidean_simplex, exact_solver
 from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
-from asot.request import Accuracy, Request
-from asot.run import devices
+from asot.request import Accuracy, Request, Strategy
 from asot.run.executors import meanwhile
 from asot.run.pairs import ListedPairs, make_pairs
 from asot.run.protocols import Solver
 
 Own = TypeVar("Own", View, Coarse)
+
+LEARNED_FROM, POINTS_PER_ANCHOR = 8192, 64
+"""Anchors are learned from at least so many points, and so many for each of them, if the collection has them."""
+
+
+def learned_from(k: int, n_points: int) -> int:
+    """Points that k anchors are learned from."""
+    return min(n_points, max(LEARNED_FROM, POINTS_PER_ANCHOR * k))
 
 
 @dataclass(frozen=True)
@@ -163,19 +168,6 @@ class Attempts(ABC, Generic[Own]):
         own = self._resources
         return learn_space(D, k, learned_from(k, len(D.points)), seed, own.n_jobs, own.progress)
 
-    def _seconds_on_gpu(self, sizes: Indices, ground: Ground) -> float | None:
-        """Seconds in which GPUs would solve the pairs exactly; None if the CPU would. ``sizes`` are those of all."""
-        own = self._request
-        if not own.distance.has_kernel or (own.distance.is_sorted(own.D.dim) and not own.wants_gpu):
-            return None
-        ends = sizes[: len(own.D)], sizes[own.column_start :]
-        choice, split = place_of_points(*ends, len(own.pairs), ground, own.device, self._resources.jobs)
-        return split.gpu if choice.gpus else None
-
-    @abstractmethod
-    def prices(self, *, on_gpu: bool = True) -> Prices:
-        """What strategies cost; ``on_gpu``: GPUs are considered."""
-
     @abstractmethod
     def exact_solver(self) -> Solver:
         """For the original problems, on the CPU."""
@@ -219,24 +211,15 @@ class AnchorAttempts(Attempts[View]):
         self._column_start = None if request.E is None else len(request.D)
         self._short: Coordinates | None = None
         self._directions: Directions | None = None
-        if request.wants_gpu and self._is_soft:
+        if request.wants_gpu and self.is_soft:
             self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
         elif request.wants_gpu and request.max_error is not None:
             self.why_exact = f"device={request.device!r} was asked for, where they take no longer than bounds"
 
     @property
-    def _is_soft(self) -> bool:
+    def is_soft(self) -> bool:
+        """Whether the space has soft codes."""
         return self._space is not None and self._space.proven is not self._space
-
-    def prices(self, *, on_gpu: bool = True) -> Prices:
-        own, jobs = self._request, self._resources.jobs
-        load, place = count_load(own.D, own.E, own.pairs), Place(jobs)
-        if on_gpu:
-            exact = self._seconds_on_gpu(own.both.sizes, prepare_metric(own.both.points[:1], "euclidean"))
-            given = not self._is_soft and own.max_error is None
-            worth = given and devices.choose(own.device, needs=("cupy",), cpu_seconds=load.exact / jobs).gpus
-            place = Place(jobs, exact, devices.worth_from(own.device) if worth else np.inf)
-        return AnchorPrices(load, level=own.level, place=place)
 
     def exact_solver(self) -> Solver:
         return euclidean_simplex(self._request.both, self._request.column_start)
@@ -313,6 +296,11 @@ class CoarseAttempts(Attempts[Coarse]):
         self.why_exact = self._why_exact()
 
     @property
+    def has_kernel(self) -> bool:
+        """Whether the metric has a kernel."""
+        return self._ground is not None
+
+    @property
     def ground(self) -> Ground:
         assert self._ground is not None
         return self._ground
@@ -330,13 +318,6 @@ class CoarseAttempts(Attempts[Coarse]):
         if distance.constant < half:
             return f"estimates need a price of unmatched mass of at least half of what all points span ({half:.6g})"
         return None
-
-    def prices(self, *, on_gpu: bool = True) -> Prices:
-        own, sizes = self._request, np.diff(self.histograms.offsets)
-        exact_pair = self.exact_solver().expected_seconds(1000) / 1000
-        exact = self._seconds_on_gpu(sizes, self._ground) if on_gpu and self._ground is not None else None
-        place = Place(self._resources.jobs, exact)
-        return CoarsePrices(len(own.pairs), exact_pair, float(sizes.mean()), len(self.histograms.points), place)
 
     def exact_solver(self) -> Solver:
         return self._solver(self._request.column_start)

@@ -12,7 +12,7 @@ from asot._typing import Float
 from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.short_vectors import Directions
-from asot.choose.attempts import CoarseAttempts, soft_distances
+from asot.estimate.attempts import CoarseAttempts, soft_distances
 from asot.estimate.calibration import Calibration, KnownFit
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
 from asot.request import Request
