@@ -1,6 +1,7 @@
 """Settings of the whole suite: generated examples are the same on every run, and none is timed."""
 
 import contextlib
+import signal
 
 with contextlib.suppress(ImportError):  # the tests for GPUs do without it
     from hypothesis import HealthCheck, settings
@@ -9,6 +10,9 @@ with contextlib.suppress(ImportError):  # the tests for GPUs do without it
     settings.load_profile("asot")
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: tests press Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
