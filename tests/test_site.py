@@ -120,6 +120,20 @@ def test_other_numbers_of_the_readme_stand_in_a_table():
         assert words in tables.read(name).text, f"{words} is not what {name}.md says"
 
 
+def test_every_section_of_the_method_that_code_names_is_there():
+    there = set(re.findall(r"^## §(\d+) ", (ROOT / "docs" / "method.md").read_text(encoding="utf-8"), re.MULTILINE))
+    named = {
+        (number, file.name)
+        for folder in ("src", "reproduction", "benchmarks", "tests")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in (".py", ".cpp", ".hpp", ".cu", ".cuh")
+        for list_of_sections in re.findall(r"method\.md ((?:§\d+(?:, )?)+)", file.read_text(encoding="utf-8"))
+        for number in re.findall(r"\d+", list_of_sections)
+    }
+    assert named
+    assert not {(number, name) for number, name in named if number not in there}
+
+
 def test_the_readmes_picture_is_what_the_demo_draws_today():
     """The picture keeps in its file what it claims; the demo is run again here, as in the clone of a reader."""
     image = pytest.importorskip("PIL.Image")

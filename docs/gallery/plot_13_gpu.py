@@ -4,7 +4,7 @@ On a GPU
 
 The same call with ``device="auto"`` uses a GPU if there is one and the job is large enough. This page is built on
 machines without a GPU, so it shows the times stored in ``benchmarks/results/gpu.md``, which
-``python -m benchmarks gpu`` measured on one NVIDIA H200.
+``python -m benchmarks gpu`` measured on one NVIDIA H200, on the day that the table names.
 """
 
 from pathlib import Path

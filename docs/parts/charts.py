@@ -86,7 +86,7 @@ CHARTS = (
     Chart("exact", "300 dimensions", "edges", ("documents", "cells", "training"), "300 dimensions", raced=True),
     Chart("exact", "One large pair", "edges", ("cells", "images"), "One large pair, equal", raced=True),
     Chart(
-        "exact", "One small pair: where others are faster", "edges", ("cells", "images", "training"),
+        "exact", "One small pair: for a few points, others are faster", "edges", ("cells", "images", "training"),
         "One pair, equal sizes", raced=True, rows=("n = 5,", "n = 20,", "n = 50,"),
     ),
     Chart("exact", "On a line", "edges", ("cells", "crystals"), "One dimension", raced=True),

@@ -179,7 +179,7 @@ def pairwise_exact(
     Parameters
     ----------
     D, E, pairs, device, n_jobs, memory, progress, sink
-        As in `pairwise`. A GPU takes pairs that have up to 512 points left on each side after common mass is
+        As in `pairwise`. A GPU takes pairs that have up to 2,048 points left on each side after common mass is
         canceled; larger ones are solved on the CPU, and ``info["n_solved_on_cpu"]`` counts them.
     p : float
         Order of the distance, ≥ 1: W_p = (min Σ T d^p)^(1/p). The root is taken.
