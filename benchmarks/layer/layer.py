@@ -124,7 +124,7 @@ def _matrices(quick: bool) -> Iterator[Case]:
             return values
 
         rivals = {"POT core": by_core}
-        yield Case(f"{n} × {n}, weighted", _layer(cost, a, b), rivals, B, {"POT core": targets[0]})
+        yield Case(f"{n} × {n}, weighted", _layer(cost, a, b), rivals, B, {"POT core": targets[0]}, repeats=25)
 
         def by_matching(solve: Solve, cost: Float = cost) -> Float:
             gradient, values, each = np.zeros_like(cost), np.empty(len(cost)), np.arange(cost.shape[1])
@@ -135,7 +135,7 @@ def _matrices(quick: bool) -> Iterator[Case]:
             return values
 
         matched = {name: lambda solve=solve, by=by_matching: by(solve) for name, solve in _assignment_solvers().items()}
-        yield Case(f"{n} × {n}, equal masses", _layer(cost), matched, B, {"lapx": targets[1]})
+        yield Case(f"{n} × {n}, equal masses", _layer(cost), matched, B, {"lapx": targets[1]}, repeats=25)
 
 
 def _ragged(quick: bool) -> Iterator[Case]:
