@@ -19,7 +19,7 @@ from torch import Tensor
 
 from asot import batch
 from asot.exact import batch as exact
-from asot.exact.cuda import cloud_costs, own_costs
+from asot.exact.cuda import cloud_costs, large_assignment, own_costs
 from asot.exact.cuda.points_plan import LONG
 from asot.run import devices
 
@@ -33,6 +33,7 @@ class Side(NamedTuple):
     most: int  # the largest size, or more
     padded: bool  # whether every problem takes room for `most` of them in the plans; else each takes its own size
     room: int  # of all problems together
+    even: bool  # whether all have the largest size
 
 
 class Matrices(NamedTuple):
@@ -92,7 +93,8 @@ def solve(
     """Check problems that are at home, solve them there, and return what ``finish`` makes of the plans. ``balance``: by
     how much the totals of sides may differ, relative to themselves."""
     home = rows.starts.device
-    if _has_gpu(home) and max(rows.most, columns.most) <= own_costs.MOST_POINTS:
+    fits = max(rows.most, columns.most) <= own_costs.MOST_POINTS or _is_large_assignment(rows, columns)
+    if _has_gpu(home) and fits:
         with on_stream_of(home):
             plans, n_wrong = _enqueue(rows, columns, costs, potentials=potentials, balance=balance)
             made = finish(plans)  # is launched before the host waits
@@ -124,17 +126,31 @@ def _enqueue(
         own_costs.DeviceSide(_address(side.starts), _address(side.sizes), _address(side.masses), side.most)
         for side in (rows, columns)
     ]
+    wanted = (*at, f, g) if potentials else ()
+    answers = own_costs.DevicePlans(*map(_address, (together, values, ends[0], ends[1], mass, *wanted)))
+    is_assignment = _is_large_assignment(rows, columns)
+    by_column = is_assignment and isinstance(costs, Clouds)
+    if isinstance(costs, Clouds) and (by_column or _pays_to_price(count, rows, columns, costs)):
+        starts = steps(count, rows.most * columns.most, home)
+        turned = costs._replace(x=costs.y, y=costs.x)
+        costs = _priced(sides[1], sides[0], turned, starts) if by_column else _priced(sides[0], sides[1], costs, starts)
     given: own_costs.DeviceMatrices | own_costs.DeviceClouds
-    if isinstance(costs, Clouds) and _pays_to_price(count, rows, columns, costs):
-        costs = _priced(sides[0], sides[1], costs, steps(count, rows.most * columns.most, home))
     if isinstance(costs, Clouds):
         given = _on_device(costs._replace(x=costs.x.double(), y=costs.y.double()))
     else:
         given = own_costs.DeviceMatrices(_address(costs.flat), _address(costs.starts), costs.stride)
-    wanted = map(_address, (*at, f, g)) if potentials else ()
-    answers = own_costs.DevicePlans(*map(_address, (together, values, ends[0], ends[1], mass)), *wanted)
-    n_wrong = own_costs.solve(count, sides[0], sides[1], given, answers, balance)
+    if is_assignment and isinstance(given, own_costs.DeviceMatrices):
+        n_wrong = large_assignment.solve(count, rows.most, given, answers, by_column=by_column)
+    else:
+        n_wrong = own_costs.solve(count, sides[0], sides[1], given, answers, balance)
     return Plans(values, ends, mass, f, g), n_wrong
+
+
+def _is_large_assignment(rows: Side, columns: Side) -> bool:
+    """Whether points go to points, one to one, in problems so large that each is the work of the whole GPU."""
+    is_square = rows.even and columns.even and rows.most == columns.most
+    is_uniform = rows.masses is None and columns.masses is None
+    return is_square and is_uniform and large_assignment.takes(len(rows.starts), rows.most)
 
 
 def _on_device(clouds: Clouds) -> own_costs.DeviceClouds:
