@@ -28,7 +28,9 @@ def assert_same(cpu, gpu, tolerance=1e-11):
         assert (one - two).abs().max() <= tolerance * max(1.0, float(one.abs().max()))
 
 
-@pytest.mark.parametrize(("B", "n", "m"), [(1, 1, 1), (40, 25, 25), (30, 20, 33), (6, 200, 150), (2, 700, 900), (3, 800, 800)])
+@pytest.mark.parametrize(
+    ("B", "n", "m"), [(1, 1, 1), (40, 25, 25), (30, 20, 33), (6, 200, 150), (2, 700, 900), (3, 800, 800)]
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_own_costs(B, n, m, weighted):
     rng = torch.Generator().manual_seed(0)
