@@ -99,6 +99,7 @@ def test_costs_beside_one_that_means_never_are_left_to_the_cpu(gpu):
     rng = np.random.default_rng(0)
     costs = np.stack([np.where(rng.random((40, 40)) < 0.1, 1e15, rng.random((40, 40))), rng.random((40, 40))])
     assert solve(costs)[1] == 1
+    assert solve(np.where(costs == 1e15, 1e20, costs))[1] == 1
     costs[0] = np.where(costs[0] == 1e15, 1e3, costs[0])
     plans, wrong = solve(costs)
     assert wrong == 0
@@ -106,7 +107,7 @@ def test_costs_beside_one_that_means_never_are_left_to_the_cpu(gpu):
 
 
 def test_a_long_search_asks_more_than_once(gpu, monkeypatch):
-    monkeypatch.setattr(large_assignment, "ROUNDS", 2)
+    monkeypatch.setattr(large_assignment, "ROUNDS", 6)
     costs = KINDS["line"](np.random.default_rng(5), 60)
     assert_optimal(costs, solve(costs)[0])
 

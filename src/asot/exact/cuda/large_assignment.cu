@@ -24,7 +24,7 @@ struct Counters {
     int n_listed[3];  // columns of the list that this, the next and the last round read
     int n_free;       // rows
     int is_refused;
-    int n_fine;        // costs below `COARSE`
+    int n_fine;        // costs above 0 and below `COARSE`
     i64 cap;           // the distance of the farthest free row: nobody is lifted more
     u64 size, depth;   // bits of the largest |cost|, and of the largest cost below 0
 };
@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_costs(
         if (i0 + r < n && j0 + lane < n) {
             const double above = matrix[(i64)(i0 + r) * stride + j0 + lane] - units.low;
             const i64 cost = __double2ll_rn(ldexp(above, BITS - units.exponent));
-            n_fine += cost < COARSE;
+            n_fine += above > 0.0 && cost < COARSE;
             staged[r * 33 + lane] = cost;
         }
     __syncthreads();
@@ -292,5 +292,5 @@ extern "C" __global__ void write_answers(
     used = warp_max(lane < WARPS ? largest[lane] : 0.0);
     if (lane > 0) return;
     values[blockIdx.y] = total / (double)n;
-    if (p.counters->n_fine > n && used > 0.0 && used < (double)COARSE) atomicAdd(n_wrong, 1);
+    if (p.counters->n_fine > n && used < (double)COARSE) atomicAdd(n_wrong, 1);
 }

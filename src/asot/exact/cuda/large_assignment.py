@@ -8,7 +8,7 @@ host launches rounds of that search until none is left to do; of the answers, on
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,14 @@ LEAST_POINTS, MOST_PROBLEMS = 512, 16
 MOST_BYTES = 2**32
 """Of costs."""
 
-ROUNDS = 16
-"""Of a search, before the host asks whether it is done."""
+ROUNDS, LISTS = 18, 6
+"""Of a search, before the host asks whether it is done; and after how many rounds lists are used as at first."""
 
 TILE, COUNTERS_BYTES, NODE_BYTES = 32, 48, 64
 """Rows of a block; memory of a problem, and more for each of its rows."""
 
-N_LISTED, N_FREE = slice(0, 3), 3
-"""Places of ``Counters``, in words."""
+NEXT_LIST, N_FREE = 0, 3
+"""Words of ``Counters``: columns that the next round will read, after all `ROUNDS`; and rows without a column."""
 
 
 def variants(shared_memory: int) -> Iterator[Variant]:
@@ -53,47 +53,45 @@ def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, *, by_c
     """
     import cupy
 
-    blocks = -(-n // TILE)
+    blocks, nodes = -(-n // TILE), -(-n // THREADS)
     memory = cupy.zeros(count * (COUNTERS_BYTES + NODE_BYTES * n), dtype=np.int8)
     n_wrong = cupy.zeros(1, dtype=np.int32)
     tables = cupy.empty(count * n * n, dtype=np.int64)
-    where = costs.flat, costs.starts, np.int32(costs.stride), np.int32(n)
-    tile_bytes, round_bytes = 8 * TILE * (TILE + 1), 12 * (THREADS // 32) * (TILE + 1)
-    _launch("measure_costs", blocks, count, (*where, memory))
-    _launch("place_costs", blocks**2, count, (*where, np.int32(by_column), tables, memory, n_wrong), tile_bytes)
-    _launch("begin", -(-n * 32 // THREADS), count, (tables, memory, np.int32(n)))
+    size = np.int32(n)
+    given, state = (costs.flat, costs.starts, np.int32(costs.stride), size), (memory, size)
+
+    def kernel(name: str, blocks: int, arguments: tuple[Any, ...], shared_bytes: int = 0) -> Callable[[], None]:
+        function = _function(cupy.cuda.Device().id, name, THREADS)
+        return functools.partial(function, (blocks, count), (THREADS,), arguments, shared_mem=shared_bytes)
+
+    kernel("measure_costs", blocks, (*given, memory))()
+    placed = (*given, np.int32(by_column), tables, memory, n_wrong)
+    kernel("place_costs", blocks**2, placed, 8 * TILE * (TILE + 1))()
+    kernel("begin", -(-n * 32 // THREADS), (tables, *state))()
     counters = memory[: count * COUNTERS_BYTES].view(np.int32).reshape(count, -1)
-    nodes = -(-n // THREADS)
-    while True:
-        _launch("begin_phase", nodes, count, (memory, np.int32(n)))
-        known = _search(blocks, count, (tables, memory, np.int32(n)), counters, round_bytes)
-        if not known[:, N_FREE].any():
-            break
-        for step in ("find_winners", "lift", "augment"):
-            _launch(step, nodes, count, (memory, np.int32(n)))
+    relax_bytes = 12 * (THREADS // 32) * (TILE + 1)
+    rounds = [kernel("relax", blocks, (tables, *state, np.int32(number)), relax_bytes) for number in range(LISTS)]
+    begin_phase, *end_phase = (
+        kernel(name, nodes, state) for name in ("begin_phase", "find_winners", "lift", "augment")
+    )
+    begin_phase()
+    while _search(rounds, counters)[:, N_FREE].any():
+        for step in (*end_phase, begin_phase):
+            step()
     none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
     potentials = (no_place, no_place, none, none) if plans.f_at is None else plans[5:]
-    _launch("write_answers", 1, count, (tables, memory, np.int32(n), *plans[:5], *potentials, n_wrong), 16 * TILE)
+    kernel("write_answers", 1, (tables, *state, *plans[:5], *potentials, n_wrong), 16 * TILE)()
     return n_wrong
 
 
-def _search(blocks: int, count: int, arguments: tuple[Any, ...], counters: Any, shared_bytes: int) -> Any:
-    """Rounds of a phase until no distance falls any more. Returns the counters (count, words)."""
-    done = 0
+def _search(rounds: list[Callable[[], None]], counters: Any) -> Any:
+    """A phase's rounds, until no distance falls any more. Returns the counters (count, words)."""
     while True:
-        for number in range(done, done + ROUNDS):
-            _launch("relax", blocks, count, (*arguments, np.int32(number)), shared_bytes)
-        done += ROUNDS
+        for number in range(ROUNDS):
+            rounds[number % LISTS]()
         known = counters.get()
-        if not known[:, N_LISTED][:, done % 3].any():
+        if not known[:, NEXT_LIST].any():
             return known
-
-
-def _launch(kernel: str, blocks: int, count: int, arguments: tuple[Any, ...], shared_bytes: int = 0) -> None:
-    import cupy
-
-    function = _function(cupy.cuda.Device().id, kernel, THREADS)
-    function((blocks, count), (THREADS,), arguments, shared_mem=shared_bytes)
 
 
 @functools.lru_cache(maxsize=64)
