@@ -271,10 +271,6 @@ def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[tor
     """Enqueue the pairs start..stop-1 on torch's current stream: values, status, iterations and errors, each (P,)."""
     import torch
 
-    from asot.entropic.triton_halves import halves_kernel
-    from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
-    from asot.entropic.triton_pieces import pieces_kernel
-
     device, count, tiling = data.A.device, stop - start, data.tiling
     listed, kind = data.listed, 0 if isinstance(pairs, AllPairs) else 1
     if not isinstance(pairs, (AllPairs, CrossPairs)):
@@ -289,8 +285,8 @@ def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[tor
     )  # fmt: skip
     how = data.constants | {"FAST": device.type == "cuda", "num_warps": tiling.warps, "num_stages": tiling.stages}
     n_blocks = -(-count // tiling.pairs)
+    kernel = kernel_of(data)
     if data.n_programs == 0:
-        kernel = halves_kernel if tiling.mode == "halves" else pieces_kernel if "WIDE" in how else resident_kernel
         kernel[(n_blocks,)](*arguments, 0, **how)
     else:
         n_programs = min(n_blocks, data.n_programs)
@@ -298,8 +294,21 @@ def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[tor
             torch.empty((n_programs * tiling.pairs, side.shape[1]), dtype=side.dtype, device=device)
             for side in (data.A, data.B)
         )
-        streamed_kernel[(n_programs,)](*arguments, *data.limits[3:], *scratch, **how)
+        kernel[(n_programs,)](*arguments, *data.limits[3:], *scratch, **how)
     return outputs
+
+
+def kernel_of(data: SharedData) -> Any:
+    """The kernel that takes this data."""
+    from asot.entropic.triton_halves import halves_kernel
+    from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
+    from asot.entropic.triton_pieces import pieces_kernel
+
+    if data.n_programs > 0:
+        return streamed_kernel
+    if "WIDE" not in data.constants:
+        return resident_kernel
+    return halves_kernel if data.tiling.mode == "halves" else pieces_kernel
 
 
 def resident_tiling(precision: str, k: int, l: int, chip: Chip) -> Tiling | None:
