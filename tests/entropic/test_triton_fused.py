@@ -151,7 +151,7 @@ def test_values_in_halves_are_those_of_the_cpu_solver(value, init, k, tol, monke
     monkeypatch.setitem(triton_fused.HALVES, ("float32", 48), ((32, 16), Tiling(16, 1, "halves")))
     A, _, cost = problem(k, n=3)
     how = {"reg": 0.1, "max_iter": 8 if tol is None else 100, "tol": tol, "value": value, "init": init}
-    values, status, n_iter, error = in_halves(A, cost, **how)
+    values, status, _, error = in_halves(A, cost, **how)
     wanted = on_cpu(A, None, cost, AllPairs(3), **how)
     np.testing.assert_allclose(values, wanted.values, rtol=1e-6 if tol is None else 2 * tol)
     assert (status == wanted.status).all()

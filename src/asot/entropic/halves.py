@@ -1,7 +1,7 @@
 """Numbers as two float16, and for which costs a Sinkhorn iteration may hold its numbers so.
 
-A float16 has 11 bits, and numbers of 2⁻¹⁴ to 2¹⁶ have all of them. A matrix is multiplied by `MATRIX_SCALE` and a row of
-scalings by a power of two of its own, so that the largest entry is just below 2¹⁶. The trailing part of a number is
+A float16 has 11 bits, and numbers of 2⁻¹⁴ to 2¹⁶ have all of them. A matrix is multiplied by `MATRIX_SCALE`, and a row
+of scalings by a power of two of its own, so that the largest entry is just below 2¹⁶. The trailing part of a number is
 stored `LOW_SCALE` times as large. Then entries down to 2⁻²⁹ of the largest have 22 bits, and smaller ones are off by
 2⁻⁵¹ of the largest.
 

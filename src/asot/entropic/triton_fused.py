@@ -186,6 +186,14 @@ class SinkhornTriton(DeviceSolver):
         chip = Chip(found.shared_memory_per_block_optin, found.multi_processor_count, found.major)
         return SinkhornTritonOnDevice(self.place(f"cuda:{device}", chip))
 
+    def _tables(self) -> tuple[PiecesTable, ...]:
+        """Where two pieces of the matrix are looked up."""
+        if not self._symmetric:
+            return ()
+        if self._tiling is not None:
+            return (HALVES if self._tiling.mode == "halves" else PIECES,)
+        return (HALVES, PIECES) if float(self._M.max()) <= halves.LARGEST_EXPONENT else (PIECES,)
+
     def place(self, device: str, chip: Chip) -> SharedData:
         """The shared data on a device."""
         import torch
@@ -198,13 +206,7 @@ class SinkhornTriton(DeviceSolver):
         if tiling is not None and self._tiling is not None:
             tiling = self._tiling
         K, L = max(16, _power_of_two(k)), max(16, _power_of_two(l))
-        pieces = None
-        if self._symmetric:
-            tables = (HALVES, PIECES) if float(self._M.max()) <= halves.LARGEST_EXPONENT else (PIECES,)
-            if self._tiling is not None:
-                tables = (HALVES if self._tiling.mode == "halves" else PIECES,)
-            found = (pieces_of(table, self._precision, k, chip) for table in tables)
-            pieces = next((each for each in found if each is not None), None)
+        pieces = pieces_of(self._precision, k, chip, self._tables())
         if pieces is not None:
             (wide, rest), tiling = pieces[0], self._tiling or pieces[1]
             n_programs, K, L = 0, wide + rest, wide + rest
@@ -320,12 +322,15 @@ def resident_tiling(precision: str, k: int, l: int, chip: Chip) -> Tiling | None
     return None
 
 
-def pieces_of(table: PiecesTable, precision: str, k: int, chip: Chip) -> tuple[tuple[int, int], Tiling] | None:
-    """From a table; None where one power of two will do, or where the matrix is too large for the chip."""
-    for (name, size), (pieces, tiling) in table.items():
-        fits = chip.generation >= 9 and PART_BYTES[tiling.mode] * size**2 <= chip.shared_memory
-        if name == precision and pieces[0] < k <= size and fits:
-            return pieces, tiling
+def pieces_of(
+    precision: str, k: int, chip: Chip, tables: tuple[PiecesTable, ...]
+) -> tuple[tuple[int, int], Tiling] | None:
+    """From the first of the tables that has them; None where one power of two will do, or the chip has no room."""
+    for table in tables:
+        for (name, size), (pieces, tiling) in table.items():
+            fits = chip.generation >= 9 and PART_BYTES[tiling.mode] * size**2 <= chip.shared_memory
+            if name == precision and pieces[0] < k <= size and fits:
+                return pieces, tiling
     return None
 
 

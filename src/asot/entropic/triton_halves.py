@@ -1,18 +1,18 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
-"""The fused Sinkhorn kernel in half-precision parts: twice as fast as TF32 where max C/ε is moderate (docs/method.md §2).
+"""The fused Sinkhorn kernel in half-precision parts: half of the work of TF32, where max C/ε is moderate.
 
 A float16 has the 11 bits of TF32, and tensor cores multiply it twice as fast, but its exponent ends early. So a number
-is split into a leading part and a trailing one that is stored 2¹¹ times as large, and K is multiplied by `MATRIX_SCALE`
-and a row of scalings by a power of two of its own, such that its largest entry is near the end of the range. What is
-2²⁹ times as small still has 22 bits; what is smaller than that is off by 2⁻⁵¹ of the largest entry. No sum over a
-row is below exp(-max C/ε) of the largest scaling, which makes that harmless (`asot.entropic.halves`).
+is split into a leading part and a trailing one that is stored 2¹¹ times as large. K is multiplied by `MATRIX_SCALE`, and
+a row of scalings by a power of two of its own, such that its largest entry is near the end of the range.
+`asot.entropic.halves` says what that is good for.
 
 Powers of two of rows need not be taken back: a row of u that is s times too large gives a v that is s times too small.
 The sum of the mixed products is divided by 2¹¹ before leading · leading is added to it, so one accumulator is enough.
 
-*Nothing is spilled.* Scalings and sums fill the registers. Masses are read again in every update: they lie in the
-first-level cache. Scalings and kernel matrix may be cut in two pieces, WIDE and REST columns (REST = 0: one piece), so
-that 150 anchors are padded to 160. Other names are those of `asot.entropic.triton_kernel`.
+*Registers are scarce.* Scalings and sums fill them, so masses are read again in every update: they lie in the
+first-level cache. What one product leaves is in the order that the next one needs. As in `asot.entropic.triton_pieces`,
+scalings and kernel matrix are cut in two pieces, WIDE and REST columns, so that 150 anchors are padded to 160. Other
+names are those of `asot.entropic.triton_kernel`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _blocks(matrix, K: tl.constexpr, WIDE: tl.constexpr, REST: tl.constexpr):
 
 @triton.jit
 def _masses(base, FIRST: tl.constexpr, WIDTH: tl.constexpr, FAST: tl.constexpr):
-    """Masses (pairs, WIDTH) from ``base`` (pairs, 1), read as they are needed: not by a detour through shared memory."""
+    """Masses (pairs, WIDTH) from ``base`` (pairs, 1), each read by the thread that needs it, two at a time."""
     if not FAST:
         return tl.load(base + FIRST + tl.arange(0, WIDTH)[None, :])
     two = base.to(tl.pointer_type(tl.int64)) + FIRST // 2 + tl.arange(0, WIDTH // 2)[None, :]
