@@ -2,7 +2,7 @@
 """The fused Sinkhorn kernel in half-precision parts: half of the work of TF32, where max C/ε is moderate.
 
 A float16 has the 11 bits of TF32, and tensor cores multiply it twice as fast, but its exponent ends early. So a number
-is split into a leading part and a trailing one that is stored 2¹¹ times as large. K is multiplied by `MATRIX_SCALE`, and
+is split into a leading part and a trailing one, stored 2¹¹ times as large. K is multiplied by `MATRIX_SCALE`, and
 a row of scalings by a power of two of its own, such that its largest entry is near the end of the range.
 `asot.entropic.halves` says what that is good for.
 
