@@ -104,7 +104,7 @@ class TreesOut(Record):
 
     _fields_ = [  # noqa: RUF012
         ("start", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Ints), ("potential", Doubles),
-        ("scale", Double), ("size", Double), ("more_size", Double),
+        ("size", Double), ("more_size", Double),
     ]  # fmt: skip
 
 
@@ -196,8 +196,7 @@ class ExactSharedCost(Solver):
         half = c.exponent // 2  # 2^exponent itself may be out of range
         out = TreesOut(
             start=start, source=source, sink=sink, mass=mass, potential=potential,
-            scale=2.0 ** -(cost_bits_for(c.index_bits) + c.index_bits), size=2.0**half,
-            more_size=2.0 ** (c.exponent - half),
+            size=2.0**half, more_size=2.0 ** (c.exponent - half),
         )  # fmt: skip
         _solve_trees(self._histograms, self._record, _tile(rows, columns, values, pivots, stop), out)
         values = np.ldexp(values, c.exponent - MASS_BITS)
