@@ -7,12 +7,13 @@
 #include "distance_block.hpp"
 
 constexpr double FIRST_TOP = 4.0, NEXT_TOP = 0x1p8;  // of what is in use; of the top before
+constexpr double COARSE = 0x1p-12;  // of the largest cost: the others have too few digits if a plan uses only these
 
-// If a plan uses only costs below this share of the largest one, integers of so many index bits may miss 2^-40 of what it
-// uses; where costs have few bits, only a share that is out of the ordinary is worth another solve.
+// Integers of so many index bits may miss 1e-12 of what a plan uses if that is below this share of the largest cost. Where
+// there are few bits, it is not worth another solve unless costs are out of the ordinary.
 INLINE double coarse_share(int64_t index_bits) {
-    const int64_t missing = 40 - (62 - 2 * index_bits);
-    return std::ldexp(1.0, int(missing < -12 ? -12 : missing > -6 ? -6 : missing));
+    const int64_t missing = 41 - (62 - 2 * index_bits);
+    return missing < -12 ? COARSE : std::ldexp(1.0, int(missing > -5 ? -5 : missing));
 }
 
 // The largest cost that ships something, above `low`.
@@ -30,15 +31,21 @@ INLINE double reach_of(const Workspace& ws, const double* cost, int64_t stride, 
 }
 
 // Whether more of the costs ≥ 0 between the nodes of a pair lack digits than a plan needs. `found` has `reach`, the largest
-// cost in use, and `spread`, the largest of all.
+// cost in use, and `spread`, the largest of all. Costs of ordinary sizes merge into one another: where a few digits are
+// missing, that is as ever. Those that mean "never" lie apart.
 template <class Found>
 INLINE bool lacks_digits(const Found& found, const Workspace& ws, const double* cost, int64_t stride, int64_t p, int64_t q,
                          double share) {
-    if (found.steps < 0 || !(found.reach > 0.0 && found.reach < share * found.spread)) return false;
-    int64_t fine = 0;
+    const double reach = found.reach, spread = found.spread;
+    if (found.steps < 0 || !(reach > 0.0 && reach < share * spread)) return false;
+    int64_t fine = 0, between = 0;
     for (int64_t i = 0; i < p; i++)
-        for (int64_t j = 0; j < q; j++) fine += cost[ws.source[i] * stride + ws.sink[j]] < share * found.spread;
-    return fine > p && fine > q;
+        for (int64_t j = 0; j < q; j++) {
+            const double each = cost[ws.source[i] * stride + ws.sink[j]];
+            fine += each < share * spread;
+            between += each > FIRST_TOP * reach && each < 8.0 * FIRST_TOP * reach;
+        }
+    return fine > p && fine > q && (between == 0 || reach < COARSE * spread);
 }
 
 // What was found with all digits of the costs that matter. `solve(top)` solves the problem again, with costs that count as

@@ -180,11 +180,8 @@ inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double
             std::ldexp(units.most, units.exponent)};
 }
 
-// If a plan uses only costs below this share of the largest one, which may mean "never", and there are more of them than a
-// plan needs, the digits of integers that reach so far are missing where they matter (digits.hpp).
-constexpr double COARSE = 0x1p-12;
-
-// Whether that is so of n rows of m costs; and the least of them, or 0.
+// Whether a plan uses only costs below a share of the largest one, which may mean "never", and there are more of them than a
+// plan needs, of n rows of m costs; and the least of them, or 0 (digits.hpp).
 INLINE bool is_coarse(const Found& found, const double* cost, int64_t stride, int64_t n, int64_t m, double& low) {
     if (found.steps < 0 || !(found.reach > 0.0 && found.reach < COARSE * found.spread)) return false;
     for (int64_t i = 0; i < n; i++)
