@@ -8,7 +8,8 @@ Floats become the integers of the simplex, and lose nothing that a float64 answe
 to exactly 2^60; a unit is 1e-18 of the total, below float64's own rounding. Costs are int64 with as many bits as the
 longest path of a tree allows: 52 at ten anchors, 40 at two thousand. They only steer the simplex; values are summed
 from the unrounded costs. So a basis that is optimal for the integers is optimal for the floats up to 2^-40 of the
-largest cost.
+largest cost. Costs that mean "never" do not count: pairs that use none of them are solved again without them
+(``native/exact/digits.hpp``).
 """
 
 from __future__ import annotations

@@ -71,22 +71,38 @@ INLINE CheckedPair solve_placed(const CheckedCost& c, const Workspace& ws, const
     return pair;
 }
 
-// The same for what `place` lays out (again), with all digits of the costs that matter.
+// What was found of what `place` lays out again, with all digits of the costs that matter.
 template <class Place>
-INLINE CheckedPair solve_pair(const CheckedCost& c, const Workspace& ws, const Scratch& scratch, const int64_t& p,
-                              const int64_t& q, const CostBits& bits, Stop stop, Place place) {
-    const double share = coarse_share(bits.index);
-    CheckedPair pair = solve_placed(c, ws, scratch, p, q, bits, INFINITY, stop);
-    if (pair.steps < 0 || !(pair.value > 0.0 && pair.value < share * pair.spread * 0x1p60)) return pair;
-    pair.reach = reach_of(ws, c.cost, c.l, p, q, 0.0);
+__attribute__((noinline)) CheckedPair with_digits(const CheckedCost& c, const Workspace& ws, const Scratch& scratch,
+                                                  CheckedPair pair, const CostBits& bits, Stop stop, Place place) {
+    int64_t p = 0, q = 0;
+    place(p, q);
+    const auto told = [&](CheckedPair each) {
+        if (each.steps >= 0) each.reach = reach_of(ws, c.cost, c.l, p, q, 0.0);
+        return each;
+    };
     return with_all_digits(
-        pair, [&](const CheckedPair& each) { return lacks_digits(each, ws, c.cost, c.l, p, q, share); },
+        told(pair),
+        [&](const CheckedPair& each) {
+            return lacks_digits(each, ws, c.cost, c.l, p, q, coarse_share(bits.index));
+        },
         [&](double top) {
-            place();
-            CheckedPair again = solve_placed(c, ws, scratch, p, q, bits, top, stop);
-            if (again.steps >= 0) again.reach = reach_of(ws, c.cost, c.l, p, q, 0.0);
-            return again;
+            place(p, q);
+            return told(solve_placed(c, ws, scratch, p, q, bits, top, stop));
         });
+}
+
+// Solve what `place` lays out, as p sources and q sinks.
+template <class Place>
+INLINE CheckedPair solve_pair(const CheckedCost& c, const Workspace& ws, const Scratch& scratch, int64_t& p, int64_t& q,
+                              const CostBits& bits, Stop stop, Place place) {
+    place(p, q);
+    if (p == 0) return {0, 0.0, 0.0, 0.0};
+    const CheckedPair pair = solve_placed(c, ws, scratch, p, q, bits, INFINITY, stop);
+    const double coarse = two_to(60) * coarse_share(bits.index) * pair.spread;
+    return pair.steps >= 0 && pair.value > 0.0 && pair.value < coarse
+               ? with_digits(c, ws, scratch, pair, bits, stop, place)
+               : pair;
 }
 
 // The potential that the sinks of the tree in `ws` have at the anchors of a row.
@@ -137,20 +153,14 @@ ENTRY asot_cancel_and_check(const SparseRows* A, const SparseRows* B, const Chec
         const CostBits bits(a.n, b.n);
         int64_t p = 0, q = 0;
         bool canceled = false;
-        const auto leave = [&] { canceled = place_left(ws, a, b, p, q); };
-        const auto take_all = [&] { place_whole(ws, a, b, p, q); };
         CheckedPair pair = {0, 0.0, 0.0, 0.0};
-        if (c.cancel) {
-            leave();
-            if (p == 0) continue;
-            pair = solve_pair(c, ws, scratch, p, q, bits, tile->stop, leave);
-        }
-        const bool whole = !c.cancel || (canceled && pair.steps >= 0 &&
-                                         !is_proven(c, ws, p, q, bits, pair.spread, a, b, from, to));
-        if (whole) {
-            take_all();
-            pair = solve_pair(c, ws, scratch, p, q, bits, tile->stop, take_all);
-        }
+        if (c.cancel)
+            pair = solve_pair(c, ws, scratch, p, q, bits, tile->stop,
+                              [&](int64_t& n, int64_t& m) { canceled = place_left(ws, a, b, n, m); });
+        if (!c.cancel || (canceled && p > 0 && pair.steps >= 0 &&
+                          !is_proven(c, ws, p, q, bits, pair.spread, a, b, from, to)))
+            pair = solve_pair(c, ws, scratch, p, q, bits, tile->stop,
+                              [&](int64_t& n, int64_t& m) { place_whole(ws, a, b, n, m); });
         if (pair.steps == NO_MEMORY) return OUT_OF_MEMORY;
         if (pair.steps < 0) continue;
         tile->steps[t] = int32_t(pair.steps);

@@ -15,20 +15,24 @@ struct PlansOut {
     double *f, *g;           // (n, k), (n, l)
 };
 
+// What lays out the masses of a pair again.
+template <bool cancel>
+INLINE auto placing(const Workspace& ws, const Histograms& h, const SharedCost& c, int64_t row, int64_t column) {
+    const int64_t k = c.k, l = c.l, *a = h.A + row * k, *b = h.B + column * l;
+    return [=, &ws](int64_t& p, int64_t& q) { place_masses<cancel>(ws, a, k, b, l, p, q); };
+}
+
 template <bool cancel>
 static int32_t solve(const Histograms& h, const SharedCost& c, const Tile& tile) {
     Workspace ws(c.k, c.l, cancel ? c.k : c.k + c.l);
     if (ws.failed()) return OUT_OF_MEMORY;
     for (int64_t t = 0; t < tile.n && *tile.stop == 0; t++) {
         int64_t p, q;
-        const auto place = [&] {
-            place_masses<cancel>(ws, h.A + tile.rows[t] * c.k, c.k, h.B + tile.columns[t] * c.l, c.l, p, q);
-        };
-        place();
+        place_masses<cancel>(ws, h.A + tile.rows[t] * c.k, c.k, h.B + tile.columns[t] * c.l, c.l, p, q);
         tile.values[t] = 0.0;
         tile.steps[t] = 0;
         if (p == 0) continue;
-        const SharedFound found = solve_shared(ws, p, q, c, tile.stop, place);
+        const SharedFound found = solve_shared(ws, p, q, c, tile.stop, placing<cancel>(ws, h, c, tile.rows[t], tile.columns[t]));
         tile.steps[t] = int32_t(found.steps);
         tile.values[t] = found.value;
     }
@@ -51,10 +55,8 @@ ENTRY asot_shared_cost_trees(const Histograms* h, const SharedCost* cost, const 
         if (*tile->stop != 0) return DONE;
         double* f = out->potential + t * c.k;
         int64_t p, q;
-        const auto place = [&] {
-            place_masses<true>(ws, h->A + tile->rows[t] * c.k, c.k, h->B + tile->columns[t] * c.k, c.k, p, q);
-        };
-        place();
+        const auto place = placing<true>(ws, *h, c, tile->rows[t], tile->columns[t]);
+        place(p, q);
         if (p == 0) {
             tile->values[t] = 0.0;
             tile->steps[t] = 0;
@@ -130,10 +132,8 @@ ENTRY asot_shared_cost_plans(const Histograms* h, const SharedCost* cost, const 
     double* height = memory.take<double>(c.l);
     for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
         int64_t p, q, arc = t * arcs;
-        const auto place = [&] {
-            place_masses<false>(ws, h->A + tile->rows[t] * c.k, c.k, h->B + tile->columns[t] * c.l, c.l, p, q);
-        };
-        place();
+        const auto place = placing<false>(ws, *h, c, tile->rows[t], tile->columns[t]);
+        place(p, q);
         const SharedFound found = solve_shared(ws, p, q, c, tile->stop, place);
         tile->steps[t] = int32_t(found.steps);
         tile->values[t] = found.value;

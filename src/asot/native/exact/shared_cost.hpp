@@ -130,21 +130,18 @@ __attribute__((noinline)) static SharedFound solve_below(const Workspace& ws, in
                                                          double top, Stop stop) {
     const int64_t index_bits = CostBits(p, q).index;
     const double unit = place_finely(ws, p, q, c, index_bits, top);
-    SharedFound found = {solve_block(ws, p, q, index_bits, stop), 0.0, std::ldexp(unit, int(index_bits - 62)), top, 0.0, top};
+    SharedFound found = {solve_block(ws, p, q, index_bits, stop), 0.0, unit * two_to(index_bits - 62), top, 0.0, top};
     if (found.steps < 0) return found;
     found.value = value_of_tree(ws, p, q, c);
     found.reach = reach_of(ws, c.unit, c.l, p, q, 0.0);
     return found;
 }
 
-// Solve a pair that `place` lays out (again).
+// What was found of a pair that `place` lays out again, with all digits of the costs that matter.
 template <class Place>
-INLINE SharedFound solve_shared(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c, Stop stop, Place place) {
-    const double unit = place_costs(ws, p, q, c), share = coarse_share(c.index_bits);
-    SharedFound found = {solve_block(ws, p, q, c.index_bits, stop), 0.0, std::ldexp(unit, int(c.index_bits - 62)),
-                         INFINITY, 0.0, 0.0};
-    found.value = value_of_tree(ws, p, q, c);
-    if (!(found.value > 0.0 && found.value < share * 0x1p60) || found.steps < 0) return found;  // no mean is above `reach`
+__attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
+                                                         SharedFound found, Stop stop, Place place) {
+    const double share = coarse_share(c.index_bits);
     found.reach = reach_of(ws, c.unit, c.l, p, q, 0.0);
     if (found.reach >= share) return found;
     for (int64_t i = 0; i < p; i++)
@@ -155,7 +152,18 @@ INLINE SharedFound solve_shared(const Workspace& ws, int64_t p, int64_t q, const
     return with_all_digits(
         found, [&](const SharedFound& f) { return lacks_digits(f, ws, c.unit, c.l, p, q, share); },
         [&](double top) {
-            place();
+            place(p, q);
             return solve_below(ws, p, q, c, top, stop);
         });
+}
+
+// Solve a pair that `place` has laid out, and lays out again.
+template <class Place>
+INLINE SharedFound solve_shared(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c, Stop stop, Place place) {
+    const double unit = place_costs(ws, p, q, c);
+    SharedFound found = {solve_block(ws, p, q, c.index_bits, stop), 0.0, unit * two_to(c.index_bits - 62), INFINITY, 0.0, 0.0};
+    found.value = value_of_tree(ws, p, q, c);
+    if (found.value < two_to(60) * coarse_share(c.index_bits) && found.value > 0.0 && found.steps >= 0)  // a mean of costs
+        return with_digits(ws, p, q, c, found, stop, place);
+    return found;
 }
