@@ -32,7 +32,8 @@ static int32_t solve(const Histograms& h, const SharedCost& c, const Tile& tile)
         tile.values[t] = 0.0;
         tile.steps[t] = 0;
         if (p == 0) continue;
-        const SharedFound found = solve_shared(ws, p, q, c, tile.stop, placing<cancel>(ws, h, c, tile.rows[t], tile.columns[t]));
+        const auto place = placing<cancel>(ws, h, c, tile.rows[t], tile.columns[t]);
+        const SharedFound found = solve_shared(ws, p, q, c, tile.stop, place);
         tile.steps[t] = int32_t(found.steps);
         tile.values[t] = found.value;
     }
