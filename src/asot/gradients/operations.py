@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from asot.batch import as_sizes
+from asot.gradients.large_zeros import zeros_like_rows
 from asot.gradients.solver import Matrices, Plans, Side, alike, home_of, solve, steps
 from asot.gradients.tensors import balance_of
 
@@ -106,7 +107,7 @@ class _Emd(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             B, rows, columns = cost.shape
             shipped = w * mass
-            flat = shipped.new_zeros((B, rows * columns)).scatter_add_(1, _cells(ends, columns), shipped)
+            flat = zeros_like_rows(shipped, rows * columns).scatter_add_(1, _cells(ends, columns), shipped)
             in_cost = _refused(flat.view(B, rows, columns).to(cost.dtype), cost)
         if ctx.needs_input_grad[1]:
             in_a = _refused(w * _centred(f, n), a)
