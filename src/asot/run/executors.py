@@ -169,20 +169,23 @@ def in_ranges(n_jobs: int) -> Callable[[int, Callable[[int, int], object]], None
     return loop
 
 
-POINTS_PER_PIECE = 2**12
-"""Points that a thread takes at a time."""
+POINTS_PER_PIECE, MOST_POINTS_PER_PIECE = 2**12, 2**16
+"""Points that are done between two looks at Ctrl-C: fewer by one thread, more by several, each of which has to be told
+what to do."""
 
-PIECES_PER_THREAD = 2
+POINTS_PER_THREAD = 2**13
 """Fewer are done before a thread has started."""
 
 
 def in_stretches(offsets: NDArray[np.int64], work: Callable[[int, int], object], n_jobs: int) -> None:
     """Call ``work`` with ranges of distributions that have some thousands of points, in threads if there are many."""
-    cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], POINTS_PER_PIECE))
+    n = int(offsets[-1])
+    n_jobs = max(1, min(n_jobs, n // POINTS_PER_THREAD))
+    size = POINTS_PER_PIECE if n_jobs == 1 else min(-(-n // n_jobs), MOST_POINTS_PER_PIECE)
+    cuts = np.searchsorted(offsets, np.arange(0, n, size))
     ends = np.unique([0, *cuts, len(offsets) - 1]).tolist()
     pieces = list(itertools.pairwise(ends))
-    n_jobs = min(n_jobs, len(pieces) // PIECES_PER_THREAD)
-    if n_jobs <= 1:
+    if n_jobs == 1:
         for low, high in pieces:
             work(low, high)
         return
