@@ -97,6 +97,7 @@ def test_a_single_point_has_no_extent():
 def test_pieces_are_the_same_for_any_number_of_threads(monkeypatch, shorten):
     monkeypatch.setattr(short_vectors, "PIECE", 16)
     monkeypatch.setattr(short_vectors, "ROWS", 8)
+    monkeypatch.setattr(short_vectors, "MOVED", 240)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 30)) + 1e-4 * rng.normal(size=(200, 30))
     one, three = (shorten(x, np.ones(200), n_jobs=n_jobs) for n_jobs in (1, 3))

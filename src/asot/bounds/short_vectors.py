@@ -38,6 +38,9 @@ PIECE = 2**13
 ROWS = 2**12
 """Points that are rotated or moved at a time, each by itself."""
 
+MOVED = 2**19
+"""Numbers that are moved at a time: fewer are done before a thread has been told."""
+
 SAFE = 500
 """Powers of two up to this size can be multiplied, and the products squared, without leaving the range."""
 
@@ -146,11 +149,11 @@ def _projected(points: FloatArray, weights: Float, directions: Directions, n_job
     return short, exponent + more, square
 
 
-def scaled(points: FloatArray, exponent: int) -> Float:
+def scaled(points: FloatArray, exponent: int, out: Float | None = None) -> Float:
     """Numbers times 2^exponent: in one product where that is a number, which is faster than `ldexp`."""
     if abs(exponent) < LARGEST_FACTOR:
-        return np.multiply(points, 2.0**exponent, dtype=np.float64)
-    return np.ldexp(np.asarray(points, dtype=np.float64), exponent)
+        return np.multiply(points, 2.0**exponent, out=out, dtype=np.float64)
+    return np.ldexp(np.asarray(points, dtype=np.float64), exponent, out=out)
 
 
 def _centered(points: FloatArray, weights: Float, n_jobs: int = 1) -> tuple[Float, int, float]:
@@ -160,7 +163,7 @@ def _centered(points: FloatArray, weights: Float, n_jobs: int = 1) -> tuple[Floa
     x = np.empty(points.shape)
 
     def copy(own: slice) -> None:
-        x[own] = scaled(points[own], -exponent)
+        scaled(points[own], -exponent, x[own])
 
     more, square = _move(x, _sums(x, weights, n_jobs, copy), weights, n_jobs)
     return x, exponent + more, square
@@ -203,13 +206,12 @@ def _move(x: Float, sums: _Sums, weights: Float, n_jobs: int) -> tuple[int, floa
         _move_to_mean(x[own], *x[own].shape, by, 2.0**-exponent, square)
         squares.append(square)
 
-    if abs(more) < LARGEST_FACTOR:
-        _by_pieces(len(x), lambda own: move(own, mean, more), n_jobs)
-    else:
-        half = more // 2
-        _by_pieces(len(x), lambda own: move(own, mean, half), n_jobs)
+    rows = max(1, MOVED // x.shape[1])
+    half = more if abs(more) < LARGEST_FACTOR else more // 2
+    _by_pieces(len(x), lambda own: move(own, mean, half), n_jobs, rows)
+    if half != more:
         squares.clear()
-        _by_pieces(len(x), lambda own: move(own, np.zeros_like(mean), more - half), n_jobs)
+        _by_pieces(len(x), lambda own: move(own, np.zeros_like(mean), more - half), n_jobs, rows)
     return more, float(np.max(squares))
 
 

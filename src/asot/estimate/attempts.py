@@ -256,7 +256,8 @@ class AnchorAttempts(Attempts[View]):
         known = self._short is not None
         directions = meanwhile(functools.partial(leading_directions, both.points, both.masses)) if not known else None
         assigned = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
-        on_anchors = meanwhile(functools.partial(OnAnchors, space, both, self._column_start, assigned))
+        own = space, both, self._column_start, assigned
+        on_anchors = meanwhile(functools.partial(OnAnchors, *own, for_gpu=self._request.wants_gpu))
         if self._short is None:
             assert directions is not None
             self._directions = directions()

@@ -62,7 +62,7 @@ class FeaturesCuda:
 
     def __init__(self, features: PairFeatures, *, memory: int, early: bool = False) -> None:
         self.features, self.memory, self._early = features, memory, early
-        self.anchors = [ExactCuda(*view.untied, view.cost, cancel=True) for view in features.views]
+        self.anchors = [view.anchor_on_gpu for view in features.views]
         self._on: dict[int, FeaturesOnDevice] = {}
         self.begun = 0
 

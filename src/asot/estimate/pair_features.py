@@ -23,7 +23,7 @@ from asot.bounds.error_bars import Bounds, combine
 from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates
 from asot.data.distributions import Distributions
 from asot.estimate.local_means import means_to_lay_out, reprice
-from asot.exact.cuda.solver import MAX_NODES
+from asot.exact.cuda.solver import MAX_NODES, ExactCuda
 from asot.exact.shared_cost import ExactSharedCost, Trees, describe
 from asot.run.executors import in_stretches
 from asot.run.protocols import Solution, Solver, Status
@@ -132,19 +132,37 @@ class Features(Solver):
 
 
 class OnAnchors:
-    """What the anchor problems of all pairs share; nearest anchors are enough to know it."""
+    """What the anchor problems of all pairs share; nearest anchors are enough to know it.
 
-    def __init__(self, space: AnchorSpace, both: Distributions, column_start: int | None, assigned: Assigned) -> None:
+    ``for_gpu``: GPUs are going to ask for their solver.
+    """
+
+    def __init__(
+        self,
+        space: AnchorSpace,
+        both: Distributions,
+        column_start: int | None,
+        assigned: Assigned,
+        *,
+        for_gpu: bool = False,
+    ) -> None:
         self.nearest = assigned.nearest
         self.cell_offsets = cell_offsets(both, self.nearest, space.n_anchors, n_jobs=1)
         self.radii = radii_of(both, assigned)
         self.histograms = space.histograms_of(both, self.nearest)
         self.cost, self.untied = untie_costs(space.cost), split(untie(self.histograms), column_start)
+        if for_gpu and space.n_anchors <= MAX_NODES:
+            _ = self.on_gpu  # made by the thread that has made the rest
 
     @functools.cached_property
     def anchor(self) -> ExactSharedCost:
         """The solver of the CPU, which GPUs need not wait for."""
         return ExactSharedCost(*self.untied, self.cost, cancel=True)
+
+    @functools.cached_property
+    def on_gpu(self) -> ExactCuda:
+        """The solver of GPUs."""
+        return ExactCuda(*self.untied, self.cost, cancel=True)
 
 
 class View:
@@ -184,6 +202,11 @@ class View:
     def anchor(self) -> ExactSharedCost:
         """Solves the anchor problems on the CPU."""
         return self._on_anchors.anchor
+
+    @property
+    def anchor_on_gpu(self) -> ExactCuda:
+        """The same on GPUs."""
+        return self._on_anchors.on_gpu
 
     def identity(self) -> Identity:
         """All that its features depend on."""

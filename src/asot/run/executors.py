@@ -173,7 +173,7 @@ POINTS_PER_PIECE, MOST_POINTS_PER_PIECE = 2**12, 2**16
 """Points that are done between two looks at Ctrl-C: fewer by one thread, more by several, each of which has to be told
 what to do."""
 
-POINTS_PER_THREAD = 2**13
+POINTS_PER_THREAD = 2**14
 """Fewer are done before a thread has started."""
 
 
