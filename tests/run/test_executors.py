@@ -80,6 +80,19 @@ def test_something_is_done_meanwhile(jobs, elsewhere):
     assert threads_left() == []
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 4])
+def test_what_is_done_meanwhile_can_have_loops_that_share_the_threads(jobs):
+    def name(item, stop):
+        threading.Event().wait(0.01)
+        return threading.current_thread().name
+
+    with kept_threads(jobs):
+        answer = meanwhile(lambda: set(Threads(jobs).map(name, range(12))), with_loops=True)
+        found = answer()
+        assert len(found) == max(1, jobs - 1)
+    assert threads_left() == []
+
+
 def test_a_loop_never_has_more_threads_than_it_asks_for():
     running, most, lock = [0], [0], threading.Lock()
 

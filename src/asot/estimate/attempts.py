@@ -131,8 +131,10 @@ class Attempts(ABC, Generic[Own]):
         features = self._features([one.view for one in views], strategy.bounds)
         begun = None if begin is None else begin(features)
         preparing = time.perf_counter() - began
-        sample, sample_seconds = self._drawn(strategy)
+        sample, sample_seconds = self._drawn(strategy, None if begun is None else begun.rest)
         began = time.perf_counter()
+        if begun is not None:
+            begun.rest()  # where the sample was known
         calibration = Calibration(features, sample, self._resources)
         share = share_too_wide(self._request.max_error, calibration, sample)
         seconds = sample_seconds + sum(one.seconds for one in views) + preparing + time.perf_counter() - began
@@ -142,8 +144,11 @@ class Attempts(ABC, Generic[Own]):
             begun,
         )  # fmt: skip
 
-    def _drawn(self, strategy: Strategy) -> tuple[ExactSample, float]:
-        """The pairs that are solved exactly, for all attempts, and how long that took."""
+    def _drawn(self, strategy: Strategy, beside: Callable[[], object] | None) -> tuple[ExactSample, float]:
+        """The pairs that are solved exactly, for all attempts, and how long that took.
+
+        ``beside`` is called while threads measure the pairs that they are chosen from.
+        """
         first = self._view(strategy.drawn_at, strategy.seed, False)
         began = time.perf_counter()
         if self._sampler is None:
@@ -151,7 +156,7 @@ class Attempts(ABC, Generic[Own]):
             pairs = make_pairs(len(D), None if E is None else len(E))
             features = self._features([first.view], with_bounds=False, sampling=True)
             self._sampler = Sampler(
-                features, pairs, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs
+                features, pairs, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs, beside
             )  # fmt: skip
         sample = self._sampler.sample(strategy.n_draws)
         self._sampling += time.perf_counter() - began

@@ -11,7 +11,7 @@ ones that the fit needs (`asot.run.gpu_engine.begin`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -65,6 +65,8 @@ class FeaturesCuda:
         self.anchors = [view.anchor_on_gpu for view in features.views]
         self._on: dict[int, FeaturesOnDevice] = {}
         self.begun = 0
+        self.rest: Callable[[], object] = lambda: None
+        """Lets GPUs begin with more pairs, where they have begun with some."""
 
     def pairs_per_tile(self, memory: int) -> int:
         memory //= 2 if self._early else 1

@@ -14,6 +14,7 @@ command line writes plain lines at that pace.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import itertools
 import sys
@@ -111,13 +112,16 @@ def kept_threads(jobs: int) -> Iterator[None]:
         pool.shutdown()
 
 
-def meanwhile(function: Callable[[], Answer]) -> Callable[[], Answer]:
+def meanwhile(function: Callable[[], Answer], *, with_loops: bool = False) -> Callable[[], Answer]:
     """Begin a function in one of the threads that are kept, if there are several; call what is returned to get its
-    answer."""
+    answer.
+
+    ``with_loops``: its loops run in the other threads. There may be one such function at a time, or none would be left.
+    """
     kept = _kept.get()
     if kept is None or kept.jobs == 1:
         return function
-    future = kept.submit(function)
+    future = kept.submit(contextvars.copy_context().run, function) if with_loops else kept.submit(function)
     return lambda: _wait(future)
 
 
