@@ -11,6 +11,7 @@ import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
 from asot.anchors.lloyd import learn_space
 from asot.datasets import load_digits
+from asot.bounds import error_bars
 from asot.estimate.calibration import error_model, likeliest
 from asot.estimate.exact_sample import Sampler, draw_sample, exact_distances, leverage
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of
@@ -258,6 +259,21 @@ def test_three_distributions_are_enough():
 def test_what_calibration_needs(n, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         asot.pairwise(clouds(3, n), estimate="calibrated", random_state=0, **options)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3, 6])
+def test_bounds_of_several_spaces_look_for_distinct_points_once(D, monkeypatch, n_jobs):
+    how = {
+        "strategy": {"kind": "calibrated", "n_anchors": 5, "n_spaces": 3, "bounds": True, "n_exact": 30},
+        "random_state": 0,
+    }
+    expected = asot.pairwise(D, **how, bounds=True)
+    made, make = [], error_bars.numbered_histograms
+    monkeypatch.setattr(error_bars, "numbered_histograms", lambda *given: made.append(given) or make(*given))
+    found = asot.pairwise(D, **how, bounds=True, n_jobs=n_jobs)
+    assert len(made) == 1
+    for name in ("values", "lower", "upper", "error"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
 
 
 def test_calibration_shows_progress_and_can_be_interrupted(D):
