@@ -192,7 +192,7 @@ def _begin(request: Request, price: Callable[[], float], features: Features) -> 
     rest = gpu_engine.begin(request.pairs, measuring, place, request.resources.budget)
     if rest is None:
         return None
-    measuring.rest = rest
+    measuring.rest = lambda: (rest(), price())  # both while threads are busy
     return measuring
 
 

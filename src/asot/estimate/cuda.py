@@ -66,7 +66,7 @@ class FeaturesCuda:
         self._on: dict[int, FeaturesOnDevice] = {}
         self.begun = 0
         self.rest: Callable[[], object] = lambda: None
-        """Lets GPUs begin with more pairs, where they have begun with some."""
+        """What the calling thread does while others measure: GPUs that have begun with some pairs begin with more."""
 
     def pairs_per_tile(self, memory: int) -> int:
         memory //= 2 if self._early else 1
