@@ -10,8 +10,8 @@ import pytest
 import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
 from asot.anchors.lloyd import learn_space
-from asot.datasets import load_digits
 from asot.bounds import error_bars
+from asot.datasets import load_digits
 from asot.estimate.calibration import error_model, likeliest
 from asot.estimate.exact_sample import Sampler, draw_sample, exact_distances, leverage
 from asot.estimate.pair_features import PairFeatures, View, coordinates_of
@@ -74,6 +74,17 @@ def test_hundreds_of_pairs_decide_alone(measured):
     squares = np.linalg.lstsq(x, exact, rcond=None)[0]
     assert decided > 6
     assert rmse(x @ coefficients, exact) < 1.01 * rmse(x @ squares, exact)
+
+
+def test_samples_of_one_size_are_fitted_at_once_each_by_itself(measured):
+    x, own, exact = measured
+    draws = np.random.default_rng(0).integers(len(exact), size=(5, 20))
+    weights = np.random.default_rng(1).random((5, 20)) + 0.1
+    together, decided = likeliest(x[draws], exact[draws], weights, own.prior, own.directions)
+    for t, few in enumerate(draws):
+        one, n_fitted = likeliest(x[few], exact[few], weights[t], own.prior, own.directions)
+        np.testing.assert_allclose(together[t], one, rtol=0.0, atol=1e-13)
+        np.testing.assert_allclose(decided[t], n_fitted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e100])
