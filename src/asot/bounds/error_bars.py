@@ -18,7 +18,7 @@ from asot._typing import Float, Identity, Indices
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.cell_bracket import cell_bracket, cell_table
 from asot.bounds.point_bracket import bracket
-from asot.bounds.point_table import PointTable, point_table
+from asot.bounds.point_table import PointTable, order_along, point_table
 from asot.bounds.short_vectors import Coordinates, short_coordinates
 from asot.bounds.small_pairs import BLURRED, SmallPairs
 from asot.data.distinct import SparseHistograms, numbered_histograms
@@ -165,6 +165,7 @@ class DistinctPoints(NamedTuple):
     histograms: SparseHistograms
     number: Indices  # (n,) which of the distinct points each point of the collection is, -1 without mass
     short: Coordinates
+    along: Indices  # (V,) their order by the first coordinate
     means: Float  # (N, w)
 
     @classmethod
@@ -177,7 +178,7 @@ class DistinctPoints(NamedTuple):
             points=short.points, found=means,
         )  # fmt: skip
         in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), n_jobs)
-        return cls(histograms, number, short, means)
+        return cls(histograms, number, short, order_along(short), means)
 
 
 class PointBounds(Bounds):
@@ -192,7 +193,7 @@ class PointBounds(Bounds):
         cell = np.empty(len(own.histograms.points), dtype=np.int64)
         cell[own.number[used]] = nearest[used]  # equal points have the same anchor
         self._short, self._means = own.short, own.means
-        self._table = point_table(own.histograms, cell, self._short, space.n_anchors, self._n_jobs)
+        self._table = point_table(own.histograms, cell, self._short, space.n_anchors, self._n_jobs, own.along)
 
     def tables(self) -> tuple[PointTable, Float, Coordinates]:
         """What a GPU needs: the points, the means (N, w) of all distributions, and the coordinates of both."""
