@@ -23,7 +23,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
@@ -72,9 +72,9 @@ class Threads:
             for item in items:
                 waiting.append(pool.submit(function, item, stop))
                 if len(waiting) > ahead:
-                    yield _wait(waiting.popleft())
+                    yield pool.wait(waiting.popleft())
             while waiting:
-                yield _wait(waiting.popleft())
+                yield pool.wait(waiting.popleft())
         finally:
             stop[0] = 1
             for future in waiting:
@@ -88,6 +88,14 @@ class _Pool(ThreadPoolExecutor):
     def __init__(self, jobs: int) -> None:
         super().__init__(jobs, thread_name_prefix="asot")
         self.jobs = jobs
+        self.is_given_up = False
+        """Whether the block that keeps it has failed: then loops of what is done meanwhile end, too."""
+
+    def wait(self, future: Future[Answer]) -> Answer:
+        answer = _wait(future)
+        if self.is_given_up:
+            raise CancelledError
+        return answer
 
 
 _kept: ContextVar[_Pool | None] = ContextVar("kept", default=None)
@@ -107,6 +115,9 @@ def kept_threads(jobs: int) -> Iterator[None]:
     token = _kept.set(pool)
     try:
         yield
+    except BaseException:
+        pool.is_given_up = True
+        raise
     finally:
         _kept.reset(token)
         pool.shutdown()
