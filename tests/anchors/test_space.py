@@ -266,8 +266,7 @@ def test_cells_do_not_depend_on_threads(monkeypatch):
     D = Distributions.from_list([rng.normal(size=(n, 3)) for n in rng.integers(1, 9, 40)])
     space = AnchorSpace(rng.normal(size=(5, 3)))
     plain = space.cells(D)
-    monkeypatch.setattr(executors, "POINTS_PER_PIECE", 7)
-    monkeypatch.setattr(executors, "PIECES_PER_THREAD", 1)
+    monkeypatch.setattr(executors, "POINTS_PER_THREAD", 7)
     for one, other in zip(plain, space.cells(D, n_jobs=3), strict=True):
         assert np.array_equal(one, other)
     for one, other in zip(local_means(plain, 5), local_means(plain, 5, n_jobs=3), strict=True):

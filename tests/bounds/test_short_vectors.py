@@ -87,6 +87,31 @@ def test_leading_coordinates_of_any_scale(monkeypatch, scale, spread):
     assert 0.5 <= np.abs(found.points).max() < 1.0
 
 
+@pytest.mark.parametrize("d", [1, 5, 8, 13, 40])
+def test_leading_coordinates_are_centered_and_of_size_one(monkeypatch, d):
+    monkeypatch.setattr(short_vectors, "PIECE", 100)
+    rng = np.random.default_rng(d)
+    x, weights = rng.normal(3.0, 1e-3, size=(333, d)), rng.random(333)
+    short = leading_coordinates(x, weights, n_jobs=2)
+    assert np.abs(weights @ short.points).max() <= 1e-12 * weights.sum()
+    assert 0.5 <= np.abs(short.points).max() < 1.0
+    apart = np.ldexp(cdist(short.points, short.points), short.exponent)
+    assert (apart <= cdist(x, x) + 1e-14).all()
+    if d <= 16:
+        np.testing.assert_allclose(apart, cdist(x, x), atol=1e-14)
+    np.testing.assert_allclose(short.extent, 2.0 * np.linalg.norm(short.points, axis=1).max(), rtol=1e-15)
+
+
+def test_points_that_differ_by_tiny_numbers_are_moved_to_the_scale_of_one():
+    rng = np.random.default_rng(0)
+    x = np.ldexp(1.0, -1060) * rng.integers(0, 8, (50, 3))
+    x[0] = 0.0, 0.0, 8.0 * np.ldexp(1.0, -1060)
+    short = leading_coordinates(x, np.ones(50))
+    assert 0.5 <= np.abs(short.points).max() < 1.0
+    expected = cdist(np.ldexp(x, 1060), np.ldexp(x, 1060))
+    np.testing.assert_allclose(np.ldexp(cdist(short.points, short.points), short.exponent + 1060), expected, rtol=1e-14)
+
+
 def test_a_single_point_has_no_extent():
     short = short_coordinates(np.zeros((1, 3)), np.ones(1))
     assert short.extent == 0.0
@@ -97,6 +122,7 @@ def test_a_single_point_has_no_extent():
 def test_pieces_are_the_same_for_any_number_of_threads(monkeypatch, shorten):
     monkeypatch.setattr(short_vectors, "PIECE", 16)
     monkeypatch.setattr(short_vectors, "ROWS", 8)
+    monkeypatch.setattr(short_vectors, "MOVED", 240)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 30)) + 1e-4 * rng.normal(size=(200, 30))
     one, three = (shorten(x, np.ones(200), n_jobs=n_jobs) for n_jobs in (1, 3))

@@ -10,6 +10,7 @@ import pytest
 import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
 from asot.anchors.lloyd import learn_space
+from asot.bounds import error_bars
 from asot.datasets import load_digits
 from asot.estimate.calibration import error_model, likeliest
 from asot.estimate.exact_sample import Sampler, draw_sample, exact_distances, leverage
@@ -73,6 +74,17 @@ def test_hundreds_of_pairs_decide_alone(measured):
     squares = np.linalg.lstsq(x, exact, rcond=None)[0]
     assert decided > 6
     assert rmse(x @ coefficients, exact) < 1.01 * rmse(x @ squares, exact)
+
+
+def test_samples_of_one_size_are_fitted_at_once_each_by_itself(measured):
+    x, own, exact = measured
+    draws = np.random.default_rng(0).integers(len(exact), size=(5, 20))
+    weights = np.random.default_rng(1).random((5, 20)) + 0.1
+    together, decided = likeliest(x[draws], exact[draws], weights, own.prior, own.directions)
+    for t, few in enumerate(draws):
+        one, n_fitted = likeliest(x[few], exact[few], weights[t], own.prior, own.directions)
+        np.testing.assert_allclose(together[t], one, rtol=0.0, atol=1e-13)
+        np.testing.assert_allclose(decided[t], n_fitted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e100])
@@ -258,6 +270,21 @@ def test_three_distributions_are_enough():
 def test_what_calibration_needs(n, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         asot.pairwise(clouds(3, n), estimate="calibrated", random_state=0, **options)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3, 6])
+def test_bounds_of_several_spaces_look_for_distinct_points_once(D, monkeypatch, n_jobs):
+    how = {
+        "strategy": {"kind": "calibrated", "n_anchors": 5, "n_spaces": 3, "bounds": True, "n_exact": 30},
+        "random_state": 0,
+    }
+    expected = asot.pairwise(D, **how, bounds=True)
+    made, make = [], error_bars.numbered_histograms
+    monkeypatch.setattr(error_bars, "numbered_histograms", lambda *given: made.append(given) or make(*given))
+    found = asot.pairwise(D, **how, bounds=True, n_jobs=n_jobs)
+    assert len(made) == 1
+    for name in ("values", "lower", "upper", "error"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
 
 
 def test_calibration_shows_progress_and_can_be_interrupted(D):

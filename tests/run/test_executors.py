@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import itertools
 import threading
 import time
 
@@ -77,6 +78,38 @@ def test_something_is_done_meanwhile(jobs, elsewhere):
         with pytest.raises(RuntimeError, match="item 7"):
             late()
     assert meanwhile(threading.current_thread)() is threading.current_thread()
+    assert threads_left() == []
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 4])
+def test_what_is_done_meanwhile_can_have_loops_that_share_the_threads(jobs):
+    def name(item, stop):
+        threading.Event().wait(0.01)
+        return threading.current_thread().name
+
+    with kept_threads(jobs):
+        answer = meanwhile(lambda: set(Threads(jobs).map(name, range(12))), with_loops=True)
+        found = answer()
+        assert len(found) == max(1, jobs - 1)
+    assert threads_left() == []
+
+
+def test_what_is_done_meanwhile_ends_when_the_block_fails():
+    begun = threading.Event()
+
+    def item_by_item(item, stop):
+        begun.set()
+        threading.Event().wait(0.01)
+        return item
+
+    def block():
+        with kept_threads(3):
+            meanwhile(lambda: list(Threads(3).map(item_by_item, itertools.count())), with_loops=True)
+            begun.wait()
+            fail(3, None)
+
+    with pytest.raises(RuntimeError, match="item 3"):
+        block()  # would not end if the loop did not
     assert threads_left() == []
 
 

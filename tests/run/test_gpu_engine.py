@@ -113,9 +113,15 @@ class Early(Lookup):
 @pytest.mark.parametrize(("room", "begun"), [(10**6, 9), (779, 8), (350, 3), (91, 0), (89, 0)])
 def test_tiles_are_begun_where_the_run_asks_for_them(monkeypatch, gpus, room, begun):
     monkeypatch.setattr(device_engine, "WORTH_BEGINNING", 0.2)
+    monkeypatch.setattr(device_engine, "AT_FIRST", 2)
     work, pairs = Early(per_tile=90), AllPairs(N)  # 780 pairs
-    worth_it = device_engine.begin(pairs, work, Choice(gpus, "a test", required=False), 2 * room)
-    assert worth_it == (begun > 1)
+    rest = device_engine.begin(pairs, work, Choice(gpus, "a test", required=False), 2 * room)
+    assert (rest is not None) == (begun > 1)
+    assert len(work.under_way) == min(begun, 2 * len(gpus))
+    for _ in range(2):  # the second time, nothing is left
+        if rest is not None:
+            rest()
+    assert work.begun == min(90 * begun, len(pairs))
     solve(pairs, solver=work, gpus=gpus, memory=2 * room)
     assert len(work.tiles) == 9
     assert work.under_way == work.tiles[:begun]
@@ -131,7 +137,8 @@ def test_what_does_not_fit_is_not_begun():
             super().begin(pairs, start, stop)
 
     work = Full()
-    device_engine.begin(AllPairs(N), work, Choice((0,), "a test", required=False), 2**30)
+    rest = device_engine.begin(AllPairs(N), work, Choice((0,), "a test", required=False), 2**30)
+    rest()
     assert [tile[2:] for tile in work.under_way] == [(0, 100)]
 
 

@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot.entropic import cuda as sinkhorn_cuda
+from asot.estimate.attempts import AnchorAttempts
 from asot.estimate.calibration import Calibration
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.run import devices, gpu_engine
@@ -133,15 +134,24 @@ def test_a_small_pool_of_points_needs_no_torch_on_a_gpu(monkeypatch, estimate):
 
 def test_gpus_measure_while_the_host_fits(monkeypatch):
     order = []
-    begin, fit = gpu_engine.begin, Calibration.__init__
-    monkeypatch.setattr(gpu_engine, "begin", lambda *given: order.append("begin") or begin(*given))
+    begin, fit, exact = gpu_engine.begin, Calibration.__init__, AnchorAttempts.exact_pairs
+
+    def begun(*given):
+        order.append("begin")
+        rest = begin(*given)
+        return lambda: order.append("begin more") or rest()
+
+    monkeypatch.setattr(gpu_engine, "begin", begun)
+    monkeypatch.setattr(AnchorAttempts, "exact_pairs", lambda *given: order.append("solve") or exact(*given))
     monkeypatch.setattr(Calibration, "__init__", lambda self, *given: order.append("fit") or fit(self, *given))
     D = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5, 6, 8, 5)])
     space = asot.KMeansAnchors(3, random_state=0).fit(D).space_
-    for device, expected in (("cuda", ["begin", "fit"]), ("cpu", ["fit"])):
-        order.clear()
-        asot.pairwise(D, space=space, estimate="calibrated", device=device)
-        assert order == expected
+    on_gpu = ["begin", "begin more", "solve", "begin more", "fit"]
+    for device, expected in (("cuda", on_gpu), ("cpu", ["solve", "fit"])):
+        for n_jobs in (1, 3):
+            order.clear()
+            asot.pairwise(D, space=space, estimate="calibrated", device=device, n_jobs=n_jobs)
+            assert order == expected
 
 
 @pytest.mark.parametrize("bounds", [False, True])

@@ -7,6 +7,7 @@ once (docs/method.md §1).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -359,17 +360,30 @@ def cell_means(
     D: Distributions, nearest: NDArray[np.int64], x: NDArray[np.float64], n_anchors: int, n_jobs: int
 ) -> Cells:
     """Cells of a collection whose n points have the ``nearest`` anchors (n,) and the coordinates x (n, w)."""
+    cells, fill = cells_to_fill(D, nearest, x, n_anchors, cell_offsets(D, nearest, n_anchors, n_jobs))
+    in_stretches(D.offsets, fill, n_jobs)
+    return cells
+
+
+def cell_offsets(D: Distributions, nearest: NDArray[np.int64], n_anchors: int, n_jobs: int) -> NDArray[np.int64]:
+    """Where the cells of each distribution begin (N + 1,), which does not depend on coordinates."""
     counts = np.zeros(len(D) + 1, dtype=np.int64)
-    points = PointsAtAnchors(
-        offsets=D.offsets, nearest=nearest, masses=D.masses, k=n_anchors, width=x.shape[1], x=np.ascontiguousarray(x)
-    )  # fmt: skip
+    points = PointsAtAnchors(offsets=D.offsets, nearest=nearest, masses=D.masses, k=n_anchors, width=0)
     counted = CellsOut(offsets=counts)
     in_stretches(D.offsets, lambda low, high: _count_cells(points, counted, low, high), n_jobs)
-    offsets = np.cumsum(counts)
+    return np.cumsum(counts)
+
+
+def cells_to_fill(
+    D: Distributions, nearest: NDArray[np.int64], x: NDArray[np.float64], n_anchors: int, offsets: NDArray[np.int64]
+) -> tuple[Cells, Callable[[int, int], object]]:
+    """Cells without content, and a function that fills those of a range of distributions."""
     n_cells = int(offsets[-1])
     anchor = np.empty(n_cells, dtype=np.int32)
     mass, variance, mean = np.empty(n_cells), np.empty(n_cells), np.empty((n_cells, x.shape[1]))
     cells = Cells(offsets, anchor, mass, mean, variance)
+    points = PointsAtAnchors(
+        offsets=D.offsets, nearest=nearest, masses=D.masses, k=n_anchors, width=x.shape[1], x=np.ascontiguousarray(x)
+    )  # fmt: skip
     out = CellsOut(**cells._asdict())
-    in_stretches(D.offsets, lambda low, high: _fill_cells(points, out, low, high), n_jobs)
-    return cells
+    return cells, lambda low, high: _fill_cells(points, out, low, high)

@@ -8,7 +8,8 @@ smallest upper one also hold) and rounded outward.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,10 @@ from asot._typing import Float, Identity, Indices
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.cell_bracket import cell_bracket, cell_table
 from asot.bounds.point_bracket import bracket
-from asot.bounds.point_table import PointTable, point_table
+from asot.bounds.point_table import PointTable, order_along, point_table
 from asot.bounds.short_vectors import Coordinates, short_coordinates
 from asot.bounds.small_pairs import BLURRED, SmallPairs
-from asot.data.distinct import numbered_histograms
+from asot.data.distinct import SparseHistograms, numbered_histograms
 from asot.data.distributions import Distributions
 from asot.exact.shared_cost import Trees, cost_bits_for, index_bits_for
 from asot.native import Doubles, Int, Ints, Record, entry
@@ -95,6 +96,8 @@ class Bounds:
         Threads that prepare them.
     assigned : Assigned, optional
         The anchors of all points, if they are known already.
+    distinct : function, optional
+        Returns the distinct points of D, if they are known already.
     """
 
     level = "radius"
@@ -106,13 +109,14 @@ class Bounds:
         column_start: int,
         n_jobs: int = 1,
         assigned: Assigned | None = None,
+        distinct: Callable[[], DistinctPoints] | None = None,
     ) -> None:
         known = space.nearest_of(D, device="cpu") if assigned is None else assigned
         self.radii = radii_of(D, known)
         self._column_start, self._n_jobs = column_start, n_jobs
         bits = cost_bits_for(index_bits_for(space.n_anchors, space.n_anchors))
         self.open = float(np.ldexp(space.cost.max(), 1 - bits))  # how far above the optimum an anchor plan may cost
-        self._D = D
+        self._D, self._distinct = D, distinct
         self._small: SmallPairs | None = None
         self._prepare(space, D, known.nearest)
 
@@ -155,24 +159,41 @@ class Bounds:
         return lower, upper
 
 
+class DistinctPoints(NamedTuple):
+    """What bounds by points know of a collection in any space."""
+
+    histograms: SparseHistograms
+    number: Indices  # (n,) which of the distinct points each point of the collection is, -1 without mass
+    short: Coordinates
+    along: Indices  # (V,) their order by the first coordinate
+    means: Float  # (N, w)
+
+    @classmethod
+    def of(cls, D: Distributions, n_jobs: int) -> DistinctPoints:
+        histograms, number = numbered_histograms(D, in_ranges(n_jobs))
+        short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=n_jobs)
+        means = np.empty((len(D), short.points.shape[1]))
+        sought = SparseMeans(
+            width=means.shape[1], offsets=histograms.offsets, index=histograms.index, masses=histograms.masses,
+            points=short.points, found=means,
+        )  # fmt: skip
+        in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), n_jobs)
+        return cls(histograms, number, short, order_along(short), means)
+
+
 class PointBounds(Bounds):
     """Also lifted plans and c-transformed potentials on the original points: tight, O(n²) per pair."""
 
     level = "points"
 
     def _prepare(self, space: AnchorSpace, D: Distributions, nearest: Indices) -> None:
-        histograms, number = numbered_histograms(D, in_ranges(self._n_jobs))
-        used = number >= 0
-        cell = np.empty(len(histograms.points), dtype=np.int64)
-        cell[number[used]] = nearest[used]  # equal points have the same anchor
-        self._short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=self._n_jobs)
-        self._means = np.empty((len(D), self._short.points.shape[1]))
-        sought = SparseMeans(
-            width=self._means.shape[1], offsets=histograms.offsets, index=histograms.index, masses=histograms.masses,
-            points=self._short.points, found=self._means,
-        )  # fmt: skip
-        in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), self._n_jobs)
-        self._table = point_table(histograms, cell, self._short, space.n_anchors, self._n_jobs)
+        own = DistinctPoints.of(D, self._n_jobs) if self._distinct is None else self._distinct()
+        self._distinct = None
+        used = own.number >= 0
+        cell = np.empty(len(own.histograms.points), dtype=np.int64)
+        cell[own.number[used]] = nearest[used]  # equal points have the same anchor
+        self._short, self._means = own.short, own.means
+        self._table = point_table(own.histograms, cell, self._short, space.n_anchors, self._n_jobs, own.along)
 
     def tables(self) -> tuple[PointTable, Float, Coordinates]:
         """What a GPU needs: the points, the means (N, w) of all distributions, and the coordinates of both."""
@@ -224,11 +245,19 @@ def make_bounds(
     level: str = "auto",
     n_jobs: int | None = None,
     assigned: Assigned | None = None,
+    distinct: Callable[[], DistinctPoints] | None = None,
 ) -> Bounds:
     """The bounds for pairs within a collection, or with those from ``column_start`` on, if that is not 0.
 
-    "auto" chooses by the size of the distributions. ``assigned``: their anchors, if known.
+    "auto" chooses by the size of the distributions. ``assigned``: their anchors, if known; ``distinct``: returns their
+    distinct points.
     """
-    if level == "auto":
-        level = "points" if both.sizes.mean() <= MOST_POINTS_PER_ANCHOR * space.n_anchors else "cells"
-    return BOUNDS_BY_LEVEL[level](space, both, column_start, as_n_jobs(n_jobs), assigned)
+    kind = BOUNDS_BY_LEVEL[level_for(level, both, space.n_anchors)]
+    return kind(space, both, column_start, as_n_jobs(n_jobs), assigned, distinct)
+
+
+def level_for(level: str, both: Distributions, n_anchors: int) -> str:
+    """The level of bounds that is used where ``level`` is asked for."""
+    if level != "auto":
+        return level
+    return "points" if both.sizes.mean() <= MOST_POINTS_PER_ANCHOR * n_anchors else "cells"

@@ -44,11 +44,19 @@ _renumber = entry("renumber_points", Renumbering, Int, Int)
 
 
 def point_table(
-    histograms: SparseHistograms, cell: NDArray[np.int64], coordinates: Coordinates, k: int, n_jobs: int = 1
+    histograms: SparseHistograms,
+    cell: NDArray[np.int64],
+    coordinates: Coordinates,
+    k: int,
+    n_jobs: int = 1,
+    along: NDArray[np.int64] | None = None,
 ) -> PointTable:
-    """Renumber the distinct points, cell by cell. ``cell`` (V,) is the anchor of each, of ``k``."""
+    """Renumber the distinct points, cell by cell. ``cell`` (V,) is the anchor of each, of ``k``.
+
+    ``along`` is their order by the first coordinate (`order_along`), if it is known.
+    """
     first = coordinates.points[:, 0]
-    order = _by_cell(first, cell, k)
+    order = _by_cell(order_along(coordinates) if along is None else along, cell, k)
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     offsets, masses = histograms.offsets, quantize_sparse(histograms.offsets, histograms.masses)
@@ -65,8 +73,12 @@ def point_table(
     return PointTable(offsets, index, masses, cells, points, coordinates.rest[order], height, order)
 
 
-def _by_cell(first: NDArray[np.float64], cell: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The order of points by cell, and within each by ``first``: small integers are sorted without comparisons."""
-    order = np.argsort(first, kind="stable")
-    cells = cell[order]
-    return order[np.argsort(cells.astype(np.uint16) if k <= 2**16 else cells, kind="stable")]
+def order_along(coordinates: Coordinates) -> NDArray[np.int64]:
+    """The order (V,) of points by their first coordinate."""
+    return np.argsort(coordinates.points[:, 0], kind="stable")
+
+
+def _by_cell(along: NDArray[np.int64], cell: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The order of points by cell, and within each as before: small integers are sorted without comparisons."""
+    cells = cell[along]
+    return along[np.argsort(cells.astype(np.uint16) if k <= 2**16 else cells, kind="stable")]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from asot._typing import Float
-from asot.native import Doubles, Int, entry
+from asot.native import Double, Doubles, Int, entry
 from asot.run.executors import in_threads
 from asot.run.pairs import tiles
 from asot.validation import FloatArray
@@ -38,14 +38,21 @@ PIECE = 2**13
 ROWS = 2**12
 """Points that are rotated or moved at a time, each by itself."""
 
+MOVED = 2**19
+"""Numbers that are moved at a time: fewer are done before a thread has been told."""
+
 SAFE = 500
 """Powers of two up to this size can be multiplied, and the products squared, without leaving the range."""
+
+LARGEST_FACTOR = 1000
+"""Powers of two below this size are numbers, and so are their inverses."""
 
 ROUNDING = 2e-13
 """How far, as a share of the extent, sums of distances may be off. Bounds are widened by this much."""
 
 
-_move_to_mean = entry("move_to_mean", Doubles, Int, Int, Doubles, Doubles)
+_column_ends = entry("column_ends", Doubles, Int, Int, Doubles, Doubles)
+_move_to_mean = entry("move_to_mean", Doubles, Int, Int, Doubles, Double, Doubles)
 
 
 class Coordinates(NamedTuple):
@@ -69,7 +76,7 @@ def short_coordinates(
 
     ``weights`` (n,) say how much each point matters for the directions.
     """
-    x, exponent = _centered(points, weights, n_jobs)
+    x, exponent, _ = _centered(points, weights, n_jobs)
     if x.shape[1] > widths[0] and x.shape[1] <= LARGEST_ROTATION:
         spectrum, directions = _principal(x, weights, n_jobs)
         for width in widths:
@@ -91,7 +98,7 @@ def leading_directions(points: FloatArray, weights: Float, width: int = 16) -> D
     if d <= width:
         return None
     few = slice(None, None, -(-len(points) // (LOOKED_AT if d <= LARGEST_ROTATION else LARGEST_ROTATION)))
-    sample, exponent = _centered(points[few], weights[few])
+    sample, exponent, _ = _centered(points[few], weights[few])
     if d <= LARGEST_ROTATION:
         directions = _principal(sample, weights[few])[1]
     else:  # more coordinates than points looked at: the directions are combinations of these
@@ -108,87 +115,104 @@ def leading_coordinates(
     """
     directions = leading_directions(points, weights) if directions is None else directions
     if directions is None:
-        x, exponent = _centered(points, weights, n_jobs)
+        x, exponent, square = _centered(points, weights, n_jobs)
     else:
-        x, exponent = _projected(points, directions.columns, directions.exponent, n_jobs)
-        exponent += _center(x, weights, n_jobs)
-    return _padded(x, None, exponent, n_jobs)
+        x, exponent, square = _projected(points, weights, directions, n_jobs)
+    return Coordinates(_wide(x), np.zeros(len(x)), exponent, 2.0 * float(np.sqrt(square)))
 
 
-def _projected(points: FloatArray, directions: Float, guess: int, n_jobs: int) -> tuple[Float, int]:
-    """points (n, d) @ directions, without a copy of all points, divided by the power of two that is returned.
+def _projected(points: FloatArray, weights: Float, directions: Directions, n_jobs: int) -> tuple[Float, int, float]:
+    """points (n, d) @ directions around their mean, as of `_centered`, without a copy of all points.
 
-    The ``guess`` is that of some points; it does unless others are larger by hundreds of powers of two.
+    The power of two is that of the points which directions are from, unless others are larger by hundreds of them.
     """
-    short = np.empty((len(points), directions.shape[1]))
+    columns, guess = directions
+    short = np.empty((len(points), columns.shape[1]))
     if abs(guess) < SAFE:
-        fitting, sizes = scaled(directions, -guess), []
+        fitting = scaled(columns, -guess)
 
         def project(own: slice) -> None:
-            np.matmul(points[own], fitting, out=short[own])
-            sizes.append(_size(short[own]))
+            for part in (slice(*rows) for rows in tiles(own.stop, ROWS, own.start)):
+                np.matmul(points[part], fitting, out=short[part])
 
         with np.errstate(over="ignore", invalid="ignore"):
-            _by_pieces(len(points), project, n_jobs, ROWS)
-        if 2.0**-SAFE < max(sizes) < 2.0**SAFE:  # not NaN, either
-            return short, guess
+            found = _sums(short, weights, n_jobs, project)
+        if np.isfinite(found.total).all() and 2.0**-SAFE < max(found.high.max(), -found.low.min()) < 2.0**SAFE:
+            more, square = _move(short, found, weights, n_jobs)
+            return short, guess + more, square
     exponent = _exponent(points, n_jobs)
 
     def project_scaled(own: slice) -> None:
-        np.matmul(scaled(points[own], -exponent), directions, out=short[own])
+        np.matmul(scaled(points[own], -exponent), columns, out=short[own])
 
-    _by_pieces(len(points), project_scaled, n_jobs, ROWS)
-    return short, exponent
-
-
-def _write(values: Float, out: Float) -> None:
-    out[...] = values
+    more, square = _move(short, _sums(short, weights, n_jobs, project_scaled), weights, n_jobs)
+    return short, exponent + more, square
 
 
-def scaled(points: FloatArray, exponent: int) -> Float:
+def scaled(points: FloatArray, exponent: int, out: Float | None = None) -> Float:
     """Numbers times 2^exponent: in one product where that is a number, which is faster than `ldexp`."""
-    if abs(exponent) < 1000:
-        return np.multiply(points, 2.0**exponent, dtype=np.float64)
-    return np.ldexp(np.asarray(points, dtype=np.float64), exponent)
+    if abs(exponent) < LARGEST_FACTOR:
+        return np.multiply(points, 2.0**exponent, out=out, dtype=np.float64)
+    return np.ldexp(np.asarray(points, dtype=np.float64), exponent, out=out)
 
 
-def _centered(points: FloatArray, weights: Float, n_jobs: int = 1) -> tuple[Float, int]:
-    """Points at the scale of 1 around their mean, and the power of two they were divided by."""
+def _centered(points: FloatArray, weights: Float, n_jobs: int = 1) -> tuple[Float, int, float]:
+    """Points at the scale of 1 around their mean, the power of two they were divided by, and the largest square of a
+    length."""
     exponent = _exponent(points, n_jobs)
     x = np.empty(points.shape)
-    _by_pieces(len(points), lambda own: _write(scaled(points[own], -exponent), x[own]), n_jobs, ROWS)
-    return x, exponent + _center(x, weights, n_jobs)
+
+    def copy(own: slice) -> None:
+        scaled(points[own], -exponent, x[own])
+
+    more, square = _move(x, _sums(x, weights, n_jobs, copy), weights, n_jobs)
+    return x, exponent + more, square
 
 
-def _center(x: Float, weights: Float, n_jobs: int = 1) -> int:
-    """Move points to their mean and to the scale of 1, in place; the power of two they are divided by."""
-    sums: dict[int, Float] = {}
-    sizes: list[float] = []
+class _Sums(NamedTuple):
+    """What is known of rows (n, d) that were looked at once."""
+
+    total: Float  # (d,) weighted
+    low: Float  # (d,)
+    high: Float  # (d,)
+
+
+def _sums(x: Float, weights: Float, n_jobs: int, fill: Callable[[slice], object]) -> _Sums:
+    """Sums over rows of x (n, d), which ``fill`` writes: threads look at what they have just written."""
+    parts: dict[int, Float] = {}
+    ends: list[Float] = []
 
     def add(own: slice) -> None:
-        sums[own.start] = weights[own] @ x[own]
+        fill(own)
+        low_high = np.empty((2, x.shape[1]))
+        _column_ends(x[own], *x[own].shape, *low_high)
+        parts[own.start] = weights[own] @ x[own]
+        ends.append(low_high)
 
     _by_pieces(len(x), add, n_jobs)
-    mean = _total(sums) / weights.sum()
-    _by_pieces(len(x), lambda own: sizes.append(_move(x[own], mean)), n_jobs, ROWS)
-    more = int(np.frexp(max(sizes))[1])
-    if more != 0:
-        _by_pieces(len(x), lambda own: _scale(x[own], -more), n_jobs, ROWS)
-    return more
+    return _Sums(_total(parts), np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0))
 
 
-def _move(x: Float, mean: Float) -> float:
-    """Subtract the mean from every row, in place; the largest size of what is left."""
-    largest = np.empty(1)
-    _move_to_mean(x, *x.shape, mean, largest)
-    return float(largest[0])
+def _move(x: Float, sums: _Sums, weights: Float, n_jobs: int) -> tuple[int, float]:
+    """Move rows to their mean and to the scale of 1, in place: the power of two they are divided by, and the largest
+    square of a length."""
+    mean = sums.total / weights.sum()
+    size = np.maximum(np.abs(sums.low - mean), np.abs(sums.high - mean)).max()
+    more = int(np.frexp(size)[1])
+    squares: list[Float] = []
 
+    def move(own: slice, by: Float, exponent: int) -> None:
+        square = np.empty(1)
+        _move_to_mean(x[own], *x[own].shape, by, 2.0**-exponent, square)
+        squares.append(square)
 
-def _scale(x: Float, exponent: int) -> None:
-    if abs(exponent) < 1000:
-        x *= 2.0**exponent
-    else:
-        np.ldexp(x, exponent, out=x)
+    rows = max(1, MOVED // x.shape[1])
+    half = more if abs(more) < LARGEST_FACTOR else more // 2
+    _by_pieces(len(x), lambda own: move(own, mean, half), n_jobs, rows)
+    if half != more:
+        squares.clear()
+        _by_pieces(len(x), lambda own: move(own, np.zeros_like(mean), more - half), n_jobs, rows)
+    return more, float(np.max(squares))
 
 
 def _size(x: FloatArray) -> float:
@@ -246,10 +270,6 @@ def _by_pieces(n: int, work: Callable[[slice], object], n_jobs: int, rows: int =
 
 
 def _padded(x: Float, rest: Float | None, exponent: int, n_jobs: int) -> Coordinates:
-    padded = x
-    if x.shape[1] % 4:
-        padded = np.zeros((len(x), (x.shape[1] + 3) & ~3))
-        padded[:, : x.shape[1]] = x
     squares: list[float] = [0.0]
 
     def measure(own: slice) -> None:
@@ -257,4 +277,14 @@ def _padded(x: Float, rest: Float | None, exponent: int, n_jobs: int) -> Coordin
         squares.append(float((lengths if rest is None else lengths + rest[own] ** 2).max()))
 
     _by_pieces(len(x), measure, n_jobs, ROWS)
-    return Coordinates(padded, np.zeros(len(x)) if rest is None else rest, exponent, 2.0 * float(np.sqrt(max(squares))))
+    left = np.zeros(len(x)) if rest is None else rest
+    return Coordinates(_wide(x), left, exponent, 2.0 * float(np.sqrt(max(squares))))
+
+
+def _wide(x: Float) -> Float:
+    """Rows whose width is a multiple of 4."""
+    if x.shape[1] % 4 == 0:
+        return x
+    padded = np.zeros((len(x), (x.shape[1] + 3) & ~3))
+    padded[:, : x.shape[1]] = x
+    return padded

@@ -189,7 +189,11 @@ def _begin(request: Request, price: Callable[[], float], features: Features) -> 
     if not place.gpus or default_sink(request.sink).takes_work:  # a store has tiles of its own
         return None
     measuring = FeaturesCuda(features, memory=scratch(request), early=True)
-    return measuring if gpu_engine.begin(request.pairs, measuring, place, request.resources.budget) else None
+    rest = gpu_engine.begin(request.pairs, measuring, place, request.resources.budget)
+    if rest is None:
+        return None
+    measuring.rest = lambda: (rest(), price())  # both while threads are busy
+    return measuring
 
 
 def _measured(trial: Attempt | None) -> Info:

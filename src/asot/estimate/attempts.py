@@ -24,7 +24,7 @@ import numpy as np
 from asot._typing import Float, Indices
 from asot.anchors.lloyd import learn_space
 from asot.anchors.space import AnchorSpace, Assigned
-from asot.bounds.error_bars import make_bounds
+from asot.bounds.error_bars import DistinctPoints, level_for, make_bounds
 from asot.bounds.short_vectors import Coordinates, Directions, leading_directions
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
@@ -46,6 +46,9 @@ Own = TypeVar("Own", View, Coarse)
 
 LEARNED_FROM, POINTS_PER_ANCHOR = 8192, 64
 """Anchors are learned from at least so many points, and so many for each of them, if the collection has them."""
+
+ENOUGH_THREADS = 4
+"""With so many, one of them can wait for what others do."""
 
 
 def learned_from(k: int, n_points: int) -> int:
@@ -131,8 +134,10 @@ class Attempts(ABC, Generic[Own]):
         features = self._features([one.view for one in views], strategy.bounds)
         begun = None if begin is None else begin(features)
         preparing = time.perf_counter() - began
-        sample, sample_seconds = self._drawn(strategy)
+        sample, sample_seconds = self._drawn(strategy, None if begun is None else begun.rest)
         began = time.perf_counter()
+        if begun is not None:
+            begun.rest()  # where the sample was known
         calibration = Calibration(features, sample, self._resources)
         share = share_too_wide(self._request.max_error, calibration, sample)
         seconds = sample_seconds + sum(one.seconds for one in views) + preparing + time.perf_counter() - began
@@ -142,8 +147,11 @@ class Attempts(ABC, Generic[Own]):
             begun,
         )  # fmt: skip
 
-    def _drawn(self, strategy: Strategy) -> tuple[ExactSample, float]:
-        """The pairs that are solved exactly, for all attempts, and how long that took."""
+    def _drawn(self, strategy: Strategy, beside: Callable[[], object] | None) -> tuple[ExactSample, float]:
+        """The pairs that are solved exactly, for all attempts, and how long that took.
+
+        ``beside`` is called while threads measure the pairs that they are chosen from.
+        """
         first = self._view(strategy.drawn_at, strategy.seed, False)
         began = time.perf_counter()
         if self._sampler is None:
@@ -151,7 +159,7 @@ class Attempts(ABC, Generic[Own]):
             pairs = make_pairs(len(D), None if E is None else len(E))
             features = self._features([first.view], with_bounds=False, sampling=True)
             self._sampler = Sampler(
-                features, pairs, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs
+                features, pairs, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs, beside
             )  # fmt: skip
         sample = self._sampler.sample(strategy.n_draws)
         self._sampling += time.perf_counter() - began
@@ -211,6 +219,7 @@ class AnchorAttempts(Attempts[View]):
         self._column_start = None if request.E is None else len(request.D)
         self._short: Coordinates | None = None
         self._directions: Directions | None = None
+        self._distinct: Callable[[], DistinctPoints] | None = None
         if request.wants_gpu and self.is_soft:
             self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
         elif request.wants_gpu and request.max_error is not None:
@@ -235,15 +244,22 @@ class AnchorAttempts(Attempts[View]):
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[View]:
         if not with_bounds:
             return self._look(n_anchors, seed)
-        plain = self._view(n_anchors, seed, False)
-        began = time.perf_counter()
-        own = self._request
-        view, level, n_jobs = copy.copy(plain.view), own.level or "points", self._resources.n_jobs
+        own, n_jobs = self._request, self._resources.n_jobs
+        level = own.level or "points"
         if level == "auto" and own.wants_gpu:
             level = "points"  # which GPUs have a kernel for
-        start = self._column_start or 0
-        view.bounds = make_bounds(plain.space, self._request.both, start, level, n_jobs, plain.assigned)
+        if self._distinct is None and level_for(level, own.both, n_anchors or 1) == "points":
+            self._distinct = self._distinct_points()
+        plain = self._view(n_anchors, seed, False)
+        began = time.perf_counter()
+        view, start = copy.copy(plain.view), self._column_start or 0
+        view.bounds = make_bounds(plain.space, own.both, start, level, n_jobs, plain.assigned, self._distinct)
         return replace(plain, view=view, seconds=plain.seconds + time.perf_counter() - began)
+
+    def _distinct_points(self) -> Callable[[], DistinctPoints]:
+        """Those of the collection, for the bounds of all spaces; they begin here if there are threads enough."""
+        make = functools.partial(DistinctPoints.of, self._request.both, self._resources.jobs)
+        return functools.cache(meanwhile(make, with_loops=True) if self._resources.jobs >= ENOUGH_THREADS else make)
 
     def _look(self, n_anchors: int | None, seed: int) -> SpaceView[View]:
         """With several threads, what needs few of them is done beside what needs many."""
@@ -256,7 +272,8 @@ class AnchorAttempts(Attempts[View]):
         known = self._short is not None
         directions = meanwhile(functools.partial(leading_directions, both.points, both.masses)) if not known else None
         assigned = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
-        on_anchors = meanwhile(functools.partial(OnAnchors, space, both, self._column_start, assigned))
+        own = space, both, self._column_start, assigned
+        on_anchors = meanwhile(functools.partial(OnAnchors, *own, for_gpu=self._request.wants_gpu))
         if self._short is None:
             assert directions is not None
             self._directions = directions()

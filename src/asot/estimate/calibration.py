@@ -225,15 +225,18 @@ class Calibration:
         own = self._features
         held_out = np.empty(len(exact))
         fold = np.arange(len(exact)) % min(FOLDS, len(exact))
-        for turn in range(fold.max() + 1):
-            seen, unseen = fold != turn, fold == turn
-            turned, _ = likeliest(features[seen], exact[seen], weights[seen], own.prior, own.directions)
-            held_out[unseen] = self._predict(features[unseen], turned)
+        left_out = np.bincount(fold)
+        for size in np.unique(left_out):  # there are two sizes at most
+            turns = np.flatnonzero(left_out == size)
+            seen = np.stack([np.flatnonzero(fold != turn) for turn in turns])
+            found, _ = likeliest(features[seen], exact[seen], weights[seen], own.prior, own.directions)
+            for turn, coefficients in zip(turns, found, strict=True):
+                held_out[fold == turn] = self._predict(features[fold == turn], coefficients)
         residual = held_out - exact
         without = self._predict(features, own.plain) - exact  # of what is returned if the fit is not used
         if (weights * residual**2).sum() < (weights * without**2).sum():
             coefficients, n_fitted = likeliest(features, exact, weights, own.prior, own.directions)
-            return Fit(coefficients, True, n_fitted, residual, error_model(own.squares(features), residual))
+            return Fit(coefficients, True, float(n_fitted), residual, error_model(own.squares(features), residual))
         return Fit(own.plain, False, 0.0, without, error_model(own.squares(features), without))
 
 
@@ -257,30 +260,44 @@ def _summary(
 # ------------------------------------------------------------------------------------------------ a linear fit
 
 
-def likeliest(features: Float, exact: Float, weights: Float, prior: Float, directions: Float) -> tuple[Float, float]:
+def likeliest(features: Float, exact: Float, weights: Float, prior: Float, directions: Float) -> tuple[Float, Float]:
     """Coefficients (F,), and how many of them were decided by the pairs rather than by what is known before.
 
     They are the ``prior`` and a sum of ``directions`` (F, G), each times a number that is normal around 0. How large
     these numbers are, and how large the errors, is what makes the S pairs likeliest (MacKay's evidence updates). With
     ten pairs, a few numbers are decided; with hundreds, it is least squares. Features may be of any scale, also all
-    zero.
+    zero. Many samples (..., S) of one size are fitted at once, each by itself.
     """
-    n, weights = len(exact), weights / weights.mean()
-    most = max(float(np.abs(exact).max()), SMALLEST * float(np.abs(features).max())) or 1.0
-    unit = max(most * float(np.sqrt((weights * (exact / most) ** 2).mean())), SMALLEST * most)
-    x, y = features @ directions / unit, (exact - features @ prior) / unit
-    size, turns = np.linalg.eigh((x * weights[:, None]).T @ x)
-    toward = np.where(size > ROUNDING * size[-1], turns.T @ (x.T @ (weights * y)), 0.0)
+    n, weights = exact.shape[-1], weights / weights.mean(axis=-1, keepdims=True)
+    most = np.maximum(np.abs(exact).max(axis=-1), SMALLEST * np.abs(features).max(axis=(-2, -1)))[..., None]
+    most = np.where(most == 0.0, 1.0, most)
+    root = np.sqrt((weights * (exact / most) ** 2).mean(axis=-1, keepdims=True))
+    unit = np.maximum(most * root, SMALLEST * most)
+    x, y = features @ directions / unit[..., None], (exact - features @ prior) / unit
+    size, turns = np.linalg.eigh(np.swapaxes(x * weights[..., None], -1, -2) @ x)
+    toward = _product(np.swapaxes(turns, -1, -2), _product(np.swapaxes(x, -1, -2), weights * y))
+    toward = np.where(size > ROUNDING * size[..., -1:], toward, 0.0)
     size = np.maximum(size, 0.0)
-    total = float((weights * y**2).sum())
-    noise, width = 4.0 * NOISE**2, 1.0
+    total = (weights * y**2).sum(axis=-1, keepdims=True)
+    noise, width = np.full_like(total, 4.0 * NOISE**2), np.ones_like(total)
     for _ in range(ROUNDS):
-        found = toward / (size + noise / width)
-        decided = float((size / (size + noise / width)).sum())
-        left = max(total - float(found @ (2.0 * toward - size * found)), 0.0)
-        noise = max((left + NOISE**2) / (n + 1.0 - decided), LEAST_NOISE**2)
-        width = min((float(found @ found) + SURE) / (decided + SURE), MOST_WIDTH)
-    return prior + directions @ (turns @ found), decided
+        open_size = size + noise / width
+        found = toward / open_size
+        decided = (size / open_size).sum(axis=-1, keepdims=True)
+        left = np.maximum(total - _dot(found, 2.0 * toward - size * found), 0.0)
+        noise = np.maximum((left + NOISE**2) / (n + 1.0 - decided), LEAST_NOISE**2)
+        width = np.minimum((_dot(found, found) + SURE) / (decided + SURE), MOST_WIDTH)
+    return prior + _product(directions, _product(turns, found)), decided[..., 0]
+
+
+def _product(matrices: Float, vectors: Float) -> Float:
+    """matrices (..., F, G) @ vectors (..., G)."""
+    return np.asarray((matrices @ vectors[..., None])[..., 0])
+
+
+def _dot(first: Float, second: Float) -> Float:
+    """Scalar products (..., 1) of vectors (..., G)."""
+    return np.asarray((first[..., None, :] @ second[..., None])[..., 0])
 
 
 def error_model(squares: Float, residual: Float) -> Float:

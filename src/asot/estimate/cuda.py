@@ -11,7 +11,7 @@ ones that the fit needs (`asot.run.gpu_engine.begin`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,9 +62,11 @@ class FeaturesCuda:
 
     def __init__(self, features: PairFeatures, *, memory: int, early: bool = False) -> None:
         self.features, self.memory, self._early = features, memory, early
-        self.anchors = [ExactCuda(*view.untied, view.cost, cancel=True) for view in features.views]
+        self.anchors = [view.anchor_on_gpu for view in features.views]
         self._on: dict[int, FeaturesOnDevice] = {}
         self.begun = 0
+        self.rest: Callable[[], object] = lambda: None
+        """What the calling thread does while others measure: GPUs that have begun with some pairs begin with more."""
 
     def pairs_per_tile(self, memory: int) -> int:
         memory //= 2 if self._early else 1

@@ -37,7 +37,7 @@ from asot.estimate.pair_features import Features, Measured
 from asot.exact.auto import euclidean_simplex
 from asot.run import engine
 from asot.run.engine import Resources
-from asot.run.executors import Progress
+from asot.run.executors import Progress, meanwhile
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, at_places
 from asot.run.protocols import Solver
 
@@ -235,6 +235,8 @@ class Sampler:
     seed: int
     resources: Resources
     solve: Callable[[Indices, Indices], Float]
+    beside: Callable[[], object] | None = None
+    """Called while threads measure the candidates."""
     _draws: list[Drawn] = field(default_factory=list)
     _known: ExactSample | None = None
 
@@ -263,13 +265,21 @@ class Sampler:
         own, rng = self.features, np.random.default_rng(self.seed)
         found = draw_candidates(self.pairs, own.radii, own.column_start, CANDIDATES, rng)
         listed = at_places(self.pairs, found.places)
-        measured = features_of(listed, own, self.resources)
+        measured = self._measured(listed)
         rows, columns = listed.indices(0, len(listed))
         kind = kinds(own.radii, rows, columns + own.column_start)
         pull = leverage(measured, own.directions, found.weights)
         uncertain = own.width(measured), pull, measured[:, 0].copy(), kind
         draw = functools.partial(draw_sample, found.weights, *uncertain, self.n_exact, rng)
         return listed, draw, len(np.unique(kind))
+
+    def _measured(self, listed: PairSet) -> Float:
+        """Features of the candidates."""
+        if self.beside is None:
+            return features_of(listed, self.features, self.resources)
+        measured = meanwhile(functools.partial(features_of, listed, self.features, self.resources), with_loops=True)
+        self.beside()
+        return measured()
 
 
 def features_of(pairs: PairSet, features: Features, resources: Resources) -> Float:

@@ -8,6 +8,7 @@ than the distance on the anchors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,13 @@ def _record(table: LocalMeans) -> MeansTable:
 
 def local_means(cells: Cells, n_anchors: int, n_jobs: int = 1) -> LocalMeans:
     """From means whose coordinates are at most about 1 in size."""
+    table, lay_out = means_to_lay_out(cells, n_anchors)
+    in_stretches(cells.offsets, lay_out, n_jobs)
+    return table
+
+
+def means_to_lay_out(cells: Cells, n_anchors: int) -> tuple[LocalMeans, Callable[[int, int], object]]:
+    """A table without content, and a function that fills it for a range of distributions once their cells are."""
     sizes = np.diff(cells.offsets)
     strides = (sizes + 15) & ~15
     width = cells.mean.shape[1]
@@ -88,8 +96,7 @@ def local_means(cells: Cells, n_anchors: int, n_jobs: int = 1) -> LocalMeans:
         cells.offsets, cells.anchor, mass, variance, mass_offsets, place, rows.ravel(), column_offsets, columns, centers
     )
     record = _record(table)
-    in_stretches(cells.offsets, lambda low, high: _lay_out(own, record, low, high), n_jobs)
-    return table
+    return table, lambda low, high: _lay_out(own, record, low, high)
 
 
 def reprice(

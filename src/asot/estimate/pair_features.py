@@ -9,6 +9,7 @@ With several spaces, their numbers are averaged, and the tightest bounds are use
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
-from asot.anchors.space import AnchorSpace, Assigned, radii_of
+from asot.anchors.space import AnchorSpace, Assigned, cell_offsets, cells_to_fill, radii_of
 from asot.bounds.error_bars import Bounds, combine
 from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates
 from asot.data.distributions import Distributions
-from asot.estimate.local_means import local_means, reprice
-from asot.exact.cuda.solver import MAX_NODES
-from asot.exact.shared_cost import ExactSharedCost, Trees
+from asot.estimate.local_means import means_to_lay_out, reprice
+from asot.exact.cuda.solver import MAX_NODES, ExactCuda
+from asot.exact.shared_cost import ExactSharedCost, Trees, describe
+from asot.run.executors import in_stretches
 from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_n_jobs
 
@@ -130,14 +132,37 @@ class Features(Solver):
 
 
 class OnAnchors:
-    """What the anchor problems of all pairs share; nearest anchors are enough to know it."""
+    """What the anchor problems of all pairs share; nearest anchors are enough to know it.
 
-    def __init__(self, space: AnchorSpace, both: Distributions, column_start: int | None, assigned: Assigned) -> None:
+    ``for_gpu``: GPUs are going to ask for their solver.
+    """
+
+    def __init__(
+        self,
+        space: AnchorSpace,
+        both: Distributions,
+        column_start: int | None,
+        assigned: Assigned,
+        *,
+        for_gpu: bool = False,
+    ) -> None:
         self.nearest = assigned.nearest
+        self.cell_offsets = cell_offsets(both, self.nearest, space.n_anchors, n_jobs=1)
         self.radii = radii_of(both, assigned)
         self.histograms = space.histograms_of(both, self.nearest)
         self.cost, self.untied = untie_costs(space.cost), split(untie(self.histograms), column_start)
-        self.anchor = ExactSharedCost(*self.untied, self.cost, cancel=True)
+        if for_gpu and space.n_anchors <= MAX_NODES:
+            _ = self.on_gpu  # made by the thread that has made the rest
+
+    @functools.cached_property
+    def anchor(self) -> ExactSharedCost:
+        """The solver of the CPU, which GPUs need not wait for."""
+        return ExactSharedCost(*self.untied, self.cost, cancel=True)
+
+    @functools.cached_property
+    def on_gpu(self) -> ExactCuda:
+        """The solver of GPUs."""
+        return ExactCuda(*self.untied, self.cost, cancel=True)
 
 
 class View:
@@ -160,12 +185,28 @@ class View:
         if own is None:
             own = OnAnchors(space, both, column_start, space.nearest_of(both, device="cpu", n_jobs=n_jobs))
         self.radii, self._histograms = own.radii, own.histograms
-        self.cost, self.untied, self.anchor = own.cost, own.untied, own.anchor
+        self.cost, self.untied, self._on_anchors = own.cost, own.untied, own
         self.loose = (2.0 * TIE_BREAK + COST_TIE_BREAK) * float(space.cost.max())
         """How far the distance without ties may be from that on the histograms."""
         self.bounds = bounds
-        self.cells = space.cells(both, short.points, own.nearest, n_jobs=n_jobs)
-        self.means = local_means(self.cells, space.n_anchors, as_n_jobs(n_jobs))
+        self.cells, fill = cells_to_fill(both, own.nearest, short.points, space.n_anchors, own.cell_offsets)
+        self.means, lay_out = means_to_lay_out(self.cells, space.n_anchors)
+
+        def fill_both(low: int, high: int) -> None:
+            fill(low, high)
+            lay_out(low, high)
+
+        in_stretches(both.offsets, fill_both, as_n_jobs(n_jobs))
+
+    @property
+    def anchor(self) -> ExactSharedCost:
+        """Solves the anchor problems on the CPU."""
+        return self._on_anchors.anchor
+
+    @property
+    def anchor_on_gpu(self) -> ExactCuda:
+        """The same on GPUs."""
+        return self._on_anchors.on_gpu
 
     def identity(self) -> Identity:
         """All that its features depend on."""
@@ -215,7 +256,7 @@ class PairFeatures(Features):
         self._plain = 0 if learned is None else len(names) - 1
         self.plain = np.eye(len(names))[self._plain]
         self.radii: Float = np.mean([view.radii for view in views], axis=0)
-        self.info: Info = dict(views[0].anchor.info)
+        self.info: Info = describe(cancel=True)
 
     @property
     def level(self) -> str | None:

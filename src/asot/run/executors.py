@@ -14,6 +14,7 @@ command line writes plain lines at that pace.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import itertools
 import sys
@@ -22,7 +23,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
@@ -71,9 +72,9 @@ class Threads:
             for item in items:
                 waiting.append(pool.submit(function, item, stop))
                 if len(waiting) > ahead:
-                    yield _wait(waiting.popleft())
+                    yield pool.wait(waiting.popleft())
             while waiting:
-                yield _wait(waiting.popleft())
+                yield pool.wait(waiting.popleft())
         finally:
             stop[0] = 1
             for future in waiting:
@@ -87,6 +88,14 @@ class _Pool(ThreadPoolExecutor):
     def __init__(self, jobs: int) -> None:
         super().__init__(jobs, thread_name_prefix="asot")
         self.jobs = jobs
+        self.is_given_up = False
+        """Whether the block that keeps it has failed: then loops of what is done meanwhile end, too."""
+
+    def wait(self, future: Future[Answer]) -> Answer:
+        answer = _wait(future)
+        if self.is_given_up:
+            raise CancelledError
+        return answer
 
 
 _kept: ContextVar[_Pool | None] = ContextVar("kept", default=None)
@@ -106,18 +115,24 @@ def kept_threads(jobs: int) -> Iterator[None]:
     token = _kept.set(pool)
     try:
         yield
+    except BaseException:
+        pool.is_given_up = True
+        raise
     finally:
         _kept.reset(token)
         pool.shutdown()
 
 
-def meanwhile(function: Callable[[], Answer]) -> Callable[[], Answer]:
+def meanwhile(function: Callable[[], Answer], *, with_loops: bool = False) -> Callable[[], Answer]:
     """Begin a function in one of the threads that are kept, if there are several; call what is returned to get its
-    answer."""
+    answer.
+
+    ``with_loops``: its loops run in the other threads. There may be one such function at a time, or none would be left.
+    """
     kept = _kept.get()
     if kept is None or kept.jobs == 1:
         return function
-    future = kept.submit(function)
+    future = kept.submit(contextvars.copy_context().run, function) if with_loops else kept.submit(function)
     return lambda: _wait(future)
 
 
@@ -169,20 +184,23 @@ def in_ranges(n_jobs: int) -> Callable[[int, Callable[[int, int], object]], None
     return loop
 
 
-POINTS_PER_PIECE = 2**12
-"""Points that a thread takes at a time."""
+POINTS_PER_PIECE, MOST_POINTS_PER_PIECE = 2**12, 2**16
+"""Points that are done between two looks at Ctrl-C: fewer by one thread, more by several, each of which has to be told
+what to do."""
 
-PIECES_PER_THREAD = 2
+POINTS_PER_THREAD = 2**14
 """Fewer are done before a thread has started."""
 
 
 def in_stretches(offsets: NDArray[np.int64], work: Callable[[int, int], object], n_jobs: int) -> None:
     """Call ``work`` with ranges of distributions that have some thousands of points, in threads if there are many."""
-    cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], POINTS_PER_PIECE))
+    n = int(offsets[-1])
+    n_jobs = max(1, min(n_jobs, n // POINTS_PER_THREAD))
+    size = POINTS_PER_PIECE if n_jobs == 1 else min(-(-n // n_jobs), MOST_POINTS_PER_PIECE)
+    cuts = np.searchsorted(offsets, np.arange(0, n, size))
     ends = np.unique([0, *cuts, len(offsets) - 1]).tolist()
     pieces = list(itertools.pairwise(ends))
-    n_jobs = min(n_jobs, len(pieces) // PIECES_PER_THREAD)
-    if n_jobs <= 1:
+    if n_jobs == 1:
         for low, high in pieces:
             work(low, high)
         return

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -33,6 +34,9 @@ SMALLEST_TILE = 1024
 
 FILLS_A_GPU = 2**18
 """With fewer pairs, a tile would leave parts of a GPU idle."""
+
+AT_FIRST = 2 * IN_FLIGHT
+"""Tiles of a GPU that begin before the host does anything else: some milliseconds of work."""
 
 WORTH_BEGINNING = 1 / 8
 """The share of a run that must fit if it is to begin early: a long run would gain nothing from it."""
@@ -67,28 +71,37 @@ class Early(Tiled, Protocol):
         ...
 
 
-def begin(pairs: PairSet, work: Early, choice: Choice, budget: int) -> bool:
-    """Enqueue the first tiles of a run, each where the run will ask for it, as many as fit into half the memory.
+def begin(pairs: PairSet, work: Early, choice: Choice, budget: int) -> Callable[[], object] | None:
+    """Enqueue the first tiles of a run, each where the run will ask for it; None if that is not worth it.
 
-    Returns whether that was worth it. If the GPU runs out of memory, the run does the rest later.
+    Call what is returned to enqueue more of them, as many as fit into half the memory. The host has something else to
+    do first, as enqueuing all of them takes a while. If the GPU runs out of memory, the run does the rest later.
     """
-    import cupy
-
     size = tile_size(pairs, work, choice, budget)
     fitting = budget // 2 // work.bytes_per_pair // size * size
     if fitting < len(pairs) * WORTH_BEGINNING:
-        return False
+        return None
+    beginning = _begun_one_by_one(pairs, work, choice, list(tiles(min(len(pairs), fitting), size)))
+    deque(itertools.islice(beginning, AT_FIRST * len(choice.gpus)), maxlen=0)
+    return lambda: deque(beginning, maxlen=0)
+
+
+def _begun_one_by_one(
+    pairs: PairSet, work: Early, choice: Choice, beginning: list[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    import cupy
+
     with contextlib.suppress(*_out_of_memory_errors()):
         for number in choice.gpus:
             with cupy.cuda.Device(number):
                 work.on(number)
                 _ready_for_streams(number)
-        for turn, (start, stop) in enumerate(tiles(min(len(pairs), fitting), size)):
+        for turn, (start, stop) in enumerate(beginning):
             number, own_turn = choice.gpus[turn % len(choice.gpus)], turn // len(choice.gpus)
             with cupy.cuda.Device(number), _streams(number)[own_turn % IN_FLIGHT]:
                 work.on(number).begin(pairs, start, stop)
             work.begun = stop
-    return True
+            yield start, stop
 
 
 class OnGpus:

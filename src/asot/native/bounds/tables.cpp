@@ -17,24 +17,58 @@ struct Renumbering {
     int64_t *index, *masses;                // (nnz,)
 };
 
-// Subtract the mean (d,) from n rows of x, in place; the largest size of what is left.
-ENTRY asot_move_to_mean(double* x, int64_t n, int64_t d, const double* mean, double* largest_size) {
-    Doubles most = spread(0.0);
-    double rest = 0.0;
-    for (int64_t i = 0; i < n; i++, x += d) {
+constexpr int64_t ROWS_AT_A_TIME = 64;  // they stay in the nearest cache while column after column is looked at
+
+// The least and the largest number in each column of n ≥ 1 rows of x.
+ENTRY asot_column_ends(const double* x, int64_t n, int64_t d, double* low, double* high) {
+    for (int64_t c = 0; c < d; c++) low[c] = high[c] = x[c];
+    for (int64_t i0 = 0; i0 < n; i0 += ROWS_AT_A_TIME) {
+        const int64_t end = i0 + ROWS_AT_A_TIME < n ? i0 + ROWS_AT_A_TIME : n;
+        const auto visit = [&](int64_t c) {
+            Doubles least = load(low + c), most = load(high + c);
+            for (int64_t i = i0; i < end; i++) {
+                const Doubles own = load(x + i * d + c);
+                least = lesser(own, least), most = larger(own, most);
+            }
+            store(low + c, least), store(high + c, most);
+        };
         int64_t c = 0;
-        for (; c + LANES <= d; c += LANES) {
-            const Doubles moved = load(x + c) - load(mean + c);
-            store(x + c, moved);
-            most = larger(size_of(moved), most);
+        for (; c + LANES <= d; c += LANES) visit(c);
+        if (c < d && d >= LANES) {
+            visit(d - LANES);  // some columns twice, which changes nothing
+            continue;
         }
         for (; c < d; c++) {
-            x[c] -= mean[c];
-            rest = std::fabs(x[c]) > rest ? std::fabs(x[c]) : rest;
+            for (int64_t i = i0; i < end; i++) {
+                const double own = x[i * d + c];
+                low[c] = own < low[c] ? own : low[c];
+                high[c] = own > high[c] ? own : high[c];
+            }
         }
     }
-    const double side_by_side = largest(most);
-    *largest_size = side_by_side > rest ? side_by_side : rest;
+    return DONE;
+}
+
+// Subtract the mean (d,) from n rows of x and multiply them by a factor, in place; the largest square of a row's length.
+ENTRY asot_move_to_mean(double* x, int64_t n, int64_t d, const double* mean, double factor, double* largest_square) {
+    const Doubles factors = spread(factor);
+    *largest_square = 0.0;
+    for (int64_t i = 0; i < n; i++, x += d) {
+        Doubles squares = spread(0.0);
+        double square = 0.0;
+        int64_t c = 0;
+        for (; c + LANES <= d; c += LANES) {
+            const Doubles moved = (load(x + c) - load(mean + c)) * factors;
+            store(x + c, moved);
+            squares = squares + moved * moved;
+        }
+        for (; c < d; c++) {
+            x[c] = (x[c] - mean[c]) * factor;
+            square += x[c] * x[c];
+        }
+        square += total(squares);
+        *largest_square = square > *largest_square ? square : *largest_square;
+    }
     return DONE;
 }
 
