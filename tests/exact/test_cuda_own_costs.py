@@ -132,7 +132,7 @@ def test_clouds(gpu, metric, code, power, dim):
 
 
 @pytest.mark.parametrize("what", ["cost", "mass", "negative", "totals"])
-def test_what_is_wrong_is_counted_and_left_alone(gpu, what):
+def test_what_is_wrong_is_noticed_and_left_alone(gpu, what):
     gpu()
     rng = np.random.default_rng(3)
     costs = [rng.random((4, 6)) for _ in range(3)]

@@ -2,7 +2,7 @@
 call.
 
 ``asot::emd`` is an operation of its own (`torch.library.custom_op`), so that `torch.compile` passes it as one step and
-`torch.func.grad` works.
+`torch.func.grad` works. Where torch computes at once, it is left out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from asot.batch import as_sizes
+from asot.gradients import plan_tables, solver
+from asot.gradients.eager import is_eager
 from asot.gradients.solver import Matrices, Plans, Side, alike, home_of, solve, steps
 from asot.gradients.tensors import balance_of
 
@@ -77,6 +79,11 @@ def emd(
     cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None, potentials: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Values (B,), ends (2, B, rows + columns) and masses of the arcs of plans, and potentials, or none."""
+    if is_eager(cost, a, b, n, m):
+        with torch.no_grad():
+            solved = _solve(cost, a, b, n, m, potentials)
+        values: Tensor = _Value.apply(cost, a, b, (n, m, solved))  # type: ignore[no-untyped-call]
+        return values, *solved[1:]
     out: tuple[Tensor, Tensor, Tensor, Tensor, Tensor] = _Emd.apply(cost, a, b, n, m, potentials)  # type: ignore[no-untyped-call]
     return out
 
@@ -98,25 +105,51 @@ class _Emd(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
-        if weights[0] is None:
-            return (None,) * 6
-        cost, a, b, n, m, ends, mass, f, g = ctx.saved_tensors
-        w = weights[0][:, None].to(mass.dtype)
-        in_cost = in_a = in_b = None
-        if ctx.needs_input_grad[0]:
-            B, rows, columns = cost.shape
-            shipped = w * mass
-            flat = shipped.new_zeros((B, rows * columns)).scatter_add_(1, _cells(ends, columns), shipped)
-            in_cost = _refused(flat.view(B, rows, columns).to(cost.dtype), cost)
-        if ctx.needs_input_grad[1]:
-            in_a = _refused(w * _centred(f, n), a)
-        if ctx.needs_input_grad[2]:
-            in_b = _refused(w * _centred(g, m), b)
-        return in_cost, in_a, in_b, None, None, None
+        return *_gradients(ctx, weights[0]), None, None, None
 
 
 # torch asks for it at every call, and it takes longer to find out than a small problem
 _Emd.forward.__signature__ = inspect.signature(_Emd.forward)  # type: ignore[attr-defined]
+
+
+class _Value(torch.autograd.Function):
+    """The same where torch computes at once, with sizes and answers that are there already."""
+
+    @staticmethod
+    def forward(ctx: Any, cost: Tensor, a: Any, b: Any, found: tuple[Any, Any, tuple[Tensor, ...]]) -> Tensor:
+        n, m, (values, *plan) = found
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(cost, a, b, n, m, *plan)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, *weights: Any) -> Any:
+        return *_gradients(ctx, weights[0]), None
+
+
+def _gradients(ctx: Any, weights: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Of weighted values, in costs and masses."""
+    if weights is None:
+        return None, None, None
+    cost, a, b, n, m, ends, mass, f, g = ctx.saved_tensors
+    in_cost = in_a = in_b = None
+    if ctx.needs_input_grad[0]:
+        in_cost = _refused(_in_cost(weights.to(mass.dtype), ends, mass, cost).to(cost.dtype), cost)
+    if ctx.needs_input_grad[1]:
+        in_a = _refused(weights[:, None].to(mass.dtype) * _centred(f, n), a)
+    if ctx.needs_input_grad[2]:
+        in_b = _refused(weights[:, None].to(mass.dtype) * _centred(g, m), b)
+    return in_cost, in_a, in_b
+
+
+def _in_cost(weights: Tensor, ends: Tensor, mass: Tensor, cost: Tensor) -> Tensor:
+    """Plans (B, rows, columns), times weights (B,)."""
+    B, rows, columns = cost.shape
+    if rows * columns <= plan_tables.MOST_CELLS and solver.has_gpu(home_of(mass)) and is_eager(weights, mass):
+        return plan_tables.weighted(weights, ends, mass, rows, columns)
+    shipped = weights[:, None] * mass
+    flat = shipped.new_zeros((B, rows * columns)).scatter_add_(1, _cells(ends, columns), shipped)
+    return flat.view(B, rows, columns)
 
 
 def _cells(ends: Tensor, columns: int) -> Tensor:
@@ -145,25 +178,28 @@ def _solve(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     B, rows, columns = cost.shape
     home, device, floats = home_of(cost), cost.device, _kept_dtype(cost)
+    # A GPU reads costs as they are; what goes to the CPU is solved there in float64 anyway.
+    as_given = solver.has_gpu(home) and all(t is None or t.dtype == torch.float32 for t in (cost, a, b))
+    real = torch.float32 if as_given else torch.float64
     first, second = (
         Side(
             starts := steps(B, k, home),
             alike(B, k, home) if size is None else _sizes(size, k, starts, name),
-            None if mass is None else mass.detach().to(home, torch.float64).reshape(-1),
+            None if mass is None else mass.detach().to(home, real).reshape(-1).contiguous(),
             k,
             True,
             B * k,
         )
         for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
     )
-    flat = cost.detach().to(home, torch.float64).reshape(-1)
+    flat = cost.detach().to(home, real).reshape(-1).contiguous()
 
     def finish(plans: Plans) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The dtypes of the costs; outputs of an operation must not share memory."""
+        """The dtypes of the costs."""
         kept = (rows, columns) if potentials else (0, 0)
-        f, g = (part.to(device, floats, copy=True).view(B, k) for part, k in zip((plans.f, plans.g), kept, strict=True))
+        f, g = (part.to(device, floats).view(B, k) for part, k in zip((plans.f, plans.g), kept, strict=True))
         return (
-            plans.values.to(device, cost.dtype, copy=True),
+            plans.values.to(device, cost.dtype),
             plans.ends.to(device).view(2, B, rows + columns),
             plans.mass.to(device, floats).view(B, rows + columns),
             f,
