@@ -36,4 +36,4 @@ def test_nothing_is_launched_for_nothing(monkeypatch):
     numpy_as_cupy.install(monkeypatch)
     none, empty = plan_tables.DeviceArcs(0, 3, *[np.zeros((0, 3))] * 3), np.zeros(0)
     plan_tables.write(none, empty, 1, (2, 1), "double", empty)
-    plan_tables.write(none._replace(count=1), empty, 1, (0, 3), "double", empty)
+    plan_tables.write(none._replace(problems=1), empty, 1, (0, 3), "double", empty)

@@ -31,7 +31,7 @@ def gpu(monkeypatch):
         kept.cache_clear()
     monkeypatch.setattr(own_costs, "CLASSES", (BlockClass(64, 64, 32, "own_costs"),))
     monkeypatch.setattr(solver, "has_gpu", lambda home: True)
-    monkeypatch.setattr(solver, "address", lambda tensor: None if tensor is None else tensor.numpy())
+    monkeypatch.setattr(solver, "address", lambda tensor: None if tensor is None else tensor.detach().numpy())
     monkeypatch.setattr(solver, "on_stream_of", lambda home: contextlib.nullcontext())
     asked: Counter[str] = Counter()
 

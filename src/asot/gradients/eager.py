@@ -9,8 +9,8 @@ from torch import Tensor
 
 
 def is_eager(*tensors: Tensor | None) -> bool:
-    """Whether neither a transform (`compile`, `vmap`, `grad` of `torch.func`), nor a mode (fake tensors, tracing), nor a
-    subclass of tensors has to see what is done with these."""
+    """Whether neither a transform (`compile`, `vmap`, `grad` of `torch.func`), nor a mode (fake tensors, tracing),
+    nor a subclass of tensors has to see what is done with these."""
     return not is_watched() and all(tensor is None or _is_plain(tensor) for tensor in tensors)
 
 
@@ -24,5 +24,5 @@ def is_watched() -> bool:
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
         or torch._C._len_torch_dispatch_stack()
-        or torch.jit.is_tracing()  # type: ignore[no-untyped-call]
+        or torch._C._get_tracing_state()
     )

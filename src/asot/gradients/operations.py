@@ -16,63 +16,9 @@ from torch import Tensor
 from asot.batch import as_sizes
 from asot.gradients import plan_tables, solver
 from asot.gradients.eager import is_eager
+from asot.gradients.refusals import refused
 from asot.gradients.solver import Matrices, Plans, Side, alike, home_of, solve, steps
 from asot.gradients.tensors import balance_of
-
-NO_SECOND = (
-    "asot.gradients has no second derivatives: plans are piecewise constant, and a loss of its own gradient would see "
-    "only a part of the truth; call backward or grad without create_graph=True"
-)
-
-
-class _Refused(torch.autograd.Function):
-    """Passes a gradient on, and raises if that gradient is differentiated."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(gradient: Tensor, tensor: Tensor) -> Tensor:
-        return gradient.view_as(gradient)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        return None
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        raise RuntimeError(NO_SECOND)
-
-
-class _Once(torch.autograd.Function):
-    """Nothing, but its gradient is `_Refused`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(tensor: Tensor) -> Tensor:
-        return tensor.view_as(tensor)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _refused(gradient, *ctx.saved_tensors)
-
-
-def _refused(gradient: Tensor, tensor: Tensor) -> Tensor:
-    """The gradient in a tensor, for torch to differentiate again or not. Without create_graph it does not."""
-    if not torch.is_grad_enabled():
-        return gradient
-    passed: Tensor = _Refused.apply(gradient, tensor)  # type: ignore[no-untyped-call]
-    return passed
-
-
-def without_second(tensor: Tensor) -> Tensor:
-    """The tensor itself, whose gradient refuses to be differentiated again, in one sentence."""
-    passed: Tensor = _Once.apply(tensor)  # type: ignore[no-untyped-call]
-    return passed
 
 
 def emd(
@@ -134,11 +80,11 @@ def _gradients(ctx: Any, weights: Tensor | None) -> tuple[Tensor | None, Tensor 
     cost, a, b, n, m, ends, mass, f, g = ctx.saved_tensors
     in_cost = in_a = in_b = None
     if ctx.needs_input_grad[0]:
-        in_cost = _refused(_in_cost(weights.to(mass.dtype), ends, mass, cost).to(cost.dtype), cost)
+        in_cost = refused(_in_cost(weights.to(mass.dtype), ends, mass, cost).to(cost.dtype), cost)
     if ctx.needs_input_grad[1]:
-        in_a = _refused(weights[:, None].to(mass.dtype) * _centred(f, n), a)
+        in_a = refused(weights[:, None].to(mass.dtype) * _centred(f, n), a)
     if ctx.needs_input_grad[2]:
-        in_b = _refused(weights[:, None].to(mass.dtype) * _centred(g, m), b)
+        in_b = refused(weights[:, None].to(mass.dtype) * _centred(g, m), b)
     return in_cost, in_a, in_b
 
 

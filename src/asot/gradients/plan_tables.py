@@ -8,7 +8,6 @@ from torch import Tensor
 from asot.exact.cuda import plan_tables
 from asot.gradients import solver
 
-
 MOST_CELLS = 2**14
 """Of a table that one block clears faster than a step of its own."""
 
@@ -19,8 +18,7 @@ def weighted(weights: Tensor, ends: Tensor, mass: Tensor, rows: int, columns: in
     tables = torch.empty((B, rows, columns), dtype=mass.dtype, device=mass.device)
     with solver.on_stream_of(mass.device):
         arcs = plan_tables.DeviceArcs(B, E, *map(solver.address, (ends[0], ends[1], mass)))
-        step = 0 if weights.stride(0) == 0 else 1  # the gradient of a sum is one number
-        weights = weights.contiguous() if step else weights[:1]
+        weights, step = solver.in_one_piece(weights)
         shape = rows, columns
         plan_tables.write(arcs, solver.address(weights), step, shape, solver.REALS[mass.dtype], solver.address(tables))
     return tables

@@ -95,7 +95,7 @@ def solve(
     home = rows.starts.device
     if has_gpu(home) and max(rows.most, columns.most) <= own_costs.MOST_POINTS:
         with on_stream_of(home), noticing(home) as notice:
-            plans = _enqueue(rows, columns, costs, notice.there, potentials=potentials, balance=balance)
+            plans = enqueue(rows, columns, costs, notice.there, potentials=potentials, balance=balance)
             made = finish(plans)  # is launched before the host waits
         if not notice.given:
             return made
@@ -109,23 +109,30 @@ def has_gpu(home: torch.device) -> bool:
     return home.type != "cpu"
 
 
-def _enqueue(
-    rows: Side, columns: Side, costs: Matrices | Clouds, refused: Tensor, *, potentials: bool, balance: float
+def enqueue(
+    rows: Side,
+    columns: Side,
+    costs: Matrices | Clouds,
+    refused: Tensor,
+    *,
+    potentials: bool,
+    balance: float,
+    arcs_at: Tensor | None = None,
 ) -> Plans:
     """Launch the solver on the current stream. Returns where plans will be; ``refused`` (1,) int32 becomes 1 if a
-    problem is left out."""
+    problem is left out. ``arcs_at`` (P,): where the arcs of each problem begin, if that is known."""
     home = rows.starts.device
     count, room = len(rows.starts), rows.room + columns.room
     real = costs.flat.dtype if isinstance(costs, Matrices) else torch.float64
     values = torch.empty(count, dtype=real, device=home)
     mass = torch.empty(room, dtype=real, device=home)
-    f, g = (
-        torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns)
-    )
+    f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
     ends = torch.empty((2, room), dtype=torch.int64, device=home)
-    at = _places(rows), _places(columns)
     alike_in_room = rows.padded and columns.padded
-    together = steps(count, rows.most + columns.most, home) if alike_in_room else at[0] + at[1]
+    if arcs_at is None and alike_in_room:
+        arcs_at = steps(count, rows.most + columns.most, home)
+    elif arcs_at is None:
+        arcs_at = _places(rows) + _places(columns)
     sides = [
         own_costs.DeviceSide(address(side.starts), address(side.sizes), address(side.masses), side.most)
         for side in (rows, columns)
@@ -137,12 +144,11 @@ def _enqueue(
         given = _on_device(costs._replace(x=costs.x.double(), y=costs.y.double()))
     else:
         given = own_costs.DeviceMatrices(address(costs.flat), address(costs.starts), costs.stride)
-    wanted = map(address, (*at, f, g)) if potentials else (None,) * 4
-    answers = own_costs.DevicePlans(
-        *map(address, (together, values, ends[0], ends[1], mass)), *wanted,
-        room=rows.most + columns.most if alike_in_room else 0, narrow=real == torch.float32,
-    )  # fmt: skip
-    own_costs.solve(count, sides[0], sides[1], given, answers, balance, address(refused))
+    wanted = map(address, (_places(rows), _places(columns), f, g)) if potentials else (None,) * 4
+    how = rows.most + columns.most if alike_in_room else 0, real == torch.float32
+    answers: list[Any] = [*map(address, (arcs_at, values, ends[0], ends[1], mass)), *wanted, *how]
+    plans = own_costs.DevicePlans(*answers)
+    own_costs.solve(count, sides[0], sides[1], given, plans, balance, address(refused))
     return Plans(values, ends, mass, f, g)
 
 
@@ -244,6 +250,12 @@ def _places(side: Side) -> Tensor:
     if side.padded:  # as its masses and matrices do
         return side.starts
     return side.sizes.cumsum(0) - side.sizes
+
+
+def in_one_piece(weights: Tensor) -> tuple[Tensor, int]:
+    """Weights (B,) as kernels take them, and the step from one to the next: 0 for a sum's, which are one number."""
+    step = 0 if weights.stride(0) == 0 else 1
+    return weights.contiguous() if step else weights[:1], step
 
 
 def address(tensor: Tensor | None) -> int | None:

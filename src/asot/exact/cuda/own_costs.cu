@@ -347,11 +347,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
         wrong = block_least({wrong ? 0 : 1, 0}, board).value == 0;
         if (!wrong && worth > 0.0) wrong = !place_costs(whole, problem, tables, name, units, board);
         if (wrong && threadIdx.x == 0) *refused = 1;
-        if (wrong) continue;
         const int room = arcs_room > 0 ? arcs_room : whole.side[0].n + whole.side[1].n;
         const i64 at = arcs_at[b];
         const Arcs arcs = {source + at, sink + at, (void*)Reals{mass, narrow != 0}.from(at).first, narrow != 0, room};
-        if (!(worth > 0.0)) {
+        if (wrong || !(worth > 0.0)) {
             clear_arcs(arcs, 0);
             if (threadIdx.x == 0) put(values, b, narrow, 0.0);
             continue;

@@ -68,8 +68,8 @@ class DeviceClouds(NamedTuple):
 
 
 class DevicePlans(NamedTuple):
-    """Answers. All but potentials are written for every problem that is not refused; arcs that are not used have mass 0,
-    row 0 and column 0."""
+    """Answers. All but potentials are written for every problem; arcs that are not used have mass 0, row 0 and column
+    0, and so have all of a problem that is refused."""
 
     arcs_at: Any  # (P,) int64: where the arcs of a problem begin
     values: Any  # (P,) float64, or float32
@@ -94,8 +94,9 @@ def solve(
     refused: Any = None,
 ) -> Any:
     """Enqueue ``count`` problems on the current stream. Returns ``refused`` (1,) int32, which is made if it is not
-    given and else 0 before: it becomes 1 if a problem is wrong, and not answered, or if its costs are of too different
-    sizes for the integers of a GPU. ``balance``: by how much totals of sides may differ, relative to themselves."""
+    given and else 0 before: it becomes 1 if a problem is wrong, and answered with zeros, or if its costs are of too
+    different sizes for the integers of a GPU. ``balance``: by how much totals of sides may differ, relative to
+    themselves."""
     import cupy
 
     if refused is None:

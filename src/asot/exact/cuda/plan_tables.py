@@ -23,7 +23,7 @@ def variants(shared_memory: int) -> Iterator[Variant]:
 class DeviceArcs(NamedTuple):
     """E arcs of each of B problems. Arrays are CuPy's, here and below, or addresses of memory on the GPU."""
 
-    count: int  # B
+    problems: int  # B
     each: int  # E
     source: Any  # (B, E) int64
     sink: Any  # (B, E) int64
@@ -31,11 +31,11 @@ class DeviceArcs(NamedTuple):
 
 
 def write(arcs: DeviceArcs, weights: Any, step: int, shape: tuple[int, int], real: str, tables: Any) -> None:
-    """Write the plans, each times its own weight, to ``tables`` (B, *shape). That of problem b is ``weights[step · b]``;
+    """Write the plans, each times its own weight, to ``tables`` (B, *shape). Problem b has ``weights[step · b]``;
     ``real``: the type of masses, weights and tables, one of `REALS`."""
-    if arcs.count and shape[0] and shape[1]:
+    if arcs.problems and shape[0] and shape[1]:
         load("plan_tables", {"REAL": real}).get_function("write_plans")(
-            (arcs.count,), (THREADS,),
+            (arcs.problems,), (THREADS,),
             (weights, np.int64(step), arcs.source, arcs.sink, arcs.mass, np.int32(arcs.each), np.int32(shape[0]),
              np.int32(shape[1]), tables),
         )  # fmt: skip
