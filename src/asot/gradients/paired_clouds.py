@@ -111,15 +111,17 @@ def _enqueue(x: Side, y: Side, counted: Tensor, steps: _Steps, notice: Tensor) -
         for side, at, most in zip((x, y), (0, 2), steps.most, strict=True)
     )
     points = x.points.detach(), y.points.detach()
-    costs = solver.Clouds(*points, EUCLIDEAN, form.power, None)
+    bits = int(EXTREME / max(form.power, 2.0))  # as `cloud_plans` has it
+    ordinary = 2.0 ** -(bits + 1), 2.0**bits
+    costs = solver.Clouds(*points, EUCLIDEAN, form.power, None, ordinary)
     balance = balance_of(x.masses, y.masses)
     plans = solver.enqueue(rows, columns, costs, notice, potentials=False, balance=balance, arcs_at=counted[4])
     floats = torch.empty(P + len(plans.mass), dtype=torch.float64, device=counted.device)
     totals, prices = floats[:P], floats[P:]
     values = torch.empty(P, dtype=x.points.dtype, device=counted.device)
     one, two = (steps.side(side, each, counted) for side, each in enumerate(points))
-    bits = int(EXTREME / max(form.power, 2.0))  # as `cloud_plans` has it
-    cloud_pairs.look(one, two, P, form, (2.0 ** -(bits + 1), 2.0**bits), solver.address(notice))
+    if not solver.pays_to_price(rows, columns, costs):  # else costs were looked at when they were computed
+        cloud_pairs.look(one, two, P, form, ordinary, solver.address(notice))
     solved = _Solved(values, totals, prices, plans.mass, plans.ends, counted)
     cloud_pairs.price(one, two, _plans(solved), form, solver.address(values))
     return solved

@@ -52,6 +52,9 @@ class Clouds(NamedTuple):
     metric: int  # a code of `asot.ground.metrics`
     power: float
     shrink: Tensor | None  # (P,) float64: what the coordinates of a problem are multiplied with, or None: 1
+    ordinary: tuple[float, float] | None = (
+        None  # sizes of largest coordinates; others are refused where costs are priced
+    )
 
 
 class Plans(NamedTuple):
@@ -138,8 +141,8 @@ def enqueue(
         for side in (rows, columns)
     ]
     given: own_costs.DeviceMatrices | own_costs.DeviceClouds
-    if isinstance(costs, Clouds) and _pays_to_price(count, rows, columns, costs):
-        costs = _priced(sides[0], sides[1], costs, steps(count, rows.most * columns.most, home))
+    if isinstance(costs, Clouds) and pays_to_price(rows, columns, costs):
+        costs = _priced(sides[0], sides[1], costs, steps(count, rows.most * columns.most, home), refused)
     if isinstance(costs, Clouds):
         given = _on_device(costs._replace(x=costs.x.double(), y=costs.y.double()))
     else:
@@ -157,15 +160,18 @@ def _on_device(clouds: Clouds) -> own_costs.DeviceClouds:
     return own_costs.DeviceClouds(x, y, clouds.x.shape[1], clouds.metric, clouds.power, shrink)
 
 
-def _pays_to_price(count: int, rows: Side, columns: Side, clouds: Clouds) -> bool:
+def pays_to_price(rows: Side, columns: Side, clouds: Clouds) -> bool:
     """Whether points are so long that all costs are computed first, and whether these take little memory."""
-    return clouds.x.shape[1] >= LONG and 8 * count * rows.most * columns.most <= MOST_BYTES
+    return clouds.x.shape[1] >= LONG and 8 * len(rows.starts) * rows.most * columns.most <= MOST_BYTES
 
 
-def _priced(rows: own_costs.DeviceSide, columns: own_costs.DeviceSide, clouds: Clouds, starts: Tensor) -> Matrices:
+def _priced(
+    rows: own_costs.DeviceSide, columns: own_costs.DeviceSide, clouds: Clouds, starts: Tensor, refused: Tensor
+) -> Matrices:
     """The costs of clouds as matrices that begin at ``starts`` (P,), each with room for the largest."""
     flat = torch.empty(len(starts) * rows.most * columns.most, dtype=torch.float64, device=starts.device)
-    cloud_costs.price(len(starts), rows, columns, _on_device(clouds), REALS[clouds.x.dtype], address(flat))
+    watch = None if clouds.ordinary is None else cloud_costs.Watch(clouds.ordinary, address(refused))
+    cloud_costs.price(len(starts), rows, columns, _on_device(clouds), REALS[clouds.x.dtype], address(flat), watch)
     return Matrices(flat, starts, columns.most)
 
 
