@@ -74,7 +74,8 @@ def _on_device(
     first: NDArray[np.int64], second: NDArray[np.int64], sizes: tuple[NDArray[np.int64], ...], home: torch.device
 ) -> Tensor:
     """Starts and sizes of clouds of both sides, and starts of arcs (5, P), copied at once without a wait."""
-    counted = torch.empty((5, len(first) - 1), dtype=torch.int64, pin_memory=home.type == "cuda")
+    shape = 5, len(first) - 1
+    counted = torch.empty(shape, dtype=torch.int64, device="cpu", pin_memory=home.type == "cuda")
     rows = counted.numpy()
     rows[0], rows[1], rows[2], rows[3] = first[:-1], sizes[0], second[:-1], sizes[1]
     np.add(first[:-1], second[:-1], out=rows[4])

@@ -198,7 +198,7 @@ class Notice:
     """A word of kernels to the host: it lies on the host, so that nothing has to be copied once it is waited for."""
 
     def __init__(self, home: torch.device) -> None:
-        self.there = torch.zeros(1, dtype=torch.int32, pin_memory=home.type == "cuda")  # for kernels
+        self.there = torch.zeros(1, dtype=torch.int32, device="cpu", pin_memory=home.type == "cuda")  # for kernels
         self._here = self.there.numpy()
         self.given = False
 

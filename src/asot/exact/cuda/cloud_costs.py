@@ -16,7 +16,7 @@ from asot.exact.cuda.own_costs import DeviceClouds, DeviceSide
 from asot.gpu.cuda import Variant, load
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
-SIDE, DEPTH, THREADS = 64, 16, 64
+SIDE, DEPTH, THREADS = 64, 16, 128
 """Of ``price_clouds``: costs along each side of a tile, coordinates at a time, threads of a block."""
 
 METRICS = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV)
