@@ -228,12 +228,17 @@ def test_gradients_of_many_weights_at_a_time(gpu):
         assert torch.equal(torch.autograd.grad(values, cost, own, retain_graph=True)[0], expected)
 
 
-def test_masses_that_lie_apart_in_memory(gpu, monkeypatch):
-    cost, a, b = problems(3, 4, 1, torch.float64)
-    spread = torch.zeros(3, 8, dtype=torch.float64)
-    spread[:, ::2] = a
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_costs_and_masses_that_lie_apart_in_memory(gpu, dtype):
+    def apart(tensor):
+        return tensor.repeat_interleave(2, -1)[..., ::2]
+
+    cost, a, b = problems(3, 4, 1, dtype)
     expected = gradients.emd(cost, a, b)
-    assert torch.equal(gradients.emd(cost, spread[:, ::2], torch.ones(1, dtype=torch.float64)), expected)
+    assert torch.equal(gradients.emd(apart(cost), apart(a), torch.ones(1, dtype=dtype)), expected)
+    x, y = torch.rand(2, 3, 4, 2, dtype=dtype)
+    expected = gradients.wasserstein(x, y, a=a, plans=True, b=a)[0]
+    assert torch.equal(gradients.wasserstein(x, y, a=apart(a), b=apart(a), plans=True)[0], expected)
 
 
 def test_large_plans_have_gradients_without_the_kernel(gpu, monkeypatch):

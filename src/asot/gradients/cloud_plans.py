@@ -68,7 +68,7 @@ def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, hom
     return Side(
         offsets[:-1][chosen].to(home),
         sizes.to(home),
-        None if masses is None else masses.detach().to(home, torch.float64),
+        None if masses is None else masses.detach().to(home, torch.float64).contiguous(),
         most=int(sizes.max()) if len(sizes) else 0,
         padded=False,
         room=room,
