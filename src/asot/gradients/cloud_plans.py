@@ -144,8 +144,8 @@ def _solve(
         """Arcs by the points that they join; outputs of an operation must not share memory."""
         parts = (
             pair, plans.ends[0] + left.starts[pair], plans.ends[1] + right.starts[pair], plans.mass,
-            *_places(left, problems, potentials), plans.f.clone(), *_places(right, problems, potentials),
-            plans.g.clone(), problems.new_ones(len(pairs), dtype=torch.float64) if unit is None else unit,
+            *_places(left, problems, potentials), plans.f, *_places(right, problems, potentials),
+            plans.g, problems.new_ones(len(pairs), dtype=torch.float64) if unit is None else unit,
         )  # fmt: skip
         return tuple(part.to(device, dtype if part.is_floating_point() else None) for part in parts)
 
