@@ -131,14 +131,14 @@ def _solve(
         Side(
             starts := steps(B, k, home),
             alike(B, k, home) if size is None else _sizes(size, k, starts, name),
-            None if mass is None else mass.detach().to(home, real).reshape(-1).contiguous(),
+            None if mass is None else _flat(mass, home, real),
             k,
             True,
             B * k,
         )
         for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
     )
-    flat = cost.detach().to(home, real).reshape(-1).contiguous()
+    flat = _flat(cost, home, real)
 
     def finish(plans: Plans) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """The dtypes of the costs."""
@@ -154,6 +154,13 @@ def _solve(
 
     matrices = Matrices(flat, steps(B, rows * columns, home), columns)
     return solve(first, second, matrices, finish, potentials=potentials, balance=balance_of(a, b))
+
+
+def _flat(tensor: Tensor, home: torch.device, real: torch.dtype) -> Tensor:
+    """All numbers in one piece, where problems are solved; what is so already is not asked for more."""
+    if tensor.dtype != real or tensor.device != home or not tensor.is_contiguous():
+        tensor = tensor.to(home, real).contiguous()
+    return tensor.detach().view(-1)
 
 
 def _sizes(given: Tensor, most: int, starts: Tensor, name: str) -> Tensor:

@@ -125,12 +125,13 @@ def enqueue(
     """Launch the solver on the current stream. Returns where plans will be; ``refused`` (1,) int32 becomes 1 if a
     problem is left out. ``arcs_at`` (P,): where the arcs of each problem begin, if that is known."""
     home = rows.starts.device
-    count, room = len(rows.starts), rows.room + columns.room
+    count, of_arcs = len(rows.starts), rows.room + columns.room
     real = costs.flat.dtype if isinstance(costs, Matrices) else torch.float64
     values = torch.empty(count, dtype=real, device=home)
-    mass = torch.empty(room, dtype=real, device=home)
-    f, g = (torch.zeros(side.room if potentials else 0, dtype=torch.float64, device=home) for side in (rows, columns))
-    ends = torch.empty((2, room), dtype=torch.int64, device=home)
+    mass = torch.empty(of_arcs, dtype=real, device=home)
+    rooms = (rows.room, columns.room) if potentials else (0, 0)
+    f, g = (torch.zeros(room, dtype=torch.float64, device=home) for room in rooms)
+    ends = torch.empty((2, of_arcs), dtype=torch.int64, device=home)
     alike_in_room = rows.padded and columns.padded
     if arcs_at is None and alike_in_room:
         arcs_at = steps(count, rows.most + columns.most, home)
