@@ -25,7 +25,7 @@ SLOW = {
     "reproduction", "docs",
     # kernels for GPUs, which are interpreted
     "simt", "test_cuda.py", "test_cuda_any_cost.py", "test_cuda_cloud_arcs.py", "test_cuda_log.py",
-    "test_cuda_own_costs.py",
+    "test_cuda_large_assignment.py", "test_cuda_own_costs.py",
     "test_cuda_points.py", "test_gpu_engine.py", "test_on_emulated_gpu.py", "test_on_gpu.py", "test_triton_fused.py",
     # other processes: clusters, browsers, type checkers
     "test_backends.py", "test_cluster.py", "test_command_line_page.py", "test_demo.py", "test_fused.py",

@@ -33,6 +33,7 @@ SOLVERS = (
     "asot.exact.cuda.cloud_costs",
     "asot.exact.cuda.cloud_pairs",
     "asot.exact.cuda.plan_tables",
+    "asot.exact.cuda.large_assignment",
     "asot.entropic.cuda_log",
     "asot.estimate.cuda",
     "asot.spaces.cuda",

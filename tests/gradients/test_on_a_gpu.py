@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from asot import gradients
-from asot.exact.cuda import own_costs
+from asot.exact.cuda import large_assignment, own_costs
 from asot.exact.cuda.points_plan import BlockClass
 from tests.simt import host, numpy_as_cupy
 
@@ -170,6 +170,63 @@ def test_costs_that_take_too_much_memory_are_computed_as_they_are_needed(gpu, mo
     monkeypatch.setattr(solver, "MOST_BYTES", 8 * 2 * 5 * 6)
     torch.testing.assert_close(gradients.wasserstein(x, y), found)
     assert gpu["price_clouds"] == 1
+
+
+@pytest.fixture
+def large(gpu, monkeypatch):
+    """Assignments of ten points and more count as large."""
+    large_assignment._function.cache_clear()
+    monkeypatch.setattr(large_assignment, "THREADS", 64)
+    monkeypatch.setattr(large_assignment, "LEAST_POINTS", 10)
+    return gpu
+
+
+def gradient_of(loss, leaf):
+    own = leaf.clone().requires_grad_()
+    loss(own).square().sum().backward()
+    return own.grad
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_large_assignments_are_the_work_of_a_whole_gpu(large, monkeypatch, p):
+    rng = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(2, 40, 5, generator=rng, dtype=torch.float64) for _ in range(2))
+    cost = torch.rand(2, 35, 35, generator=rng, dtype=torch.float64)
+    losses = (
+        (lambda own: gradients.wasserstein(own, y, p=p), x),
+        (lambda own: gradients.emd(own), cost),
+    )
+    found = [gradients.assign(x, y, p=p), *(gradient_of(*each) for each in losses)]
+    (values, plan), clouds = gradients.emd(cost, plans=True), gradients.wasserstein(x, y, p=p, plans=True)[1]
+    assert (plan.f[:, :, None] + plan.g[:, None] <= cost + 1e-14).all()
+    torch.testing.assert_close(plan.f.mean(1) + plan.g.mean(1), values)
+    assert large["write_answers"] == 5
+    assert large["own_costs"] == 0
+    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
+    for one, two in zip(found, [gradients.assign(x, y, p=p), *(gradient_of(*each) for each in losses)], strict=True):
+        torch.testing.assert_close(one, two)
+    torch.testing.assert_close(clouds.mass.sum(), torch.tensor(2.0, dtype=torch.float64))
+
+
+def test_what_is_no_large_assignment_is_solved_by_blocks(large):
+    cost, a, b = problems(2, 12, 12)
+    gradients.emd(cost, a, b)
+    gradients.emd(cost, n=torch.tensor([12, 5]), m=torch.tensor([12, 5]))
+    gradients.emd(cost[:, :11])
+    gradients.wasserstein(torch.rand(20, 2), torch.rand(20, 2), x_offsets=[0, 8, 20], y_offsets=[0, 8, 20])
+    assert large["own_costs"] == 4
+    assert large["write_answers"] == 0
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e308])
+def test_what_large_assignments_refuse_is_the_cpus(large, wrong):
+    cost = problems(2, 12, 12, torch.float64)[0]
+    cost[1, 3, 4] = wrong
+    if wrong == 1e308:
+        torch.testing.assert_close(gradients.emd(cost)[0], gradients.emd(cost[:1])[0])
+        return
+    with pytest.raises(ValueError, match="problem 1: "):
+        gradients.emd(cost)
 
 
 @pytest.mark.parametrize("wrong", ["cost", "mass", "balance"])

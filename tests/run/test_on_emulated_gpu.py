@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -54,6 +57,39 @@ def test_a_collection():
     expected = asot.pairwise(D, space=space, device="cpu", sink=asot.sinks.TopK(2), estimate="anchor")
     assert np.array_equal(near.indices, expected.indices)
     assert near.info["device"] == "cuda:0 + cuda:1"
+
+
+CLOUDS = asot.Distributions.from_list([RNG.normal(size=(n, 2)) for n in (4, 7, 5, 6, 8, 5)])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: asot.pairwise_exact(CLOUDS, device="cuda"),
+        lambda: asot.pairwise_exact(CLOUDS, p=2, device="cuda"),
+        lambda: asot.kneighbors(CLOUDS, 2, device="cuda"),
+        lambda: asot.pairwise(
+            CLOUDS, space=asot.KMeansAnchors(4, random_state=0), estimate="calibrated", device="cuda"
+        ),
+        lambda: asot.emd_many(A, cost=COST, device="cuda"),
+    ],
+)
+def test_a_call_leaves_nothing_in_the_memory_of_a_gpu(monkeypatch, call):
+    """Also before Python collects circles: they may hold most of the memory, and the next call would go without."""
+    taken, take = [], numpy_as_cupy.MemoryPool.take
+    monkeypatch.setattr(
+        numpy_as_cupy.MemoryPool, "take", lambda array: taken.append(weakref.ref(found := take(array))) or found
+    )
+    call()  # what is kept for later calls is small, and kept once
+    taken.clear()
+    gc.collect()
+    gc.disable()
+    try:
+        call()
+        kept = [array for each in taken if (array := each()) is not None]
+    finally:
+        gc.enable()
+    assert not kept
 
 
 def test_bounds_are_a_matter_of_the_cpu():

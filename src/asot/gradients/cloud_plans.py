@@ -65,13 +65,15 @@ def solve_clouds(
 def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, home: Any) -> Side:
     """Which points, of which masses, the problems take; ``offsets`` and ``chosen`` are on the CPU."""
     sizes = offsets.diff()[chosen]
+    most = int(sizes.max()) if len(sizes) else 0
     return Side(
         offsets[:-1][chosen].to(home),
         sizes.to(home),
         None if masses is None else masses.detach().to(home, torch.float64).contiguous(),
-        most=int(sizes.max()) if len(sizes) else 0,
+        most=most,
         padded=False,
         room=room,
+        even=room == most * len(sizes),
     )
 
 

@@ -135,6 +135,7 @@ def _solve(
             k,
             True,
             B * k,
+            size is None,
         )
         for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
     )

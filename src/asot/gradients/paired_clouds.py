@@ -108,7 +108,15 @@ def _enqueue(x: Side, y: Side, counted: Tensor, steps: _Steps, notice: Tensor) -
     """Launch all steps on the current stream; ``notice`` (1,) int32 becomes 1 where they are in vain."""
     form, P = steps.form, counted.shape[1]
     rows, columns = (
-        solver.Side(counted[at], counted[at + 1], _wide(side.masses), most, padded=False, room=len(side.points))
+        solver.Side(
+            counted[at],
+            counted[at + 1],
+            _wide(side.masses),
+            most,
+            padded=False,
+            room=len(side.points),
+            even=len(side.points) == P * most,
+        )
         for side, at, most in zip((x, y), (0, 2), steps.most, strict=True)
     )
     points = x.points.detach(), y.points.detach()

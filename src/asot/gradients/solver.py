@@ -20,7 +20,7 @@ from torch import Tensor
 
 from asot import batch
 from asot.exact import batch as exact
-from asot.exact.cuda import cloud_costs, own_costs
+from asot.exact.cuda import cloud_costs, large_assignment, own_costs
 from asot.exact.cuda.points_plan import LONG
 from asot.run import devices
 
@@ -34,6 +34,7 @@ class Side(NamedTuple):
     most: int  # the largest size, or more
     padded: bool  # whether every problem takes room for `most` of them in the plans; else each takes its own size
     room: int  # of all problems together
+    even: bool  # whether all have the largest size
 
 
 class Matrices(NamedTuple):
@@ -52,9 +53,7 @@ class Clouds(NamedTuple):
     metric: int  # a code of `asot.ground.metrics`
     power: float
     shrink: Tensor | None  # (P,) float64: what the coordinates of a problem are multiplied with, or None: 1
-    ordinary: tuple[float, float] | None = (
-        None  # sizes of largest coordinates; others are refused where costs are priced
-    )
+    ordinary: tuple[float, float] | None = None  # sizes of coordinates; others are refused where costs are priced
 
 
 class Plans(NamedTuple):
@@ -96,7 +95,8 @@ def solve(
     """Check problems that are at home, solve them there, and return what ``finish`` makes of the plans. ``balance``: by
     how much the totals of sides may differ, relative to themselves."""
     home = rows.starts.device
-    if has_gpu(home) and max(rows.most, columns.most) <= own_costs.MOST_POINTS:
+    fits = max(rows.most, columns.most) <= own_costs.MOST_POINTS or _is_large_assignment(rows, columns)
+    if has_gpu(home) and fits:
         with on_stream_of(home), noticing(home) as notice:
             plans = enqueue(rows, columns, costs, notice.there, potentials=potentials, balance=balance)
             made = finish(plans)  # is launched before the host waits
@@ -126,12 +126,15 @@ def enqueue(
     problem is left out. ``arcs_at`` (P,): where the arcs of each problem begin, if that is known."""
     home = rows.starts.device
     count, of_arcs = len(rows.starts), rows.room + columns.room
+    is_assignment = _is_large_assignment(rows, columns)
+    if is_assignment and isinstance(costs, Matrices):
+        costs = costs._replace(flat=costs.flat.double())
     real = costs.flat.dtype if isinstance(costs, Matrices) else torch.float64
-    values = torch.empty(count, dtype=real, device=home)
-    mass = torch.empty(of_arcs, dtype=real, device=home)
+    make = torch.zeros if is_assignment else torch.empty  # own_costs writes all of it
+    values, mass = (make(size, dtype=real, device=home) for size in (count, of_arcs))
     rooms = (rows.room, columns.room) if potentials else (0, 0)
     f, g = (torch.zeros(room, dtype=torch.float64, device=home) for room in rooms)
-    ends = torch.empty((2, of_arcs), dtype=torch.int64, device=home)
+    ends = make((2, of_arcs), dtype=torch.int64, device=home)
     alike_in_room = rows.padded and columns.padded
     if arcs_at is None and alike_in_room:
         arcs_at = steps(count, rows.most + columns.most, home)
@@ -141,9 +144,13 @@ def enqueue(
         own_costs.DeviceSide(address(side.starts), address(side.sizes), address(side.masses), side.most)
         for side in (rows, columns)
     ]
+    by_column = is_assignment and isinstance(costs, Clouds)
+    if isinstance(costs, Clouds) and (by_column or pays_to_price(rows, columns, costs)):
+        starts = steps(count, rows.most * columns.most, home)
+        turned = costs._replace(x=costs.y, y=costs.x) if by_column else costs
+        first, second = reversed(sides) if by_column else sides
+        costs = _priced(first, second, turned, starts, refused)
     given: own_costs.DeviceMatrices | own_costs.DeviceClouds
-    if isinstance(costs, Clouds) and pays_to_price(rows, columns, costs):
-        costs = _priced(sides[0], sides[1], costs, steps(count, rows.most * columns.most, home), refused)
     if isinstance(costs, Clouds):
         given = _on_device(costs._replace(x=costs.x.double(), y=costs.y.double()))
     else:
@@ -152,8 +159,18 @@ def enqueue(
     how = rows.most + columns.most if alike_in_room else 0, real == torch.float32
     answers: list[Any] = [*map(address, (arcs_at, values, ends[0], ends[1], mass)), *wanted, *how]
     plans = own_costs.DevicePlans(*answers)
-    own_costs.solve(count, sides[0], sides[1], given, plans, balance, address(refused))
+    if is_assignment and isinstance(given, own_costs.DeviceMatrices):
+        large_assignment.solve(count, rows.most, given, plans, address(refused), by_column=by_column)
+    else:
+        own_costs.solve(count, sides[0], sides[1], given, plans, balance, address(refused))
     return Plans(values, ends, mass, f, g)
+
+
+def _is_large_assignment(rows: Side, columns: Side) -> bool:
+    """Whether points go to points, one to one, in problems so large that each is the work of the whole GPU."""
+    is_square = rows.even and columns.even and rows.most == columns.most
+    is_uniform = rows.masses is None and columns.masses is None
+    return is_square and is_uniform and large_assignment.takes(len(rows.starts), rows.most)
 
 
 def _on_device(clouds: Clouds) -> own_costs.DeviceClouds:

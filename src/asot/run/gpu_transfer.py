@@ -235,7 +235,7 @@ class FetchNear(Fetch):
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
-        rows, columns, values, error = self._kept.mended(self._solve_open)
+        rows, columns, values, error = self._kept.mended(self, self._solve_open)
         self.n_mended = self._kept.n_mended
         nothing = np.empty(0, np.int8), np.empty(0, np.int32)
         near = Solution(values, *nothing, error=error)
@@ -276,7 +276,7 @@ class FetchCounts(Fetch):
         unfinished = super().deliver(sink)
         counts = self._counted
         if self._open is not None:
-            values = self._open.mended(self._solve_open)[2]
+            values = self._open.mended(self, self._solve_open)[2]
             self.n_mended = self._open.n_mended
             counts = counts + np.histogram(values, self._edges)[0].astype(counts.dtype)
         sink.add(counts)
@@ -289,7 +289,7 @@ class _Kept:
     def __init__(self, fetch: Fetch, solution: DeviceSolution, limits: Any) -> None:
         import cupy
 
-        self._fetch, size = fetch, fetch.size
+        size = fetch.size
         self._rows, self._columns = cupy.empty(size, cupy.int32), cupy.empty(size, cupy.int32)
         self._values, self._count = cupy.empty(size, cupy.float64), cupy.zeros(1, cupy.uint64)
         self._has_error = solution.error is not None
@@ -304,16 +304,16 @@ class _Kept:
         self._count_soon = fetch.soon(self._count)
 
     def mended(
-        self, solve_open: SolveOpen | None
+        self, fetch: Fetch, solve_open: SolveOpen | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]:
         """Rows, columns, values and errors, after ``solve_open`` has solved those that were open."""
-        n, host = int(self._count_soon[0]), self._fetch.host
+        n, host = int(self._count_soon[0]), fetch.host
         rows, columns = host(self._rows[:n]).astype(np.int64), host(self._columns[:n]).astype(np.int64)
         values = host(self._values[:n])
         error = host(self._error[:n]) if self._has_error else None
         left = np.flatnonzero(np.isnan(values))
         if solve_open is not None and len(left):
-            pairs = self._fetch.pairs
+            pairs = fetch.pairs
             listed = np.stack([rows[left], columns[left]], axis=1)
             solved = solve_open(ListedPairs(listed, pairs.n_rows, pairs.n_columns, pairs.symmetric))
             values[left] = solved.values

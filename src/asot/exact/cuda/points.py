@@ -9,6 +9,7 @@ the answers. Pairs that no class has room for are left open, and the CPU solves 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -222,7 +223,7 @@ class ExactPointsOnDevice(OnDevice):
         self._kernels = [(own.kernel, own.launch(shared, memory, self._n_blocks, source)) for own in self._classes]
         load_all([(name, launch.defines) for name, launch in self._kernels])
         self.leaves_open = host.largest > min(MOST_POINTS, int(most[0][-1]))
-        self._host = host
+        self._host: ExactPointsCuda = weakref.proxy(host)  # in a circle, memory of the GPU would wait for a collection
 
     def solve_open(self, pairs: ListedPairs) -> Distances:
         return self._host.solve_on_cpu(pairs)
