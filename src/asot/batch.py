@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot._typing import Float, Indices, Info
 from asot.exact.batch import Clouds, Costs, ExactBatch, Side, ranges, starts_of
 from asot.results.sinks import distances_of
-from asot.run.executors import ProgressLike
+from asot.run.executors import ProgressLike, alone
 from asot.run.pairs import ListedPairs
 from asot.validation import to_float_array
 
@@ -122,6 +122,15 @@ def solve_batch(
         return Batch(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32), dict(solver.info), solver)
     r = distances_of(pairs, solver, n_jobs=n_jobs, progress=progress)
     return Batch(r.values, np.asarray(r.status, dtype=np.int8), r.n_iter, r.info, solver)
+
+
+def values_of(solver: ExactBatch, count: int, *, n_jobs: int) -> Float:
+    """The values of so many problems, and nothing else: what an engine tells about a run takes longer than a few."""
+    each = np.arange(count, dtype=np.int64)
+    if count == 0 or n_jobs == 1:
+        return alone(lambda stop: solver.solve(each, each, stop), solver.expected_seconds(count)).values
+    pairs = ListedPairs(np.stack([each, each], axis=1), count, count, symmetric=False)
+    return distances_of(pairs, solver, n_jobs=n_jobs, progress=False).values
 
 
 # ------------------------------------------------------------------------------------------------------------ reading

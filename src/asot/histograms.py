@@ -21,6 +21,7 @@ from asot.exact import few_histograms
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cost_check import Read, held, is_metric, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.cuda import solver as exact_cuda
+from asot.exact.cuda.digits import TOO_FAR_APART, lacks_digits
 from asot.exact.graph_flow import ExactOnGraph
 from asot.exact.graph_metric import graph_of
 from asot.exact.one_problem import solve_matching, solve_small
@@ -63,8 +64,8 @@ def emd_many(
         Cost between anchors, finite and ≥ 0; square, symmetric and zero on the diagonal without B. When it is a metric
         (which is checked, for all pairs at once or pair by pair) the common mass of a pair is canceled first; any other
         cost is solved without canceling. Where most anchors hold no mass, costs between those are not looked at. Values
-        are exact to a share of the largest cost (3e-14 at k = 150, 2e-12 at k = 2,000), so a huge entry that means
-        "forbidden" costs digits.
+        are exact to a share of the largest cost that a plan uses (3e-14 at k = 150, 2e-12 at k = 2,000): entries that
+        mean "never" may be any large numbers.
     pairs : array-like of int (P, 2), optional
         Which pairs to solve. Default: all i < j within A, or all of A × B.
     device : {"auto", "cpu", "cuda", "cuda:N"}
@@ -158,6 +159,8 @@ def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept]
     choice = devices.choose(
         device, needs=("cupy",), cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit
     )  # fmt: skip
+    if choice.gpus and lacks_digits(checked_cost, cancel=cancel):
+        choice = devices.choose(device, needs=("cupy",), unfit=TOO_FAR_APART, cpu_seconds=np.inf)
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
     return solve_work(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), default_sink(sink), resources)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from asot.entropic.options import SinkhornOptions
-from asot.entropic.triton_fused import Chip, SinkhornTriton
+from asot.entropic.triton_fused import Chip, SinkhornTriton, kernel_of
 
 SHARED_MEMORY = {80: 166_912, 90: 232_448}
 """Bytes that a block may have, by compute capability."""
@@ -24,25 +24,24 @@ TYPES = {
 TYPES |= dict.fromkeys(("start", "count", "n_rows", "n_columns"), "i64")
 
 
-def compiled(target, k, precision, judged):
+def compiled(target, k, precision, judged, reg=1.0):
     """The compiled kernel for pairs on k anchors."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
-    from asot.entropic.triton_pieces import pieces_kernel
-
     cost = 1.0 - np.eye(k)
-    options = SinkhornOptions(1.0, max_iter=50, tol=1e-3 if judged else None)
+    options = SinkhornOptions(reg, max_iter=50, tol=1e-3 if judged else None)
     solver = SinkhornTriton(np.eye(k)[:2], None, cost, options, precision=precision)
     data = solver.place("cpu", Chip(SHARED_MEMORY[target], multiprocessors=100, generation=target // 10))
-    kernel = streamed_kernel if data.n_programs else pieces_kernel if "WIDE" in data.constants else resident_kernel
+    kernel = kernel_of(data)
     constants = data.constants | {"FAST": True}
     number = "*fp64" if precision == "float64" else "*fp32"
 
     def type_of(name):
-        if name in ("A", "B", "scratch_u", "scratch_v") or name.endswith(("_high", "_low")):
+        if name.endswith(("_high", "_low")):
+            return "*fp16" if data.tiling.mode == "halves" else number
+        if name in ("A", "B", "scratch_u", "scratch_v"):
             return number
         return "constexpr" if name in constants else TYPES.get(name, "i32")
 
@@ -53,6 +52,6 @@ def compiled(target, k, precision, judged):
     return triton.compile(source, target=GPUTarget("cuda", target, 32), options=launch)
 
 
-def shared_memory(target, k, precision, judged):
+def shared_memory(target, *case):
     """Bytes of shared memory that the kernel needs, and that it may have."""
-    return compiled(target, k, precision, judged).metadata.shared, SHARED_MEMORY[target]
+    return compiled(target, *case).metadata.shared, SHARED_MEMORY[target]

@@ -22,7 +22,11 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton.language as tl  # noqa: E402
 from triton.runtime import interpreter  # noqa: E402
 
-from asot.entropic import shared_kernel  # noqa: E402
+from asot.entropic import (  # noqa: E402
+    halves,
+    shared_kernel,
+    triton_fused,
+)
 from asot.entropic import triton_kernel as sinkhorn_triton_kernel  # noqa: E402
 from asot.entropic.cpu import SinkhornSharedCost  # noqa: E402
 from asot.entropic.options import SinkhornOptions  # noqa: E402
@@ -131,6 +135,57 @@ def test_values_of_a_kernel_in_two_pieces_are_those_of_the_cpu_solver(value, k, 
     assert (status == wanted.status).all()
     if tol is None:
         np.testing.assert_allclose(error, wanted.marginal_error, atol=1e-6)
+
+
+def in_halves(A, cost, **how):
+    """Values, status, iterations and errors of all pairs, in half-precision parts."""
+    solver = SinkhornTriton(A, None, cost, SinkhornOptions(**how), precision="float32", tiling=Tiling(16, 1, "halves"))
+    data = solver.place("cpu", Chip(shared_memory=2**18, multiprocessors=2, generation=9))
+    with np.errstate(all="ignore"):
+        return [part.numpy() for part in launch(data, AllPairs(len(A)), 0, len(A) * (len(A) - 1) // 2)]
+
+
+@pytest.mark.parametrize(("k", "tol"), [(40, None), (40, 1e-4), (150, None)])
+@pytest.mark.parametrize(("value", "init"), [("transport", "ones"), ("regularized", "target")])
+def test_values_in_halves_are_those_of_the_cpu_solver(value, init, k, tol, monkeypatch):
+    monkeypatch.setitem(triton_fused.HALVES, ("float32", 48), ((32, 16), Tiling(16, 1, "halves")))
+    A, _, cost = problem(k, n=3)
+    how = {"reg": 0.1, "max_iter": 8 if tol is None else 100, "tol": tol, "value": value, "init": init}
+    values, status, _, error = in_halves(A, cost, **how)
+    wanted = on_cpu(A, None, cost, AllPairs(3), **how)
+    np.testing.assert_allclose(values, wanted.values, rtol=1e-6 if tol is None else 2 * tol)
+    assert (status == wanted.status).all()
+    if tol is None:
+        np.testing.assert_allclose(error, wanted.marginal_error, atol=1e-6)
+
+
+def test_values_in_halves_are_accurate_up_to_the_largest_exponent(monkeypatch):
+    """Masses from 1 down to 1e-12, where costs and masses are as strange as they may be."""
+    monkeypatch.setitem(triton_fused.HALVES, ("float32", 48), ((32, 16), Tiling(16, 1, "halves")))
+    rng = np.random.default_rng(0)
+    far = rng.choice([0.0, 0.5, 1.0], size=(40, 40), p=[0.6, 0.2, 0.2])
+    cost = np.triu(far, 1) + np.triu(far, 1).T
+    cost[0, 1:] = cost[1:, 0] = 1.0
+    A = 10.0 ** rng.uniform(-12, 0, size=(4, 40))
+    A[0, 1:] *= 1e-9
+    A /= A.sum(axis=1, keepdims=True)
+    how = {"reg": 1 / halves.LARGEST_EXPONENT, "max_iter": 30, "tol": None}
+    values, *_ = in_halves(A, cost, **how)
+    np.testing.assert_allclose(values, on_cpu(A, None, cost, AllPairs(4), **how).values, rtol=2e-6)
+
+
+def test_halves_are_for_moderate_exponents_and_the_other_parts_for_larger_ones():
+    A, _, cost = problem(150, n=2)
+    for share, mode in ((1.0, "halves"), (1.01, "tf32x3")):
+        reg = float(cost.max()) / (share * halves.LARGEST_EXPONENT)
+        solver = SinkhornTriton(A, None, cost, SinkhornOptions(reg=reg, max_iter=5, tol=None), precision="float32")
+        assert solver.place("cpu", Chip(2**18, 2, generation=9)).tiling.mode == mode
+
+
+def test_halves_of_a_matrix_add_up_to_it():
+    table = np.exp(-halves.LARGEST_EXPONENT * np.random.default_rng(0).random((16, 16)))
+    high, low = (part.astype(np.float64) for part in halves.split(table))
+    np.testing.assert_allclose((high + low / halves.LOW_SCALE) / halves.MATRIX_SCALE, table, rtol=2**-22)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -317,7 +372,12 @@ def test_tiles_follow_memory_and_work():
     assert 1 <= long.pairs_per_tile(2**40) < 2**16
 
 
-COMPILED = ((90, 30, "float32", False), (80, 30, "float64", True), (90, 150, "float32", False))
+COMPILED = (
+    (90, 30, "float32", False),
+    (80, 30, "float64", True),
+    (90, 150, "float32", False),
+    (90, 150, "float32", False, 0.02),
+)
 COMPILE = f"""
 from tests.entropic.compile_triton import shared_memory
 print([shared_memory(*case) for case in {COMPILED}])

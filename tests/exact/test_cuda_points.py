@@ -97,6 +97,38 @@ def test_values_are_those_of_highs(gpu):
     np.testing.assert_allclose(found.values.get()[1:], highs_values(A, A, cdist(pooled, pooled), pairs), rtol=1e-9)
 
 
+def test_size_classes_run_side_by_side_where_memory_allows(gpu, monkeypatch):
+    gpu()
+    streams, launch = [], host.launch
+
+    def recorded(*arguments):
+        streams.append(numpy_as_cupy.get_current_stream().ptr)
+        launch(*arguments)
+
+    monkeypatch.setattr(host, "launch", recorded)
+    histograms = sparse_histograms(collection("normal", 8, 10, 64))
+    ground = prepare_metric(histograms.points, "euclidean")
+    pairs = make_pairs(8, None, None)
+    values = []
+    for memory, n_streams in ((None, 3), (1, 1)):
+        streams.clear()
+        solver = ExactPointsCuda(histograms, ground, n_pairs=10**9, classes=(NARROW, LONG, BLOCK), memory=memory)
+        values.append(solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs)).values.get())
+        assert len(set(streams)) == n_streams
+    np.testing.assert_array_equal(*values)
+
+
+def test_arcs_that_improve_little_wait_for_a_look(gpu):
+    """There are 143 pivots per pair if all arcs are taken that improve, and 123 if they must improve enough."""
+    gpu()
+    rng = np.random.default_rng(0)
+    births = [rng.random(60) for _ in range(6)]
+    points = [np.stack([birth, birth + rng.exponential(0.05, 60)], axis=1) for birth in births]
+    found, expected = solve(asot.Distributions.from_list(points), (BLOCK,))
+    assert_optimal(found, expected)
+    assert found.n_iter.get()[1:].mean() < 133
+
+
 @pytest.mark.parametrize("classes", [(LONG, WIDE), (BLOCK,), (TWO_WARPS,)], ids=["wide", "block", "two warps"])
 def test_one_side_may_be_much_longer(gpu, classes):
     gpu()

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float
+from asot.entropic import halves
 from asot.entropic.options import PATIENCE, SinkhornOptions
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
@@ -45,7 +46,7 @@ are padded to 128 + 32, and no further."""
 SUMMED_AT_ONCE = 32
 """Anchors that the streamed kernel brings in together."""
 
-PART_BYTES = {"tf32": 4, "tf32x3": 8, "float64": 8}
+PART_BYTES = {"tf32": 4, "tf32x3": 8, "float64": 8, "halves": 4}
 """Of a matrix entry, in all its parts."""
 
 
@@ -57,7 +58,7 @@ class Tiling:
     """Pairs of a program: 16 for each warp. Hopper's matrix products need warps in groups of four."""
     warps: int
     mode: str
-    """Arithmetic: "tf32", "tf32x3" or "float64"."""
+    """Arithmetic: "tf32", "tf32x3", "float64" or "halves"."""
     stages: int = 1
     """Streamed kernel: blocks under way at the same time."""
 
@@ -75,13 +76,20 @@ RESIDENT = {
 }
 """The fastest measured tiling of the resident kernel, by precision and padded size (up to and including)."""
 
-PIECES = {
+PiecesTable = dict[tuple[str, int], tuple[tuple[int, int], Tiling]]
+
+PIECES: PiecesTable = {
     ("float32", 48): ((32, 16), Tiling(64, 4, "tf32x3")),
     ("float32", 96): ((64, 32), Tiling(64, 4, "tf32x3")),
     ("float32", 160): ((128, 32), Tiling(128, 8, "tf32x3")),
 }
 """By precision and number of anchors (up to and including): the two pieces of `asot.entropic.triton_pieces`, where they
 are faster than the next power of two, and the fastest measured tiling."""
+
+HALVES: PiecesTable = {
+    ("float32", 160): ((128, 32), Tiling(64, 4, "halves")),
+}
+"""As `PIECES`, by `asot.entropic.triton_halves`, where max C/ε is small enough for it."""
 
 STREAMED = {
     "float32": Tiling(128, 8, "tf32x3", stages=3),
@@ -178,6 +186,14 @@ class SinkhornTriton(DeviceSolver):
         chip = Chip(found.shared_memory_per_block_optin, found.multi_processor_count, found.major)
         return SinkhornTritonOnDevice(self.place(f"cuda:{device}", chip))
 
+    def _tables(self) -> tuple[PiecesTable, ...]:
+        """Where two pieces of the matrix are looked up."""
+        if not self._symmetric:
+            return ()
+        if self._tiling is not None:
+            return (HALVES if self._tiling.mode == "halves" else PIECES,)
+        return (HALVES, PIECES) if float(self._M.max()) <= halves.LARGEST_EXPONENT else (PIECES,)
+
     def place(self, device: str, chip: Chip) -> SharedData:
         """The shared data on a device."""
         import torch
@@ -190,7 +206,7 @@ class SinkhornTriton(DeviceSolver):
         if tiling is not None and self._tiling is not None:
             tiling = self._tiling
         K, L = max(16, _power_of_two(k)), max(16, _power_of_two(l))
-        pieces = pieces_of(self._precision, k, chip) if self._symmetric else None
+        pieces = pieces_of(self._precision, k, chip, self._tables())
         if pieces is not None:
             (wide, rest), tiling = pieces[0], self._tiling or pieces[1]
             n_programs, K, L = 0, wide + rest, wide + rest
@@ -216,7 +232,7 @@ class SinkhornTriton(DeviceSolver):
             table[: matrix.shape[0], : matrix.shape[1]] = matrix
             if n_programs > 0:
                 table = table.T
-            else:
+            elif tiling.mode != "halves":
                 table = table[summation_order(len(table))]
             parts += split(table, tiling.mode, device)
         dtype = torch.float64 if tiling.mode == "float64" else torch.float32
@@ -257,9 +273,6 @@ def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[tor
     """Enqueue the pairs start..stop-1 on torch's current stream: values, status, iterations and errors, each (P,)."""
     import torch
 
-    from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
-    from asot.entropic.triton_pieces import pieces_kernel
-
     device, count, tiling = data.A.device, stop - start, data.tiling
     listed, kind = data.listed, 0 if isinstance(pairs, AllPairs) else 1
     if not isinstance(pairs, (AllPairs, CrossPairs)):
@@ -274,8 +287,8 @@ def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[tor
     )  # fmt: skip
     how = data.constants | {"FAST": device.type == "cuda", "num_warps": tiling.warps, "num_stages": tiling.stages}
     n_blocks = -(-count // tiling.pairs)
+    kernel = kernel_of(data)
     if data.n_programs == 0:
-        kernel = pieces_kernel if "WIDE" in how else resident_kernel
         kernel[(n_blocks,)](*arguments, 0, **how)
     else:
         n_programs = min(n_blocks, data.n_programs)
@@ -283,8 +296,21 @@ def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[tor
             torch.empty((n_programs * tiling.pairs, side.shape[1]), dtype=side.dtype, device=device)
             for side in (data.A, data.B)
         )
-        streamed_kernel[(n_programs,)](*arguments, *data.limits[3:], *scratch, **how)
+        kernel[(n_programs,)](*arguments, *data.limits[3:], *scratch, **how)
     return outputs
+
+
+def kernel_of(data: SharedData) -> Any:
+    """The kernel that takes this data."""
+    from asot.entropic.triton_halves import halves_kernel
+    from asot.entropic.triton_kernel import resident_kernel, streamed_kernel
+    from asot.entropic.triton_pieces import pieces_kernel
+
+    if data.n_programs > 0:
+        return streamed_kernel
+    if "WIDE" not in data.constants:
+        return resident_kernel
+    return halves_kernel if data.tiling.mode == "halves" else pieces_kernel
 
 
 def resident_tiling(precision: str, k: int, l: int, chip: Chip) -> Tiling | None:
@@ -296,12 +322,15 @@ def resident_tiling(precision: str, k: int, l: int, chip: Chip) -> Tiling | None
     return None
 
 
-def pieces_of(precision: str, k: int, chip: Chip) -> tuple[tuple[int, int], Tiling] | None:
-    """From the table; None where one power of two will do, or where the matrix is too large for the chip."""
-    for (name, size), (pieces, tiling) in PIECES.items():
-        fits = chip.generation >= 9 and PART_BYTES[tiling.mode] * size**2 <= chip.shared_memory
-        if name == precision and pieces[0] < k <= size and fits:
-            return pieces, tiling
+def pieces_of(
+    precision: str, k: int, chip: Chip, tables: tuple[PiecesTable, ...]
+) -> tuple[tuple[int, int], Tiling] | None:
+    """From the first of the tables that has them; None where one power of two will do, or the chip has no room."""
+    for table in tables:
+        for (name, size), (pieces, tiling) in table.items():
+            fits = chip.generation >= 9 and PART_BYTES[tiling.mode] * size**2 <= chip.shared_memory
+            if name == precision and pieces[0] < k <= size and fits:
+                return pieces, tiling
     return None
 
 
@@ -336,6 +365,8 @@ def split(table: Float, mode: str, device: str) -> tuple[torch.Tensor, torch.Ten
 
     if mode == "float64":
         high = low = torch.as_tensor(table)
+    elif mode == "halves":
+        high, low = (torch.as_tensor(part) for part in halves.split(table))
     else:
         high = torch.as_tensor(_to_tf32(table))
         low = torch.as_tensor(_to_tf32(table - high.double().numpy()))

@@ -8,7 +8,8 @@ Floats become the integers of the simplex, and lose nothing that a float64 answe
 to exactly 2^60; a unit is 1e-18 of the total, below float64's own rounding. Costs are int64 with as many bits as the
 longest path of a tree allows: 52 at ten anchors, 40 at two thousand. They only steer the simplex; values are summed
 from the unrounded costs. So a basis that is optimal for the integers is optimal for the floats up to 2^-40 of the
-largest cost.
+largest cost. Costs that mean "never" do not count: pairs that use none of them are solved again without them
+(``native/exact/digits.hpp``).
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class TreesOut(Record):
 
     _fields_ = [  # noqa: RUF012
         ("start", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Ints), ("potential", Doubles),
-        ("scale", Double), ("size", Double), ("more_size", Double),
+        ("size", Double), ("more_size", Double),
     ]  # fmt: skip
 
 
@@ -196,8 +197,7 @@ class ExactSharedCost(Solver):
         half = c.exponent // 2  # 2^exponent itself may be out of range
         out = TreesOut(
             start=start, source=source, sink=sink, mass=mass, potential=potential,
-            scale=2.0 ** -(cost_bits_for(c.index_bits) + c.index_bits), size=2.0**half,
-            more_size=2.0 ** (c.exponent - half),
+            size=2.0**half, more_size=2.0 ** (c.exponent - half),
         )  # fmt: skip
         _solve_trees(self._histograms, self._record, _tile(rows, columns, values, pivots, stop), out)
         values = np.ldexp(values, c.exponent - MASS_BITS)

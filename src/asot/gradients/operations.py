@@ -16,6 +16,7 @@ from torch import Tensor
 from asot.batch import as_sizes
 from asot.gradients import plan_tables, solver
 from asot.gradients.eager import is_eager
+from asot.gradients.large_zeros import zeros_like_rows
 from asot.gradients.refusals import refused
 from asot.gradients.solver import Matrices, Plans, Side, alike, home_of, solve, steps
 from asot.gradients.tensors import balance_of
@@ -94,7 +95,7 @@ def _in_cost(weights: Tensor, ends: Tensor, mass: Tensor, cost: Tensor) -> Tenso
     if rows * columns <= plan_tables.MOST_CELLS and solver.has_gpu(home_of(mass)) and is_eager(weights, mass):
         return plan_tables.weighted(weights, ends, mass, rows, columns)
     shipped = weights[:, None] * mass
-    flat = shipped.new_zeros((B, rows * columns)).scatter_add_(1, _cells(ends, columns), shipped)
+    flat = zeros_like_rows(shipped, rows * columns).scatter_add_(1, _cells(ends, columns), shipped)
     return flat.view(B, rows, columns)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from asot import histograms
 from asot.entropic.options import SinkhornOptions
 from asot.exact.cuda import solver as exact_cuda
+from asot.exact.cuda.digits import lacks_digits
 from asot.run import devices
 from asot.run.pairs import make_pairs, tiles
 from asot.run.protocols import Status
@@ -255,9 +256,10 @@ def _symmetrized(cost: Tensor) -> Tensor:
 def _exact_device(cost: Tensor) -> str:
     """Exact solves stay on the GPU of the tensors, where CuPy reaches it and the problem fits the GPU's solver."""
     gpu = cost.device.index
-    if cost.device.type == "cuda" and sum(cost.shape) <= exact_cuda.MAX_NODES and gpu < devices.gpu_count():
-        return f"cuda:{gpu}"
-    return "cpu"
+    if cost.device.type != "cuda" or sum(cost.shape) > exact_cuda.MAX_NODES or gpu >= devices.gpu_count():
+        return "cpu"
+    given = as_cost(cost.detach(), square=False)
+    return "cpu" if lacks_digits(given, cancel=False) else f"cuda:{gpu}"
 
 
 # ---------------------------------------------------------------------------------------------------------- gradients

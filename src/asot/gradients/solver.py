@@ -290,15 +290,14 @@ def address(tensor: Tensor | None) -> int | None:
 def solve_on_cpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potentials: bool, balance: float) -> Plans:
     """Solve on `torch.get_num_threads()` threads."""
     first, second, prepared = check(rows, columns, costs, balance)
-    r = batch.solve_batch(
-        first, second, prepared, plans=True, potentials=potentials, n_jobs=torch.get_num_threads(), progress=False
-    )
-    arcs, kept = r.solver.arcs, r.solver.potentials
+    solver = exact.ExactBatch(first, second, prepared, plans=True, potentials=potentials)
+    values = batch.values_of(solver, len(first.sizes), n_jobs=torch.get_num_threads())
+    arcs, kept = solver.arcs, solver.potentials
     assert arcs is not None
     ends = np.empty((2, len(arcs.mass)), dtype=np.int64)
     ends[0], ends[1] = arcs.source, arcs.sink
     f, g = (np.zeros(0), np.zeros(0)) if kept is None else (kept.f, kept.g)
-    return Plans(*map(torch.from_numpy, (r.values, ends, arcs.mass, f, g)))
+    return Plans(*map(torch.from_numpy, (values, ends, arcs.mass, f, g)))
 
 
 def check(rows: Side, columns: Side, costs: Matrices | Clouds, balance: float) -> tuple[Any, Any, Any]:

@@ -119,12 +119,23 @@ DEVICE int side_of(const Cycle& cycle, int at, int size) {
     return (int)above_row - (int)above_column;
 }
 
+// Which of a thread's places are on the cycle, and which of them on the row's side: place threadIdx.x + k THREADS is bit k.
+struct OwnPlaces {
+    u32 on_cycle, on_row_side;
+};
+
 // The least flow that the cycle would take all of, and who leaves: columns' side by place, rows' side from 2 NODES down.
-DEVICE Least find_leaving(const Problem& problem, const Tree& tree, const Cycle& cycle, Board& board) {
+DEVICE Least find_leaving(
+    const Problem& problem, const Tree& tree, const Cycle& cycle, OwnPlaces& own, Board& board
+) {
     Least least = {TOP, NOTHING};
-    for (int at = threadIdx.x; at <= cycle.last; at += THREADS) {
+    own = {0, 0};
+    for (int at = threadIdx.x, k = 0; at <= cycle.last; at += THREADS, k++) {
         const int node = tree.order[at], side = side_of(cycle, at, tree.size[node]);
-        if (side == 0 || (side > 0) != (node < problem.n_rows)) continue;
+        if (side == 0) continue;
+        own.on_cycle |= 1u << k;
+        own.on_row_side |= (u32)(side > 0) << k;
+        if ((side > 0) != (node < problem.n_rows)) continue;
         const i64 flow = tree.flow[node];
         const int tag = side > 0 ? 2 * NODES - at : at;
         if (flow < least.value || (flow == least.value && tag < least.tag)) least = {flow, tag};
@@ -139,33 +150,54 @@ struct Moved {
     i64 flow;  // of the new arc
 };
 
-// Flows and sizes of the cycle outside of the moved subtree; and which places the path from `end` up to its root has.
-DEVICE void ship(const Problem& problem, const Tree& tree, const Cycle& cycle, const Moved& moved) {
-    u32 own = 0;
-    for (int k = 0, first = 0; first <= cycle.last; k++, first += THREADS) {
-        const int at = first + threadIdx.x;
-        bool is_turned = false;
-        if (at <= cycle.last) {
-            const int node = tree.order[at], size = tree.size[node], side = side_of(cycle, at, size);
-            const bool is_moved_side = (side < 0) == moved.on_column_side;
-            is_turned = side != 0 && is_moved_side && at >= moved.at;
-            if (side != 0 && !is_turned) {
-                tree.flow[node] += (side > 0) == (node < problem.n_rows) ? -moved.flow : moved.flow;
-                tree.size[node] = is_moved_side ? size - moved.size : size + moved.size;
+// How many places of the path lie before a place; none lies before `first`.
+DEVICE int rank_of(const Tree& tree, int first, int at) {
+    int rank = count_set(tree.turned[at >> 5] & ((1u << (at & 31)) - 1));
+    for (int g = first >> 5; g < at >> 5; g++) rank += count_set(tree.turned[g]);
+    return rank;
+}
+
+// Flows and sizes of the cycle outside of the moved subtree; and the path from `end` up to its root, root first. Returns
+// where on the path the end is.
+DEVICE int ship(const Problem& problem, const Tree& tree, const Moved& moved, const OwnPlaces& own) {
+    const int lane = threadIdx.x & 31, first_round = moved.at / THREADS, last_round = moved.end_at / THREADS;
+    const u32 moved_side = own.on_cycle & (moved.on_column_side ? ~own.on_row_side : own.on_row_side);
+    const int from = first_round + ((int)threadIdx.x < moved.at % THREADS);
+    const u32 turned = from < 32 ? moved_side & (~0u << from) : 0;
+    for (u32 left = own.on_cycle & ~turned; left; left &= left - 1) {
+        const u32 bit = left & (0u - left);
+        const int node = tree.order[first_set(left) * THREADS + threadIdx.x];
+        const bool is_on_row_side = own.on_row_side & bit;
+        tree.flow[node] += is_on_row_side == (node < problem.n_rows) ? -moved.flow : moved.flow;
+        tree.size[node] += moved_side & bit ? -moved.size : moved.size;
+    }
+    if (WARPS == 1) {
+        int rank = 0;
+        for (int k = first_round; k <= last_round; k++) {
+            const bool is_turned = turned >> k & 1;
+            const u32 votes = __ballot_sync(ALL_LANES, is_turned);
+            if (is_turned) {
+                const int at = k * THREADS + threadIdx.x;
+                tree.path[rank + count_set(votes & ((1u << lane) - 1))] = at | (u32)tree.size[tree.order[at]] << 16;
             }
+            rank += count_set(votes);
         }
-        const u32 votes = __ballot_sync(ALL_LANES, is_turned);
-        if (lane_id() == 0 && first + (int)(threadIdx.x & ~31u) < NODES) tree.turned[at >> 5] = votes;
-        own |= (u32)is_turned << k;
+        meet();
+        return rank - 1;
+    }
+    for (int k = first_round; k <= last_round; k++) {
+        const u32 votes = __ballot_sync(ALL_LANES, turned >> k & 1);
+        const int at = k * THREADS + threadIdx.x;
+        if (lane == 0 && at < NODES) tree.turned[at >> 5] = votes;
     }
     meet();
-    for (; own; own &= own - 1) {
-        const int at = first_set(own) * THREADS + threadIdx.x, group = at >> 5;
-        int rank = count_set(tree.turned[group] & ((1u << (at & 31)) - 1));
-        for (int g = moved.at >> 5; g < group; g++) rank += count_set(tree.turned[g]);
-        tree.path[rank] = at | (u32)tree.size[tree.order[at]] << 16;
+    for (u32 left = turned; left; left &= left - 1) {
+        const int at = first_set(left) * THREADS + threadIdx.x;
+        tree.path[rank_of(tree, moved.at, at)] = at | (u32)tree.size[tree.order[at]] << 16;
     }
+    const int last = rank_of(tree, moved.at, moved.end_at);
     meet();
+    return last;
 }
 
 // Turn the path around: each of its nodes will hang on the one below it, with that one's flow. `last` is the end's.
@@ -238,7 +270,8 @@ DEVICE void reorder(const Tree& tree, const Moved& moved, int last, i64 shift) {
 DEVICE void pivot(const Problem& problem, const Tree& tree, int row, int column, i64 reduced_cost, Board& board) {
     const int row_at = tree.place[row], column_at = tree.place[column];
     const Cycle cycle = {row_at, column_at, max(row_at, column_at)};
-    const Least least = find_leaving(problem, tree, cycle, board);
+    OwnPlaces own;
+    const Least least = find_leaving(problem, tree, cycle, own, board);
     Moved moved;
     moved.on_column_side = least.tag < NODES;
     moved.at = moved.on_column_side ? least.tag : 2 * NODES - least.tag;
@@ -246,9 +279,7 @@ DEVICE void pivot(const Problem& problem, const Tree& tree, int row, int column,
     moved.end_at = moved.on_column_side ? column_at : row_at;
     moved.onto_at = moved.on_column_side ? row_at : column_at;
     moved.flow = least.value;
-    ship(problem, tree, cycle, moved);
-    int last = count_set(tree.turned[moved.end_at >> 5] & ((1u << (moved.end_at & 31)) - 1));
-    for (int g = moved.at >> 5; g < moved.end_at >> 5; g++) last += count_set(tree.turned[g]);
+    const int last = ship(problem, tree, moved, own);
     turn_path(problem, tree, moved, last);
     reorder(tree, moved, last, moved.on_column_side ? -reduced_cost : reduced_cost);
 }

@@ -3,12 +3,14 @@
 The same integers and the same simplex as on the CPU (`asot.exact.points`), a pair per warp or per block. Distances
 between the distinct points come from a table if it fits into the GPU's memory, and from coordinates if not. A first
 kernel counts what is left of every pair after common mass is canceled, and puts the pair on the list of its size class;
-the kernel of each class then takes the pairs of its list. A tile costs a launch per class, and nothing is copied but
-the answers. Pairs that no class has room for are left open, and the CPU solves them when the tile has arrived.
+the kernel of each class then takes the pairs of its list. Classes run side by side, the largest first: where one runs
+out of pairs, another fills the gap. A tile costs a launch per class, and nothing is copied but the answers. Pairs that
+no class has room for are left open, and the CPU solves them when the tile has arrived.
 """
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -221,6 +223,11 @@ class ExactPointsOnDevice(OnDevice):
         self.n_solved = cupy.zeros(1, dtype=np.uint64)
         memory = working_bytes(host.memory)
         self._kernels = [(own.kernel, own.launch(shared, memory, self._n_blocks, source)) for own in self._classes]
+        needed = [launch.far_words for _, launch in self._kernels]
+        self._side_by_side = 4 * sum(needed) <= memory
+        self._far_words = sum(needed) if self._side_by_side else max(needed)
+        self._far_from = np.cumsum([0, *needed[:-1]]) if self._side_by_side else np.zeros(len(needed), np.int64)
+        self._device_id = cupy.cuda.Device(device).id
         load_all([(name, launch.defines) for name, launch in self._kernels])
         self.leaves_open = host.largest > min(MOST_POINTS, int(most[0][-1]))
         self._host: ExactPointsCuda = weakref.proxy(host)  # in a circle, memory of the GPU would wait for a collection
@@ -239,7 +246,7 @@ class ExactPointsOnDevice(OnDevice):
         taken, column_start = cupy.zeros(n, dtype=np.int32), np.int32(self._host.column_start)
         which = (*pair_arguments(pairs, start, stop), np.int64(start))
         answers = solution.values, solution.status, solution.n_iter
-        far = cupy.empty(max(launch.far_words for _, launch in self._kernels), dtype=np.uint32)
+        far = cupy.empty(self._far_words, dtype=np.uint32)
         limits = [cupy.asarray(each) for each in self._limits.now()]
         self._prepare("classify_pairs")(
             (8 * self._n_blocks,), (256,),
@@ -247,16 +254,26 @@ class ExactPointsOnDevice(OnDevice):
              n_listed,
              *self._profiles, *limits, *answers),
         )  # fmt: skip
-        for c, (name, launch) in enumerate(self._kernels):
+        main = cupy.cuda.get_current_stream()
+        listed = main.record()
+        for c in reversed(range(n)):
+            name, launch = self._kernels[c]
             blocks, threads, shared_bytes, _, defines = launch
             function = load(name, defines).get_function(name)
             function.max_dynamic_shared_size_bytes = shared_bytes
             arguments = (
                 *self._collection, self._distances, *self._numbers, self._exponent, *which, column_start,
-                lists[c], n_listed[c : c + 1], taken[c : c + 1], far,
+                lists[c], n_listed[c : c + 1], taken[c : c + 1], far[self._far_from[c] :],
                 *limits, *answers, self.n_solved,
             )  # fmt: skip
-            function((blocks,), (threads,), arguments, shared_mem=shared_bytes)
+            if not self._side_by_side or c == n - 1:
+                function((blocks,), (threads,), arguments, shared_mem=shared_bytes)
+                continue
+            beside = _beside(self._device_id, c)
+            beside.wait_event(listed)
+            with beside:
+                function((blocks,), (threads,), arguments, shared_mem=shared_bytes)
+                main.wait_event(beside.record())
         return solution
 
     def _prepare(self, kernel: str) -> Any:
@@ -271,6 +288,14 @@ class ExactPointsOnDevice(OnDevice):
         bytes_ = 8 * 2 * (TILE_SIDE + 1) * TILE_DEPTH
         self._prepare("fill_table")((blocks,), (256,), (points, *self._numbers, table), shared_mem=bytes_)
         return table
+
+
+@functools.cache
+def _beside(device: int, number: int) -> Any:
+    """A stream for the kernel of a class."""
+    import cupy
+
+    return cupy.cuda.Stream(non_blocking=True)
 
 
 def working_bytes(limit: int | None) -> int:

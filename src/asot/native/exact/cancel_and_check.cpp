@@ -16,9 +16,9 @@ struct Row {
 };
 
 struct CheckedPair {
-    CostBits bits;
-    int64_t p, q, pivots;
-    double largest;  // cost of the pair's block
+    int64_t steps;
+    double value;          // in units of 2^-60
+    double reach, spread;  // the largest cost in use, if that matters, and of the pair's block
 };
 
 // What is left of two rows after canceling; whether there was anything to cancel.
@@ -49,27 +49,70 @@ INLINE void place_whole(const Workspace& ws, const Row& a, const Row& b, int64_t
     for (q = 0; q < b.n; q++) ws.demand[q] = b.masses[q], ws.sink[q] = int32_t(b.index[q]);
 }
 
-// Solve what was placed; the optimal tree stays in `ws`.
-INLINE void solve_pair(const CheckedCost& c, const Workspace& ws, const Scratch& scratch, CheckedPair& pair, Stop stop) {
-    const int64_t stride = stride_of(pair.q);
-    for (int64_t i = 0; i < pair.p; i++) {
+// Solve what was placed, p sources and q sinks; the optimal tree stays in `ws`. Costs count as `top` where they are above it,
+// and are then measured in it: they may be next to nothing.
+INLINE CheckedPair solve_placed(const CheckedCost& c, const Workspace& ws, const Scratch& scratch, int64_t p, int64_t q,
+                                const CostBits& bits, double top, Stop stop) {
+    const int64_t stride = stride_of(q);
+    int exponent = 0;
+    if (top < INFINITY) std::frexp(top, &exponent);
+    for (int64_t i = 0; i < p; i++) {
         const double* row = c.cost + ws.source[i] * c.l;
         double* distance = scratch.distance + i * stride;
-        for (int64_t j = 0; j < pair.q; j++) distance[j] = row[ws.sink[j]];
-        for (int64_t j = pair.q; j < stride; j++) distance[j] = 0.0;
+        for (int64_t j = 0; j < q; j++) distance[j] = row[ws.sink[j]];
+        for (int64_t j = 0; j < q && top < INFINITY; j++)
+            distance[j] = std::ldexp(distance[j] < top ? distance[j] : top, -exponent);
+        for (int64_t j = q; j < stride; j++) distance[j] = 0.0;
     }
-    pair.largest = place_distances(ws, scratch, pair.p, pair.q, pair.bits, stop);
-    pair.pivots = *stop != 0 ? -1 : solve_placed(ws, pair.p, pair.q, pair.bits.index, stop);
+    CheckedPair pair = {-1, 0.0, 0.0, place_distances(ws, scratch, p, q, bits, stop)};
+    if (*stop == 0) pair.steps = solve_placed(ws, p, q, bits.index, stop);
+    if (pair.steps >= 0) pair.value = value_of_flows(ws, scratch, p, q);
+    if (top < INFINITY) pair.value = std::ldexp(pair.value, exponent), pair.spread = std::ldexp(pair.spread, exponent);
+    return pair;
+}
+
+// What was found of what `place` lays out again, with all digits of the costs that matter.
+template <class Place>
+__attribute__((noinline)) CheckedPair with_digits(const CheckedCost& c, const Workspace& ws, const Scratch& scratch,
+                                                  CheckedPair pair, const CostBits& bits, Stop stop, Place place) {
+    int64_t p = 0, q = 0;
+    place(p, q);
+    const auto told = [&](CheckedPair each) {
+        if (each.steps >= 0) each.reach = reach_of(ws, c.cost, c.l, p, q, 0.0);
+        return each;
+    };
+    return with_all_digits(
+        told(pair),
+        [&](const CheckedPair& each) {
+            return lacks_digits(each, ws, c.cost, c.l, p, q, coarse_share(bits.index));
+        },
+        [&](double top) {
+            place(p, q);
+            return told(solve_placed(c, ws, scratch, p, q, bits, top, stop));
+        });
+}
+
+// Solve what `place` lays out, as p sources and q sinks.
+template <class Place>
+INLINE CheckedPair solve_pair(const CheckedCost& c, const Workspace& ws, const Scratch& scratch, int64_t& p, int64_t& q,
+                              const CostBits& bits, Stop stop, Place place) {
+    place(p, q);
+    if (p == 0) return {0, 0.0, 0.0, 0.0};
+    const CheckedPair pair = solve_placed(c, ws, scratch, p, q, bits, INFINITY, stop);
+    const double coarse = two_to(60) * coarse_share(bits.index) * pair.spread;
+    return pair.steps >= 0 && pair.value > 0.0 && pair.value < coarse
+               ? with_digits(c, ws, scratch, pair, bits, stop, place)
+               : pair;
 }
 
 // The potential that the sinks of the tree in `ws` have at the anchors of a row.
-INLINE void carry(const CheckedCost& c, const Workspace& ws, const CheckedPair& pair, double unit, const Row& to,
+INLINE void carry(const CheckedCost& c, const Workspace& ws, int64_t p, int64_t q, double unit, const Row& to,
                   double* height) {
-    const int64_t first = first_sink(pair.p);
+    const int64_t first = first_sink(p);
     for (int64_t s = 0; s < to.n; s++) {
         const double* row = c.cost + to.index[s] * c.l;
         double least = INFINITY;
-        for (int64_t j = 0; j < pair.q; j++) {
+        for (int64_t j = 0; j < q; j++) {
             const double reached = row[ws.sink[j]] + double(ws.pi[first + j]) * unit;
             least = reached < least ? reached : least;
         }
@@ -77,12 +120,13 @@ INLINE void carry(const CheckedCost& c, const Workspace& ws, const CheckedPair& 
     }
 }
 
-// Whether the potential f of the tree in `ws` satisfies f_u - f_v ≤ C_uv for all u of a and v of b.
-bool is_proven(const CheckedCost& c, const Workspace& ws, const CheckedPair& pair, const Row& a, const Row& b,
-               double* from, double* to) {
-    const double unit = pair.bits.unit(pair.largest), slack = c.slack * pair.largest;
-    carry(c, ws, pair, unit, a, from);
-    carry(c, ws, pair, unit, b, to);
+// Whether the potential f of the tree in `ws` satisfies f_u - f_v ≤ C_uv for all u of a and v of b, up to a share of the
+// `largest` cost that counts.
+bool is_proven(const CheckedCost& c, const Workspace& ws, int64_t p, int64_t q, const CostBits& bits, double largest,
+               const Row& a, const Row& b, double* from, double* to) {
+    const double unit = bits.unit(largest), slack = c.slack * largest;
+    carry(c, ws, p, q, unit, a, from);
+    carry(c, ws, p, q, unit, b, to);
     for (int64_t s = 0; s < a.n; s++) {
         const double* row = c.cost + a.index[s] * c.l;
         int64_t broken = 0;
@@ -106,22 +150,21 @@ ENTRY asot_cancel_and_check(const SparseRows* A, const SparseRows* B, const Chec
         tile->steps[t] = 0;
         if (*tile->stop != 0) return DONE;
         const Row a(*A, tile->rows[t]), b(*B, tile->columns[t]);
-        CheckedPair pair{CostBits(a.n, b.n), 0, 0, 0, 0.0};
+        const CostBits bits(a.n, b.n);
+        int64_t p = 0, q = 0;
         bool canceled = false;
+        CheckedPair pair = {0, 0.0, 0.0, 0.0};
         if (c.cancel)
-            canceled = place_left(ws, a, b, pair.p, pair.q);
-        else
-            place_whole(ws, a, b, pair.p, pair.q);
-        if (pair.p == 0) continue;
-        solve_pair(c, ws, scratch, pair, tile->stop);
-        if (canceled && pair.pivots >= 0 && !is_proven(c, ws, pair, a, b, from, to)) {
-            place_whole(ws, a, b, pair.p, pair.q);
-            solve_pair(c, ws, scratch, pair, tile->stop);
-        }
-        if (pair.pivots == NO_MEMORY) return OUT_OF_MEMORY;
-        if (pair.pivots < 0) continue;
-        tile->steps[t] = int32_t(pair.pivots);
-        tile->values[t] = value_of_flows(ws, scratch, pair.p, pair.q);
+            pair = solve_pair(c, ws, scratch, p, q, bits, tile->stop,
+                              [&](int64_t& n, int64_t& m) { canceled = place_left(ws, a, b, n, m); });
+        if (!c.cancel || (canceled && p > 0 && pair.steps >= 0 &&
+                          !is_proven(c, ws, p, q, bits, pair.spread, a, b, from, to)))
+            pair = solve_pair(c, ws, scratch, p, q, bits, tile->stop,
+                              [&](int64_t& n, int64_t& m) { place_whole(ws, a, b, n, m); });
+        if (pair.steps == NO_MEMORY) return OUT_OF_MEMORY;
+        if (pair.steps < 0) continue;
+        tile->steps[t] = int32_t(pair.steps);
+        tile->values[t] = pair.value;
     }
     return DONE;
 }

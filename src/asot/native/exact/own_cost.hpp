@@ -1,7 +1,7 @@
 // One transport problem with a cost of its own: masses and costs as the integers of the simplex, and whichever solver suits.
 #pragma once
 #include "assignment.hpp"
-#include "distance_block.hpp"
+#include "digits.hpp"
 #include "large.hpp"
 #include "shortlists.hpp"
 
@@ -146,20 +146,6 @@ struct Found {
     double value, height, reach, spread;
 };
 
-// The largest cost that ships something, above `low`.
-INLINE double reach_of(const Workspace& ws, const double* cost, int64_t stride, int64_t p, int64_t q, double low) {
-    const int64_t first = first_sink(p);
-    double reach = 0.0;
-    for (int64_t node = 0; node < first + q; node++) {
-        const int64_t up = ws.parent[node];
-        if (up == node || ws.flow[node] == 0) continue;
-        const int64_t row = ws.source[node < p ? node : up], column = ws.sink[(node < p ? up : node) - first];
-        const double each = cost[row * stride + column] - low;
-        reach = each > reach ? each : reach;
-    }
-    return reach;
-}
-
 // Solve the placed problem of p sources and q sinks with masses, out of n rows and m columns, at costs in rows of `stride`
 // that count as `top` where they are above it. `total`: the mass of a side.
 inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t stride, int64_t n,
@@ -194,13 +180,8 @@ inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double
             std::ldexp(units.most, units.exponent)};
 }
 
-// If a plan uses only costs below this share of the largest one, which may mean "never", and there are more of them than a
-// plan needs, the digits of integers that reach so far are missing where they matter: it is solved again with the large ones
-// clipped, at first at some of what is in use. An optimum that uses no clipped cost is one of the costs that were given,
-// since none of these is below its clipped one.
-constexpr double COARSE = 0x1p-12, FIRST_TOP = 4.0, NEXT_TOP = 0x1p8;
-
-// Whether that is so of n rows of m costs; and the least of them, or 0.
+// Whether a plan uses only costs below a share of the largest one, which may mean "never", and there are more of them than a
+// plan needs, of n rows of m costs; and the least of them, or 0 (digits.hpp).
 INLINE bool is_coarse(const Found& found, const double* cost, int64_t stride, int64_t n, int64_t m, double& low) {
     if (found.steps < 0 || !(found.reach > 0.0 && found.reach < COARSE * found.spread)) return false;
     for (int64_t i = 0; i < n; i++)
@@ -215,24 +196,12 @@ INLINE bool is_coarse(const Found& found, const double* cost, int64_t stride, in
 template <class Place>
 inline Found solve_finely(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t stride, int64_t n,
                           int64_t m, int64_t p, int64_t q, double total, Stop stop, Place place) {
-    Found found = solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop);
-    double low = 0.0, top = INFINITY;
-    while (is_coarse(found, cost, stride, n, m, low)) {
-        const double spread = found.spread;
-        double above = FIRST_TOP * found.reach;
-        for (; above < spread; above *= NEXT_TOP) {
+    double low = 0.0;
+    return with_all_digits(
+        solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop),
+        [&](const Found& found) { return is_coarse(found, cost, stride, n, m, low); },
+        [&](double above) {
             place();
-            const int64_t before = found.steps;
-            found = solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop, low + above);
-            if (found.steps < 0) return found;
-            found.steps += before;
-            if (found.reach <= above) break;
-        }
-        if (above >= spread) {
-            place();
-            return solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop, top);
-        }
-        top = low + above;
-    }
-    return found;
+            return solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop, low + above);
+        });
 }

@@ -6,7 +6,7 @@ struct TreesOut {
     int32_t *source, *sink;  // (arcs,) anchors
     int64_t* mass;           // (arcs,)
     double* potential;       // (n, k)
-    double scale, size, more_size;  // of integer potentials; of costs, in two factors
+    double size, more_size;  // of costs, in two factors
 };
 
 struct PlansOut {
@@ -14,6 +14,13 @@ struct PlansOut {
     int64_t* mass;           // (n, k + l - 1) on them; 0 where there is none
     double *f, *g;           // (n, k), (n, l)
 };
+
+// What lays out the masses of a pair again.
+template <bool cancel>
+INLINE auto placing(const Workspace& ws, const Histograms& h, const SharedCost& c, int64_t row, int64_t column) {
+    const int64_t k = c.k, l = c.l, *a = h.A + row * k, *b = h.B + column * l;
+    return [=, &ws](int64_t& p, int64_t& q) { place_masses<cancel>(ws, a, k, b, l, p, q); };
+}
 
 template <bool cancel>
 static int32_t solve(const Histograms& h, const SharedCost& c, const Tile& tile) {
@@ -25,9 +32,10 @@ static int32_t solve(const Histograms& h, const SharedCost& c, const Tile& tile)
         tile.values[t] = 0.0;
         tile.steps[t] = 0;
         if (p == 0) continue;
-        place_costs(ws, p, q, c);
-        tile.steps[t] = int32_t(solve_block(ws, p, q, c.index_bits, tile.stop));
-        tile.values[t] = value_of_tree(ws, p, q, c);
+        const auto place = placing<cancel>(ws, h, c, tile.rows[t], tile.columns[t]);
+        const SharedFound found = solve_shared(ws, p, q, c, tile.stop, place);
+        tile.steps[t] = int32_t(found.steps);
+        tile.values[t] = found.value;
     }
     return DONE;
 }
@@ -48,27 +56,26 @@ ENTRY asot_shared_cost_trees(const Histograms* h, const SharedCost* cost, const 
         if (*tile->stop != 0) return DONE;
         double* f = out->potential + t * c.k;
         int64_t p, q;
-        place_masses<true>(ws, h->A + tile->rows[t] * c.k, c.k, h->B + tile->columns[t] * c.k, c.k, p, q);
+        const auto place = placing<true>(ws, *h, c, tile->rows[t], tile->columns[t]);
+        place(p, q);
         if (p == 0) {
             tile->values[t] = 0.0;
             tile->steps[t] = 0;
             for (int64_t u = 0; u < c.k; u++) f[u] = 0.0;
             continue;
         }
-        const int finer = place_costs(ws, p, q, c);
-        tile->steps[t] = int32_t(solve_block(ws, p, q, c.index_bits, tile->stop));
-        double total = 0.0;
+        const SharedFound found = solve_shared(ws, p, q, c, tile->stop, place);
+        tile->steps[t] = int32_t(found.steps);
+        tile->values[t] = found.value;
         each_arc(ws, p, q, [&](int64_t u, int64_t v, int64_t flow) {
-            total += double(flow) * c.unit[u * c.l + v];
             out->source[arc] = int32_t(u);
             out->sink[arc] = int32_t(v);
             out->mass[arc++] = flow;
         });
-        tile->values[t] = total;
         out->start[t + 1] = arc;
         for (int64_t u = 0; u < c.k; u++) f[u] = INFINITY;
         for (int64_t j = 0; j < q; j++) {
-            const double height = std::ldexp(double(ws.pi[first_sink(p) + j]) * out->scale, -finer);
+            const double height = double(ws.pi[first_sink(p) + j]) * found.height;
             const double* row = c.unit + ws.sink[j] * c.k;
             for (int64_t u = 0; u < c.k; u++) {
                 const double reached = row[u] + height;
@@ -80,17 +87,22 @@ ENTRY asot_shared_cost_trees(const Histograms* h, const SharedCost* cost, const 
     return DONE;
 }
 
-// -g of each sink, by the caller's name, from the unrounded costs along its path to the root; INFINITY without mass.
-static void sink_heights(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c, double* height) {
+// -g of each sink, by the caller's name, from the unrounded costs along its path to the root, which count as `top` where
+// they are above it; INFINITY without mass.
+static void sink_heights(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c, double top, double* height) {
+    const auto between = [&](int64_t source, int64_t sink) {
+        const double each = c.unit[source * c.l + sink];
+        return each < top ? each : top;
+    };
     const int64_t first = first_sink(p);
     for (int64_t v = 0; v < c.l; v++) height[v] = INFINITY;
     for (int64_t x = first; x < first + q; x++) {
         double sum = 0.0;
         for (int64_t y = x; ws.parent[y] != y; y = ws.parent[y]) {
             if (y < p)
-                sum += c.unit[ws.source[y] * c.l + ws.sink[ws.parent[y] - first]];
+                sum += between(ws.source[y], ws.sink[ws.parent[y] - first]);
             else
-                sum -= c.unit[ws.source[ws.parent[y]] * c.l + ws.sink[y - first]];
+                sum -= between(ws.source[ws.parent[y]], ws.sink[y - first]);
         }
         height[ws.sink[x - first]] = sum;
     }
@@ -121,16 +133,17 @@ ENTRY asot_shared_cost_plans(const Histograms* h, const SharedCost* cost, const 
     double* height = memory.take<double>(c.l);
     for (int64_t t = 0; t < tile->n && *tile->stop == 0; t++) {
         int64_t p, q, arc = t * arcs;
-        place_masses<false>(ws, h->A + tile->rows[t] * c.k, c.k, h->B + tile->columns[t] * c.l, c.l, p, q);
-        place_costs(ws, p, q, c);
-        tile->steps[t] = int32_t(solve_block(ws, p, q, c.index_bits, tile->stop));
-        tile->values[t] = value_of_tree(ws, p, q, c);
+        const auto place = placing<false>(ws, *h, c, tile->rows[t], tile->columns[t]);
+        place(p, q);
+        const SharedFound found = solve_shared(ws, p, q, c, tile->stop, place);
+        tile->steps[t] = int32_t(found.steps);
+        tile->values[t] = found.value;
         each_arc(ws, p, q, [&](int64_t u, int64_t v, int64_t flow) {
             out->source[arc] = u;
             out->sink[arc] = v;
             out->mass[arc++] = flow;
         });
-        sink_heights(ws, p, q, c, height);
+        sink_heights(ws, p, q, c, found.top, height);
         transform(c, height, out->f + t * c.k, out->g + t * c.l);
     }
     return DONE;

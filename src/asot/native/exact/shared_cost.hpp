@@ -1,8 +1,8 @@
 // Pairs of histograms under one shared cost: how a pair is laid out for the simplex, and what its optimal tree is worth.
 #pragma once
 #include "../common/records.hpp"
+#include "digits.hpp"
 #include "histograms.hpp"
-#include "simplex.hpp"
 
 struct SharedCost {
     int64_t k, l;
@@ -46,9 +46,10 @@ INLINE void place_masses(const Workspace& ws, const int64_t* a, int64_t k, const
 
 constexpr int FINE = 4;  // costs of a pair keep all bits but so many, however large the costs of other pairs are
 
-// The cost block again, with the largest cost of the pair as its unit, since costs of far anchors that it does not use
-// have left it few digits. Returns how many bits finer it is.
-__attribute__((noinline)) static int place_finely(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
+// The cost block again, with the largest cost of the pair as its unit, or `top`, which larger ones count as: costs that are
+// not used have left the others few digits. Returns that unit, or 0 where all costs are 0.
+__attribute__((noinline)) static double place_finely(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
+                                                     int64_t index_bits, double top = INFINITY) {
     const int64_t stride = stride_of(q);
     double most = 0.0;
     for (int64_t i = 0; i < p; i++)
@@ -56,24 +57,27 @@ __attribute__((noinline)) static int place_finely(const Workspace& ws, int64_t p
             const double each = c.unit[ws.source[i] * c.l + ws.sink[j]];
             most = each > most ? each : most;
         }
-    if (most == 0.0) return 0;
+    if (most == 0.0) return 0.0;
+    most = most < top ? most : top;
     int exponent;
     std::frexp(most, &exponent);
-    const int bits = 62 - 2 * int(c.index_bits) - exponent;
+    const int bits = 62 - 2 * int(index_bits) - exponent;
     for (int64_t j = 0; j < q; j++) ws.column_offset[j] = 0;
     for (int64_t i = 0; i < p; i++) {
         const double* row = c.unit + ws.source[i] * c.l;
         int64_t* o = ws.cost + i * stride;
         ws.row_offset[i] = 0;
-        for (int64_t j = 0; j < q; j++)
-            o[j] = (int64_t(std::nearbyint(std::ldexp(row[ws.sink[j]], bits))) << c.index_bits) | j;
+        for (int64_t j = 0; j < q; j++) {
+            const double each = row[ws.sink[j]] < top ? row[ws.sink[j]] : top;
+            o[j] = (int64_t(std::nearbyint(std::ldexp(each, bits))) << index_bits) | j;
+        }
     }
-    return -exponent;
+    return std::ldexp(1.0, exponent);
 }
 
-// The cost block of a pair's sources and sinks, each cost with its column in the low bits. Returns how many bits finer
-// than those of `integer` its costs are.
-INLINE int place_costs(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
+// The cost block of a pair's sources and sinks, each cost with its column in the low bits. Returns the unit of its costs,
+// the largest of which is at most 1 of it.
+INLINE double place_costs(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
     const int64_t stride = stride_of(q);
     int64_t bits = 0;  // the highest one is that of the largest cost
     for (int64_t i = 0; i < p; i++) {
@@ -89,7 +93,8 @@ INLINE int place_costs(const Workspace& ws, int64_t p, int64_t q, const SharedCo
         for (int64_t j = q; j < stride; j++) o[j] = PAD;
     }
     for (int64_t j = 0; j < q; j++) ws.column_offset[j] = c.column_offset[ws.sink[j]];
-    return bits >> (62 - c.index_bits - FINE) == 0 ? place_finely(ws, p, q, c) : 0;
+    const double finer = bits >> (62 - c.index_bits - FINE) == 0 ? place_finely(ws, p, q, c, c.index_bits) : 0.0;
+    return finer > 0.0 ? finer : 1.0;
 }
 
 // The arcs of the optimal tree in the order of their lower nodes: visit(source, sink, flow), by the caller's names.
@@ -111,4 +116,54 @@ INLINE double value_of_tree(const Workspace& ws, int64_t p, int64_t q, const Sha
     double total = 0.0;
     each_arc(ws, p, q, [&](int64_t u, int64_t v, int64_t flow) { total += double(flow) * c.unit[u * c.l + v]; });
     return total;
+}
+
+// What was found of a pair, in units of `unit`: pivots, the value for total mass 2^60, what the potentials are in units of,
+// and what costs above it counted as. Of coarse ones also the largest cost in use, and the largest of all that count.
+struct SharedFound {
+    int64_t steps;
+    double value, height, top, reach, spread;
+};
+
+// The pair that was placed, solved with costs that count as `top` where they are above it.
+__attribute__((noinline)) static SharedFound solve_below(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
+                                                         double top, Stop stop) {
+    const int64_t index_bits = CostBits(p, q).index;
+    const double unit = place_finely(ws, p, q, c, index_bits, top);
+    SharedFound found = {solve_block(ws, p, q, index_bits, stop), 0.0, unit * two_to(index_bits - 62), top, 0.0, top};
+    if (found.steps < 0) return found;
+    found.value = value_of_tree(ws, p, q, c);
+    found.reach = reach_of(ws, c.unit, c.l, p, q, 0.0);
+    return found;
+}
+
+// What was found of a pair that `place` lays out again, with all digits of the costs that matter.
+template <class Place>
+__attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
+                                                         SharedFound found, Stop stop, Place place) {
+    const double share = coarse_share(c.index_bits);
+    found.reach = reach_of(ws, c.unit, c.l, p, q, 0.0);
+    if (found.reach >= share) return found;
+    for (int64_t i = 0; i < p; i++)
+        for (int64_t j = 0; j < q; j++) {
+            const double each = c.unit[ws.source[i] * c.l + ws.sink[j]];
+            found.spread = each > found.spread ? each : found.spread;
+        }
+    return with_all_digits(
+        found, [&](const SharedFound& f) { return lacks_digits(f, ws, c.unit, c.l, p, q, share); },
+        [&](double top) {
+            place(p, q);
+            return solve_below(ws, p, q, c, top, stop);
+        });
+}
+
+// Solve a pair that `place` has laid out, and lays out again.
+template <class Place>
+INLINE SharedFound solve_shared(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c, Stop stop, Place place) {
+    const double unit = place_costs(ws, p, q, c);
+    SharedFound found = {solve_block(ws, p, q, c.index_bits, stop), 0.0, unit * two_to(c.index_bits - 62), INFINITY, 0.0, 0.0};
+    found.value = value_of_tree(ws, p, q, c);
+    if (found.value < two_to(60) * coarse_share(c.index_bits) && found.value > 0.0 && found.steps >= 0)  // a mean of costs
+        return with_digits(ws, p, q, c, found, stop, place);
+    return found;
 }

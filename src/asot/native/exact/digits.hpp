@@ -1,0 +1,94 @@
+// A cost that means "never" takes no digits from the others: plans that use none of the large costs are solved again with
+// these clipped.
+//
+// Integers reach as far as the largest cost. An optimum that uses no clipped cost is one of the costs that were given, since
+// none of these is below its clipped one.
+#pragma once
+#include <cstring>
+
+#include "distance_block.hpp"
+
+constexpr double FIRST_TOP = 4.0, NEXT_TOP = 0x1p8;  // of what is in use; of the top before
+// Of the largest cost: the others have too few digits if a plan uses only these; and hardly any.
+constexpr double COARSE = 0x1p-12, VERY_COARSE = 0x1p-24;
+
+// 2^e for an ordinary e, at once.
+INLINE double two_to(int64_t e) {
+    const int64_t bits = (e + 1023) << 52;
+    double power;
+    std::memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+// Integers of so many index bits may miss 1e-12 of what a plan uses if that is below this share of the largest cost.
+INLINE double coarse_share(int64_t index_bits) {
+    const int64_t missing = 41 - (62 - 2 * index_bits);
+    return two_to(missing < -12 ? -12 : missing > -5 ? -5 : missing);
+}
+
+// The largest cost that ships something, above `low`.
+INLINE double reach_of(const Workspace& ws, const double* cost, int64_t stride, int64_t p, int64_t q, double low) {
+    const int64_t first = first_sink(p);
+    double reach = 0.0;
+    for (int64_t node = 0; node < first + q; node++) {
+        const int64_t up = ws.parent[node];
+        if (up == node || ws.flow[node] == 0) continue;
+        const int64_t row = ws.source[node < p ? node : up], column = ws.sink[(node < p ? up : node) - first];
+        const double each = cost[row * stride + column] - low;
+        reach = each > reach ? each : reach;
+    }
+    return reach;
+}
+
+// Which of the octaves least · [2^t, 2^(t + 1)) have costs, as bits t + 1; the last one stands for all beyond.
+struct Octaves {
+    double least;
+    uint64_t taken = 1;  // what is below
+
+    INLINE void add(double cost) {
+        const double above = cost / least;
+        if (above >= 1.0) taken |= uint64_t(2) << (above < 0x1p62 ? std::ilogb(above) : 62);
+    }
+    // Whether there are three empty ones in a row below others.
+    INLINE bool have_gap() const { return (taken & ~(taken << 1 | taken << 2 | taken << 3) & ~uint64_t(1)) != 0; }
+};
+
+// Whether more of the costs ≥ 0 between the nodes of a pair lack digits than a plan needs. `found` has `reach`, the largest
+// cost in use, and `spread`, the largest of all. Costs of ordinary sizes, such as squares of distances, merge into one
+// another; those that mean "never" lie apart.
+template <class Found>
+INLINE bool lacks_digits(const Found& found, const Workspace& ws, const double* cost, int64_t stride, int64_t p, int64_t q,
+                         double share) {
+    const double reach = found.reach, spread = found.spread;
+    if (found.steps < 0 || !(reach > 0.0 && reach < share * spread)) return false;
+    int64_t fine = 0;
+    Octaves octaves = {FIRST_TOP * reach};
+    for (int64_t i = 0; i < p; i++)
+        for (int64_t j = 0; j < q; j++) {
+            const double each = cost[ws.source[i] * stride + ws.sink[j]];
+            fine += each < share * spread;
+            octaves.add(each);
+        }
+    return fine > p && fine > q && (octaves.have_gap() || reach < VERY_COARSE * spread);
+}
+
+// What was found with all digits of the costs that matter. `solve(top)` solves the problem again, with costs that count as
+// `top` where they are above it, and `is_coarse` says whether a plan lacks digits.
+template <class Found, class IsCoarse, class Solve>
+INLINE Found with_all_digits(Found found, IsCoarse is_coarse, Solve solve) {
+    double top = INFINITY;
+    while (is_coarse(found)) {
+        const double spread = found.spread;
+        double above = FIRST_TOP * found.reach;
+        for (; above < spread; above *= NEXT_TOP) {
+            const int64_t before = found.steps;
+            found = solve(above);
+            if (found.steps < 0) return found;
+            found.steps += before;
+            if (found.reach <= above) break;
+        }
+        if (above >= spread) return solve(top);
+        top = above;
+    }
+    return found;
+}
