@@ -31,6 +31,8 @@ SOLVERS = (
     "asot.exact.cuda.own_costs",
     "asot.exact.cuda.cloud_arcs",
     "asot.exact.cuda.cloud_costs",
+    "asot.exact.cuda.cloud_pairs",
+    "asot.exact.cuda.plan_tables",
     "asot.exact.cuda.large_assignment",
     "asot.entropic.cuda_log",
     "asot.estimate.cuda",

@@ -43,6 +43,24 @@ def test_costs_are_distances_to_a_power(code, name, power, real, dim):
         assert np.isnan(out[t, :, m:]).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [(1.0, 0), (np.nan, 1), (-np.inf, 1), (2.0**20, 1), (-(2.0**20), 1), (2.0**20 - 1, 0), (2.0**-21, 0), (2.0**-22, 1),
+     (0.0, 0)],
+)  # fmt: skip
+@pytest.mark.parametrize("at", [(0, 3, 20), (1, 65, 36)])
+def test_sizes_that_are_not_ordinary_are_noticed(dtype, value, refused, at):
+    points = [np.zeros((n, 37), dtype) for n in (4, 66)]
+    points[at[0]][at[1:]] = value
+    sides = [DeviceSide(np.zeros(1, np.int64), np.full(1, len(part)), None, len(part)) for part in points]
+    said, out = np.zeros(1, np.int32), np.full((1, 4, 66), np.nan)
+    clouds = DeviceClouds(*points, 37, EUCLIDEAN, 1.0, None)
+    real = "float" if dtype == np.float32 else "double"
+    cloud_costs.price(1, *sides, clouds, real, out, cloud_costs.Watch((2.0**-21, 2.0**20), said))
+    assert said[0] == refused
+
+
 def test_without_a_factor_and_without_problems():
     x = np.arange(6.0).reshape(2, 3)
     one = DeviceSide(np.zeros(1, np.int64), np.full(1, 2), None, 2)

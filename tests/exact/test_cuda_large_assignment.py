@@ -34,7 +34,8 @@ def solve(costs, by_column=False):
     given = np.array(np.swapaxes(costs, 1, 2) if by_column else costs, order="C").reshape(-1)
     plans = answers(count, n)
     matrices = DeviceMatrices(given, np.arange(count) * n * n, n)
-    wrong = large_assignment.solve(count, n, matrices, plans, by_column=by_column)
+    wrong = np.zeros(1, np.int32)
+    large_assignment.solve(count, n, matrices, plans, wrong, by_column=by_column)
     return plans, int(wrong[0])
 
 

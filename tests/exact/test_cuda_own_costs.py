@@ -42,9 +42,10 @@ def side(sizes, masses=None):
 
 def answers(rows, columns):
     room = int(rows.sizes.sum() + columns.sizes.sum())
-    arrays = np.zeros(len(rows.sizes)), np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room)
+    values, mass = np.full(len(rows.sizes), np.nan), np.full(room, np.nan)
+    source, sink = (np.full(room, -1, np.int64) for _ in range(2))
     f, g = np.zeros(int(rows.sizes.sum())), np.zeros(int(columns.sizes.sum()))
-    return DevicePlans(rows.starts + columns.starts, *arrays, rows.starts, columns.starts, f, g)
+    return DevicePlans(rows.starts + columns.starts, values, source, sink, mass, rows.starts, columns.starts, f, g)
 
 
 def solve_matrices(costs, a=None, b=None):
@@ -132,7 +133,7 @@ def test_clouds(gpu, metric, code, power, dim):
 
 
 @pytest.mark.parametrize("what", ["cost", "mass", "negative", "totals"])
-def test_what_is_wrong_is_counted_and_left_alone(gpu, what):
+def test_what_is_wrong_is_noticed_and_left_alone(gpu, what):
     gpu()
     rng = np.random.default_rng(3)
     costs = [rng.random((4, 6)) for _ in range(3)]
@@ -146,7 +147,40 @@ def test_what_is_wrong_is_counted_and_left_alone(gpu, what):
     plans, _, _, wrong = solve_matrices(costs, a, b)
     assert wrong == 1
     assert plans.values[1] == 0.0
+    assert all((part[10:20] == 0).all() for part in (plans.source, plans.sink, plans.mass))
     assert (plans.values[[0, 2]] > 0).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_float32_is_read_and_written_as_it_is(gpu, weighted):
+    """Padded problems, too: a problem has room for as many arcs as the largest."""
+    gpu()
+    rng = np.random.default_rng(5)
+    costs = rng.random((4, 6, 9)).astype(np.float32)
+    n, m = np.array([6, 4, 0, 1]), np.array([3, 9, 0, 1])
+    rows, columns = (DeviceSide(np.arange(4) * most, sizes, None, most) for sizes, most in ((n, 6), (m, 9)))
+    if weighted:
+        a, b = (rng.random((4, k)).astype(np.float32) for k in (6, 9))
+        a[np.arange(6) >= n[:, None]], b[np.arange(9) >= m[:, None]] = 0.0, 0.0
+        b *= np.divide(a.sum(1), b.sum(1), where=m > 0, out=np.zeros(4, np.float32))[:, None]
+        rows, columns = rows._replace(masses=a.ravel()), columns._replace(masses=b.ravel())
+
+    def solved(real):
+        values, source, sink = np.full(4, np.nan, real), *(np.full(60, -1, np.int64) for _ in range(2))
+        plans = DevicePlans(np.arange(4) * 15, values, source, sink, np.full(60, np.nan, real), room=15)
+        sides = [s._replace(masses=None if s.masses is None else s.masses.astype(real)) for s in (rows, columns)]
+        given = DeviceMatrices(costs.ravel().astype(real), np.arange(4) * 54, 9)
+        assert own_costs.solve(4, *sides, given, plans._replace(narrow=real == np.float32), 1e-6)[0] == 0
+        return plans
+
+    narrow, wide = solved(np.float32), solved(np.float64)
+    for one, two in ((narrow.values, wide.values), (narrow.mass, wide.mass)):
+        np.testing.assert_array_equal(one, two.astype(np.float32))
+    for one, two in ((narrow.source, wide.source), (narrow.sink, wide.sink)):
+        np.testing.assert_array_equal(one, two)
+    assert (wide.mass.reshape(4, 15)[[0, 1, 3]] > 0).any(axis=1).all()
+    assert (wide.values[[0, 1, 3]] > 0).all()
+    assert wide.values[2] == 0.0
 
 
 @pytest.mark.parametrize("never", [1e6, 1e12, 1e300])

@@ -62,6 +62,48 @@ def test_ragged_clouds(p, metric):
     assert_same(cpu, gpu, 1e-9)
 
 
+@pytest.mark.parametrize("p", [1, 1.5, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dim", [3, 32, 100])
+@pytest.mark.parametrize("scale", [1.0, 1e-35])
+def test_clouds_of_many_sizes(p, dtype, dim, scale):
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 150, (2, 40))
+    offsets = [torch.from_numpy(np.concatenate([[0], np.cumsum(s)])) for s in sizes]
+    x, y = (torch.from_numpy(rng.normal(size=(s.sum(), dim)) * scale).to(dtype) for s in sizes)
+    cpu, gpu = both(
+        lambda u, v: gradients.wasserstein(u, v, x_offsets=offsets[0], y_offsets=offsets[1], p=p) / scale, x, y
+    )
+    assert_same(cpu, gpu, 1e-5 if dtype == torch.float32 else 1e-9)
+
+
+def test_a_cloud_that_is_not_finite_is_found_and_leaves_nothing_behind():
+    x, y = torch.rand(5, 30, 40), torch.rand(5, 20, 40)
+    bad = x.clone()
+    bad[3, 7, 39] = float("nan")
+    for _ in range(3):
+        with pytest.raises(ValueError, match="problem 3: point 7 of its cloud in x is not finite"):
+            gradients.wasserstein(bad.cuda(), y.cuda())
+        assert_same([gradients.wasserstein(x, y)], [gradients.wasserstein(x.cuda(), y.cuda()).cpu()], 1e-6)
+
+
+def test_tensors_that_lie_apart_in_memory():
+    cost, a = torch.rand(4, 6, 8, dtype=torch.float64), torch.rand(4, 6, dtype=torch.float64) + 0.1
+    a /= a.sum(1, True)
+    expected = gradients.emd(cost[:, :, ::2], a)
+    spread = a.repeat_interleave(2, 1).cuda()[:, ::2]
+    assert_same([expected], [gradients.emd(cost.cuda()[:, :, ::2], spread).cpu()])
+
+
+def test_gradients_of_float32_costs():
+    rng = torch.Generator().manual_seed(0)
+    cost = torch.rand(50, 25, 30, generator=rng)
+    masses = [torch.rand(50, k, generator=rng) + 0.01 for k in (25, 30)]
+    assert_same(*both(gradients.emd, cost, *(each / each.sum(1, True) for each in masses)), 1e-5)
+    large = torch.rand(2, 150, 200, generator=rng)
+    assert_same(*both(gradients.emd, large), 1e-6)
+
+
 @pytest.mark.parametrize("n", [64, 1000, 3000, 4096])
 def test_assignments(n):
     rng = torch.Generator().manual_seed(n)

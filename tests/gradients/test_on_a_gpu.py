@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
-from asot.gradients import cloud_plans, operations, solver  # noqa: E402
+from asot.gradients import cloud_plans, eager, operations, solver  # noqa: E402
 
 pytestmark = host.needs_compiler
 
@@ -30,8 +30,8 @@ def gpu(monkeypatch):
     for kept in (own_costs._kernels, own_costs._all_problems):
         kept.cache_clear()
     monkeypatch.setattr(own_costs, "CLASSES", (BlockClass(64, 64, 32, "own_costs"),))
-    monkeypatch.setattr(solver, "_has_gpu", lambda home: True)
-    monkeypatch.setattr(solver, "_address", lambda tensor: None if tensor is None else tensor.numpy())
+    monkeypatch.setattr(solver, "has_gpu", lambda home: True)
+    monkeypatch.setattr(solver, "address", lambda tensor: None if tensor is None else tensor.detach().numpy())
     monkeypatch.setattr(solver, "on_stream_of", lambda home: contextlib.nullcontext())
     asked: Counter[str] = Counter()
 
@@ -49,6 +49,7 @@ def gpu(monkeypatch):
     counted(cupy, "zeros", lambda _: "fill")
     counted(numpy_as_cupy.RawKernel, "__call__", lambda given: given[0]._name)
     counted(numpy_as_cupy.DeviceArray, "get", lambda _: "wait")
+    counted(solver, "_wait", lambda _: "wait")
     return asked
 
 
@@ -98,7 +99,7 @@ def test_values_plans_and_gradients_are_those_of_the_cpu(gpu, monkeypatch, dtype
     given = problems(3, 12, 17, dtype)
     found = step(*given, leaves)
     assert gpu["own_costs"] == 1
-    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
     for one, two in zip(found, step(*given, leaves), strict=True):
         assert one.dtype == two.dtype
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
@@ -108,7 +109,7 @@ def test_padded_and_uniform_problems(gpu, monkeypatch):
     cost = problems(4, 9, 11, torch.float64)[0]
     n, m = torch.tensor([9, 1, 0, 4]), torch.tensor([2, 11, 0, 4])
     found = gradients.emd(cost, n=n, m=m, plans=True)
-    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
     expected = gradients.emd(cost, n=n, m=m, plans=True)
     torch.testing.assert_close(found[0], expected[0])
     torch.testing.assert_close(found[1].dense(), expected[1].dense())
@@ -119,7 +120,7 @@ def test_ragged_clouds(gpu, monkeypatch):
     x, y = (torch.randn(k, 3, generator=rng, dtype=torch.float64) for k in (20, 31))
     ends = {"x_offsets": torch.tensor([0, 4, 20]), "y_offsets": torch.tensor([0, 30, 31])}
     found = gradients.wasserstein(x, y, pairs="all", plans=True, **ends)
-    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
     expected = gradients.wasserstein(x, y, pairs="all", plans=True, **ends)
     torch.testing.assert_close(found[0], expected[0])
     torch.testing.assert_close(found[1].mass.sum(), expected[1].mass.sum())
@@ -153,7 +154,7 @@ def test_costs_of_long_points_are_computed_first(gpu, monkeypatch, dtype, power)
 
     found = step()
     assert gpu["price_clouds"] == gpu["own_costs"] == 1
-    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
     for one, two in zip(found, step(), strict=True):
         assert one.dtype == two.dtype
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
@@ -201,7 +202,7 @@ def test_large_assignments_are_the_work_of_a_whole_gpu(large, monkeypatch, p):
     torch.testing.assert_close(plan.f.mean(1) + plan.g.mean(1), values)
     assert large["write_answers"] == 5
     assert large["own_costs"] == 0
-    monkeypatch.setattr(solver, "_has_gpu", lambda home: False)
+    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
     for one, two in zip(found, [gradients.assign(x, y, p=p), *(gradient_of(*each) for each in losses)], strict=True):
         torch.testing.assert_close(one, two)
     torch.testing.assert_close(clouds.mass.sum(), torch.tensor(2.0, dtype=torch.float64))
@@ -241,23 +242,70 @@ def test_what_is_wrong_is_said_by_the_cpu_with_the_index(gpu, wrong):
         gradients.emd(cost, a, b)
 
 
-@pytest.mark.parametrize(("leaves", "forward", "backward"), [("", 7, 0), ("c", 7, 4), ("cab", 9, 10)])
-def test_a_step_has_few_launches_and_waits_once(gpu, leaves, forward, backward):
-    """Forward: three tensors in float64, two fills, what goes back to float32, and what the solver launches itself."""
+@pytest.mark.parametrize(("leaves", "forward", "backward"), [("", 0, 0), ("c", 0, 0), ("cab", 4, 6)])
+def test_a_step_has_few_launches_and_waits_once(gpu, monkeypatch, leaves, forward, backward):
+    """Float32 is read and written as it is; potentials are filled with zeros, and rounded."""
+    monkeypatch.setattr(eager, "is_watched", lambda: False)  # the mode that counts is no reason for another path
     own = [t.requires_grad_(name in leaves) for t, name in zip(problems(), "cab", strict=True)]
     gradients.emd(*own)  # constants are made
     gpu.clear()
     with Launches() as counted:
         values = gradients.emd(*own)
     assert counted.launched.total() <= forward, counted.launched
-    assert gpu == {"own_costs": 1, "fill": 1, "wait": 1}
+    assert gpu == {"own_costs": 1, "wait": 1}
     assert counted.waited == 0
     if leaves:
+        gpu.clear()
         seed = torch.ones_like(values)
         with Launches() as counted:
             torch.autograd.grad(values, [t for t in own if t.requires_grad], seed)
         assert counted.launched.total() <= backward, counted.launched
+        assert gpu == ({"write_plans": 1} if "c" in leaves else {})
         assert counted.waited == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("leaves", ["c", "ab", "cab"])
+def test_what_transforms_see_has_the_same_bits(gpu, monkeypatch, dtype, leaves):
+    given = problems(3, 12, 17, dtype)
+    found = step(*given, leaves)
+    monkeypatch.setattr(eager, "is_watched", lambda: True)
+    gpu.clear()
+    for one, two in zip(found, step(*given, leaves), strict=True):
+        assert torch.equal(one, two)
+    assert gpu["write_plans"] == 0
+
+
+def test_gradients_of_many_weights_at_a_time(gpu):
+    cost, a, b = problems(3, 4, 5)
+    values = gradients.emd(cost.requires_grad_(), a, b)
+    weights = torch.rand(6, 3, generator=torch.Generator().manual_seed(1))
+    (found,) = torch.autograd.grad(values, cost, weights, is_grads_batched=True, retain_graph=True)
+    for own, expected in zip(weights, found, strict=True):
+        assert torch.equal(torch.autograd.grad(values, cost, own, retain_graph=True)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_costs_and_masses_that_lie_apart_in_memory(gpu, dtype):
+    def apart(tensor):
+        return tensor.repeat_interleave(2, -1)[..., ::2]
+
+    cost, a, b = problems(3, 4, 1, dtype)
+    expected = gradients.emd(cost, a, b)
+    assert torch.equal(gradients.emd(apart(cost), apart(a), torch.ones(1, dtype=dtype)), expected)
+    x, y = torch.rand(2, 3, 4, 2, dtype=dtype)
+    expected = gradients.wasserstein(x, y, a=a, plans=True, b=a)[0]
+    assert torch.equal(gradients.wasserstein(x, y, a=apart(a), b=apart(a), plans=True)[0], expected)
+
+
+def test_large_plans_have_gradients_without_the_kernel(gpu, monkeypatch):
+    given = problems(2, 6, 7)
+    expected = step(*given, "c")
+    monkeypatch.setattr(operations.plan_tables, "MOST_CELLS", 41)
+    gpu.clear()
+    for one, two in zip(step(*given, "c"), expected, strict=True):
+        assert torch.equal(one, two)
+    assert gpu["write_plans"] == 0
 
 
 def test_potentials_are_found_only_for_those_who_use_them(gpu, monkeypatch):

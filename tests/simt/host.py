@@ -182,7 +182,8 @@ class _Argument:
         self.address = self._cell.ctypes.data
 
     def _guard(self, type_: str, array: Any) -> None:
-        if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or array.dtype != np.dtype(type_):
+        fits = isinstance(array, np.ndarray) and array.flags.c_contiguous
+        if not fits or (type_ != "*" and array.dtype != np.dtype(type_)):
             raise SimtError(f"{self._what} is a contiguous array of {type_}, not {getattr(array, 'dtype', array)!r}")
         if array.size == 0:
             self._cell = np.zeros(1, dtype=np.uint64)

@@ -324,7 +324,8 @@ static int launch(void (*kernel)(void**), void** values, dim3 grid, dim3 block, 
 
 // ------------------------------------------------------------------------------------------------ arguments
 
-// NumPy's name of a type; pointers have p or, where the kernel may only read, c before that of what they point to.
+// NumPy's name of a type, or * for void; pointers have p or, where the kernel may only read, c before that of what they
+// point to.
 template <typename T>
 struct Name {
     static void write(char* out) {
@@ -341,7 +342,8 @@ template <typename T>
 struct Name<T*> {
     static void write(char* out) {
         *out = std::is_const_v<T> ? 'c' : 'p';
-        Name<T>::write(out + 1);
+        if constexpr (std::is_void_v<T>) snprintf(out + 1, 3, "* ");
+        else Name<T>::write(out + 1);
     }
 };
 

@@ -12,15 +12,14 @@ import torch
 from torch import Tensor
 
 from asot.exact.cuda import cloud_arcs
+from asot.gradients.eager import is_eager
 from asot.gradients.solver import REALS, home_of, on_stream_of
 
 
 def has_kernel(x: Tensor, y: Tensor, metric: str) -> bool:
     """Whether `prices` takes these points. Transforms of torch (`vmap`, `compile`) see through operations only."""
-    if torch.compiler.is_compiling() or any(torch._C._functorch.is_functorch_wrapped_tensor(t) for t in (x, y)):
-        return False
     known = metric in ("euclidean", "sqeuclidean") and x.dtype == y.dtype and x.dtype in REALS
-    return known and x.is_cuda and home_of(x).type == "cuda"
+    return known and x.is_cuda and home_of(x).type == "cuda" and is_eager(x, y)
 
 
 class Arcs(NamedTuple):

@@ -69,7 +69,7 @@ def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, hom
     return Side(
         offsets[:-1][chosen].to(home),
         sizes.to(home),
-        None if masses is None else masses.detach().to(home, torch.float64),
+        None if masses is None else masses.detach().to(home, torch.float64).contiguous(),
         most=most,
         padded=False,
         room=room,
@@ -146,8 +146,8 @@ def _solve(
         """Arcs by the points that they join; outputs of an operation must not share memory."""
         parts = (
             pair, plans.ends[0] + left.starts[pair], plans.ends[1] + right.starts[pair], plans.mass,
-            *_places(left, problems, potentials), plans.f.clone(), *_places(right, problems, potentials),
-            plans.g.clone(), problems.new_ones(len(pairs), dtype=torch.float64) if unit is None else unit,
+            *_places(left, problems, potentials), plans.f, *_places(right, problems, potentials),
+            plans.g, problems.new_ones(len(pairs), dtype=torch.float64) if unit is None else unit,
         )  # fmt: skip
         return tuple(part.to(device, dtype if part.is_floating_point() else None) for part in parts)
 

@@ -116,6 +116,10 @@ def wasserstein(
         raise ValueError(
             f"x has {first.points.shape[1]} coordinates, y has {second.points.shape[1]}; they must be in one space"
         )
+    if pairs is None and not plans and metric in ("euclidean", "sqeuclidean"):
+        found = _at_once(first, second, p, metric)
+        if found is not None:
+            return found[0] if single else found
     listed = _read_pairs(torch, pairs, len(first), len(second))
     with torch.autocast(_kind_of(x), enabled=False):
         learned = any(side.masses is not None and side.masses.requires_grad for side in (first, second))
@@ -230,13 +234,14 @@ def _read_offsets(offsets: Any, n_points: int, name: str) -> Tensor:
     if given.device.type == "meta":
         raise ValueError(f"{name} must hold numbers; found a tensor on the meta device")
     bounds: Tensor = given.detach().cpu().long().contiguous()
-    first, last = int(bounds[0]), int(bounds[-1])
+    numbers = bounds.numpy()
+    first, last = int(numbers[0]), int(numbers[-1])
     if first != 0 or last != n_points:
         raise ValueError(f"{name} must go from 0 to {n_points}, the number of points; found {first} to {last}")
-    falls = bounds.diff() < 0
-    if bool(falls.any()):
-        t = int(falls.int().argmax())
-        raise ValueError(f"problem {t}: {name} must ascend; found {int(bounds[t + 1])} after {int(bounds[t])}")
+    falls = numbers[1:] < numbers[:-1]
+    if falls.any():
+        t = int(falls.argmax())
+        raise ValueError(f"problem {t}: {name} must ascend; found {numbers[t + 1]} after {numbers[t]}")
     return bounds
 
 
@@ -261,6 +266,14 @@ def _read_pairs(torch: Any, pairs: Any, n_first: int, n_second: int) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------------------ pricing
+
+
+def _at_once(first: _Side, second: _Side, p: float, metric: str) -> Tensor | None:
+    """Values (P,), where that is one step on a GPU."""
+    from asot.gradients import paired_clouds
+
+    x, y = (paired_clouds.Side(side.points, side.offsets, side.masses) for side in (first, second))
+    return paired_clouds.distances(x, y, _power(p, metric), p)
 
 
 def _plans(first: _Side, second: _Side, pairs: Tensor, p: float, metric: str, *, potentials: bool) -> CloudPlans:
@@ -290,7 +303,7 @@ def _public(plans: CloudPlans, p: float, metric: str) -> CloudPlan:
 
 def _values(torch: Any, first: _Side, second: _Side, n_pairs: int, plans: CloudPlans, p: float, metric: str) -> Tensor:
     """Values (P,) that autograd can follow: the arcs of optimal plans, priced again, in the pairs' units."""
-    from asot.gradients.operations import without_second
+    from asot.gradients.refusals import without_second
 
     x, y = without_second(first.points), without_second(second.points)
     prices = _prices(torch, x, y, plans, p, metric)
@@ -340,7 +353,7 @@ def _ground(torch: Any, gap: Tensor, metric: str, p: float) -> Tensor:
 
 def _through_masses(masses: Tensor, place: Tensor, point: Tensor, potential: Tensor, n_pairs: int) -> Tensor:
     """Zeros (P,) whose gradient in the masses is the potentials (rows,), centred within each cloud."""
-    from asot.gradients.operations import without_second
+    from asot.gradients.refusals import without_second
 
     zeros = potential.new_zeros(n_pairs)
     sizes = zeros.index_add(0, place, potential.new_ones(len(place)))

@@ -2,7 +2,7 @@
 call.
 
 ``asot::emd`` is an operation of its own (`torch.library.custom_op`), so that `torch.compile` passes it as one step and
-`torch.func.grad` works.
+`torch.func.grad` works. Where torch computes at once, it is left out.
 """
 
 from __future__ import annotations
@@ -14,70 +14,23 @@ import torch
 from torch import Tensor
 
 from asot.batch import as_sizes
+from asot.gradients import plan_tables, solver
+from asot.gradients.eager import is_eager
 from asot.gradients.large_zeros import zeros_like_rows
+from asot.gradients.refusals import refused
 from asot.gradients.solver import Matrices, Plans, Side, alike, home_of, solve, steps
 from asot.gradients.tensors import balance_of
-
-NO_SECOND = (
-    "asot.gradients has no second derivatives: plans are piecewise constant, and a loss of its own gradient would see "
-    "only a part of the truth; call backward or grad without create_graph=True"
-)
-
-
-class _Refused(torch.autograd.Function):
-    """Passes a gradient on, and raises if that gradient is differentiated."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(gradient: Tensor, tensor: Tensor) -> Tensor:
-        return gradient.view_as(gradient)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        return None
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        raise RuntimeError(NO_SECOND)
-
-
-class _Once(torch.autograd.Function):
-    """Nothing, but its gradient is `_Refused`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(tensor: Tensor) -> Tensor:
-        return tensor.view_as(tensor)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _refused(gradient, *ctx.saved_tensors)
-
-
-def _refused(gradient: Tensor, tensor: Tensor) -> Tensor:
-    """The gradient in a tensor, for torch to differentiate again or not. Without create_graph it does not."""
-    if not torch.is_grad_enabled():
-        return gradient
-    passed: Tensor = _Refused.apply(gradient, tensor)  # type: ignore[no-untyped-call]
-    return passed
-
-
-def without_second(tensor: Tensor) -> Tensor:
-    """The tensor itself, whose gradient refuses to be differentiated again, in one sentence."""
-    passed: Tensor = _Once.apply(tensor)  # type: ignore[no-untyped-call]
-    return passed
 
 
 def emd(
     cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None, potentials: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Values (B,), ends (2, B, rows + columns) and masses of the arcs of plans, and potentials, or none."""
+    if is_eager(cost, a, b, n, m):
+        with torch.no_grad():
+            solved = _solve(cost, a, b, n, m, potentials)
+        values: Tensor = _Value.apply(cost, a, b, (n, m, solved))  # type: ignore[no-untyped-call]
+        return values, *solved[1:]
     out: tuple[Tensor, Tensor, Tensor, Tensor, Tensor] = _Emd.apply(cost, a, b, n, m, potentials)  # type: ignore[no-untyped-call]
     return out
 
@@ -99,25 +52,51 @@ class _Emd(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
-        if weights[0] is None:
-            return (None,) * 6
-        cost, a, b, n, m, ends, mass, f, g = ctx.saved_tensors
-        w = weights[0][:, None].to(mass.dtype)
-        in_cost = in_a = in_b = None
-        if ctx.needs_input_grad[0]:
-            B, rows, columns = cost.shape
-            shipped = w * mass
-            flat = zeros_like_rows(shipped, rows * columns).scatter_add_(1, _cells(ends, columns), shipped)
-            in_cost = _refused(flat.view(B, rows, columns).to(cost.dtype), cost)
-        if ctx.needs_input_grad[1]:
-            in_a = _refused(w * _centred(f, n), a)
-        if ctx.needs_input_grad[2]:
-            in_b = _refused(w * _centred(g, m), b)
-        return in_cost, in_a, in_b, None, None, None
+        return *_gradients(ctx, weights[0]), None, None, None
 
 
 # torch asks for it at every call, and it takes longer to find out than a small problem
 _Emd.forward.__signature__ = inspect.signature(_Emd.forward)  # type: ignore[attr-defined]
+
+
+class _Value(torch.autograd.Function):
+    """The same where torch computes at once, with sizes and answers that are there already."""
+
+    @staticmethod
+    def forward(ctx: Any, cost: Tensor, a: Any, b: Any, found: tuple[Any, Any, tuple[Tensor, ...]]) -> Tensor:
+        n, m, (values, *plan) = found
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(cost, a, b, n, m, *plan)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, *weights: Any) -> Any:
+        return *_gradients(ctx, weights[0]), None
+
+
+def _gradients(ctx: Any, weights: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Of weighted values, in costs and masses."""
+    if weights is None:
+        return None, None, None
+    cost, a, b, n, m, ends, mass, f, g = ctx.saved_tensors
+    in_cost = in_a = in_b = None
+    if ctx.needs_input_grad[0]:
+        in_cost = refused(_in_cost(weights.to(mass.dtype), ends, mass, cost).to(cost.dtype), cost)
+    if ctx.needs_input_grad[1]:
+        in_a = refused(weights[:, None].to(mass.dtype) * _centred(f, n), a)
+    if ctx.needs_input_grad[2]:
+        in_b = refused(weights[:, None].to(mass.dtype) * _centred(g, m), b)
+    return in_cost, in_a, in_b
+
+
+def _in_cost(weights: Tensor, ends: Tensor, mass: Tensor, cost: Tensor) -> Tensor:
+    """Plans (B, rows, columns), times weights (B,)."""
+    B, rows, columns = cost.shape
+    if rows * columns <= plan_tables.MOST_CELLS and solver.has_gpu(home_of(mass)) and is_eager(weights, mass):
+        return plan_tables.weighted(weights, ends, mass, rows, columns)
+    shipped = weights[:, None] * mass
+    flat = zeros_like_rows(shipped, rows * columns).scatter_add_(1, _cells(ends, columns), shipped)
+    return flat.view(B, rows, columns)
 
 
 def _cells(ends: Tensor, columns: int) -> Tensor:
@@ -146,11 +125,14 @@ def _solve(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     B, rows, columns = cost.shape
     home, device, floats = home_of(cost), cost.device, _kept_dtype(cost)
+    # A GPU reads costs as they are; what goes to the CPU is solved there in float64 anyway.
+    as_given = solver.has_gpu(home) and all(t is None or t.dtype == torch.float32 for t in (cost, a, b))
+    real = torch.float32 if as_given else torch.float64
     first, second = (
         Side(
             starts := steps(B, k, home),
             alike(B, k, home) if size is None else _sizes(size, k, starts, name),
-            None if mass is None else mass.detach().to(home, torch.float64).reshape(-1),
+            None if mass is None else _flat(mass, home, real),
             k,
             True,
             B * k,
@@ -158,14 +140,14 @@ def _solve(
         )
         for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
     )
-    flat = cost.detach().to(home, torch.float64).reshape(-1)
+    flat = _flat(cost, home, real)
 
     def finish(plans: Plans) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The dtypes of the costs; outputs of an operation must not share memory."""
+        """The dtypes of the costs."""
         kept = (rows, columns) if potentials else (0, 0)
-        f, g = (part.to(device, floats, copy=True).view(B, k) for part, k in zip((plans.f, plans.g), kept, strict=True))
+        f, g = (part.to(device, floats).view(B, k) for part, k in zip((plans.f, plans.g), kept, strict=True))
         return (
-            plans.values.to(device, cost.dtype, copy=True),
+            plans.values.to(device, cost.dtype),
             plans.ends.to(device).view(2, B, rows + columns),
             plans.mass.to(device, floats).view(B, rows + columns),
             f,
@@ -174,6 +156,13 @@ def _solve(
 
     matrices = Matrices(flat, steps(B, rows * columns, home), columns)
     return solve(first, second, matrices, finish, potentials=potentials, balance=balance_of(a, b))
+
+
+def _flat(tensor: Tensor, home: torch.device, real: torch.dtype) -> Tensor:
+    """All numbers in one piece, where problems are solved; what is so already is not asked for more."""
+    if tensor.dtype != real or tensor.device != home or not tensor.is_contiguous():
+        tensor = tensor.to(home, real).contiguous()
+    return tensor.detach().view(-1)
 
 
 def _sizes(given: Tensor, most: int, starts: Tensor, name: str) -> Tensor:

@@ -95,7 +95,7 @@ DEVICE Units units_of(const Counters& c) {
 // with a cost that is no number, or so large that sums are none, is refused: it has no free rows to begin with.
 extern "C" __global__ void __launch_bounds__(THREADS) place_costs(
     const double* __restrict__ costs, const i64* __restrict__ costs_at, int stride, int n, int by_column,
-    i64* __restrict__ tables, char* memory, int* __restrict__ n_wrong
+    i64* __restrict__ tables, char* memory, int* __restrict__ refused
 ) {
     DYNAMIC_SHARED(shared);
     i64* staged = (i64*)shared;  // (32, 33)
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_costs(
     if (thread_id() == 0) {
         p.counters->is_refused = is_refused;
         p.counters->n_free = is_refused ? 0 : n;
-        if (is_refused) atomicAdd(n_wrong, 1);
+        if (is_refused) *refused = 1;
     }
     if (is_refused) return;
     const Units units = units_of(*p.counters);
@@ -259,7 +259,7 @@ extern "C" __global__ void augment(char* memory, int n) {
 extern "C" __global__ void write_answers(
     const i64* __restrict__ tables, char* memory, int n, const i64* __restrict__ arcs_at, double* __restrict__ values,
     i64* __restrict__ source, i64* __restrict__ sink, double* __restrict__ mass, const i64* __restrict__ f_at,
-    const i64* __restrict__ g_at, double* __restrict__ f, double* __restrict__ g, int* __restrict__ n_wrong
+    const i64* __restrict__ g_at, double* __restrict__ f, double* __restrict__ g, int* __restrict__ refused
 ) {
     DYNAMIC_SHARED(shared);
     double *totals = (double*)shared, *largest = totals + 32;  // of warps
@@ -292,5 +292,5 @@ extern "C" __global__ void write_answers(
     used = warp_max(lane < WARPS ? largest[lane] : 0.0);
     if (lane > 0) return;
     values[blockIdx.y] = total / (double)n;
-    if (p.counters->n_fine > n && used < (double)COARSE) atomicAdd(n_wrong, 1);
+    if (p.counters->n_fine > n && used < (double)COARSE) *refused = 1;
 }

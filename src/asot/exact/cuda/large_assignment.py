@@ -45,9 +45,10 @@ def takes(count: int, n: int) -> bool:
     return 0 < count <= MOST_PROBLEMS and n >= LEAST_POINTS and 8 * count * n * n <= MOST_BYTES
 
 
-def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, *, by_column: bool) -> Any:
-    """Assign the rows of ``count`` problems of n × n to columns, on the current stream. Returns the number (1,) of
-    those that are refused, and keep their zeros, or whose costs are of too different sizes.
+def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, refused: Any, *, by_column: bool) -> None:
+    """Assign the rows of ``count`` problems of n × n to columns, on the current stream. Of the plans, only what is used
+    is written; the caller fills them with zeros. ``refused`` (1,) int32 becomes 1 if a problem is refused, and keeps
+    its zeros, or if its costs are of too different sizes.
 
     ``by_column``: the matrices that are given have columns as their rows.
     """
@@ -55,7 +56,6 @@ def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, *, by_c
 
     blocks, nodes = -(-n // TILE), -(-n // THREADS)
     memory = cupy.zeros(count * (COUNTERS_BYTES + NODE_BYTES * n), dtype=np.int8)
-    n_wrong = cupy.zeros(1, dtype=np.int32)
     tables = cupy.empty(count * n * n, dtype=np.int64)
     size = np.int32(n)
     given, state = (costs.flat, costs.starts, np.int32(costs.stride), size), (memory, size)
@@ -65,7 +65,7 @@ def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, *, by_c
         return functools.partial(function, (blocks, count), (THREADS,), arguments, shared_mem=shared_bytes)
 
     kernel("measure_costs", blocks, (*given, memory))()
-    placed = (*given, np.int32(by_column), tables, memory, n_wrong)
+    placed = (*given, np.int32(by_column), tables, memory, refused)
     kernel("place_costs", blocks**2, placed, 8 * TILE * (TILE + 1))()
     kernel("begin", -(-n * 32 // THREADS), (tables, *state))()
     counters = memory[: count * COUNTERS_BYTES].view(np.int32).reshape(count, -1)
@@ -79,9 +79,8 @@ def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, *, by_c
         for step in (*end_phase, begin_phase):
             step()
     none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
-    potentials = (no_place, no_place, none, none) if plans.f_at is None else plans[5:]
-    kernel("write_answers", 1, (tables, *state, *plans[:5], *potentials, n_wrong), 16 * TILE)()
-    return n_wrong
+    potentials = (no_place, no_place, none, none) if plans.f_at is None else plans[5:9]
+    kernel("write_answers", 1, (tables, *state, *plans[:5], *potentials, refused), 16 * TILE)()
 
 
 def _search(rounds: list[Callable[[], None]], counters: Any) -> Any:

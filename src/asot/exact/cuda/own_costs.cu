@@ -16,16 +16,32 @@ constexpr double WHOLE = 1152921504606846976.0;  // 2^MASS_BITS
 constexpr int EXTREME = 400;                     // costs beyond 2^±400 get a unit of their own
 constexpr double COARSE = 0x1p-24;               // of the largest cost: the others have too few digits if they are below
 
+// Numbers as they were given: double, or float where they are narrow.
+struct Reals {
+    const void* first;
+    bool narrow;
+    DEVICE explicit operator bool() const { return first; }
+    DEVICE double operator[](i64 k) const { return narrow ? (double)((const float*)first)[k] : ((const double*)first)[k]; }
+    DEVICE Reals from(i64 k) const {
+        return {first ? (const char*)first + k * (narrow ? sizeof(float) : sizeof(double)) : nullptr, narrow};
+    }
+};
+
+DEVICE void put(void* reals, i64 k, bool narrow, double value) {
+    if (narrow) ((float*)reals)[k] = (float)value;
+    else ((double*)reals)[k] = value;
+}
+
 // The n rows or columns of a problem.
 struct Side {
-    const double* mass;   // (n,) or null: uniform of total 1
+    Reals mass;           // (n,) or null: uniform of total 1
     const double* points; // (n, d), if costs are those of clouds
     int n;
 };
 
 struct Costs {
-    const double* matrix;  // or null: clouds
-    int stride;            // of the matrix, or coordinates of a point
+    Reals matrix;  // or null: clouds
+    int stride;    // of the matrix, or coordinates of a point
     double power, shrink;
 };
 
@@ -200,28 +216,47 @@ DEVICE bool place_costs(const Whole& whole, Problem& problem, const Tables& tabl
     return true;
 }
 
-// What the plan costs, and its arcs, each at the place of the node whose arc to its parent it is. The cost of clouds is
-// that of the integers. `coarse`: whether the integers have too few digits for the costs that the plan uses, since one that
+// Where the arcs of a plan go, each to the place of the node whose arc to its parent it is.
+struct Arcs {
+    i64 *source, *sink;
+    void* mass;
+    bool narrow;
+    int room;
+    DEVICE void put(int at, int row, int column, double moved) const {
+        source[at] = row;
+        sink[at] = column;
+        ::put(mass, at, narrow, moved);
+    }
+};
+
+// Nothing is shipped from the places behind `first` on.
+DEVICE void clear_arcs(const Arcs& arcs, int first) {
+    for (int at = first + threadIdx.x; at < arcs.room; at += THREADS) arcs.put(at, 0, 0, 0.0);
+}
+
+// What the plan costs, and its arcs. The cost of clouds is that of the integers. `coarse`: whether the integers have too few digits for the costs that the plan uses, since one that
 // means "never" is far above them.
 DEVICE double write_arcs(
     const Whole& whole, const Problem& problem, const Tables& tables, const Tree& tree, const int* name, const Units& units,
-    double worth, i64* source, i64* sink, double* mass, bool& coarse, Board& board
+    double worth, const Arcs& arcs, bool& coarse, Board& board
 ) {
     const double unit = ldexp(1.0, problem.unit - COST_BITS);
     double total = 0.0, reach = 0.0;
     for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS) {
         const int up = tree.parent[node];
-        if (up == node || tree.flow[node] == 0) continue;
+        if (up == node || tree.flow[node] == 0) {
+            arcs.put(node, 0, 0, 0.0);
+            continue;
+        }
         const int row = name[node < problem.n_rows ? node : up], column = name[node < problem.n_rows ? up : node];
         const double moved = (double)tree.flow[node] * worth;
         double cost = CLOUDS ? unit * (double)cost_above(problem, tables, tree, node) : cost_between(whole, row, column);
         total += moved * cost;
         if (CLOUDS && cost == 0.0) cost = cost_between(whole, row, column);
         reach = larger(reach, ldexp(cost, -units.exponent) - units.low);
-        source[node] = whole.swapped ? column : row;
-        sink[node] = whole.swapped ? row : column;
-        mass[node] = moved;
+        arcs.put(node, whole.swapped ? column : row, whole.swapped ? row : column, moved);
     }
+    clear_arcs(arcs, problem.n_rows + problem.n_columns);
     reach = block_most(reach, board);
     coarse = units.coarse && reach > 0.0 && reach < ldexp(COARSE, problem.unit);
     return block_sum(total, board);
@@ -267,15 +302,17 @@ extern "C" __global__ void classify_problems(
     }
 }
 
+// Masses, costs, values and the masses of arcs are floats where they are `narrow`. A problem has room for `arcs_room` arcs,
+// or, where that is 0, for one per row and column. `refused` may lie on the host, where nothing is added up.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
-    const i64* __restrict__ rows_at, const i64* __restrict__ row_sizes, const double* __restrict__ row_mass,
-    const i64* __restrict__ columns_at, const i64* __restrict__ column_sizes, const double* __restrict__ column_mass,
-    const double* __restrict__ costs, const i64* __restrict__ costs_at, int stride, const double* __restrict__ x,
+    const i64* __restrict__ rows_at, const i64* __restrict__ row_sizes, const void* __restrict__ row_mass,
+    const i64* __restrict__ columns_at, const i64* __restrict__ column_sizes, const void* __restrict__ column_mass,
+    int narrow, const void* __restrict__ costs, const i64* __restrict__ costs_at, int stride, const double* __restrict__ x,
     const double* __restrict__ y, double power, const double* __restrict__ shrink, double balance,
     const int* __restrict__ list, const int* __restrict__ n_listed, int* __restrict__ taken, u32* far,
-    const i64* __restrict__ arcs_at, double* __restrict__ values, i64* __restrict__ source, i64* __restrict__ sink,
-    double* __restrict__ mass, const i64* __restrict__ f_at, const i64* __restrict__ g_at, double* __restrict__ f,
-    double* __restrict__ g, int* __restrict__ n_wrong
+    const i64* __restrict__ arcs_at, int arcs_room, void* __restrict__ values, i64* __restrict__ source,
+    i64* __restrict__ sink, void* __restrict__ mass, const i64* __restrict__ f_at, const i64* __restrict__ g_at, double* __restrict__ f,
+    double* __restrict__ g, int* __restrict__ refused
 ) {
     DYNAMIC_SHARED(shared);
     char* behind = shared + (TREE_BYTES + 15) / 16 * 16;
@@ -290,9 +327,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
         const int b = list[next];
         const i64 row = rows_at[b], column = columns_at[b];
         Whole whole;
-        whole.side[0] = {row_mass ? row_mass + row : nullptr, x + row * stride, (int)row_sizes[b]};
-        whole.side[1] = {column_mass ? column_mass + column : nullptr, y + column * stride, (int)column_sizes[b]};
-        whole.costs = {CLOUDS ? nullptr : costs + costs_at[b], stride, power, shrink ? shrink[b] : 1.0};
+        whole.side[0] = {Reals{row_mass, narrow != 0}.from(row), x + row * stride, (int)row_sizes[b]};
+        whole.side[1] = {Reals{column_mass, narrow != 0}.from(column), y + column * stride, (int)column_sizes[b]};
+        whole.costs = {Reals{costs, narrow != 0}.from(CLOUDS ? 0 : costs_at[b]), stride, power, shrink ? shrink[b] : 1.0};
         whole.swapped = row_sizes[b] > column_sizes[b];
         Problem problem = {0, 0, 0};
         const double worth = lay_out(whole, problem, tree, found, name);
@@ -309,15 +346,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
         wrong |= (whole.side[0].n > 0) != (whole.side[1].n > 0);
         wrong = block_least({wrong ? 0 : 1, 0}, board).value == 0;
         if (!wrong && worth > 0.0) wrong = !place_costs(whole, problem, tables, name, units, board);
-        if (wrong && threadIdx.x == 0) atomicAdd(n_wrong, 1);
-        if (wrong || !(worth > 0.0)) continue;
+        if (wrong && threadIdx.x == 0) *refused = 1;
+        const int room = arcs_room > 0 ? arcs_room : whole.side[0].n + whole.side[1].n;
+        const i64 at = arcs_at[b];
+        const Arcs arcs = {source + at, sink + at, (void*)Reals{mass, narrow != 0}.from(at).first, narrow != 0, room};
+        if (wrong || !(worth > 0.0)) {
+            clear_arcs(arcs, 0);
+            if (threadIdx.x == 0) put(values, b, narrow, 0.0);
+            continue;
+        }
         solve_block(problem, tables, tree, board);
         bool coarse;
-        const double value =
-            write_arcs(whole, problem, tables, tree, name, units, worth, source + arcs_at[b], sink + arcs_at[b],
-                       mass + arcs_at[b], coarse, board);
-        if (threadIdx.x == 0) values[b] = value;
-        if (threadIdx.x == 0 && coarse) atomicAdd(n_wrong, 1);
+        const double value = write_arcs(whole, problem, tables, tree, name, units, worth, arcs, coarse, board);
+        if (threadIdx.x == 0) put(values, b, narrow, value);
+        if (threadIdx.x == 0 && coarse) *refused = 1;
         if (f_at) write_potentials(whole, problem, tree, name, units, f + f_at[b], g + g_at[b]);
     }
 }

@@ -1,8 +1,8 @@
 """Exact problems with costs of their own on an NVIDIA GPU: `asot.exact.batch` for arrays that are there already.
 
 A problem is the work of a block (``own_costs.cu``). A first kernel puts every problem on the list of its size class;
-the kernel of each class takes the problems of its list. Nothing is copied to the host but the number of problems that
-have something wrong with them; the caller finds out what it is.
+the kernel of each class takes the problems of its list. All that the host learns is whether something is wrong with
+any of them; the caller finds out what it is.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ CLASSES = (
     BlockClass(4096, 4096, 512, "own_costs", far_flow=True),
 )
 
+CALLS = 64
+"""Whose counters are made together."""
+
 MOST_POINTS = CLASSES[-1].most_columns
 """Of either side of a problem."""
 
@@ -41,14 +44,14 @@ class DeviceSide(NamedTuple):
 
     starts: Any  # (P,) int64: where those of a problem begin among all masses, and among all points
     sizes: Any  # (P,) int64
-    masses: Any  # flat float64, or None: uniform of total 1
+    masses: Any  # flat float64 (float32: `DevicePlans.narrow`), or None: uniform of total 1
     most: int  # no size is larger
 
 
 class DeviceMatrices(NamedTuple):
     """Entry (i, j) of problem t is ``flat[starts[t] + i · stride + j]``."""
 
-    flat: Any  # float64
+    flat: Any  # float64, or float32
     starts: Any  # (P,) int64
     stride: int
 
@@ -65,17 +68,20 @@ class DeviceClouds(NamedTuple):
 
 
 class DevicePlans(NamedTuple):
-    """Answers. Whoever makes the arrays fills them with zeros."""
+    """Answers. All but potentials are written for every problem; arcs that are not used have mass 0, row 0 and column
+    0, and so have all of a problem that is refused."""
 
-    arcs_at: Any  # (P,) int64: where the arcs of a problem begin; there is room for one per row and column
-    values: Any  # (P,) float64
+    arcs_at: Any  # (P,) int64: where the arcs of a problem begin
+    values: Any  # (P,) float64, or float32
     source: Any  # (arcs,) int64
     sink: Any  # (arcs,) int64
-    mass: Any  # (arcs,) float64
+    mass: Any  # (arcs,) float64, or float32
     f_at: Any = None  # (P,) int64, or None: no potentials are wanted
     g_at: Any = None
-    f: Any = None  # flat float64
+    f: Any = None  # flat float64, which the caller fills with zeros
     g: Any = None
+    room: int = 0  # for the arcs of each problem, or 0: one per row and column
+    narrow: bool = False  # masses, costs and values are float32; not for clouds
 
 
 def solve(
@@ -85,21 +91,25 @@ def solve(
     costs: DeviceMatrices | DeviceClouds,
     plans: DevicePlans,
     balance: float,
+    refused: Any = None,
 ) -> Any:
-    """Enqueue ``count`` problems on the current stream. Returns the number (1,) of those that are refused, and keep
-    their zeros, or whose costs are of too different sizes for the integers of a GPU. ``balance``: by how much totals of
-    sides may differ, relative to themselves."""
+    """Enqueue ``count`` problems on the current stream. Returns ``refused`` (1,) int32, which is made if it is not
+    given and else 0 before: it becomes 1 if a problem is wrong, and answered with zeros, or if its costs are of too
+    different sizes for the integers of a GPU. ``balance``: by how much totals of sides may differ, relative to
+    themselves."""
     import cupy
 
+    if refused is None:
+        refused = cupy.zeros(1, dtype=np.int32)
     if count == 0:
-        return cupy.zeros(1, dtype=np.int32)
+        return refused
     metric = costs.metric if isinstance(costs, DeviceClouds) else None
-    ready = _kernels(cupy.cuda.Device().id, max(rows.most, columns.most), metric, CLASSES)
+    device = cupy.cuda.Device().id
+    ready = _kernels(device, max(rows.most, columns.most), metric, CLASSES)
     n, none = len(ready.launches), ready.none
-    counters = cupy.zeros(1 + 2 * n, dtype=np.int32)  # refused; then of each class, how many are listed and taken
-    n_wrong, n_listed, n_taken = counters[:1], counters[1 : 1 + n], counters[1 + n :]
+    n_listed, n_taken = _counters(device, cupy.cuda.get_current_stream().ptr, n)
     if n == 1:
-        n_listed, lists = _all_problems(cupy.cuda.Device().id, count)
+        n_listed, lists = _all_problems(device, count)
     else:
         lists = cupy.empty((n, count), dtype=np.int32)
         ready.classify(
@@ -108,17 +118,38 @@ def solve(
         )  # fmt: skip
     far = cupy.empty(ready.far_words, dtype=np.uint32)
     no_place = ready.no_place
-    potentials = (no_place, no_place, none, none) if plans.f_at is None else plans[5:]
+    potentials = (no_place, no_place, none, none) if plans.f_at is None else plans[5:9]
     for c, (function, launch) in enumerate(zip(ready.functions, ready.launches, strict=True)):
         arguments = (
             rows.starts, rows.sizes, none if rows.masses is None else rows.masses,
             columns.starts, columns.sizes, none if columns.masses is None else columns.masses,
-            *_costs(costs, none, no_place), np.float64(balance), lists[c], n_listed[c:], n_taken[c:], far,
-            *plans[:5], *potentials, n_wrong,
+            np.int32(plans.narrow), *_costs(costs, none, no_place), np.float64(balance),
+            lists[c], n_listed[c:], n_taken[c:], far, plans.arcs_at, np.int32(plans.room), *plans[1:5], *potentials,
+            refused,
         )  # fmt: skip
         blocks = min(launch.blocks, count)
         function((blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
-    return n_wrong
+    return refused
+
+
+def _counters(device: int, stream: int, n: int) -> tuple[Any, Any]:
+    """Of each of n classes, how many problems are listed (n,), and taken (n,): zeros for the current stream, which are
+    filled in for many calls at a time, since a launch takes as long as all else that a small batch needs."""
+    ready = _zeros(device, stream, n)
+    while True:
+        try:
+            return ready.pop()  # in one step, whatever other threads do
+        except IndexError:
+            import cupy
+
+            zeros = cupy.zeros((CALLS, 2, n), dtype=np.int32)
+            ready.extend((zeros[call, 0], zeros[call, 1]) for call in range(CALLS))
+
+
+@functools.lru_cache(maxsize=64)
+def _zeros(device: int, stream: int, n: int) -> list[tuple[Any, Any]]:
+    """Counters that no call has used."""
+    return []
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,181 @@
+"""Values of clouds that are paired i-th with i-th, as one step of autograd on a GPU.
+
+A training step mostly asks for these, and may take less time on a GPU than it takes the host to say what to do. So all
+is launched at once, as if nothing were wrong and no coordinate extreme. Kernels say whether that was so; if not,
+`asot.gradients.cloud_plans` does it again, or refuses it. Imported with the first call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from asot.exact.cuda import cloud_pairs
+from asot.gradients import solver
+from asot.gradients.cloud_plans import EXTREME
+from asot.gradients.eager import is_eager
+from asot.gradients.refusals import refused
+from asot.gradients.tensors import balance_of
+from asot.ground.metrics import EUCLIDEAN
+
+MOST_ARCS = 1024
+"""Of a pair. Its kernels look for the arcs of a point among all of its pair."""
+
+
+class Side(NamedTuple):
+    """The clouds of all pairs on one side."""
+
+    points: Tensor  # (N, d)
+    offsets: Tensor  # (P + 1,) int64, on the CPU
+    masses: Tensor | None  # (N,)
+
+
+def distances(x: Side, y: Side, power: float, order: float) -> Tensor | None:
+    """(Σ mass · |x - y|^power)^(1 / order) of every pair (P,), or None where that is not for this step."""
+    if not _takes(x, y):
+        return None
+    offsets = x.offsets.numpy(), y.offsets.numpy()
+    sizes = np.diff(offsets[0]), np.diff(offsets[1])
+    most = int(sizes[0].max()), int(sizes[1].max())
+    if sum(most) > MOST_ARCS or min(int(each.min()) for each in sizes) == 0:
+        return None
+    home, real = solver.home_of(x.points), solver.REALS[x.points.dtype]
+    counted = _on_device(*offsets, sizes, home)
+    steps = _Steps(cloud_pairs.Form(x.points.shape[1], real, power, order), most)
+    with torch.no_grad(), solver.on_stream_of(home), solver.noticing(home) as notice:
+        solved = _enqueue(x, y, counted, steps, notice.there)
+    if notice.given:
+        return None
+    values: Tensor = _Values.apply(x.points, y.points, solved, steps)  # type: ignore[no-untyped-call]
+    return values
+
+
+def _takes(x: Side, y: Side) -> bool:
+    """Whether there are pairs of points that kernels read, of which torch wants to know no more than the gradient."""
+    one, two = x.points, y.points
+    return (
+        1 < len(x.offsets) == len(y.offsets)
+        and one.dtype == two.dtype
+        and one.dtype in solver.REALS
+        and one.shape[1] > 0
+        and one.is_contiguous()
+        and two.is_contiguous()
+        and not any(masses is not None and masses.requires_grad for masses in (x.masses, y.masses))
+        and solver.has_gpu(solver.home_of(one))
+        and is_eager(one, two, x.masses, y.masses)
+    )
+
+
+def _on_device(
+    first: NDArray[np.int64], second: NDArray[np.int64], sizes: tuple[NDArray[np.int64], ...], home: torch.device
+) -> Tensor:
+    """Starts and sizes of clouds of both sides, and starts of arcs (5, P), copied at once without a wait."""
+    shape = 5, len(first) - 1
+    counted = torch.empty(shape, dtype=torch.int64, device="cpu", pin_memory=home.type == "cuda")
+    rows = counted.numpy()
+    rows[0], rows[1], rows[2], rows[3] = first[:-1], sizes[0], second[:-1], sizes[1]
+    np.add(first[:-1], second[:-1], out=rows[4])
+    return counted.to(home, non_blocking=True)
+
+
+class _Steps(NamedTuple):
+    """How kernels are asked."""
+
+    form: cloud_pairs.Form
+    most: tuple[int, int]  # the sizes of the largest clouds
+
+    def side(self, side: int, points: Tensor, counted: Tensor) -> cloud_pairs.DeviceClouds:
+        points_at, starts, sizes = map(solver.address, (points, counted[2 * side], counted[2 * side + 1]))
+        return cloud_pairs.DeviceClouds(points_at, starts, sizes, self.most[side])
+
+
+class _Solved(NamedTuple):
+    """Answers to P pairs."""
+
+    values: Tensor  # (P,)
+    totals: Tensor  # (P,) float64
+    prices: Tensor  # (arcs,) float64
+    mass: Tensor  # (arcs,) float64
+    ends: Tensor  # (2, arcs)
+    counted: Tensor  # (5, P), see `_on_device`
+
+
+def _enqueue(x: Side, y: Side, counted: Tensor, steps: _Steps, notice: Tensor) -> _Solved:
+    """Launch all steps on the current stream; ``notice`` (1,) int32 becomes 1 where they are in vain."""
+    form, P = steps.form, counted.shape[1]
+    rows, columns = (
+        solver.Side(
+            counted[at],
+            counted[at + 1],
+            _wide(side.masses),
+            most,
+            padded=False,
+            room=len(side.points),
+            even=len(side.points) == P * most,
+        )
+        for side, at, most in zip((x, y), (0, 2), steps.most, strict=True)
+    )
+    points = x.points.detach(), y.points.detach()
+    bits = int(EXTREME / max(form.power, 2.0))  # as `cloud_plans` has it
+    ordinary = 2.0 ** -(bits + 1), 2.0**bits
+    costs = solver.Clouds(*points, EUCLIDEAN, form.power, None, ordinary)
+    balance = balance_of(x.masses, y.masses)
+    plans = solver.enqueue(rows, columns, costs, notice, potentials=False, balance=balance, arcs_at=counted[4])
+    floats = torch.empty(P + len(plans.mass), dtype=torch.float64, device=counted.device)
+    totals, prices = floats[:P], floats[P:]
+    values = torch.empty(P, dtype=x.points.dtype, device=counted.device)
+    one, two = (steps.side(side, each, counted) for side, each in enumerate(points))
+    if not solver.pays_to_price(rows, columns, costs):  # else costs were looked at when they were computed
+        cloud_pairs.look(one, two, P, form, ordinary, solver.address(notice))
+    solved = _Solved(values, totals, prices, plans.mass, plans.ends, counted)
+    cloud_pairs.price(one, two, _plans(solved), form, solver.address(values))
+    return solved
+
+
+def _wide(masses: Tensor | None) -> Tensor | None:
+    return None if masses is None else masses.detach().to(torch.float64).contiguous()
+
+
+def _plans(solved: _Solved, side: int = 0) -> cloud_pairs.DevicePlans:
+    """With the ends on this side first."""
+    near, far, mass, prices, totals = map(
+        solver.address, (solved.ends[side], solved.ends[1 - side], solved.mass, solved.prices, solved.totals)
+    )
+    return cloud_pairs.DevicePlans(
+        solved.counted.shape[1], solver.address(solved.counted[4]), near, far, mass, prices, totals
+    )
+
+
+class _Values(torch.autograd.Function):
+    """Values that are there already, with their gradients in the points."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, solved: _Solved, steps: _Steps) -> Tensor:
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, y, *solved[1:])
+        ctx.steps = steps
+        return solved.values
+
+    @staticmethod
+    def backward(ctx: Any, *weights: Any) -> Any:
+        if weights[0] is None:
+            return (None,) * 4
+        x, y, *answers = ctx.saved_tensors
+        solved, steps = _Solved(weights[0], *answers), ctx.steps
+        row, step = solver.in_one_piece(weights[0])
+        clouds = [steps.side(side, each, solved.counted) for side, each in enumerate((x, y))]
+        gradients: list[Tensor | None] = [None, None]
+        with solver.on_stream_of(x.device):
+            for side, points in enumerate((x, y)):
+                if ctx.needs_input_grad[side]:
+                    gradient, plans = torch.empty_like(points), _plans(solved, side)
+                    cloud_pairs.differentiate(
+                        clouds[side], clouds[1 - side], plans, steps.form, solver.address(row), step,
+                        solver.address(gradient),
+                    )  # fmt: skip
+                    gradients[side] = refused(gradient, points)
+        return *gradients, None, None
