@@ -106,13 +106,13 @@ SAID = [
         Cell("gpu_million", "", "1,000,000", "time"), Cell("gpu_million", "", "1,000,000", "rate")
     ]),
     ("docs/large.md", "[N = 249,456 in {:.0f} s](../benchmarks/results/gpu_neighbors.md) | {:.0f} million", [
-        Cell("gpu_neighbors", "calibrated", "31", "whole call"), Cell("gpu_neighbors", "calibrated", "31", "pairs")
+        Cell("gpu_neighbors", "By calibrated", "31", "whole call"), Cell("gpu_neighbors", "By calibrated", "31", "pairs")
     ]),
     ("docs/large.md", "[N = 249,456 in {:.1f} s](../benchmarks/results/gpu_neighbors.md) | {:.0f} million", [
         Cell("gpu_neighbors", "", "entropic", "time"), Cell("gpu_neighbors", "", "entropic", "pairs")
     ]),
     ("docs/large.md", "[N = 249,456 in {:.0f} s](../benchmarks/results/gpu_neighbors.md) | 294", [
-        Cell("gpu_neighbors", "true W₁", "31", "whole call")
+        Cell("gpu_neighbors", "Under", "31", "whole call")
     ]),
     ("docs/large.md", "[N = 5,000 in {:.2f} s]", [exact("ZINC", "CPU threads", unit=MILLI)]),
     ("docs/large.md", "[{:.2f} × the plain distance]", [Cell("errorbars", "What does it cost", "NCI1", "calibrated")]),

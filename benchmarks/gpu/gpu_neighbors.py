@@ -75,7 +75,7 @@ def _calibrated(D: asot.Distributions) -> Table:
     n_pairs = found.info["n_pairs"]
     whole = below(seconds, CALIBRATED_SECONDS, "s")
     cells = [f"{n_pairs:,} pairs", whole, f"{n_pairs / seconds / 1e6:,.0f} M/s"]
-    caption = f"**{NEIGHBORS} nearest by calibrated values** (`pairwise(D, ..., sink=TopK({NEIGHBORS}))`)."
+    caption = f"**By calibrated values**, also {NEIGHBORS} of each (`pairwise(D, ..., sink=TopK({NEIGHBORS}))`)."
     return Table(caption, ["", "whole call", "pairs"], [cells])
 
 
@@ -90,7 +90,7 @@ def _certain(D: asot.Distributions) -> Table:
     answers = compare("all of ZINC", found.indices[rows], found.distances[rows], matrix)
     n_pairs = found.info["n_pairs"]
     cells = [f"{n_pairs:,} pairs", below(seconds, CERTAIN_SECONDS, "s"), f"{found.n_exact / n_pairs:.3%}", answers]
-    caption = f"**{NEIGHBORS} nearest under the true W₁**, certain (`kneighbors(D, n_neighbors={NEIGHBORS})`)."
+    caption = f"**Under the true W₁**, {NEIGHBORS} of each for certain (`kneighbors(D, n_neighbors={NEIGHBORS})`)."
     return Table(caption, ["", "whole call", "solved exactly", f"{CERTAIN_ROWS} rows beside brute force"], [cells])
 
 
