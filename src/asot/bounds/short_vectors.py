@@ -135,8 +135,7 @@ def _projected(points: FloatArray, weights: Float, directions: Directions, n_job
             for part in (slice(*rows) for rows in tiles(own.stop, ROWS, own.start)):
                 np.matmul(points[part], fitting, out=short[part])
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = _sums(short, weights, n_jobs, project)
+        found = _sums(short, weights, n_jobs, project)
         if np.isfinite(found.total).all() and 2.0**-SAFE < max(found.high.max(), -found.low.min()) < 2.0**SAFE:
             more, square = _move(short, found, weights, n_jobs)
             return short, guess + more, square
@@ -178,19 +177,25 @@ class _Sums(NamedTuple):
 
 
 def _sums(x: Float, weights: Float, n_jobs: int, fill: Callable[[slice], object]) -> _Sums:
-    """Sums over rows of x (n, d), which ``fill`` writes: threads look at what they have just written."""
+    """Sums over rows of x (n, d), which ``fill`` writes: threads look at what they have just written.
+
+    Where numbers leave their range, sums are no numbers, without a warning.
+    """
     parts: dict[int, Float] = {}
     ends: list[Float] = []
 
     def add(own: slice) -> None:
-        fill(own)
         low_high = np.empty((2, x.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):  # that of the calling thread is not that of others
+            fill(own)
+            parts[own.start] = weights[own] @ x[own]
         _column_ends(x[own], *x[own].shape, *low_high)
-        parts[own.start] = weights[own] @ x[own]
         ends.append(low_high)
 
     _by_pieces(len(x), add, n_jobs)
-    return _Sums(_total(parts), np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0))
+    lows, highs = np.stack(ends, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Sums(_total(parts), lows.min(axis=0), highs.max(axis=0))
 
 
 def _move(x: Float, sums: _Sums, weights: Float, n_jobs: int) -> tuple[int, float]:
