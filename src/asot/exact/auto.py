@@ -134,11 +134,7 @@ def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
     """Whether `SmallClouds` solves the pairs of a collection."""
     n = len(histograms.offsets) - 1
     size = len(histograms.index) // n
-    if (
-        size > small_clouds.MOST_POINTS
-        or ground.code not in small_clouds.CODES
-        or ground.points.shape[1] >= small_clouds.MOST_DIMENSIONS
-    ):
+    if size > small_clouds.MOST_POINTS or ground.code not in small_clouds.CODES or ground.points.shape[1] >= LONG:
         return False
     if abs(ground.exponent) > 800 or not np.array_equal(histograms.offsets, size * np.arange(n + 1)):
         return False

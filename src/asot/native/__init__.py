@@ -33,6 +33,7 @@ from asot.native.records import (
     Shorts,
     Tile,
     entry,
+    tile_of,
 )
 
 __all__ = [
@@ -49,4 +50,5 @@ __all__ = [
     "Tile",
     "entry",
     "instruction_set",
+    "tile_of",
 ]

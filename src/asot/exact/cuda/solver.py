@@ -28,7 +28,7 @@ from asot.exact.price import shared_cost_gpu_seconds
 from asot.gpu.cuda import Variant, load
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
-from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, TilePlans
+from asot.run.protocols import IN_FLOAT64, DeviceSolution, DeviceSolver, OnDevice, TilePlans, empty_on_device
 
 MAX_NODES = 512
 """Largest number of nodes: anchors for a metric cost, sources and sinks together for any other."""
@@ -85,9 +85,8 @@ class ExactCuda(DeviceSolver):
         self.info: Info = {
             "solver": "network simplex",
             "common_mass_canceled": cancel,
+            **IN_FLOAT64,
             "device": "cuda",
-            "precision": "float64",
-            "reg": None,
         }
 
     def pairs_per_tile(self, memory: int) -> int:
@@ -197,9 +196,7 @@ class ExactOnDevice(OnDevice):
         defines = defines | {"TREES": int(trees is not self._no_trees)}
         function = load(self._plan.name, defines).get_function(self._plan.name)
         function.max_dynamic_shared_size_bytes = shared_bytes
-        solution = DeviceSolution(
-            cupy.empty(count), cupy.empty(count, dtype=np.int8), cupy.empty(count, dtype=np.int32)
-        )
+        solution = empty_on_device(count)
         arguments = (
             self._row_masses, self._column_masses, *pair_arguments(pairs, start, stop), np.int64(start),
             np.int32(count), *self._tables, self._exponent, cupy.zeros(1, dtype=np.int32),
