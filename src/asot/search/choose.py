@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Float, Indices, Info
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import SparseHistograms
 from asot.data.distributions import Distributions
@@ -335,11 +334,7 @@ def _find_promising(search: Search, plan: _Plan, groups: list[tuple[int, int]], 
 
 
 def _shares(
-    search: Search,
-    plan: _Plan,
-    groups: list[tuple[int, int]],
-    limits: NDArray[np.float64],
-    settled: NDArray[np.int64],
+    search: Search, plan: _Plan, groups: list[tuple[int, int]], limits: Float, settled: Indices
 ) -> tuple[float, float]:
     """Which share of the pairs a plan leaves to solve, and which share its cheap bound leaves to the expensive one."""
     look = plan.look.from_one_end()
