@@ -19,7 +19,7 @@ import numpy as np
 
 from asot._typing import Float
 from asot.native import Double, Doubles, Int, entry
-from asot.run.executors import in_threads
+from asot.run.executors import in_pieces
 from asot.run.pairs import tiles
 from asot.validation import FloatArray
 
@@ -265,13 +265,7 @@ def _rotated(x: Float, directions: Float, exponent: int, n_jobs: int) -> Coordin
 
 def _by_pieces(n: int, work: Callable[[slice], object], n_jobs: int, rows: int = 0) -> None:
     """Do some rows at a time, always the same ones, so that sums and products do not depend on threads."""
-    pieces = [slice(*own) for own in tiles(n, rows or PIECE)]
-    n_jobs = min(n_jobs, len(pieces))
-    if n_jobs <= 1:
-        for own in pieces:
-            work(own)
-    else:
-        in_threads(lambda own, _: work(own), pieces, n_jobs)
+    in_pieces(work, [slice(*own) for own in tiles(n, rows or PIECE)], n_jobs)
 
 
 def _padded(x: Float, rest: Float | None, exponent: int, n_jobs: int) -> Coordinates:

@@ -107,8 +107,7 @@ class _AnyCostOnDevice(OnDevice):
         self.leaves_open = largest > int(self._most[-1]) or bool(np.isfinite(farthest))
 
     def solve_open(self, pairs: ListedPairs) -> Distances:
-        solved: Distances = distances_of(pairs, self._host.solver, n_jobs=self._host.n_jobs, progress=False)
-        return solved
+        return distances_of(pairs, self._host.solver, n_jobs=self._host.n_jobs, progress=False)
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         import cupy
