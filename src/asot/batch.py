@@ -91,7 +91,7 @@ def emd_batch(
     return solve_batch(rows, columns, prepared, plans=plans, potentials=plans, n_jobs=n_jobs, progress=progress)
 
 
-def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any, balance: float = BALANCE) -> tuple[Side, Side, Costs]:
+def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any) -> tuple[Side, Side, Costs]:
     """Check the arguments of `emd_batch`; whether costs are numbers is for the solver, who reads them all."""
     if isinstance(costs, (list, tuple)):
         if n is not None or m is not None:
@@ -99,7 +99,7 @@ def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any, balance: float = B
         rows, columns, prepared = _from_list(costs, a, b)
     else:
         rows, columns, prepared = _from_array(costs, a, b, n, m)
-    check_masses(rows, columns, balance)
+    check_masses(rows, columns)
     return rows, columns, prepared
 
 
@@ -182,12 +182,8 @@ def _from_list(costs: Any, a: Any, b: Any) -> tuple[Side, Side, Costs]:
     shapes = np.array([matrix.shape for matrix in matrices], dtype=np.int64).reshape(-1, 2)
     flat = np.concatenate([np.zeros(0), *(matrix.reshape(-1) for matrix in matrices)])
     sides = [
-        Side(
-            starts_of(shapes[:, axis]),
-            np.ascontiguousarray(shapes[:, axis]),
-            _listed_masses(mass, shapes[:, axis], name),
-        )
-        for axis, mass, name in ((0, a, "a"), (1, b, "b"))
+        Side(starts_of(sizes), np.ascontiguousarray(sizes), _listed_masses(mass, sizes, name))
+        for sizes, mass, name in zip(shapes.T, (a, b), "ab", strict=True)
     ]
     return *sides, Costs(flat, starts_of(shapes.prod(axis=1)), np.ascontiguousarray(shapes[:, 1]))  # type: ignore[return-value]
 

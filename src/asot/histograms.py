@@ -317,21 +317,13 @@ def run_sinkhorn(
             return solve_work(work, sink, resources)
         row_terms = self_terms(first)
         terms = row_terms, row_terms if second is None else self_terms(second)
-        solvers = (
-            functools.partial(_debiased, on_cpu(first, second), *terms),
-            functools.partial(_debiased_on_gpu, on_gpu(first, second), *terms),
-        )
-        return solve_work(Work(pair_set, *solvers, choice, notes), sink, resources)
+        cpu = functools.partial(_debiased, Debiased, on_cpu(first, second), *terms)
+        gpu = functools.partial(_debiased, sinkhorn_cuda.DebiasedCuda, on_gpu(first, second), *terms)
+        return solve_work(Work(pair_set, cpu, gpu, choice, notes), sink, resources)
 
 
-def _debiased(make: Callable[[], Solver], row_terms: Distances, column_terms: Distances) -> Debiased:
-    return Debiased(make(), row_terms, column_terms)
-
-
-def _debiased_on_gpu(
-    make: Callable[[], sinkhorn_cuda.SinkhornCuda], row_terms: Distances, column_terms: Distances
-) -> sinkhorn_cuda.DebiasedCuda:
-    return sinkhorn_cuda.DebiasedCuda(make(), row_terms, column_terms)
+def _debiased(kind: Any, make: Callable[[], Any], row_terms: Distances, column_terms: Distances) -> Any:
+    return kind(make(), row_terms, column_terms)
 
 
 def _choose_for_sinkhorn(

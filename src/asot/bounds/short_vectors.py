@@ -26,6 +26,9 @@ from asot.validation import FloatArray
 NEGLIGIBLE = 1e-3
 """Share of the variance that may be left to ρ in a bound; it loosens the bounds by about this much of their square."""
 
+WIDTHS = (16, 24, 32)
+"""Coordinates of bounds; estimates take the first of these."""
+
 LARGEST_ROTATION = 1024
 """Dimensions up to which principal directions are computed (an eigenproblem of this size takes 0.2 s)."""
 
@@ -69,17 +72,15 @@ class Coordinates(NamedTuple):
         return float(np.ldexp(ROUNDING * self.extent, self.exponent))
 
 
-def short_coordinates(
-    points: FloatArray, weights: Float, widths: tuple[int, ...] = (16, 24, 32), n_jobs: int = 1
-) -> Coordinates:
-    """Points (n, d) in the fewest of the ``widths`` that leave out next to nothing; in all d where none does.
+def short_coordinates(points: FloatArray, weights: Float, n_jobs: int = 1) -> Coordinates:
+    """Points (n, d) in the fewest of `WIDTHS` coordinates that leave out next to nothing; in all d where none does.
 
     ``weights`` (n,) say how much each point matters for the directions.
     """
     x, exponent, _ = _centered(points, weights, n_jobs)
-    if x.shape[1] > widths[0] and x.shape[1] <= LARGEST_ROTATION:
+    if x.shape[1] > WIDTHS[0] and x.shape[1] <= LARGEST_ROTATION:
         spectrum, directions = _principal(x, weights, n_jobs)
-        for width in widths:
+        for width in WIDTHS:
             if width < x.shape[1] and spectrum[width - 1 :].sum() <= NEGLIGIBLE * spectrum.sum():
                 return _rotated(x, directions[:, : width - 1], exponent, n_jobs)
     return _padded(x, None, exponent, n_jobs)
@@ -92,10 +93,10 @@ class Directions(NamedTuple):
     exponent: int  # that of the points they were taken from
 
 
-def leading_directions(points: FloatArray, weights: Float, width: int = 16) -> Directions | None:
+def leading_directions(points: FloatArray, weights: Float) -> Directions | None:
     """The directions of `leading_coordinates`, taken from some of the points; None where all coordinates are kept."""
     d = points.shape[1]
-    if d <= width:
+    if d <= WIDTHS[0]:
         return None
     few = slice(None, None, -(-len(points) // (LOOKED_AT if d <= LARGEST_ROTATION else LARGEST_ROTATION)))
     sample, exponent, _ = _centered(points[few], weights[few])
@@ -103,7 +104,7 @@ def leading_directions(points: FloatArray, weights: Float, width: int = 16) -> D
         directions = _principal(sample, weights[few])[1]
     else:  # more coordinates than points looked at: the directions are combinations of these
         directions = np.linalg.svd(sample, full_matrices=False)[2].T
-    return Directions(np.ascontiguousarray(directions[:, :width]), exponent)
+    return Directions(np.ascontiguousarray(directions[:, : WIDTHS[0]]), exponent)
 
 
 def leading_coordinates(

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact import small_clouds
@@ -98,10 +99,9 @@ def _any_cost_solver(
     distance: Distance,
     column_start: int,
     memory: int,
-    histograms: SparseHistograms | None = None,
-    n_pairs: int = 0,
+    histograms: SparseHistograms,
+    n_pairs: int,
 ) -> ExactAnyCost:
-    histograms = sparse_histograms(pooled) if histograms is None else histograms
     cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, memory)
     prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
     fits = not cost.has_table and cost.transform != ARC and table_pays(cost.ground, histograms, n_pairs)
@@ -117,11 +117,7 @@ def table_pays(ground: Ground, histograms: SparseHistograms, n_pairs: int) -> bo
 
 
 def points_solver(
-    histograms: SparseHistograms,
-    ground: Ground,
-    column_start: int,
-    n_pairs: int,
-    named: NDArray[np.int64] | None = None,
+    histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int, named: Indices | None = None
 ) -> Solver:
     """The solver of W_1 under a metric with a kernel. ``named``: the distributions of all pairs, if they are few."""
     if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
@@ -174,7 +170,7 @@ def line_solver(pooled: Distributions, distance: Distance, column_start: int) ->
     )
 
 
-def _codes(histograms: SparseHistograms, distance: Distance) -> list[NDArray[np.int64]] | None:
+def _codes(histograms: SparseHistograms, distance: Distance) -> list[Indices] | None:
     """Labels of every column, if they nest and the distance is a sum over them."""
     if not distance.has_kernel or distance.metric != "hamming":
         return None
@@ -231,8 +227,9 @@ def _other_work(request: Request, notes: Notes) -> Work:
 
 
 def _any_cost_of(request: Request) -> DeviceSolver:
-    solver = _any_cost_solver(request.both, request.distance, request.column_start, request.resources.budget)
-    return any_cost_on_gpu(solver, request.resources)
+    both, own = request.both, request.resources
+    solver = _any_cost_solver(both, request.distance, request.column_start, own.budget, sparse_histograms(both), 0)
+    return any_cost_on_gpu(solver, own)
 
 
 def any_cost_on_gpu(solver: ExactAnyCost, resources: Resources) -> DeviceSolver:
@@ -295,7 +292,7 @@ def points_work(
     return Work(pairs, simplex, on_gpu, choice, notes)
 
 
-def _named(pairs: PairSet, column_start: int, n: int) -> NDArray[np.int64] | None:
+def _named(pairs: PairSet, column_start: int, n: int) -> Indices | None:
     """The distributions that listed pairs name, if they are fewer than half of all n."""
     if not isinstance(pairs, ListedPairs) or 4 * len(pairs) > n:
         return None
@@ -332,7 +329,7 @@ def gpu_solver(
 
 
 def place_of_points(
-    rows: NDArray[np.int64], columns: NDArray[np.int64], n_pairs: int, ground: Ground, device: str, jobs: int
+    rows: Indices, columns: Indices, n_pairs: int, ground: Ground, device: str, jobs: int
 ) -> tuple[devices.Choice, Split]:
     """Where pairs of W_1 under a metric with a kernel are solved, and how long that takes.
 

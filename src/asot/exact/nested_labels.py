@@ -60,32 +60,26 @@ class NestedLabels(PricedSolver):
     stage = "exact distances"
     _most_pairs = 2**18
 
-    def __init__(
-        self, histograms: SparseHistograms, codes: list[NDArray[np.int64]], column_start: int = 0, name: str = "hamming"
-    ) -> None:
+    def __init__(self, histograms: SparseHistograms, codes: list[Indices], column_start: int = 0) -> None:
         self._column_start, self._depth = column_start, len(codes)
         self._bits = MASS_BITS - int(self._depth).bit_length()  # the sum over all columns fits into 2^60
         masses = quantize_sparse(histograms.offsets, histograms.masses, self._bits)
         first = np.concatenate([[0], np.cumsum([int(code.max()) + 1 for code in codes])])
-        self._n_labels = int(first[-1])
+        n_labels = int(first[-1])
         n = len(histograms.offsets) - 1
         owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
-        keys = np.concatenate(
-            [owner * self._n_labels + first[t] + code[histograms.index] for t, code in enumerate(codes)]
-        )
+        keys = np.concatenate([owner * n_labels + first[t] + code[histograms.index] for t, code in enumerate(codes)])
         found, place = np.unique(keys, return_inverse=True)
-        self._masses = np.zeros(len(found), dtype=np.int64)
-        np.add.at(self._masses, place, np.tile(masses, self._depth))
-        self._labels = (found % self._n_labels).astype(np.int64)
-        self._offsets = np.searchsorted(found, np.arange(n + 1) * self._n_labels).astype(np.int64)
-        self._record = LabelMasses(
-            n_labels=self._n_labels, offsets=self._offsets, labels=self._labels, masses=self._masses
-        )
+        together = np.zeros(len(found), dtype=np.int64)
+        np.add.at(together, place, np.tile(masses, self._depth))
+        labels = (found % n_labels).astype(np.int64)
+        offsets = np.searchsorted(found, np.arange(n + 1) * n_labels).astype(np.int64)
+        self._record = LabelMasses(n_labels=n_labels, offsets=offsets, labels=labels, masses=together)
         self._seconds = 2e-8 + 1.5e-9 * len(found) / n
         self.info: Info = {
             "solver": "tree of nested labels",
             **IN_FLOAT64,
-            "metric": name,
+            "metric": "hamming",
             "metric_proven": True,
             "distinct_points": len(histograms.points),
         }
@@ -93,9 +87,7 @@ class NestedLabels(PricedSolver):
     def identity(self) -> Identity:
         return {
             "solver": "nested labels, 1",
-            "offsets": self._offsets,
-            "labels": self._labels,
-            "masses": self._masses,
+            **self._record.arrays(),
             "depth": self._depth,
             "column_start": self._column_start,
         }

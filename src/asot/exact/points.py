@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Indices, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.distance_table import are_long
 from asot.exact.price import GATHERED, IN_PLACE, PricedSolver, mean_seconds, pair_seconds, per_coordinate, table_seconds
@@ -86,8 +86,8 @@ class ExactPoints(PricedSolver):
         histograms: SparseHistograms,
         ground: Ground,
         column_start: int = 0,
-        table: NDArray[np.float64] | None = None,
-        named: NDArray[np.int64] | None = None,
+        table: Float | None = None,
+        named: Indices | None = None,
     ) -> None:
         masses = quantize_sparse(histograms.offsets, histograms.masses)
         self._histograms, self._ground = histograms, ground
@@ -153,10 +153,7 @@ def describe(metric: str, n_distinct: int, equal: bool) -> Info:
 
 
 def pack(
-    points: NDArray[np.float64],
-    histograms: SparseHistograms,
-    masses: NDArray[np.int64],
-    named: NDArray[np.int64] | None = None,
+    points: Float, histograms: SparseHistograms, masses: NDArray[np.int64], named: Indices | None = None
 ) -> PackedPoints:
     """What kernels take of a collection: distinct points (V, d), and masses as integers; points of those ``named``."""
     offsets, index = (histograms.offsets, histograms.index) if named is None else _only(histograms, named)
@@ -168,7 +165,7 @@ def pack(
     )  # fmt: skip
 
 
-def _only(histograms: SparseHistograms, named: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _only(histograms: SparseHistograms, named: Indices) -> tuple[Indices, Indices]:
     """Offsets (N + 1,) and indices as if all other distributions were empty."""
     sizes = np.diff(histograms.offsets)
     is_named = np.zeros(len(sizes), dtype=np.bool_)
@@ -185,17 +182,15 @@ class SinkPotentials(NamedTuple):
     of distance 0 has none.
     """
 
-    starts: NDArray[np.int64]  # (P + 1,)
-    points: NDArray[np.int64]  # indices of distinct points
-    heights: NDArray[np.float64]
+    starts: Indices  # (P + 1,)
+    points: Indices  # indices of distinct points
+    heights: Float
 
 
 # ------------------------------------------------------------------------------------------------ preparing points
 
 
-def quantize_sparse(
-    offsets: NDArray[np.int64], masses: NDArray[np.float64], bits: int = MASS_BITS
-) -> NDArray[np.int64]:
+def quantize_sparse(offsets: Indices, masses: Float, bits: int = MASS_BITS) -> NDArray[np.int64]:
     """Masses as int64 that sum to exactly 2^bits in every distribution; the largest absorbs the rounding."""
     starts = offsets[:-1]
     quantized = np.rint(masses * 2.0**bits).astype(np.int64)
@@ -205,9 +200,7 @@ def quantize_sparse(
     return quantized
 
 
-def used_coordinates(
-    points: NDArray[np.float64], offsets: NDArray[np.int64], index: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def used_coordinates(points: Float, offsets: Indices, index: Indices) -> tuple[NDArray[np.int32], Indices]:
     """For every distribution, the ascending list of coordinates in which some point of it is not 0, and offsets."""
     n, d = len(offsets) - 1, points.shape[1]
     if points.all():  # nothing is 0
@@ -222,12 +215,8 @@ def used_coordinates(
 
 
 def pack_points(
-    points: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    index: NDArray[np.int64],
-    used_offsets: NDArray[np.int64],
-    used: NDArray[np.int32],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    points: Float, offsets: Indices, index: Indices, used_offsets: Indices, used: NDArray[np.int32]
+) -> tuple[Float, Indices]:
     """The points of every distribution in its used coordinates only, one small matrix after the other, and offsets."""
     d = points.shape[1]
     if len(used) == (len(offsets) - 1) * d:  # all coordinates, everywhere
@@ -240,11 +229,7 @@ def pack_points(
 
 
 def _record(
-    points: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    index: NDArray[np.int64],
-    used_offsets: NDArray[np.int64],
-    used: NDArray[np.int32] | None,
+    points: Float, offsets: Indices, index: Indices, used_offsets: Indices, used: NDArray[np.int32] | None
 ) -> IndexedPoints:
     return IndexedPoints(
         n=len(offsets) - 1,
