@@ -231,12 +231,8 @@ def pack_points(
 def _record(
     points: Float, offsets: Indices, index: Indices, used_offsets: Indices, used: NDArray[np.int32] | None
 ) -> IndexedPoints:
+    x = np.ascontiguousarray(points, dtype=np.float64)
+    offsets, index = (np.ascontiguousarray(each, dtype=np.int64) for each in (offsets, index))
     return IndexedPoints(
-        n=len(offsets) - 1,
-        d=points.shape[1],
-        points=np.ascontiguousarray(points, dtype=np.float64),
-        offsets=np.ascontiguousarray(offsets, dtype=np.int64),
-        index=np.ascontiguousarray(index, dtype=np.int64),
-        used_offsets=used_offsets,
-        used=used,
+        n=len(offsets) - 1, d=x.shape[1], points=x, offsets=offsets, index=index, used_offsets=used_offsets, used=used
     )
