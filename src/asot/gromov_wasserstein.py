@@ -214,7 +214,7 @@ class _Request:
         )
         count = len(self.pairs)
         choice = devices.choose(
-            self.device, needs=("cupy",), unfit=obstacle, cpu_seconds=solver.expected_seconds(count) / resources.jobs,
+            self.device, unfit=obstacle, cpu_seconds=solver.expected_seconds(count) / resources.jobs,
             gpu_seconds=on_gpu.expected_seconds(count),
         )  # fmt: skip
         return Work(self.pairs, Ready(solver), Ready(on_gpu), choice, notes)

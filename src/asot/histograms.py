@@ -128,7 +128,7 @@ def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept]
     forced = graph is not None or plans or devices.parse(device)[0] == "cuda"
     if not forced and preparing_costs_more(first, second, checked_cost, len(pair_set)):
         choice = devices.choose(
-            device, needs=("cupy",), unfit="rows with few anchors are solved on the CPU",
+            device, unfit="rows with few anchors are solved on the CPU",
             cpu_seconds=len(pair_set) * seconds_per_pair(first, second) / jobs,
         )  # fmt: skip
         by_itself = functools.partial(
@@ -156,11 +156,9 @@ def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept]
         counted = "anchors of a metric cost" if cancel else "rows and columns of a cost not known to be a metric"
         unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}; found {nodes}"
     gpu_seconds = CALL_SECONDS + len(pair_set) * shared_cost_gpu_seconds(nodes, cancel=cancel)
-    choice = devices.choose(
-        device, needs=("cupy",), cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit
-    )  # fmt: skip
+    choice = devices.choose(device, cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit)
     if choice.gpus and lacks_digits(checked_cost, cancel=cancel):
-        choice = devices.choose(device, needs=("cupy",), unfit=TOO_FAR_APART, cpu_seconds=np.inf)
+        choice = devices.choose(device, unfit=TOO_FAR_APART, cpu_seconds=np.inf)
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
     return solve_work(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), default_sink(sink), resources)
 

@@ -217,7 +217,6 @@ def _other_work(request: Request, notes: Notes) -> Work:
     one_thread = len(request.pairs) * any_cost_seconds(2.0 * size, pooled.dim)
     choice = devices.choose(
         request.device,
-        needs=("cupy",),
         cpu_seconds=threads_seconds(one_thread, resources.jobs),
         gpu_seconds=call_seconds(size),
     )
@@ -285,7 +284,6 @@ def points_work(
         column_start,
         resources,
         len(pairs),
-        table_bytes=None if resources.memory is None else resources.budget // 2,
         most_points=MOST_POINTS if choice.required else split.most_points,
     )
     simplex = functools.partial(ExactPoints, histograms, ground, column_start)
@@ -307,7 +305,6 @@ def gpu_solver(
     resources: Resources,
     n_pairs: int,
     *,
-    table_bytes: int | None,
     limits: Limits | None = None,
     most_points: int = MOST_POINTS,
 ) -> ExactPointsCuda:
@@ -321,7 +318,7 @@ def gpu_solver(
         column_start,
         n_pairs=n_pairs,
         memory=_working_memory(resources),
-        table_bytes=table_bytes,
+        table_bytes=None if resources.memory is None else resources.budget // 2,
         n_jobs=resources.jobs,
         limits=limits,
         most_points=most_points,
@@ -342,7 +339,7 @@ def place_of_points(
     elif devices.parse(device)[0] != "cuda" and float(np.median(np.concatenate([rows, columns]))) > MOST_POINTS:
         unfit = f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
     gpu_seconds = 0.0 if unfit else split.gpu  # the reason that is told is the true one
-    choice = devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=gpu_seconds)
+    choice = devices.choose(device, unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=gpu_seconds)
     return of_one_scale(choice, ground.points, device), split
 
 
@@ -351,7 +348,7 @@ def of_one_scale(choice: devices.Choice, points: NDArray[Any], device: str) -> d
     which near points would be at distance 0."""
     if not choice.gpus or not are_far_apart(points):
         return choice
-    return devices.choose(device, needs=("cupy",), unfit=TOO_FAR_APART, cpu_seconds=np.inf)
+    return devices.choose(device, unfit=TOO_FAR_APART, cpu_seconds=np.inf)
 
 
 def are_far_apart(points: NDArray[Any]) -> bool:

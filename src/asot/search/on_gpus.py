@@ -98,17 +98,14 @@ def search_points(
 ) -> Info:  # fmt: skip
     """The search for W_1 under a metric with a kernel."""
     n_rows, n_columns, column_start, within = shape
-    table_bytes = None if resources.memory is None else resources.budget // 2
     none: Float = np.full(0 if within else n_columns, -np.inf)
 
     def limits() -> tuple[Float, Float]:
         rows = np.ascontiguousarray(sink.limits()[0])
         return rows, rows if within else none
 
-    solver = gpu_solver(
-        histograms, ground, column_start, resources, n_rows * n_columns,
-        table_bytes=table_bytes, limits=Limits(limits, *profiles),
-    )  # fmt: skip
+    asked = Limits(limits, *profiles)
+    solver = gpu_solver(histograms, ground, column_start, resources, n_rows * n_columns, limits=asked)
     info, on_cpus = Info(), 0
     for start, pairs in _looks(n_rows, n_columns, within):
         solver.from_column(column_start + start)
