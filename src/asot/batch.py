@@ -116,21 +116,22 @@ def solve_batch(
     """Run checked problems through the engine."""
     B = len(rows.sizes)
     solver = ExactBatch(rows, columns, costs, plans=plans, potentials=potentials)
-    each = np.arange(B, dtype=np.int64)
-    pairs = ListedPairs(np.stack([each, each], axis=1), B, B, symmetric=False)
     if B == 0:
         return Batch(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32), dict(solver.info), solver)
-    r = distances_of(pairs, solver, n_jobs=n_jobs, progress=progress)
+    r = distances_of(_each_with_itself(B), solver, n_jobs=n_jobs, progress=progress)
     return Batch(r.values, np.asarray(r.status, dtype=np.int8), r.n_iter, r.info, solver)
 
 
 def values_of(solver: ExactBatch, count: int, *, n_jobs: int) -> Float:
     """The values of so many problems, and nothing else: what an engine tells about a run takes longer than a few."""
-    each = np.arange(count, dtype=np.int64)
     if count == 0 or n_jobs == 1:
+        each = np.arange(count)
         return alone(lambda stop: solver.solve(each, each, stop), solver.expected_seconds(count)).values
-    pairs = ListedPairs(np.stack([each, each], axis=1), count, count, symmetric=False)
-    return distances_of(pairs, solver, n_jobs=n_jobs, progress=False).values
+    return distances_of(_each_with_itself(count), solver, n_jobs=n_jobs, progress=False).values
+
+
+def _each_with_itself(count: int) -> ListedPairs:
+    return ListedPairs(np.repeat(np.arange(count), 2).reshape(count, 2), count, count, symmetric=False)
 
 
 # ------------------------------------------------------------------------------------------------------------ reading
