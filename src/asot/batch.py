@@ -91,7 +91,7 @@ def emd_batch(
     return solve_batch(rows, columns, prepared, plans=plans, potentials=plans, n_jobs=n_jobs, progress=progress)
 
 
-def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any, balance: float = BALANCE) -> tuple[Side, Side, Costs]:
+def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any) -> tuple[Side, Side, Costs]:
     """Check the arguments of `emd_batch`; whether costs are numbers is for the solver, who reads them all."""
     if isinstance(costs, (list, tuple)):
         if n is not None or m is not None:
@@ -99,7 +99,7 @@ def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any, balance: float = B
         rows, columns, prepared = _from_list(costs, a, b)
     else:
         rows, columns, prepared = _from_array(costs, a, b, n, m)
-    check_masses(rows, columns, balance)
+    check_masses(rows, columns)
     return rows, columns, prepared
 
 
@@ -116,21 +116,22 @@ def solve_batch(
     """Run checked problems through the engine."""
     B = len(rows.sizes)
     solver = ExactBatch(rows, columns, costs, plans=plans, potentials=potentials)
-    each = np.arange(B, dtype=np.int64)
-    pairs = ListedPairs(np.stack([each, each], axis=1), B, B, symmetric=False)
     if B == 0:
         return Batch(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32), dict(solver.info), solver)
-    r = distances_of(pairs, solver, n_jobs=n_jobs, progress=progress)
+    r = distances_of(_each_with_itself(B), solver, n_jobs=n_jobs, progress=progress)
     return Batch(r.values, np.asarray(r.status, dtype=np.int8), r.n_iter, r.info, solver)
 
 
 def values_of(solver: ExactBatch, count: int, *, n_jobs: int) -> Float:
     """The values of so many problems, and nothing else: what an engine tells about a run takes longer than a few."""
-    each = np.arange(count, dtype=np.int64)
     if count == 0 or n_jobs == 1:
+        each = np.arange(count)
         return alone(lambda stop: solver.solve(each, each, stop), solver.expected_seconds(count)).values
-    pairs = ListedPairs(np.stack([each, each], axis=1), count, count, symmetric=False)
-    return distances_of(pairs, solver, n_jobs=n_jobs, progress=False).values
+    return distances_of(_each_with_itself(count), solver, n_jobs=n_jobs, progress=False).values
+
+
+def _each_with_itself(count: int) -> ListedPairs:
+    return ListedPairs(np.repeat(np.arange(count), 2).reshape(count, 2), count, count, symmetric=False)
 
 
 # ------------------------------------------------------------------------------------------------------------ reading
@@ -182,12 +183,8 @@ def _from_list(costs: Any, a: Any, b: Any) -> tuple[Side, Side, Costs]:
     shapes = np.array([matrix.shape for matrix in matrices], dtype=np.int64).reshape(-1, 2)
     flat = np.concatenate([np.zeros(0), *(matrix.reshape(-1) for matrix in matrices)])
     sides = [
-        Side(
-            starts_of(shapes[:, axis]),
-            np.ascontiguousarray(shapes[:, axis]),
-            _listed_masses(mass, shapes[:, axis], name),
-        )
-        for axis, mass, name in ((0, a, "a"), (1, b, "b"))
+        Side(starts_of(sizes), np.ascontiguousarray(sizes), _listed_masses(mass, sizes, name))
+        for sizes, mass, name in zip(shapes.T, (a, b), "ab", strict=True)
     ]
     return *sides, Costs(flat, starts_of(shapes.prod(axis=1)), np.ascontiguousarray(shapes[:, 1]))  # type: ignore[return-value]
 

@@ -27,6 +27,7 @@ from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
 from asot.spaces.nearest import all_lower, nearest
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 from asot.spaces.third_bound import Estimates, FromThirdBound, third_bound_work
+from asot.validation import is_number
 
 
 def gromov(
@@ -158,8 +159,7 @@ def gromov_plan(
 
 
 def _as_alpha(alpha: Any, features: Any) -> float:
-    number = isinstance(alpha, (int, float, np.number)) and not isinstance(alpha, bool)
-    if not number or not 0 < float(alpha) <= 1:
+    if not is_number(alpha) or not 0 < float(alpha) <= 1:
         raise ValueError(f"alpha must be a number in (0, 1]; found {alpha!r}. Features alone are asot.pairwise_exact")
     if float(alpha) == 1 and features is not None:
         raise ValueError("features count for nothing where alpha is 1; give alpha < 1, such as 0.5, or leave them out")
@@ -214,7 +214,7 @@ class _Request:
         )
         count = len(self.pairs)
         choice = devices.choose(
-            self.device, needs=("cupy",), unfit=obstacle, cpu_seconds=solver.expected_seconds(count) / resources.jobs,
+            self.device, unfit=obstacle, cpu_seconds=solver.expected_seconds(count) / resources.jobs,
             gpu_seconds=on_gpu.expected_seconds(count),
         )  # fmt: skip
         return Work(self.pairs, Ready(solver), Ready(on_gpu), choice, notes)

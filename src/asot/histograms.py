@@ -128,7 +128,7 @@ def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept]
     forced = graph is not None or plans or devices.parse(device)[0] == "cuda"
     if not forced and preparing_costs_more(first, second, checked_cost, len(pair_set)):
         choice = devices.choose(
-            device, needs=("cupy",), unfit="rows with few anchors are solved on the CPU",
+            device, unfit="rows with few anchors are solved on the CPU",
             cpu_seconds=len(pair_set) * seconds_per_pair(first, second) / jobs,
         )  # fmt: skip
         by_itself = functools.partial(
@@ -156,11 +156,9 @@ def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept]
         counted = "anchors of a metric cost" if cancel else "rows and columns of a cost not known to be a metric"
         unfit = f"the exact GPU solver takes up to {exact_cuda.MAX_NODES} {counted}; found {nodes}"
     gpu_seconds = CALL_SECONDS + len(pair_set) * shared_cost_gpu_seconds(nodes, cancel=cancel)
-    choice = devices.choose(
-        device, needs=("cupy",), cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit
-    )  # fmt: skip
+    choice = devices.choose(device, cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds, unfit=unfit)
     if choice.gpus and lacks_digits(checked_cost, cancel=cancel):
-        choice = devices.choose(device, needs=("cupy",), unfit=TOO_FAR_APART, cpu_seconds=np.inf)
+        choice = devices.choose(device, unfit=TOO_FAR_APART, cpu_seconds=np.inf)
     gpu_solver = functools.partial(on_gpu, first, second, checked_cost, cancel=cancel)
     return solve_work(Work(pair_set, cpu_solver, gpu_solver, choice, notes, plans), default_sink(sink), resources)
 
@@ -317,21 +315,13 @@ def run_sinkhorn(
             return solve_work(work, sink, resources)
         row_terms = self_terms(first)
         terms = row_terms, row_terms if second is None else self_terms(second)
-        solvers = (
-            functools.partial(_debiased, on_cpu(first, second), *terms),
-            functools.partial(_debiased_on_gpu, on_gpu(first, second), *terms),
-        )
-        return solve_work(Work(pair_set, *solvers, choice, notes), sink, resources)
+        cpu = functools.partial(_debiased, Debiased, on_cpu(first, second), *terms)
+        gpu = functools.partial(_debiased, sinkhorn_cuda.DebiasedCuda, on_gpu(first, second), *terms)
+        return solve_work(Work(pair_set, cpu, gpu, choice, notes), sink, resources)
 
 
-def _debiased(make: Callable[[], Solver], row_terms: Distances, column_terms: Distances) -> Debiased:
-    return Debiased(make(), row_terms, column_terms)
-
-
-def _debiased_on_gpu(
-    make: Callable[[], sinkhorn_cuda.SinkhornCuda], row_terms: Distances, column_terms: Distances
-) -> sinkhorn_cuda.DebiasedCuda:
-    return sinkhorn_cuda.DebiasedCuda(make(), row_terms, column_terms)
+def _debiased(kind: Any, make: Callable[[], Any], row_terms: Distances, column_terms: Distances) -> Any:
+    return kind(make(), row_terms, column_terms)
 
 
 def _choose_for_sinkhorn(

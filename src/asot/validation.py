@@ -248,9 +248,13 @@ def as_positive_int(value: Any, name: str) -> int:
     return int(value)
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, of Python or of NumPy."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.complexfloating))
+
+
 def as_radius(value: Any) -> float:
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex))
-    if not is_number or not 0 <= value <= sys.float_info.max:
+    if not is_number(value) or not 0 <= value <= sys.float_info.max:
         raise ValueError(f"radius must be a finite number ≥ 0; found {value!r}")
     return float(value)
 
@@ -262,7 +266,7 @@ def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
             raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
         positive = cost[cost > 0]
         return 0.05 * float(np.median(positive)) if positive.size else 1.0
-    if isinstance(reg, bool) or not isinstance(reg, (int, float, np.number)) or not 0 < reg < np.inf:
+    if not is_number(reg) or not 0 < reg < np.inf:
         raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
     reg = float(reg)
     if reg < 1e-8 * cost.max():
@@ -276,7 +280,7 @@ def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
 def as_tol(tol: Any) -> float | None:
     if tol is None:
         return None
-    if isinstance(tol, bool) or not isinstance(tol, (int, float, np.number)) or not 0 < tol < 1:
+    if not is_number(tol) or not 0 < tol < 1:
         raise ValueError(f"tol must be None or a number between 0 and 1; found {tol!r}")
     return float(tol)
 
@@ -308,7 +312,7 @@ def as_bytes(memory: int | str | None, default: int) -> int:
         if match is None:
             raise ValueError(f"memory must be a number of bytes or a string such as '2G' or '500MB'; found {memory!r}")
         amount = float(match[1]) * _UNITS[match[2].upper()]
-    elif isinstance(memory, bool) or not isinstance(memory, (int, float, np.number)):
+    elif not is_number(memory):
         raise ValueError(f"memory must be a number of bytes or a string such as '2G'; found {memory!r}")
     else:
         amount = float(memory)

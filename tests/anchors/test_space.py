@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 import asot
 from asot import AnchorSpace, Distributions
 from asot.anchors import space as space_module
-from asot.estimate.local_means import local_means
+from asot.estimate.local_means import means_to_lay_out
 from asot.run import executors
 from tests.strategies import extent, ragged_lists
 
@@ -269,7 +269,10 @@ def test_cells_do_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(executors, "POINTS_PER_THREAD", 7)
     for one, other in zip(plain, space.cells(D, n_jobs=3), strict=True):
         assert np.array_equal(one, other)
-    for one, other in zip(local_means(plain, 5), local_means(plain, 5, n_jobs=3), strict=True):
+    (whole, lay_out), (parts, lay_out_part) = means_to_lay_out(plain, 5), means_to_lay_out(plain, 5)
+    lay_out(0, 40)
+    executors.in_stretches(plain.offsets, lay_out_part, 3)
+    for one, other in zip(whole, parts, strict=True):
         assert np.array_equal(one, other)
 
 

@@ -87,6 +87,17 @@ def test_leading_coordinates_of_any_scale(monkeypatch, scale, spread):
     assert 0.5 <= np.abs(found.points).max() < 1.0
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_points_far_larger_than_those_that_are_looked_at_give_no_warning(monkeypatch, n_jobs):
+    monkeypatch.setattr(short_vectors, "LOOKED_AT", 8)
+    monkeypatch.setattr(short_vectors, "PIECE", 16)
+    x = 1e-120 * low_rank(4, n=64, d=20)
+    x[1], x[39] = 1e250, -1e250
+    short = leading_coordinates(x, np.ones(64), n_jobs=n_jobs)
+    assert 0.5 <= np.abs(short.points).max() < 1.0
+
+
 @pytest.mark.parametrize("d", [1, 5, 8, 13, 40])
 def test_leading_coordinates_are_centered_and_of_size_one(monkeypatch, d):
     monkeypatch.setattr(short_vectors, "PIECE", 100)

@@ -11,13 +11,14 @@ from scipy.spatial.distance import cdist
 import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
 from asot.bounds.short_vectors import leading_coordinates
-from asot.estimate.local_means import local_means, reprice
+from asot.estimate.local_means import means_to_lay_out, reprice
 from asot.exact.shared_cost import ExactSharedCost
 
 
 def repriced(D, space):
     short = leading_coordinates(D.points, D.masses)
-    table = local_means(space.cells(D, short.points), space.n_anchors)
+    table, lay_out = means_to_lay_out(space.cells(D, short.points), space.n_anchors)
+    lay_out(0, len(D))
     rows, columns = np.triu_indices(len(D), 1)
     stop = np.zeros(1, dtype=np.int64)
     trees = ExactSharedCost(space.histograms(D), None, space.cost, cancel=True).solve_trees(rows, columns, stop)

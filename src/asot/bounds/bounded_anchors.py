@@ -13,7 +13,7 @@ from asot.bounds.entropic_bracket import anchor_bounds
 from asot.bounds.error_bars import Bounds
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.exact.shared_cost import ExactSharedCost
-from asot.run.protocols import Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status, all_ended
 
 MOST_PAIRS = 2**14
 """Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
@@ -47,8 +47,8 @@ class BoundedAnchors(Solver):
         trees = self._anchor.solve_trees(rows, columns, stop)
         values = trees.values if self._learned is None else self._learned.solve(rows, columns, stop).values
         lower, upper = self._bounds.of_trees(trees, rows, columns, stop)
-        status = np.full(len(rows), Status.ON_ANCHORS, dtype=np.int8)
-        return Solution(np.clip(values, lower, upper), status, trees.pivots, lower=lower, upper=upper)
+        values = np.clip(values, lower, upper)
+        return all_ended(Status.ON_ANCHORS, values, trees.pivots, lower=lower, upper=upper)
 
 
 class BoundedSinkhorn(Solver):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float
-from asot.entropic.scalings import Scalings
+from asot.entropic.cpu import Scalings
 from asot.native import Doubles, Int, Ints, Record, entry
 
 

@@ -133,7 +133,13 @@ class Bounds:
         self, trees: Trees, rows: Indices, columns: Indices, stop: Any, loose: float = 0.0
     ) -> tuple[Float, Float]:
         """Bounds (P,) of a tile of exactly solved anchor problems, whose values may be off by ``loose``."""
-        return self.of_values(trees.values - self.open - loose, trees.values + loose, rows, columns)
+        own = self.of_values(trees.values - self.open - loose, trees.values + loose, rows, columns)
+        more = self._bracket(trees, rows, columns + self._column_start, stop)
+        return own if more is None else self._refined(own, more, rows, columns, stop)
+
+    def _bracket(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float] | None:
+        """What the plans on the anchors prove besides, up to rounding; columns count from the first collection."""
+        return None
 
     def of_values(self, low: Float, high: Float, rows: Indices, columns: Indices) -> tuple[Float, Float]:
         """Bounds (P,) where the distance on the anchors is known to be between ``low`` and ``high``."""
@@ -199,12 +205,8 @@ class PointBounds(Bounds):
         """What a GPU needs: the points, the means (N, w) of all distributions, and the coordinates of both."""
         return self._table, self._means, self._short
 
-    def of_trees(
-        self, trees: Trees, rows: Indices, columns: Indices, stop: Any, loose: float = 0.0
-    ) -> tuple[Float, Float]:
-        own = super().of_trees(trees, rows, columns, stop, loose)
-        more = bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
-        return self._refined(own, more, rows, columns, stop)
+    def _bracket(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
+        return bracket(self._table, trees, rows, columns, self._short.exponent, stop)
 
 
 class CellBounds(Bounds):
@@ -220,12 +222,8 @@ class CellBounds(Bounds):
         self._means = means(short.points[:n], D.masses, D.offsets)
         self._table = cell_table(space, D, short, nearest)
 
-    def of_trees(
-        self, trees: Trees, rows: Indices, columns: Indices, stop: Any, loose: float = 0.0
-    ) -> tuple[Float, Float]:
-        own = super().of_trees(trees, rows, columns, stop, loose)
-        more = cell_bracket(self._table, trees, rows, columns + self._column_start, self._short.exponent, stop)
-        return self._refined(own, more, rows, columns, stop)
+    def _bracket(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
+        return cell_bracket(self._table, trees, rows, columns, self._short.exponent, stop)
 
 
 def combine(first: tuple[Float, Float], second: tuple[Float, Float]) -> tuple[Float, Float]:

@@ -29,12 +29,7 @@ class Guaranteed(Solver):
 
     counts_exact = True
 
-    def __init__(
-        self,
-        bounded: Solver,
-        exact: Solver,
-        accepted: Accuracy,
-    ) -> None:
+    def __init__(self, bounded: Solver, exact: Solver, accepted: Accuracy) -> None:
         """``exact`` solves the original problems."""
         self._bounded, self._accepted, self._exact = bounded, accepted, exact
         self.stage = bounded.stage

@@ -19,12 +19,15 @@ import numpy as np
 
 from asot._typing import Float
 from asot.native import Double, Doubles, Int, entry
-from asot.run.executors import in_threads
+from asot.run.executors import in_pieces
 from asot.run.pairs import tiles
 from asot.validation import FloatArray
 
 NEGLIGIBLE = 1e-3
 """Share of the variance that may be left to ρ in a bound; it loosens the bounds by about this much of their square."""
+
+WIDTHS = (16, 24, 32)
+"""Coordinates of bounds; estimates take the first of these."""
 
 LARGEST_ROTATION = 1024
 """Dimensions up to which principal directions are computed (an eigenproblem of this size takes 0.2 s)."""
@@ -69,17 +72,15 @@ class Coordinates(NamedTuple):
         return float(np.ldexp(ROUNDING * self.extent, self.exponent))
 
 
-def short_coordinates(
-    points: FloatArray, weights: Float, widths: tuple[int, ...] = (16, 24, 32), n_jobs: int = 1
-) -> Coordinates:
-    """Points (n, d) in the fewest of the ``widths`` that leave out next to nothing; in all d where none does.
+def short_coordinates(points: FloatArray, weights: Float, n_jobs: int = 1) -> Coordinates:
+    """Points (n, d) in the fewest of `WIDTHS` coordinates that leave out next to nothing; in all d where none does.
 
     ``weights`` (n,) say how much each point matters for the directions.
     """
     x, exponent, _ = _centered(points, weights, n_jobs)
-    if x.shape[1] > widths[0] and x.shape[1] <= LARGEST_ROTATION:
+    if x.shape[1] > WIDTHS[0] and x.shape[1] <= LARGEST_ROTATION:
         spectrum, directions = _principal(x, weights, n_jobs)
-        for width in widths:
+        for width in WIDTHS:
             if width < x.shape[1] and spectrum[width - 1 :].sum() <= NEGLIGIBLE * spectrum.sum():
                 return _rotated(x, directions[:, : width - 1], exponent, n_jobs)
     return _padded(x, None, exponent, n_jobs)
@@ -92,10 +93,10 @@ class Directions(NamedTuple):
     exponent: int  # that of the points they were taken from
 
 
-def leading_directions(points: FloatArray, weights: Float, width: int = 16) -> Directions | None:
+def leading_directions(points: FloatArray, weights: Float) -> Directions | None:
     """The directions of `leading_coordinates`, taken from some of the points; None where all coordinates are kept."""
     d = points.shape[1]
-    if d <= width:
+    if d <= WIDTHS[0]:
         return None
     few = slice(None, None, -(-len(points) // (LOOKED_AT if d <= LARGEST_ROTATION else LARGEST_ROTATION)))
     sample, exponent, _ = _centered(points[few], weights[few])
@@ -103,7 +104,7 @@ def leading_directions(points: FloatArray, weights: Float, width: int = 16) -> D
         directions = _principal(sample, weights[few])[1]
     else:  # more coordinates than points looked at: the directions are combinations of these
         directions = np.linalg.svd(sample, full_matrices=False)[2].T
-    return Directions(np.ascontiguousarray(directions[:, :width]), exponent)
+    return Directions(np.ascontiguousarray(directions[:, : WIDTHS[0]]), exponent)
 
 
 def leading_coordinates(
@@ -135,8 +136,7 @@ def _projected(points: FloatArray, weights: Float, directions: Directions, n_job
             for part in (slice(*rows) for rows in tiles(own.stop, ROWS, own.start)):
                 np.matmul(points[part], fitting, out=short[part])
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = _sums(short, weights, n_jobs, project)
+        found = _sums(short, weights, n_jobs, project)
         if np.isfinite(found.total).all() and 2.0**-SAFE < max(found.high.max(), -found.low.min()) < 2.0**SAFE:
             more, square = _move(short, found, weights, n_jobs)
             return short, guess + more, square
@@ -178,19 +178,25 @@ class _Sums(NamedTuple):
 
 
 def _sums(x: Float, weights: Float, n_jobs: int, fill: Callable[[slice], object]) -> _Sums:
-    """Sums over rows of x (n, d), which ``fill`` writes: threads look at what they have just written."""
+    """Sums over rows of x (n, d), which ``fill`` writes: threads look at what they have just written.
+
+    Where numbers leave their range, sums are no numbers, without a warning.
+    """
     parts: dict[int, Float] = {}
     ends: list[Float] = []
 
     def add(own: slice) -> None:
-        fill(own)
         low_high = np.empty((2, x.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):  # that of the calling thread is not that of others
+            fill(own)
+            parts[own.start] = weights[own] @ x[own]
         _column_ends(x[own], *x[own].shape, *low_high)
-        parts[own.start] = weights[own] @ x[own]
         ends.append(low_high)
 
     _by_pieces(len(x), add, n_jobs)
-    return _Sums(_total(parts), np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0))
+    lows, highs = np.stack(ends, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Sums(_total(parts), lows.min(axis=0), highs.max(axis=0))
 
 
 def _move(x: Float, sums: _Sums, weights: Float, n_jobs: int) -> tuple[int, float]:
@@ -260,13 +266,7 @@ def _rotated(x: Float, directions: Float, exponent: int, n_jobs: int) -> Coordin
 
 def _by_pieces(n: int, work: Callable[[slice], object], n_jobs: int, rows: int = 0) -> None:
     """Do some rows at a time, always the same ones, so that sums and products do not depend on threads."""
-    pieces = [slice(*own) for own in tiles(n, rows or PIECE)]
-    n_jobs = min(n_jobs, len(pieces))
-    if n_jobs <= 1:
-        for own in pieces:
-            work(own)
-    else:
-        in_threads(lambda own, _: work(own), pieces, n_jobs)
+    in_pieces(work, [slice(*own) for own in tiles(n, rows or PIECE)], n_jobs)
 
 
 def _padded(x: Float, rest: Float | None, exponent: int, n_jobs: int) -> Coordinates:

@@ -89,9 +89,8 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
         began = time.perf_counter()
         attempts = attempts_for(request, goal.space)
         _refuse_estimates(request, goal, attempts.why_exact)
-        choice = (
-            _take(request, goal.strategy, attempts) if goal.strategy is not None else _choose(request, goal, attempts)
-        )
+        way = goal.strategy
+        choice = _choose(request, goal, attempts) if way is None else _take(request, way, attempts)
         record = {**choice.record(), **_measured(choice.trial)}
         trial = choice.trial
         planning = time.perf_counter() - began - (0.0 if trial is None else trial.seconds)
@@ -127,10 +126,8 @@ def _calibrated(request: Request, goal: Goal, space: AnchorSpace) -> Goal:
 
 def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> None:
     """Where somebody insists on estimates of a distance that has none, or not on this device."""
-    insists = goal.strategy is not None and goal.strategy.kind != "exact"
-    if request.distance.is_plain:
-        return
-    if why_exact is not None and (goal.space is not None or insists):
+    insists = goal.space is not None or (goal.strategy is not None and goal.strategy.kind != "exact")
+    if insists and why_exact is not None and not request.distance.is_plain:
         raise ValueError(f"{why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
 
 
@@ -143,14 +140,8 @@ def _choose(request: Request, goal: Goal, attempts: AnchorAttempts | CoarseAttem
     if why is not None:
         return Choice(Strategy("exact"), f"exact solves: {why}", goal.aim, prices.exact)
     space = goal.space
-    planner = Planner(
-        prices,
-        goal.aim,
-        attempts,
-        seed=goal.seed,
-        n_anchors=goal.n_anchors if space is None else space.proven.n_anchors,
-        given_space=space is not None,
-    )
+    n_anchors = goal.n_anchors if space is None else space.proven.n_anchors
+    planner = Planner(prices, goal.aim, attempts, seed=goal.seed, n_anchors=n_anchors, given_space=space is not None)
     choice = planner.choose()
     if choice.aim is not None and choice.trial is not None:  # its sample was not a fair one
         choice.trial.calibration.allow_for_choice(choice.aim.allowed(choice.trial.mean))
@@ -225,9 +216,6 @@ def _estimated(
 ) -> Any:
     if space is not None and request.distance.is_plain:
         warn_far_from_anchors(space.proven, trial.features.radii)
-    info = {**info, "n_anchors": trial.n_anchors}
-    seconds = chosen.cpu_seconds
-    work = estimates_work(
-        request, trial.features, trial.calibration, attempts.exact_solver, seconds, info, trial.begun
-    )  # fmt: skip
+    info, own = {**info, "n_anchors": trial.n_anchors}, (trial.features, trial.calibration)
+    work = estimates_work(request, *own, attempts.exact_solver, chosen.cpu_seconds, info, trial.begun)
     return solve_work(work, request.bounded_sink, request.resources)

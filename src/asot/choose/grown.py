@@ -7,11 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity
+from asot._typing import Identity, Indices
 from asot.run.pairs import PairSet
-from asot.run.protocols import Solution, Solver, Status
-
-Indices = NDArray[np.int64]
+from asot.run.protocols import EXTRAS, Solution, Solver, Status, all_ended
 
 
 class Known(Protocol):
@@ -52,16 +50,12 @@ class Grown(Solver):
         fresh = ~known
         if fresh.all():
             return self._solver.solve(rows, columns, stop)
-        parts: dict[str, Any] = {
-            "values": np.empty(len(rows)),
-            "status": np.full(len(rows), Status.UNKNOWN, np.int8),
-            "n_iter": np.zeros(len(rows), np.int32),
-        }
-        parts |= {name: np.empty(len(rows)) for name in self._fields if name not in parts}
+        extras = {name: np.empty(len(rows)) for name in EXTRAS if name in self._fields}
+        found = all_ended(Status.UNKNOWN, np.empty(len(rows)), None, **extras)
         for name in self._fields:
-            parts[name][known] = self._old.at(rows[known], columns[known], name)
+            getattr(found, name)[known] = self._old.at(rows[known], columns[known], name)
         if fresh.any():
             solved = self._solver.solve(rows[fresh], columns[fresh], stop)
-            for name, part in parts.items():
-                part[fresh] = getattr(solved, name)
-        return Solution(**parts)
+            for name in ("values", "status", "n_iter", *extras):
+                getattr(found, name)[fresh] = getattr(solved, name)
+        return found

@@ -248,7 +248,7 @@ def prices_of(request: Request, attempts: AnchorAttempts | CoarseAttempts, *, on
     if on_gpu:
         exact = _exact_on_gpu(request, request.both.sizes, prepare_metric(request.both.points[:1], "euclidean"))
         fit = not attempts.is_soft and request.max_error is None
-        worth = fit and devices.choose(request.device, needs=("cupy",), cpu_seconds=load.exact / jobs).gpus
+        worth = fit and devices.choose(request.device, cpu_seconds=load.exact / jobs).gpus
         place = Place(jobs, exact, devices.worth_from(request.device) if worth else np.inf)
     return AnchorPrices(load, level=request.level, place=place)
 
@@ -272,7 +272,7 @@ def place_of(request: Request, price: float, features: PairFeatures) -> devices.
     unfit = features.only_on_cpu
     if request.max_error is not None and not request.wants_gpu:
         unfit = "max_error is met on the CPU, or by exact solves on a GPU"
-    return devices.choose(request.device, needs=("cupy",), cpu_seconds=seconds, unfit=unfit)
+    return devices.choose(request.device, cpu_seconds=seconds, unfit=unfit)
 
 
 def scratch(request: Request) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import asdict
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from asot._typing import Float, Identity, Indices
 from asot.entropic import eight_pairs, log_newton
 from asot.entropic.options import SinkhornOptions, Stopping
-from asot.entropic.scalings import Scalings
 from asot.entropic.shared_kernel import Answers, SharedKernel, solve_in_kernel
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
@@ -50,6 +50,18 @@ ALONE = 20.0
 def together(shape: tuple[int, int], largest: float) -> float:
     """Microseconds that it takes in the shared kernel."""
     return 8.5e-3 * float(shape[0] * shape[1]) ** 0.8 * largest
+
+
+class Scalings(NamedTuple):
+    """What is known of the P pairs of a tile besides their values, enough to prove bounds: histograms and log-scalings,
+    which are -inf where there is no mass."""
+
+    a: Float  # (P, k)
+    b: Float  # (P, l)
+    phi: Float  # (P, k)
+    psi: Float  # (P, l)
+    M: Float  # (k, l) cost in units of ε
+    reg: float
 
 
 class SinkhornSharedCost(Solver):

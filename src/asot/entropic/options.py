@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Info
 from asot.renamed import warn_renamed
-from asot.validation import as_choice, as_positive_int, as_reg, as_tol
+from asot.validation import as_choice, as_positive_int, as_reg, as_tol, is_number
 
 FIRST_LOOK, LOOK_EVERY = 5, 10
 """Iterations in which marginal errors are checked: the first one, and then at regular intervals."""
@@ -137,7 +137,7 @@ class SinkhornOptions:
 def _as_reg_m(reg_m: Any, tol: Any) -> float | None:
     if reg_m is None:
         return None
-    if isinstance(reg_m, bool) or not isinstance(reg_m, (int, float, np.number)) or not 0 < reg_m < np.inf:
+    if not is_number(reg_m) or not 0 < reg_m < np.inf:
         raise ValueError(f"reg_m must be None (exact marginals) or a number > 0; found {reg_m!r}")
     if tol is None:
         raise ValueError("reg_m needs a tolerance: unbalanced problems are iterated to convergence; found tol=None")

@@ -351,12 +351,7 @@ class CoarseAttempts(Attempts[Coarse]):
         return solve_exactly(listed, self._solver(0), self._resources)
 
     def on_places(
-        self,
-        space: AnchorSpace,
-        *,
-        learned_at: int | None = None,
-        on_anchors: bool = False,
-        axes: Float | None = None,
+        self, space: AnchorSpace, *, learned_at: int | None = None, on_anchors: bool = False, axes: Float | None = None
     ) -> Coarse:
         """The collection on few places.
 

@@ -116,10 +116,9 @@ class Coarse(Features):
         self._solver = exact_solver(self.collection, self.distance, column_start, memory)
         self._shapes = _shapes(histograms, ground, axes) if self._matched else None
         self.axes = None if self._shapes is None else self._shapes.axes
-        if ground.code != EUCLIDEAN or distance.p < 2:
-            self._roots = None
-        else:
-            self._roots = None if self._shapes is None else self._shapes.roots
+        self._roots: Float | None = None
+        if self._shapes is not None and ground.code == EUCLIDEAN and distance.p >= 2:
+            self._roots = self._shapes.roots
         self._open, self._reach = self._left_open()
         self.prior, self.directions, self.plain = PRIOR, DIRECTIONS, np.eye(len(NAMES))[0]
         self.radii: Float = np.ldexp(self._radii, self.exponent)

@@ -139,19 +139,13 @@ class EstimatesCuda(DeviceSolver):
     stage = "estimates"
 
     def __init__(
-        self,
-        on_cpu: Estimates,
-        *,
-        memory: int,
-        n_jobs: int = 1,
-        measuring: FeaturesCuda | None = None,
+        self, on_cpu: Estimates, *, memory: int, n_jobs: int = 1, measuring: FeaturesCuda | None = None
     ) -> None:
         assert isinstance(on_cpu.features, PairFeatures)
         self.features, self.calibration, self.give_bounds = on_cpu.features, on_cpu.calibration, on_cpu.give_bounds
-        self.n_jobs = n_jobs
+        self.on_cpu, self.n_jobs = on_cpu, n_jobs
         self.measuring = FeaturesCuda(self.features, memory=memory) if measuring is None else measuring
         self.begun = self.measuring.begun
-        self._on_cpu = on_cpu
         self.info: Info = {**on_cpu.info, "device": "cuda"}
 
     def pairs_per_tile(self, memory: int) -> int:
@@ -159,11 +153,6 @@ class EstimatesCuda(DeviceSolver):
 
     def on(self, device: int) -> EstimatesOnDevice:
         return EstimatesOnDevice(self, device)
-
-    def solve_on_cpu(self, pairs: ListedPairs) -> Distances:
-        """Pairs that are tiny beside the extent of their collection."""
-        solved: Distances = distances_of(pairs, self._on_cpu, n_jobs=self.n_jobs, progress=False)
-        return solved
 
 
 class EstimatesOnDevice(OnDevice):
@@ -186,7 +175,8 @@ class EstimatesOnDevice(OnDevice):
         self._known = (*solved, np.int32(len(fit.solved)), np.float64(EXACT_ERROR), *statuses)
 
     def solve_open(self, pairs: ListedPairs) -> Distances:
-        return self._host.solve_on_cpu(pairs)
+        """Pairs that are tiny beside the extent of their collection."""
+        return distances_of(pairs, self._host.on_cpu, n_jobs=self._host.n_jobs, progress=False)
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         import cupy

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
 from asot.data.distributions import Distributions
-from asot.estimate.pair_features import Features, Measured
+from asot.estimate.pair_features import Features
 from asot.exact.auto import euclidean_simplex
 from asot.run import engine
 from asot.run.engine import Resources
@@ -284,21 +284,20 @@ class Sampler:
 
 def features_of(pairs: PairSet, features: Features, resources: Resources) -> Float:
     """Features (P, F) of every pair."""
-    parts: list[Float] = []
-    with Progress(resources.progress, len(pairs), "measuring") as shown:
-        for tile in engine.solved_tiles(pairs, features, resources.jobs, resources.budget):
-            assert isinstance(tile.solution, Measured)
-            parts.append(tile.solution.features)
-            shown.advance(len(parts[-1]))
-    return np.concatenate(parts)
+    return _of_every_pair("features", pairs, features, resources, "measuring")
 
 
 def solve_exactly(pairs: PairSet, solver: Solver, resources: Resources) -> Float:
     """Exact distances (P,)."""
+    return _of_every_pair("values", pairs, solver, resources, solver.stage)
+
+
+def _of_every_pair(field: str, pairs: PairSet, solver: Solver, resources: Resources, stage: str) -> Float:
+    """One field of the answers."""
     parts: list[Float] = []
-    with Progress(resources.progress, len(pairs), solver.stage) as shown:
+    with Progress(resources.progress, len(pairs), stage) as shown:
         for tile in engine.solved_tiles(pairs, solver, resources.jobs, resources.budget):
-            parts.append(tile.solution.values)
+            parts.append(getattr(tile.solution, field))
             shown.advance(len(parts[-1]))
     return np.concatenate(parts)
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from asot.anchors.space import Cells
 from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
-from asot.run.executors import in_stretches
 
 
 class LocalMeans(NamedTuple):
@@ -68,15 +67,11 @@ def _record(table: LocalMeans) -> MeansTable:
     return MeansTable(k=table.place.shape[1], width=table.centers.shape[1], **table._asdict())
 
 
-def local_means(cells: Cells, n_anchors: int, n_jobs: int = 1) -> LocalMeans:
-    """From means whose coordinates are at most about 1 in size."""
-    table, lay_out = means_to_lay_out(cells, n_anchors)
-    in_stretches(cells.offsets, lay_out, n_jobs)
-    return table
-
-
 def means_to_lay_out(cells: Cells, n_anchors: int) -> tuple[LocalMeans, Callable[[int, int], object]]:
-    """A table without content, and a function that fills it for a range of distributions once their cells are."""
+    """A table without content, and a function that fills it for a range of distributions once their cells are.
+
+    Coordinates of means are at most about 1 in size.
+    """
     sizes = np.diff(cells.offsets)
     strides = (sizes + 15) & ~15
     width = cells.mean.shape[1]

@@ -20,16 +20,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Info
+from asot._typing import Identity, Indices, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.distance_table import are_long
 from asot.exact.points import PackedPoints, PointsSizes, pack, quantize_sparse
-from asot.exact.price import GATHERED, IN_PLACE, OTHER, any_cost_seconds, pair_seconds, per_coordinate
+from asot.exact.price import GATHERED, IN_PLACE, OTHER, PricedSolver, any_cost_seconds, pair_seconds, per_coordinate
 from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import ARC, GroundCost
-from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry, tile_of
+from asot.run.protocols import IN_FLOAT64, Solution, Status
 
 FINE = 2.0**-8
 """If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones
@@ -66,7 +66,7 @@ class AnyCostOut(Record):
 _solve_tile = entry("any_cost_tile", PackedPoints, AnyCost, PointsSizes, Tile, AnyCostOut)
 
 
-class ExactAnyCost(Solver):
+class ExactAnyCost(PricedSolver):
     """Prepared once from sparse histograms and a ground cost; then solves tiles of pairs. See `ExactPoints`.
 
     ``table`` (V, V): what the cost would compute, if that is known (`asot.exact.distance_table`).
@@ -113,10 +113,7 @@ class ExactAnyCost(Solver):
             "share": unmatched.share if unmatched is not None and unmatched.share else None,
         }
 
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds
-
-    def seconds_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+    def seconds_of(self, rows: Indices, columns: Indices) -> float:
         p, q, width = left_to_ship(self.histograms, rows, columns).T.astype(float)
         if not self.cancels:
             p, q = (self._sizes[which].astype(float) for which in (rows, columns))
@@ -134,17 +131,12 @@ class ExactAnyCost(Solver):
             "column_start": self.column_start,
         }
 
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))
-
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        values, units, reach = (np.empty(len(rows)) for _ in range(3))
-        pivots = np.empty(len(rows), dtype=np.int32)
-        second = columns + self.column_start
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        units, reach, second = np.empty(len(rows)), np.empty(len(rows)), columns + self.column_start
         sizes = PointsSizes(
             most_sources=int(self._sizes[rows].max()) + 1, most_sinks=int(self._sizes[second].max()) + 1
         )
-        tile = Tile(n=len(rows), rows=rows, columns=second, values=values, steps=pivots, stop=stop)
+        tile, values, pivots = tile_of(rows, second, stop)
         _solve_tile(self._points, self._kernel, sizes, tile, AnyCostOut(units=units, reach=reach))
         if self.unmatched is not None and stop[0] == 0:
             self.unmatched.check_reach(reach * self.cost.scale, rows, columns)
@@ -159,9 +151,7 @@ def describe_any(metric: str, n_distinct: int) -> Info:
     return {
         "solver": "network simplex",
         "common_mass_canceled": False,
-        "device": "cpu",
-        "precision": "float64",
-        "reg": None,
+        **IN_FLOAT64,
         "metric": metric,
         "metric_proven": True,
         "unmatched": None,

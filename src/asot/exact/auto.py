@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact import small_clouds
@@ -98,10 +99,9 @@ def _any_cost_solver(
     distance: Distance,
     column_start: int,
     memory: int,
-    histograms: SparseHistograms | None = None,
-    n_pairs: int = 0,
+    histograms: SparseHistograms,
+    n_pairs: int,
 ) -> ExactAnyCost:
-    histograms = sparse_histograms(pooled) if histograms is None else histograms
     cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, memory)
     prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
     fits = not cost.has_table and cost.transform != ARC and table_pays(cost.ground, histograms, n_pairs)
@@ -117,11 +117,7 @@ def table_pays(ground: Ground, histograms: SparseHistograms, n_pairs: int) -> bo
 
 
 def points_solver(
-    histograms: SparseHistograms,
-    ground: Ground,
-    column_start: int,
-    n_pairs: int,
-    named: NDArray[np.int64] | None = None,
+    histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int, named: Indices | None = None
 ) -> Solver:
     """The solver of W_1 under a metric with a kernel. ``named``: the distributions of all pairs, if they are few."""
     if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
@@ -134,11 +130,7 @@ def are_small_clouds(histograms: SparseHistograms, ground: Ground) -> bool:
     """Whether `SmallClouds` solves the pairs of a collection."""
     n = len(histograms.offsets) - 1
     size = len(histograms.index) // n
-    if (
-        size > small_clouds.MOST_POINTS
-        or ground.code not in small_clouds.CODES
-        or ground.points.shape[1] >= small_clouds.MOST_DIMENSIONS
-    ):
+    if size > small_clouds.MOST_POINTS or ground.code not in small_clouds.CODES or ground.points.shape[1] >= LONG:
         return False
     if abs(ground.exponent) > 800 or not np.array_equal(histograms.offsets, size * np.arange(n + 1)):
         return False
@@ -178,7 +170,7 @@ def line_solver(pooled: Distributions, distance: Distance, column_start: int) ->
     )
 
 
-def _codes(histograms: SparseHistograms, distance: Distance) -> list[NDArray[np.int64]] | None:
+def _codes(histograms: SparseHistograms, distance: Distance) -> list[Indices] | None:
     """Labels of every column, if they nest and the distance is a sum over them."""
     if not distance.has_kernel or distance.metric != "hamming":
         return None
@@ -225,7 +217,6 @@ def _other_work(request: Request, notes: Notes) -> Work:
     one_thread = len(request.pairs) * any_cost_seconds(2.0 * size, pooled.dim)
     choice = devices.choose(
         request.device,
-        needs=("cupy",),
         cpu_seconds=threads_seconds(one_thread, resources.jobs),
         gpu_seconds=call_seconds(size),
     )
@@ -235,8 +226,9 @@ def _other_work(request: Request, notes: Notes) -> Work:
 
 
 def _any_cost_of(request: Request) -> DeviceSolver:
-    solver = _any_cost_solver(request.both, request.distance, request.column_start, request.resources.budget)
-    return any_cost_on_gpu(solver, request.resources)
+    both, own = request.both, request.resources
+    solver = _any_cost_solver(both, request.distance, request.column_start, own.budget, sparse_histograms(both), 0)
+    return any_cost_on_gpu(solver, own)
 
 
 def any_cost_on_gpu(solver: ExactAnyCost, resources: Resources) -> DeviceSolver:
@@ -292,14 +284,13 @@ def points_work(
         column_start,
         resources,
         len(pairs),
-        table_bytes=None if resources.memory is None else resources.budget // 2,
         most_points=MOST_POINTS if choice.required else split.most_points,
     )
     simplex = functools.partial(ExactPoints, histograms, ground, column_start)
     return Work(pairs, simplex, on_gpu, choice, notes)
 
 
-def _named(pairs: PairSet, column_start: int, n: int) -> NDArray[np.int64] | None:
+def _named(pairs: PairSet, column_start: int, n: int) -> Indices | None:
     """The distributions that listed pairs name, if they are fewer than half of all n."""
     if not isinstance(pairs, ListedPairs) or 4 * len(pairs) > n:
         return None
@@ -314,7 +305,6 @@ def gpu_solver(
     resources: Resources,
     n_pairs: int,
     *,
-    table_bytes: int | None,
     limits: Limits | None = None,
     most_points: int = MOST_POINTS,
 ) -> ExactPointsCuda:
@@ -328,7 +318,7 @@ def gpu_solver(
         column_start,
         n_pairs=n_pairs,
         memory=_working_memory(resources),
-        table_bytes=table_bytes,
+        table_bytes=None if resources.memory is None else resources.budget // 2,
         n_jobs=resources.jobs,
         limits=limits,
         most_points=most_points,
@@ -336,7 +326,7 @@ def gpu_solver(
 
 
 def place_of_points(
-    rows: NDArray[np.int64], columns: NDArray[np.int64], n_pairs: int, ground: Ground, device: str, jobs: int
+    rows: Indices, columns: Indices, n_pairs: int, ground: Ground, device: str, jobs: int
 ) -> tuple[devices.Choice, Split]:
     """Where pairs of W_1 under a metric with a kernel are solved, and how long that takes.
 
@@ -349,7 +339,7 @@ def place_of_points(
     elif devices.parse(device)[0] != "cuda" and float(np.median(np.concatenate([rows, columns]))) > MOST_POINTS:
         unfit = f"most distributions have more than {MOST_POINTS} points, and a GPU leaves these to the CPU"
     gpu_seconds = 0.0 if unfit else split.gpu  # the reason that is told is the true one
-    choice = devices.choose(device, needs=("cupy",), unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=gpu_seconds)
+    choice = devices.choose(device, unfit=unfit, cpu_seconds=split.cpu, gpu_seconds=gpu_seconds)
     return of_one_scale(choice, ground.points, device), split
 
 
@@ -358,7 +348,7 @@ def of_one_scale(choice: devices.Choice, points: NDArray[Any], device: str) -> d
     which near points would be at distance 0."""
     if not choice.gpus or not are_far_apart(points):
         return choice
-    return devices.choose(device, needs=("cupy",), unfit=TOO_FAR_APART, cpu_seconds=np.inf)
+    return devices.choose(device, unfit=TOO_FAR_APART, cpu_seconds=np.inf)
 
 
 def are_far_apart(points: NDArray[Any]) -> bool:

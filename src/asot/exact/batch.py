@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Indices, Info
+from asot.exact.price import PricedSolver
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
 
 Kept = TypeVar("Kept")
 
@@ -87,7 +88,7 @@ class Clouds:
     """(B,) what the coordinates of a problem are multiplied with, where squares or powers would leave their range"""
 
 
-class ExactBatch(Solver):
+class ExactBatch(PricedSolver):
     """Solves problem t of the batch as the pair (t, t). With ``plans`` their arcs are kept, with ``potentials`` these
     as well."""
 
@@ -118,9 +119,7 @@ class ExactBatch(Solver):
         self.info: Info = {
             "solver": "assignment or network simplex",
             "common_mass_canceled": False,
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
+            **IN_FLOAT64,
         }
 
     def shape(self, problem: int) -> tuple[int, int]:
@@ -145,22 +144,16 @@ class ExactBatch(Solver):
         return kept
 
     @functools.cached_property
-    def seconds_per_pair(self) -> float:
+    def _seconds(self) -> float:  # type: ignore[override]
         n, m = (float(side.sizes.sum()) / max(1, len(side.sizes)) for side in (self._rows, self._columns))
         return 1e-6 + 3e-9 * n * m + 1.5e-11 * n * m * (n + m)
-
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self.seconds_per_pair
-
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self.seconds_per_pair, 2**14)))
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         values, steps = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int32)
         tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop)
         if solve_batch_tile(self._problems, self._plans, tile) == _NOT_FINITE:
             raise ValueError(_not_finite(self._rows, self._columns, self._costs))
-        return Solution(values, np.full(len(rows), Status.OPTIMAL, dtype=np.int8), steps)
+        return all_ended(Status.OPTIMAL, values, steps)
 
 
 def _not_finite(rows: Side, columns: Side, costs: Costs | Clouds) -> str:

@@ -21,12 +21,12 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.exact.points import quantize_sparse
-from asot.exact.price import sparse_rows_seconds
+from asot.exact.price import PricedSolver, sparse_rows_seconds
 from asot.exact.workspace import MASS_BITS
-from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry, tile_of
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
 
 SLACK = 1e-12
 """Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by
@@ -70,7 +70,7 @@ class CheckedCost(Record):
 _solve_tile = entry("cancel_and_check", SparseRows, SparseRows, CheckedCost, Tile)
 
 
-class CancelAndCheck(Solver):
+class CancelAndCheck(PricedSolver):
     """Like `ExactSharedCost`, without any preparation of the cost: every pair proves its own answer.
 
     Parameters
@@ -83,14 +83,9 @@ class CancelAndCheck(Solver):
         is solved without. Otherwise all mass is shipped.
     """
 
-    def __init__(
-        self,
-        A: NDArray[np.float64],
-        B: NDArray[np.float64] | None,
-        cost: NDArray[np.float64],
-        *,
-        cancel: bool = True,
-    ) -> None:
+    _most_pairs = 2**16
+
+    def __init__(self, A: Float, B: Float | None, cost: Float, *, cancel: bool = True) -> None:
         self._exponent = int(np.frexp(cost.max())[1])
         if abs(self._exponent) < 500:  # else sums of costs might leave the range of numbers
             self._exponent = 0
@@ -107,9 +102,6 @@ class CancelAndCheck(Solver):
         self._seconds = sparse_rows_seconds(mean_sources, mean_sinks)
         self.info = describe(cancel)
 
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds
-
     def identity(self) -> Identity:
         return {
             "solver": "sparse rows, 1",
@@ -119,27 +111,16 @@ class CancelAndCheck(Solver):
             "cancel": self._cancel,
         }
 
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**16)))
-
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        values = np.empty(len(rows))
-        pivots = np.empty(len(rows), dtype=np.int32)
-        tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        tile, values, pivots = tile_of(rows, columns, stop)
         _solve_tile(self._rows, self._columns, self._cost, tile)
-        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
+        return all_ended(Status.OPTIMAL, np.ldexp(values, self._exponent - MASS_BITS), pivots)
 
 
 def describe(cancel: bool) -> Info:
     """For ``info`` of a result."""
-    return {
-        "solver": "network simplex",
-        "common_mass_canceled": "where a pair proves that it may be" if cancel else False,
-        "device": "cpu",
-        "precision": "float64",
-        "reg": None,
-    }
+    canceled = "where a pair proves that it may be" if cancel else False
+    return {"solver": "network simplex", "common_mass_canceled": canceled, **IN_FLOAT64}
 
 
 def _sparse_rows(histograms: NDArray[np.float64]) -> tuple[SparseRows, int, float]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.exact.price import sparse_rows_seconds
 from asot.native import Double, Doubles, Int, Record, entry
 from asot.run.executors import Progress, ProgressLike, Stop, local_executor
@@ -35,7 +35,7 @@ class MetricCheck(Record):
 _check_triangles = entry("check_triangles", MetricCheck, Int, Int)  # 0 if they hold
 
 
-def is_metric(cost: NDArray[np.float64], *, n_jobs: int = 1, progress: ProgressLike = False) -> bool:
+def is_metric(cost: Float, *, n_jobs: int = 1, progress: ProgressLike = False) -> bool:
     """Whether a cost is square, symmetric, zero on the diagonal and satisfies every triangle inequality.
 
     Sides that are too long by up to 1e-11/k of themselves are rounding: at most k of them in a row could make a
@@ -80,14 +80,12 @@ FEWEST = 256
 class Read(NamedTuple):
     """Histograms and their cost, checked, on the anchors that matter."""
 
-    A: NDArray[np.float64]  # (N, k)
-    B: NDArray[np.float64] | None  # (M, l)
-    cost: NDArray[np.float64]  # (k, l)
+    A: Float  # (N, k)
+    B: Float | None  # (M, l)
+    cost: Float  # (k, l)
 
 
-def used_anchors(
-    A: NDArray[np.float64], B: NDArray[np.float64] | None, shape: tuple[int, ...]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def used_anchors(A: Float, B: Float | None, shape: tuple[int, ...]) -> tuple[Indices, Indices] | None:
     """The anchors that hold mass in histograms (N, k) and (M, l), whose cost has this ``shape``; None if these are few
     anchors, or most of them are in use. Where k = l, both sets may be on the same anchors, and keep the same."""
     k, l = shape
@@ -100,7 +98,7 @@ def used_anchors(
     return None if 2 * len(i) * len(j) > k * l else (i, j)
 
 
-def on_used_anchors(A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64]) -> Read:
+def on_used_anchors(A: Float, B: Float | None, cost: Float) -> Read:
     """Histograms (N, k) and (M, l) and a cost (k, l) that is still unchecked, without the anchors that nobody uses,
     unless most are in use. Without B, it is a cost within one set."""
     used, square = used_anchors(A, B, cost.shape), B is None
@@ -110,9 +108,7 @@ def on_used_anchors(A: NDArray[np.float64], B: NDArray[np.float64] | None, cost:
     return Read(A[:, i], None if B is None else B[:, j], as_cost(cost, square=square, only=used))
 
 
-def preparing_costs_more(
-    A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64], n_pairs: int
-) -> bool:
+def preparing_costs_more(A: Float, B: Float | None, cost: Float, n_pairs: int) -> bool:
     """Whether pairs that read and prove what they need (`CancelAndCheck`) are faster than a cost that is prepared once.
 
     Preparing takes k² steps, finding out whether it is a metric k³, and each pair then looks at all k anchors. Times
@@ -126,11 +122,11 @@ def preparing_costs_more(
     return n_pairs * (1e-7 + 4e-9 * both) < prepared
 
 
-def held(histograms: NDArray[np.float64]) -> float:
+def held(histograms: Float) -> float:
     """The mean number of anchors with mass."""
     return np.count_nonzero(histograms) / len(histograms)
 
 
-def seconds_per_pair(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> float:
+def seconds_per_pair(A: Float, B: Float | None) -> float:
     """Roughly how long a thread takes for a pair that is solved by itself."""
     return sparse_rows_seconds(held(A), held(A if B is None else B))

@@ -19,11 +19,11 @@ from asot._typing import Info
 from asot.exact.cancel_and_check import SLACK, TRIANGLES, random_triangles
 from asot.exact.cancel_and_check import describe as describe_by_itself
 from asot.exact.cost_check import ALWAYS_CHECKED, FEWEST, preparing_costs_more, seconds_per_pair, used_anchors
-from asot.exact.few_pairs import MOST_LAID, MOST_SECONDS, is_usual, tile_of
+from asot.exact.few_pairs import MOST_LAID, MOST_SECONDS, is_usual
 from asot.exact.graph_metric import FEWEST as FEWEST_POINTS
 from asot.exact.price import graph_pays, shared_cost_seconds
 from asot.exact.shared_cost import OFFSET_WEIGHT, describe
-from asot.native import Desks, Double, Int, Record, Tile, entry
+from asot.native import Desks, Double, Int, Record, Tile, entry, tile_of
 from asot.native.records import address
 from asot.results.distances import Distances
 from asot.run.devices import on_cpu

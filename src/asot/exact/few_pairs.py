@@ -26,11 +26,10 @@ from asot.exact.auto import A_SUM, line_solver, lopsided_solver, on_cpu
 from asot.exact.distance_table import LONG
 from asot.exact.one_dimension import FEW, OneDimension
 from asot.exact.one_dimension import describe as describe_line
-from asot.exact.one_or_two import few_are_columns, seconds_of_pair
+from asot.exact.one_or_two import METRICS, few_are_columns, seconds_of_pair
 from asot.exact.points import describe
 from asot.exact.price import laid_out_seconds
-from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
-from asot.native import Desks, Double, Int, Record, Tile, entry
+from asot.native import Desks, Double, Int, Record, entry, tile_of
 from asot.native.records import address, refused
 from asot.request import Distance, as_order
 from asot.results.distances import Distances, Later
@@ -45,9 +44,6 @@ MOST_POINTS = 600
 
 MOST_DISTRIBUTIONS = 63
 """Within a collection in more than one dimension, since a pair takes a microsecond at least."""
-
-METRICS = {"euclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "manhattan": CITYBLOCK, "chebyshev": CHEBYSHEV}
-"""Metrics whose points need no other preparation than a power of two."""
 
 MOST_SECONDS = 0.002
 """Small work should take no longer than this, so that nobody waits for it, and no thread or GPU would have helped."""
@@ -102,12 +98,6 @@ def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64], **told: Any) -> _
 
 MOST_LAID = 64
 """Pairs whose room is used again."""
-
-
-def tile_of(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Tile, Float, NDArray[np.int32]]:
-    """Pairs with room for their values and steps, and these."""
-    values, steps, stop = np.empty(len(rows)), np.empty(len(rows), np.int32), np.zeros(1, np.int64)
-    return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop), values, steps
 
 
 @functools.lru_cache(maxsize=64)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Info
+from asot._typing import Identity, Indices, Info
 from asot.exact.graph_metric import Graph
-from asot.exact.price import graph_seconds
+from asot.exact.price import PricedSolver, graph_seconds
 from asot.exact.shared_cost import Histograms, quantize_masses
 from asot.exact.workspace import MASS_BITS
-from asot.native import Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.native import Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
 
 
 class GraphArcs(Record):
@@ -31,7 +31,7 @@ class GraphArcs(Record):
 _solve_tile = entry("graph_tile", Histograms, GraphArcs, Tile)
 
 
-class ExactOnGraph(Solver):
+class ExactOnGraph(PricedSolver):
     """Prepared once from histograms and the graph of their cost; then solves tiles of pairs.
 
     Parameters
@@ -40,6 +40,8 @@ class ExactOnGraph(Solver):
     B : (M, k) float64 or None for pairs within A
     graph : Graph of the k points
     """
+
+    _most_pairs = 2**16
 
     def __init__(self, A: NDArray[np.float64], B: NDArray[np.float64] | None, graph: Graph) -> None:
         self._A, self._B = quantize_masses(A), None if B is None else quantize_masses(B)
@@ -59,13 +61,8 @@ class ExactOnGraph(Solver):
             "solver": "network simplex on the graph of the cost",
             "graph_arcs": len(graph.heads),
             "common_mass_canceled": True,
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
+            **IN_FLOAT64,
         }
-
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds
 
     def identity(self) -> Identity:
         return {
@@ -78,13 +75,7 @@ class ExactOnGraph(Solver):
             "lengths": self._graph.lengths,
         }
 
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**16)))
-
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        values = np.empty(len(rows))
-        pivots = np.empty(len(rows), dtype=np.int32)
-        tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        tile, values, pivots = tile_of(rows, columns, stop)
         _solve_tile(self._histograms, self._arcs, tile)
-        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
+        return all_ended(Status.OPTIMAL, np.ldexp(values, self._exponent - MASS_BITS), pivots)

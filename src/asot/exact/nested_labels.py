@@ -16,12 +16,13 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Info
+from asot._typing import Identity, Indices, Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.points import quantize_sparse
+from asot.exact.price import PricedSolver
 from asot.exact.workspace import MASS_BITS
 from asot.native import Int, Ints, Record, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
 from asot.validation import FloatArray
 
 
@@ -53,64 +54,47 @@ def nested_codes(points: FloatArray) -> list[NDArray[np.int64]] | None:
     return codes
 
 
-class NestedLabels(Solver):
+class NestedLabels(PricedSolver):
     """Prepared once from histograms over points whose columns nest; then solves tiles of pairs. See `ExactPoints`."""
 
     stage = "exact distances"
+    _most_pairs = 2**18
 
-    def __init__(
-        self, histograms: SparseHistograms, codes: list[NDArray[np.int64]], column_start: int = 0, name: str = "hamming"
-    ) -> None:
+    def __init__(self, histograms: SparseHistograms, codes: list[Indices], column_start: int = 0) -> None:
         self._column_start, self._depth = column_start, len(codes)
         self._bits = MASS_BITS - int(self._depth).bit_length()  # the sum over all columns fits into 2^60
         masses = quantize_sparse(histograms.offsets, histograms.masses, self._bits)
         first = np.concatenate([[0], np.cumsum([int(code.max()) + 1 for code in codes])])
-        self._n_labels = int(first[-1])
+        n_labels = int(first[-1])
         n = len(histograms.offsets) - 1
         owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
-        keys = np.concatenate(
-            [owner * self._n_labels + first[t] + code[histograms.index] for t, code in enumerate(codes)]
-        )
+        keys = np.concatenate([owner * n_labels + first[t] + code[histograms.index] for t, code in enumerate(codes)])
         found, place = np.unique(keys, return_inverse=True)
-        self._masses = np.zeros(len(found), dtype=np.int64)
-        np.add.at(self._masses, place, np.tile(masses, self._depth))
-        self._labels = (found % self._n_labels).astype(np.int64)
-        self._offsets = np.searchsorted(found, np.arange(n + 1) * self._n_labels).astype(np.int64)
-        self._record = LabelMasses(
-            n_labels=self._n_labels, offsets=self._offsets, labels=self._labels, masses=self._masses
-        )
+        together = np.zeros(len(found), dtype=np.int64)
+        np.add.at(together, place, np.tile(masses, self._depth))
+        labels = (found % n_labels).astype(np.int64)
+        offsets = np.searchsorted(found, np.arange(n + 1) * n_labels).astype(np.int64)
+        self._record = LabelMasses(n_labels=n_labels, offsets=offsets, labels=labels, masses=together)
         self._seconds = 2e-8 + 1.5e-9 * len(found) / n
         self.info: Info = {
             "solver": "tree of nested labels",
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
-            "metric": name,
+            **IN_FLOAT64,
+            "metric": "hamming",
             "metric_proven": True,
             "distinct_points": len(histograms.points),
         }
 
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds
-
     def identity(self) -> Identity:
         return {
             "solver": "nested labels, 1",
-            "offsets": self._offsets,
-            "labels": self._labels,
-            "masses": self._masses,
+            **self._record.arrays(),
             "depth": self._depth,
             "column_start": self._column_start,
         }
 
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))
-
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         common = np.empty(len(rows), dtype=np.int64)
         columns = columns + self._column_start
         _common_mass(self._record, LabelTile(n=len(rows), rows=rows, columns=columns, common=common, stop=stop))
         whole = np.int64(self._depth) << self._bits
-        values = np.ldexp((whole - common).astype(np.float64), -self._bits) / self._depth
-        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(values, status, np.zeros(len(rows), dtype=np.int32))
+        return all_ended(Status.OPTIMAL, np.ldexp((whole - common).astype(np.float64), -self._bits) / self._depth)

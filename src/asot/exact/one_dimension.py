@@ -23,15 +23,13 @@ from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Info
 from asot.exact.runs import Runs, RunsSolver
+from asot.exact.workspace import LANES
 from asot.native import Double, Doubles, Int, Ints, Record, entry
-from asot.run.protocols import TILE_SECONDS
+from asot.run.protocols import IN_FLOAT64
 from asot.validation import FloatArray
 
 SHORT_VECTOR = 16
 """Vectors up to this length lie across."""
-
-LANES = 8
-"""Numbers that are summed side by side."""
 
 GROUP = 16
 """Longer vectors are padded to whole groups of this many numbers."""
@@ -106,8 +104,6 @@ class OneDimension(RunsSolver):
     metric : name of the norm, for ``info``: on a line all of them are |x - y|
     """
 
-    stage = "exact distances"
-
     def __init__(
         self,
         points: FloatArray,
@@ -144,9 +140,6 @@ class OneDimension(RunsSolver):
         """About how long W_1 takes at most, sorting included: n points in all, and so many per distribution."""
         return n_pairs * (2e-8 + 4e-9 * size) + 1e-7 * n
 
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds
-
     def identity(self) -> Identity:
         return {
             "solver": "line, 1",
@@ -157,22 +150,13 @@ class OneDimension(RunsSolver):
             "column_start": self._column_start,
         }
 
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))
-
     def solve_kernel(self, runs: Runs) -> None:
         self._kernel(self._record, runs)
 
 
 def describe(metric: str, is_aligned: bool) -> Info:
     """For ``info`` of a result."""
-    return {
-        "solver": "sorting, aligned" if is_aligned else "sorting",
-        "device": "cpu",
-        "precision": "float64",
-        "reg": None,
-        "metric": metric,
-    }
+    return {"solver": "sorting, aligned" if is_aligned else "sorting", **IN_FLOAT64, "metric": metric}
 
 
 # ---------------------------------------------------------------------------------------------------- preparation

@@ -14,20 +14,18 @@ import numpy as np
 
 from asot._typing import Identity, Info
 from asot.data.distributions import Distributions
+from asot.exact.distance_table import LONG
 from asot.exact.runs import Runs, RunsSolver
+from asot.exact.workspace import LANES
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.run.protocols import TILE_SECONDS
+from asot.run.protocols import IN_FLOAT64
 
 METRICS = {"euclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "manhattan": CITYBLOCK, "chebyshev": CHEBYSHEV}
+"""Metrics whose points need no other preparation than a power of two."""
 
 MANY = 6
 """Points of the others, on average. `SmallClouds` and `few_pairs` are made for fewer."""
-
-MOST_DIMENSIONS = 64
-"""Up to here, distances are not computed faster by a product of matrices."""
-
-LANES = 8
 
 
 class GivenPoints(Record):
@@ -55,7 +53,7 @@ def few_are_columns(D: Distributions, E: Distributions, metric: Any) -> bool | N
     None: neither, or the metric has no kernel here.
     """
     dim, sides = D.dim, (len(D.masses) / max(1, len(D)), len(E.masses) / max(1, len(E)))
-    if type(metric) is not str or metric not in METRICS or not 1 < dim < MOST_DIMENSIONS:
+    if type(metric) is not str or metric not in METRICS or not 1 < dim < LONG:
         return None
     few = sides[1] < sides[0]
     if not sides[few] <= 2.0 or sides[not few] < MANY:
@@ -65,8 +63,6 @@ def few_are_columns(D: Distributions, E: Distributions, metric: Any) -> bool | N
 
 class ExactOneOrTwo(RunsSolver):
     """W_1 between D and E, where `few_are_columns` is not None."""
-
-    stage = "exact distances"
 
     def __init__(self, D: Distributions, E: Distributions, metric: str, few_are_columns: bool) -> None:
         few, many = (E, D) if few_are_columns else (D, E)
@@ -79,16 +75,7 @@ class ExactOneOrTwo(RunsSolver):
         )  # fmt: skip
         _prepare(_given(few), _given(many), self._record)
         self._seconds = seconds_of_pair(D, E)
-        self.info: Info = {
-            "solver": "a mean, or a split in two",
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
-            "metric": metric,
-        }
-
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds
+        self.info: Info = {"solver": "a mean, or a split in two", **IN_FLOAT64, "metric": metric}
 
     def identity(self) -> Identity:
         sides = {"few": self._few, "many": self._many}
@@ -98,9 +85,6 @@ class ExactOneOrTwo(RunsSolver):
             for name in ("points", "offsets", "masses")
         }
         return {"solver": "one or two, 1", "metric": self._metric, "few_are_columns": self._turned, **arrays}
-
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**18)))
 
     def solve_kernel(self, runs: Runs) -> None:
         _solve(self._record, runs, self._turned)

@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.distance_table import are_long
-from asot.exact.price import GATHERED, IN_PLACE, mean_seconds, pair_seconds, per_coordinate, table_seconds
+from asot.exact.price import GATHERED, IN_PLACE, PricedSolver, mean_seconds, pair_seconds, per_coordinate, table_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
-from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
+from asot.run.protocols import IN_FLOAT64, Solution, Status
 
 
 class IndexedPoints(Record):
@@ -71,7 +71,7 @@ _solve_tile = entry("points_tile", PackedPoints, PointsCost, PointsSizes, Tile)
 _solve_potentials = entry("points_potentials", PackedPoints, PointsCost, PointsSizes, Tile, SinksOut)
 
 
-class ExactPoints(Solver):
+class ExactPoints(PricedSolver):
     """Prepared once from sparse histograms and a ground metric; then solves tiles of pairs.
 
     ``column_start`` is added to column indices: the second collection of a rectangle follows the first one. ``table``
@@ -86,8 +86,8 @@ class ExactPoints(Solver):
         histograms: SparseHistograms,
         ground: Ground,
         column_start: int = 0,
-        table: NDArray[np.float64] | None = None,
-        named: NDArray[np.int64] | None = None,
+        table: Float | None = None,
+        named: Indices | None = None,
     ) -> None:
         masses = quantize_sparse(histograms.offsets, histograms.masses)
         self._histograms, self._ground = histograms, ground
@@ -101,9 +101,6 @@ class ExactPoints(Solver):
         self._has_table = table is not None
         self.info = describe(ground.name, len(ground.points), self._equal)
 
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds
-
     def identity(self) -> Identity:
         return {
             "solver": "points, 2" if are_long(self._ground) else "points, 1",
@@ -112,10 +109,7 @@ class ExactPoints(Solver):
             "column_start": self._column_start,
         }
 
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, 2**14)))
-
-    def seconds_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+    def seconds_of(self, rows: Indices, columns: Indices) -> float:
         p, q, width = left_to_ship(self._histograms, rows, columns).T.astype(float)
         n_points, dim = self._ground.points.shape
         if self._has_table:
@@ -123,17 +117,13 @@ class ExactPoints(Solver):
         each, reading = per_coordinate(self._ground.code), np.where(width < dim, GATHERED, IN_PLACE)
         return float(pair_seconds(p, q, width, each=each, reading=reading).mean())
 
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        values, pivots = np.empty(len(rows)), np.empty(len(rows), dtype=np.int32)
-        second = columns + self._column_start
-        tile = Tile(n=len(rows), rows=rows, columns=second, values=values, steps=pivots, stop=stop)
-        _solve_tile(self._points, self._cost, self._sizes_of(rows, second), tile)
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        tile, values, pivots = tile_of(rows, columns + self._column_start, stop)
+        _solve_tile(self._points, self._cost, self._sizes_of(tile), tile)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
 
-    def potentials(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]
-    ) -> SinkPotentials:
+    def potentials(self, rows: Indices, columns: Indices, stop: Indices) -> SinkPotentials:
         """Solve the pairs and give an optimal dual potential of each, on the points it ships to."""
         second = columns + self._column_start
         most = int(self._sizes[second].sum())
@@ -142,11 +132,12 @@ class ExactPoints(Solver):
         tile = Tile(n=len(rows), rows=rows, columns=second, stop=stop)
         out = SinksOut(starts=starts, points=points, heights=heights)
         computed = PointsCost(code=self._ground.code, order=self._ground.order)  # without the table
-        _solve_potentials(self._points, computed, self._sizes_of(rows, second), tile, out)
+        _solve_potentials(self._points, computed, self._sizes_of(tile), tile, out)
         return SinkPotentials(starts, points[: starts[-1]], heights[: starts[-1]])
 
-    def _sizes_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> PointsSizes:
-        most_sources, most_sinks = int(self._sizes[rows].max()), int(self._sizes[columns].max())
+    def _sizes_of(self, tile: Tile) -> PointsSizes:
+        named = tile.arrays()
+        most_sources, most_sinks = (int(self._sizes[named[side]].max()) for side in ("rows", "columns"))
         return PointsSizes(most_sources=most_sources, most_sinks=most_sinks, equal=self._equal)
 
 
@@ -155,19 +146,14 @@ def describe(metric: str, n_distinct: int, equal: bool) -> Info:
     return {
         "solver": "assignment or network simplex" if equal else "network simplex",
         "common_mass_canceled": True,
-        "device": "cpu",
-        "precision": "float64",
-        "reg": None,
+        **IN_FLOAT64,
         "metric": metric,
         "distinct_points": n_distinct,
     }
 
 
 def pack(
-    points: NDArray[np.float64],
-    histograms: SparseHistograms,
-    masses: NDArray[np.int64],
-    named: NDArray[np.int64] | None = None,
+    points: Float, histograms: SparseHistograms, masses: NDArray[np.int64], named: Indices | None = None
 ) -> PackedPoints:
     """What kernels take of a collection: distinct points (V, d), and masses as integers; points of those ``named``."""
     offsets, index = (histograms.offsets, histograms.index) if named is None else _only(histograms, named)
@@ -179,7 +165,7 @@ def pack(
     )  # fmt: skip
 
 
-def _only(histograms: SparseHistograms, named: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _only(histograms: SparseHistograms, named: Indices) -> tuple[Indices, Indices]:
     """Offsets (N + 1,) and indices as if all other distributions were empty."""
     sizes = np.diff(histograms.offsets)
     is_named = np.zeros(len(sizes), dtype=np.bool_)
@@ -196,17 +182,15 @@ class SinkPotentials(NamedTuple):
     of distance 0 has none.
     """
 
-    starts: NDArray[np.int64]  # (P + 1,)
-    points: NDArray[np.int64]  # indices of distinct points
-    heights: NDArray[np.float64]
+    starts: Indices  # (P + 1,)
+    points: Indices  # indices of distinct points
+    heights: Float
 
 
 # ------------------------------------------------------------------------------------------------ preparing points
 
 
-def quantize_sparse(
-    offsets: NDArray[np.int64], masses: NDArray[np.float64], bits: int = MASS_BITS
-) -> NDArray[np.int64]:
+def quantize_sparse(offsets: Indices, masses: Float, bits: int = MASS_BITS) -> NDArray[np.int64]:
     """Masses as int64 that sum to exactly 2^bits in every distribution; the largest absorbs the rounding."""
     starts = offsets[:-1]
     quantized = np.rint(masses * 2.0**bits).astype(np.int64)
@@ -216,9 +200,7 @@ def quantize_sparse(
     return quantized
 
 
-def used_coordinates(
-    points: NDArray[np.float64], offsets: NDArray[np.int64], index: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def used_coordinates(points: Float, offsets: Indices, index: Indices) -> tuple[NDArray[np.int32], Indices]:
     """For every distribution, the ascending list of coordinates in which some point of it is not 0, and offsets."""
     n, d = len(offsets) - 1, points.shape[1]
     if points.all():  # nothing is 0
@@ -233,12 +215,8 @@ def used_coordinates(
 
 
 def pack_points(
-    points: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    index: NDArray[np.int64],
-    used_offsets: NDArray[np.int64],
-    used: NDArray[np.int32],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    points: Float, offsets: Indices, index: Indices, used_offsets: Indices, used: NDArray[np.int32]
+) -> tuple[Float, Indices]:
     """The points of every distribution in its used coordinates only, one small matrix after the other, and offsets."""
     d = points.shape[1]
     if len(used) == (len(offsets) - 1) * d:  # all coordinates, everywhere
@@ -251,18 +229,10 @@ def pack_points(
 
 
 def _record(
-    points: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    index: NDArray[np.int64],
-    used_offsets: NDArray[np.int64],
-    used: NDArray[np.int32] | None,
+    points: Float, offsets: Indices, index: Indices, used_offsets: Indices, used: NDArray[np.int32] | None
 ) -> IndexedPoints:
+    x = np.ascontiguousarray(points, dtype=np.float64)
+    offsets, index = (np.ascontiguousarray(each, dtype=np.int64) for each in (offsets, index))
     return IndexedPoints(
-        n=len(offsets) - 1,
-        d=points.shape[1],
-        points=np.ascontiguousarray(points, dtype=np.float64),
-        offsets=np.ascontiguousarray(offsets, dtype=np.int64),
-        index=np.ascontiguousarray(index, dtype=np.int64),
-        used_offsets=used_offsets,
-        used=used,
+        n=len(offsets) - 1, d=x.shape[1], points=x, offsets=offsets, index=index, used_offsets=used_offsets, used=used
     )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from asot.data.distinct import SparseHistograms
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN
+from asot.run.protocols import TILE_SECONDS, Solver
 
 MICRO = 1e-6
 
@@ -75,6 +76,22 @@ def per_coordinate(code: int) -> float:
     if code == EUCLIDEAN:
         return PRODUCT
     return DIFFERENCE if code == CITYBLOCK else OTHER
+
+
+class PricedSolver(Solver):
+    """A solver that knows what its pairs cost, and cuts tiles by that."""
+
+    _seconds: float
+    """Of a pair, on one thread."""
+
+    _most_pairs = 2**14
+    """Of a tile."""
+
+    def expected_seconds(self, n_pairs: int) -> float:
+        return n_pairs * self._seconds
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return int(max(1, min(TILE_SECONDS / self._seconds, memory / 64, self._most_pairs)))
 
 
 # ------------------------------------------------------------------------------------------------ of histograms

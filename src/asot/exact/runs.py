@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import numpy as np
-from numpy.typing import NDArray
-
+from asot._typing import Indices
+from asot.exact.price import PricedSolver
 from asot.native import Doubles, Int, Ints, Record
-from asot.run.protocols import Solution, Solver, Status, empty_solution
+from asot.run.protocols import Solution, Status, empty_solution
 
 
 class Runs(Record):
@@ -23,11 +22,13 @@ class Runs(Record):
     ]  # fmt: skip
 
 
-class RunsSolver(Solver):
+class RunsSolver(PricedSolver):
     """A solver that a kernel of runs makes."""
 
+    stage = "exact distances"
     takes_runs = True
 
+    _most_pairs = 2**18
     _column_start = 0
     """Added to columns: the second collection of a rectangle follows the first one."""
 
@@ -35,25 +36,15 @@ class RunsSolver(Solver):
     def solve_kernel(self, runs: Runs) -> None:
         """Fill the values of all pairs of the runs."""
 
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         room = empty_solution(len(rows))
         self.solve_runs(rows, columns, columns + 1, room, stop)
         return room
 
-    def solve_runs(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        room: Solution,
-        stop: NDArray[np.int64],
-    ) -> None:
+    def solve_runs(self, rows: Indices, columns: Indices, ends: Indices, room: Solution, stop: Indices) -> None:
         if self._column_start:
             columns, ends = columns + self._column_start, ends + self._column_start
-        self.solve_kernel(
-            Runs(
-                n=len(rows), rows=rows, columns=columns, ends=ends, values=room.values, room=len(room.values), stop=stop
-            )
-        )
+        n, values = len(rows), room.values
+        self.solve_kernel(Runs(n=n, rows=rows, columns=columns, ends=ends, values=values, room=len(values), stop=stop))
         room.status.fill(Status.OPTIMAL)
         room.n_iter.fill(0)

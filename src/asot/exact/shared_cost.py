@@ -20,13 +20,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Info
-from asot.exact.price import shared_cost_seconds
+from asot._typing import Float, Identity, Indices, Info
+from asot.exact.price import PricedSolver, shared_cost_seconds
 from asot.exact.workspace import LANES, MASS_BITS
-from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
+from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
 from asot.results.plans import Transport
 from asot.run.executors import alone
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.run.protocols import IN_FLOAT64, Solution, Status
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
@@ -128,14 +128,7 @@ def cost_record(c: QuantizedCost) -> SharedCost:
     )  # fmt: skip
 
 
-def _tile(
-    rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64], pivots: NDArray[np.int32],
-    stop: NDArray[np.int64],
-) -> Tile:  # fmt: skip
-    return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
-
-
-class ExactSharedCost(Solver):
+class ExactSharedCost(PricedSolver):
     """Prepared once from histograms and their cost; then solves tiles of pairs.
 
     Parameters
@@ -147,9 +140,9 @@ class ExactSharedCost(Solver):
         Cancel common mass. Only for a metric cost; see `asot.exact.cost_check`.
     """
 
-    def __init__(
-        self, A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64], *, cancel: bool
-    ) -> None:
+    _most_pairs = 2**16
+
+    def __init__(self, A: Float, B: Float | None, cost: Float, *, cancel: bool) -> None:
         self._cost = quantize_cost(cost)
         self._cancel = cancel
         self._A = quantize_masses(A)
@@ -157,15 +150,13 @@ class ExactSharedCost(Solver):
         self._record = cost_record(self._cost)
         self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
+        self._exponent, self._seconds = self._cost.exponent, shared_cost_seconds(self._nodes)
         self.info = describe(cancel)
 
     @staticmethod
     def count_nodes(cost: NDArray[np.float64], cancel: bool) -> int:
         """The most sources and sinks that a pair can have."""
         return cost.shape[0] if cancel else sum(cost.shape)
-
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * shared_cost_seconds(self._nodes)
 
     def identity(self) -> Identity:
         return {
@@ -176,22 +167,19 @@ class ExactSharedCost(Solver):
             "cancel": self._cancel,
         }
 
-    def pairs_per_tile(self, memory: int) -> int:
-        seconds = shared_cost_seconds(self._nodes)
-        return int(max(1, min(TILE_SECONDS / seconds, memory / 64, 2**16)))
-
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
-        values, pivots = np.empty(len(rows)), np.empty(len(rows), dtype=np.int32)
-        _solve_tile(self._histograms, self._record, _tile(rows, columns, values, pivots, stop))
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        tile, values, pivots = tile_of(rows, columns, stop)
+        _solve_tile(self._histograms, self._record, tile)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(np.ldexp(values, self._cost.exponent - MASS_BITS), status, pivots)
+        return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
 
-    def solve_trees(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Trees:
+    def solve_trees(self, rows: Indices, columns: Indices, stop: Indices) -> Trees:
         """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is canceled."""
         if not self._cancel:
             raise ValueError("trees only exist for metric costs, where common mass is canceled")
         c, n, k = self._cost, len(rows), self._nodes
-        values, pivots, start = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(n + 1, dtype=np.int64)
+        tile, values, pivots = tile_of(rows, columns, stop)
+        start = np.zeros(n + 1, dtype=np.int64)
         source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
         mass, potential = np.empty(n * (k - 1), dtype=np.int64), np.empty((n, k))
         half = c.exponent // 2  # 2^exponent itself may be out of range
@@ -199,11 +187,11 @@ class ExactSharedCost(Solver):
             start=start, source=source, sink=sink, mass=mass, potential=potential,
             size=2.0**half, more_size=2.0 ** (c.exponent - half),
         )  # fmt: skip
-        _solve_trees(self._histograms, self._record, _tile(rows, columns, values, pivots, stop), out)
+        _solve_trees(self._histograms, self._record, tile, out)
         values = np.ldexp(values, c.exponent - MASS_BITS)
         return Trees(values, pivots, start, source, sink, mass, potential)
 
-    def solve_plans(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> FlatPlans:
+    def solve_plans(self, rows: Indices, columns: Indices, stop: Indices) -> FlatPlans:
         """Like `solve`, with plans and potentials. All masses are shipped, so it is slower."""
         c, n = self._cost, len(rows)
         k, l = c.unit.shape
@@ -211,7 +199,8 @@ class ExactSharedCost(Solver):
         source, sink, mass = (np.zeros((n, k + l - 1), dtype=np.int64) for _ in range(3))
         f, g = np.zeros((n, k)), np.zeros((n, l))
         out = PlansOut(source=source, sink=sink, mass=mass, f=f, g=g)
-        _solve_plans(self._histograms, self._record, _tile(rows, columns, values, pivots, stop), out)
+        tile = Tile(n=n, rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
+        _solve_plans(self._histograms, self._record, tile, out)
         values = np.ldexp(values, c.exponent - MASS_BITS)
         entry = np.nonzero(mass)
         return FlatPlans(
@@ -226,13 +215,7 @@ class ExactSharedCost(Solver):
 
 def describe(cancel: bool) -> Info:
     """For ``info`` of a result."""
-    return {
-        "solver": "network simplex",
-        "common_mass_canceled": cancel,
-        "device": "cpu",
-        "precision": "float64",
-        "reg": None,
-    }
+    return {"solver": "network simplex", "common_mass_canceled": cancel, **IN_FLOAT64}
 
 
 class AnchorPlans(Record):

@@ -21,9 +21,6 @@ from asot.native import Double, Doubles, Int, Record, entry
 MOST_POINTS = 5
 """Points of a cloud. Six have 720 matchings."""
 
-MOST_DIMENSIONS = 64
-"""Up to here, distances are not computed faster by a product of matrices."""
-
 CODES = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV)
 
 
@@ -42,7 +39,7 @@ _solve = entry("small_clouds", SmallCloudsRecord, Runs)
 class SmallClouds(RunsSolver):
     """Like `ExactPoints`, for collections of which `asot.exact.auto.are_small_clouds` is true."""
 
-    stage = "exact distances"
+    _most_pairs = 2**20
 
     def __init__(self, histograms: SparseHistograms, ground: Ground, column_start: int = 0) -> None:
         self._histograms, self._ground = histograms, ground
@@ -67,9 +64,6 @@ class SmallClouds(RunsSolver):
         self._seconds = 1e-9 * (1 + 0.1 * size**2 * (dim + 10) + 0.5 * 2**size)
         self.info: Info = {**describe(ground.name, len(ground.points), equal), "solver": "every matching"}
 
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds
-
     def identity(self) -> Identity:
         return {
             "solver": "small clouds, 1",
@@ -77,9 +71,6 @@ class SmallClouds(RunsSolver):
             "ground": self._ground.identity(),
             "column_start": self._column_start,
         }
-
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(2**20, memory / 64)))
 
     def solve_kernel(self, runs: Runs) -> None:
         _solve(self._record, runs)

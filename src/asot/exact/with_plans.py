@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Indices, Info
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.shared_cost import ExactSharedCost
 from asot.results.distances import Distances
 from asot.results.plans import Plans
 from asot.results.sinks import Condensed
 from asot.run.pairs import PairSet
-from asot.run.protocols import DeviceSolution, Solution, Status, Tile, TilePlans
+from asot.run.protocols import DeviceSolution, Solution, Status, Tile, TilePlans, all_ended
 from asot.validation import refuse_what_cannot_fit
 
 
@@ -68,11 +68,10 @@ class ExactWithPlans(ExactSharedCost):
     def pairs_per_tile(self, memory: int) -> int:
         return max(1, min(super().pairs_per_tile(memory), memory // (64 * sum(self._cost.unit.shape))))
 
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         found = self.solve_plans(rows, columns, stop)
         plans = TilePlans(found.pair, found.source, found.sink, found.mass, found.f, found.g)
-        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(found.values, status, found.pivots, plans=plans)
+        return all_ended(Status.OPTIMAL, found.values, found.pivots, plans=plans)
 
 
 class ExactCudaWithPlans(ExactCuda):

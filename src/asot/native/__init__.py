@@ -19,34 +19,17 @@ Every file is compiled once per instruction set, into libraries from which `asot
 the processor can run. All of them give the same bits.
 """
 
-from asot.native.library import instruction_set
-from asot.native.records import (
-    Bytes,
-    Desks,
-    Double,
-    Doubles,
-    Floats,
-    Int,
-    Ints,
-    Record,
-    ShortInts,
-    Shorts,
-    Tile,
-    entry,
-)
-
-__all__ = [
-    "Bytes",
-    "Desks",
-    "Double",
-    "Doubles",
-    "Floats",
-    "Int",
-    "Ints",
-    "Record",
-    "ShortInts",
-    "Shorts",
-    "Tile",
-    "entry",
-    "instruction_set",
-]
+from asot.native.library import instruction_set as instruction_set
+from asot.native.records import Bytes as Bytes
+from asot.native.records import Desks as Desks
+from asot.native.records import Double as Double
+from asot.native.records import Doubles as Doubles
+from asot.native.records import Floats as Floats
+from asot.native.records import Int as Int
+from asot.native.records import Ints as Ints
+from asot.native.records import Record as Record
+from asot.native.records import ShortInts as ShortInts
+from asot.native.records import Shorts as Shorts
+from asot.native.records import Tile as Tile
+from asot.native.records import entry as entry
+from asot.native.records import tile_of as tile_of

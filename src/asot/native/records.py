@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.native.library import library
 
 Int = ctypes.c_int64
@@ -131,6 +132,15 @@ class Tile(Record):
         ("steps", ShortInts),
         ("stop", Ints),
     ]
+
+
+def tile_of(
+    rows: Indices, columns: Indices, stop: Indices | None = None
+) -> tuple[Tile, NDArray[np.float64], NDArray[np.int32]]:
+    """Pairs with room for their values and steps, and these."""
+    values, steps = np.empty(len(rows)), np.empty(len(rows), np.int32)
+    stop = np.zeros(1, np.int64) if stop is None else stop
+    return Tile(n=len(rows), rows=rows, columns=columns, values=values, steps=steps, stop=stop), values, steps
 
 
 class Desks(Generic[T]):

@@ -63,7 +63,7 @@ def on_cpu(device: Any, reason: str) -> Choice:
 def choose(
     device: Any,
     *,
-    needs: Sequence[str],
+    needs: Sequence[str] = ("cupy",),
     cpu_seconds: float,
     gpu_seconds: float = LATER_CALL_SECONDS,
     unfit: str | None = None,

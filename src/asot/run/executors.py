@@ -22,7 +22,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextvars import ContextVar
@@ -166,6 +166,17 @@ def in_threads(function: Callable[[Item, Stop], object], items: Iterable[Item], 
         pass
 
 
+def in_pieces(work: Callable[[Item], object], pieces: Sequence[Item], n_jobs: int) -> None:
+    """Run a function on every piece, each of which is over before anyone could press a key: in threads if there are
+    several of both, else right here."""
+    n_jobs = min(n_jobs, len(pieces))
+    if n_jobs <= 1:
+        for piece in pieces:
+            work(piece)
+    else:
+        in_threads(lambda piece, _: work(piece), pieces, n_jobs)
+
+
 PIECE = 2**12
 """Rows that a thread should have at least: fewer are done before it has started."""
 
@@ -178,8 +189,7 @@ def in_ranges(n_jobs: int) -> Callable[[int, Callable[[int, int], object]], None
         if n_jobs == 1 or n <= size:
             work(0, n)
         else:
-            starts = range(0, n, size)
-            in_threads(lambda low, _: work(low, min(low + size, n)), starts, min(n_jobs, len(starts)))
+            in_pieces(lambda low: work(low, min(low + size, n)), range(0, n, size), n_jobs)
 
     return loop
 
@@ -199,16 +209,7 @@ def in_stretches(offsets: NDArray[np.int64], work: Callable[[int, int], object],
     size = POINTS_PER_PIECE if n_jobs == 1 else min(-(-n // n_jobs), MOST_POINTS_PER_PIECE)
     cuts = np.searchsorted(offsets, np.arange(0, n, size))
     ends = np.unique([0, *cuts, len(offsets) - 1]).tolist()
-    pieces = list(itertools.pairwise(ends))
-    if n_jobs == 1:
-        for low, high in pieces:
-            work(low, high)
-        return
-
-    def piece(own: tuple[int, int], _: Stop) -> None:
-        work(*own)
-
-    in_threads(piece, pieces, n_jobs)
+    in_pieces(lambda own: work(*own), list(itertools.pairwise(ends)), n_jobs)
 
 
 def _wait(future: Future[Answer]) -> Answer:

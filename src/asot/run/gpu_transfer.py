@@ -8,24 +8,16 @@ Later the engine delivers it, which only waits for that tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.gpu.cuda import Variant, load
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
-from asot.run.protocols import (
-    EXTRAS,
-    OPEN,
-    DeviceSolution,
-    OnDevice,
-    SinkBase,
-    Solution,
-    Status,
-    Tile,
-    TilePlans,
-)
+from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
 
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
@@ -45,37 +37,37 @@ def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
     """How answers get from the solver's ``data`` on a GPU to this sink."""
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
+        own = pairs, start, stop, stream
         if data.has_trees:
-            return FetchPlans(pairs, start, stop, stream, data.read_trees)
+            return FetchPlans(*own, None, data.read_trees)
         if not data.is_finished:
-            return FetchFinished(pairs, start, stop, stream, data)
+            return FetchFinished(*own, None, data.solve_open, data)
         solve_open = data.solve_open if data.leaves_open else None
-        if solve_open is not None and data.gives_bounds:
-            return FetchMended(pairs, start, stop, stream, sink.room, solve_open)
-        limits = sink.limits()
+        wants_all = solve_open is not None and data.gives_bounds
+        limits = None if wants_all else sink.limits()
         if limits is not None:
-            return FetchNear(pairs, start, stop, stream, limits, solve_open)
-        if sink.edges is not None:
-            return FetchCounts(pairs, start, stop, stream, sink.edges, solve_open)
-        if solve_open is not None:
-            return FetchMended(pairs, start, stop, stream, sink.room, solve_open)
-        return FetchAll(pairs, start, stop, stream, sink.room)
+            return FetchNear(*own, limits, solve_open)
+        if sink.edges is not None and not wants_all:
+            return FetchCounts(*own, sink.edges, solve_open)
+        return FetchAll(*own, sink.room) if solve_open is None else FetchMended(*own, sink.room, solve_open)
 
     return make
 
 
+@dataclass(eq=False)
 class Fetch:
     """The tile start..stop-1 of a pair set, on its way through a stream."""
 
-    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any) -> None:
-        self.start, self.stop = start, stop
-        self.n_mended = 0
-        """Pairs that the CPU had to solve."""
-        self.n_exact = 0
-        """Pairs that were solved exactly among estimates, where somebody counts them."""
-        self.all_numbers = False
-        """Whether the GPU has checked that no value is NaN, so that this need not be checked again."""
-        self.pairs, self._stream = pairs, stream
+    pairs: PairSet
+    start: int
+    stop: int
+    stream: Any
+    n_mended: int = field(default=0, init=False)
+    """Pairs that the CPU had to solve."""
+    n_exact: int = field(default=0, init=False)
+    """Pairs that were solved exactly among estimates, where somebody counts them."""
+    all_numbers: bool = field(default=False, init=False)
+    """Whether the GPU has checked that no value is NaN, so that this need not be checked again."""
 
     def enqueue(self, solution: DeviceSolution) -> None:
         """Enqueue what should happen to the answers on the device, once they are there."""
@@ -89,7 +81,7 @@ class Fetch:
         self._counts_soon = self.soon(self._totals)
 
     def wait(self) -> None:
-        self._stream.synchronize()
+        self.stream.synchronize()
 
     def deliver(self, sink: Any) -> int:
         """Wait for the tile, hand it to the sink, and return how many of its pairs did not converge."""
@@ -108,32 +100,24 @@ class Fetch:
     def soon(self, array: Any) -> NDArray[Any]:
         """A copy on the host that is ready when the stream is. Asking later would stall the other tiles."""
         copy = pinned_empty(array.size, array.dtype)
-        array.get(out=copy, stream=self._stream, blocking=False)
+        array.get(out=copy, stream=self.stream, blocking=False)
         return copy
 
     def host(self, array: Any) -> NDArray[Any]:
-        fetched: NDArray[Any] = array.get(stream=self._stream)
+        fetched: NDArray[Any] = array.get(stream=self.stream)
         return fetched
 
 
+@dataclass(eq=False)
 class FetchAll(Fetch):
     """Every answer, in pair order: straight into the sink's own memory if it has room for them."""
 
-    def __init__(
-        self,
-        pairs: PairSet,
-        start: int,
-        stop: int,
-        stream: Any,
-        room: Callable[[int, int, tuple[str, ...]], Solution | None] | None,
-    ) -> None:
-        super().__init__(pairs, start, stop, stream)
-        self._make_room = room
+    room: Callable[[int, int, tuple[str, ...]], Solution | None] | None
 
     def enqueue(self, solution: DeviceSolution) -> None:
         super().enqueue(solution)
         told = tuple(name for name in EXTRAS if getattr(solution, name) is not None)
-        self._room = None if self._make_room is None else self._make_room(self.start, self.stop, told)
+        self._room = None if self.room is None else self.room(self.start, self.stop, told)
         self._sent = self._room is not None and is_pinned(self._room.values)
         if self._sent:  # a copy into other memory would wait for the tile right here
             self._copy(self._room, wait=False)
@@ -141,7 +125,7 @@ class FetchAll(Fetch):
     def _copy(self, target: Any, *, wait: bool) -> None:
         for name in ("values", "status", "n_iter", *EXTRAS):
             if (answers := getattr(self._solution, name)) is not None:
-                answers.get(out=getattr(target, name), stream=self._stream, blocking=wait)
+                answers.get(out=getattr(target, name), stream=self.stream, blocking=wait)
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
@@ -164,31 +148,27 @@ class FetchAll(Fetch):
         return solution
 
 
+@dataclass(eq=False)
 class FetchPlans(FetchAll):
     """Every answer with its plan and potentials, which ``read_trees`` makes of trees."""
 
-    def __init__(
-        self, pairs: PairSet, start: int, stop: int, stream: Any, read_trees: Callable[..., TilePlans]
-    ) -> None:
-        super().__init__(pairs, start, stop, stream, None)
-        self._read_trees = read_trees
+    read_trees: Callable[..., TilePlans]
 
     def _plans(self) -> TilePlans:
         trees = tuple(self.host(array) for array in self._solution.trees)
-        return self._read_trees(self.pairs, self.start, self.stop, trees)
+        return self.read_trees(self.pairs, self.start, self.stop, trees)
 
 
+@dataclass(eq=False)
 class FetchMended(FetchAll):
     """Every answer, after ``solve_open`` has solved on the CPU the pairs that the GPU could not solve."""
 
-    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, room: Any, solve_open: SolveOpen) -> None:
-        super().__init__(pairs, start, stop, stream, room)
-        self._solve_open = solve_open
+    solve_open: SolveOpen
 
     def _mended(self, solution: Solution) -> Solution:
         left = np.flatnonzero(solution.status == OPEN)
         if len(left):
-            solved = self._solve_open(at_places(self.pairs, left + self.start))
+            solved = self.solve_open(at_places(self.pairs, left + self.start))
             for name in ("values", "status", "n_iter", *EXTRAS):
                 if (own := getattr(solution, name)) is not None:
                     own[left] = getattr(solved, name)
@@ -196,38 +176,31 @@ class FetchMended(FetchAll):
         return solution
 
 
+@dataclass(eq=False)
 class FetchFinished(FetchMended):
     """Every answer, after the host has made it of what the GPU found."""
 
-    def __init__(self, pairs: PairSet, start: int, stop: int, stream: Any, data: OnDevice) -> None:
-        super().__init__(pairs, start, stop, stream, None, data.solve_open)
-        self._data = data
+    data: OnDevice
 
     def _mended(self, solution: Solution) -> Solution:
         found = super()._mended(solution)
-        finished = self._data.finish_on_host(found, *self.pairs.indices(self.start, self.stop))
+        finished = self.data.finish_on_host(found, *self.pairs.indices(self.start, self.stop))
         self.n_exact = int(np.count_nonzero(finished.status == np.int8(Status.EXACT)))
         return finished
 
 
+@dataclass(eq=False)
 class FetchNear(Fetch):
     """The pairs within the limits (n_rows,) that the sink had when the tile was launched, and those that
     ``solve_open`` has to solve."""
 
-    def __init__(
-        self,
-        pairs: PairSet,
-        start: int,
-        stop: int,
-        stream: Any,
-        limits: NDArray[np.float64],
-        solve_open: SolveOpen | None,
-    ) -> None:
+    limits: Float
+    solve_open: SolveOpen | None
+
+    def __post_init__(self) -> None:
         import cupy
 
-        super().__init__(pairs, start, stop, stream)
-        self._limits = cupy.asarray(limits)  # now, because after the solver this copy would wait for it
-        self._solve_open = solve_open
+        self._limits = cupy.asarray(self.limits)  # now, because after the solver this copy would wait for it
 
     def enqueue(self, solution: DeviceSolution) -> None:
         super().enqueue(solution)
@@ -235,50 +208,42 @@ class FetchNear(Fetch):
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
-        rows, columns, values, error = self._kept.mended(self, self._solve_open)
-        self.n_mended = self._kept.n_mended
+        rows, columns, values, error = self._kept.mended(self, self.solve_open)
         nothing = np.empty(0, np.int8), np.empty(0, np.int32)
         near = Solution(values, *nothing, error=error)
         sink.accept(Tile(self.start, near, self.pairs, (rows, columns)))
         return unfinished
 
 
+@dataclass(eq=False)
 class FetchCounts(Fetch):
     """How many values lie between edges (B + 1,), with those that ``solve_open`` has to find."""
 
-    def __init__(
-        self,
-        pairs: PairSet,
-        start: int,
-        stop: int,
-        stream: Any,
-        edges: NDArray[np.float64],
-        solve_open: SolveOpen | None,
-    ) -> None:
+    edges: Float
+    solve_open: SolveOpen | None
+
+    def __post_init__(self) -> None:
         import cupy
 
-        super().__init__(pairs, start, stop, stream)
-        self._edges, self._edges_there = edges, cupy.asarray(edges)
-        self._solve_open = solve_open
+        self._edges_there = cupy.asarray(self.edges)
 
     def enqueue(self, solution: DeviceSolution) -> None:
         import cupy
 
         super().enqueue(solution)
-        n_edges = len(self._edges)
+        n_edges = len(self.edges)
         self._counts = cupy.zeros(n_edges - 1, dtype=cupy.uint64)
         answers = np.int64(self.size), solution.values, solution.status
         self.launch("count_bins", *answers, self._edges_there, np.int32(n_edges), self._counts)
         self._counted = self.soon(self._counts)
-        self._open = None if self._solve_open is None else _Kept(self, solution, cupy.empty(0))
+        self._open = None if self.solve_open is None else _Kept(self, solution, cupy.empty(0))
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
         counts = self._counted
         if self._open is not None:
-            values = self._open.mended(self, self._solve_open)[2]
-            self.n_mended = self._open.n_mended
-            counts = counts + np.histogram(values, self._edges)[0].astype(counts.dtype)
+            values = self._open.mended(self, self.solve_open)[2]
+            counts = counts + np.histogram(values, self.edges)[0].astype(counts.dtype)
         sink.add(counts)
         return unfinished
 
@@ -295,7 +260,6 @@ class _Kept:
         self._has_error = solution.error is not None
         error = solution.error if self._has_error else cupy.empty(0, cupy.float64)
         self._error = cupy.empty(len(error), cupy.float64)
-        self.n_mended = 0
         fetch.launch(
             "keep_near", *pair_arguments(fetch.pairs, fetch.start, fetch.stop), np.int64(fetch.start), np.int64(size),
             solution.values, solution.status, limits, np.int32(fetch.pairs.symmetric),
@@ -303,9 +267,7 @@ class _Kept:
         )  # fmt: skip
         self._count_soon = fetch.soon(self._count)
 
-    def mended(
-        self, fetch: Fetch, solve_open: SolveOpen | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]:
+    def mended(self, fetch: Fetch, solve_open: SolveOpen | None) -> tuple[Indices, Indices, Float, Float | None]:
         """Rows, columns, values and errors, after ``solve_open`` has solved those that were open."""
         n, host = int(self._count_soon[0]), fetch.host
         rows, columns = host(self._rows[:n]).astype(np.int64), host(self._columns[:n]).astype(np.int64)
@@ -319,7 +281,7 @@ class _Kept:
             values[left] = solved.values
             if error is not None:
                 error[left] = solved.error
-            self.n_mended = len(left)
+            fetch.n_mended = len(left)
         return rows, columns, values, error
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Info
+from asot._typing import Identity, Indices, Info
 from asot.run.pairs import ListedPairs, PairSet, RowsColumns
 
 if TYPE_CHECKING:
@@ -90,6 +90,15 @@ def empty_solution(n_pairs: int) -> Solution:
     return Solution(np.empty(n_pairs), np.empty(n_pairs, np.int8), np.empty(n_pairs, np.int32))
 
 
+def all_ended(
+    status: Status, values: NDArray[np.float64], steps: NDArray[np.int32] | None = None, **extras: Any
+) -> Solution:
+    """Answers of which all ended in one way, after so many steps, or none; ``extras`` are other fields."""
+    n = len(values)
+    steps = np.zeros(n, dtype=np.int32) if steps is None else steps
+    return Solution(values, np.full(n, status, dtype=np.int8), steps, **extras)
+
+
 def joined(parts: list[Solution]) -> Solution:
     """The answers of several tiles, without plans, as those of one."""
     names = ("values", "status", "n_iter", *EXTRAS)
@@ -129,6 +138,13 @@ class DeviceSolution:
     trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
 
 
+def empty_on_device(n_pairs: int) -> DeviceSolution:
+    """Arrays on the current GPU for the answers of this many pairs."""
+    import cupy
+
+    return DeviceSolution(cupy.empty(n_pairs), cupy.empty(n_pairs, np.int8), cupy.empty(n_pairs, np.int32))
+
+
 @dataclass(frozen=True)
 class Notes:
     """What a call knows about its run. ``info`` is for the result alone: nothing reads it back."""
@@ -138,6 +154,10 @@ class Notes:
     """What a bar calls it; None: what the solver says."""
     started: float | None = None
     """When the call began, if its seconds should count from there."""
+
+
+IN_FLOAT64: Info = {"device": "cpu", "precision": "float64", "reg": None}
+"""What ``info`` says of exact solvers, in the middle."""
 
 
 class Solver(ABC):
@@ -160,17 +180,10 @@ class Solver(ABC):
         """How many pairs make a good tile if one thread may use ``memory`` bytes of scratch."""
 
     @abstractmethod
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], stop: NDArray[np.int64]) -> Solution:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         """Solve the pairs (rows[t], columns[t]). If ``stop[0]`` becomes non-zero, return early with any result."""
 
-    def solve_runs(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        room: Solution,
-        stop: NDArray[np.int64],
-    ) -> None:
+    def solve_runs(self, rows: Indices, columns: Indices, ends: Indices, room: Solution, stop: Indices) -> None:
         """Solve rows[r] with the columns columns[r]..ends[r]-1, one run r after the other, into the arrays of ``room``.
 
         Then nobody lists every pair, and nothing is copied.
@@ -181,7 +194,7 @@ class Solver(ABC):
         """About how long one thread takes for this many pairs: very short work gets no other threads."""
         return math.inf
 
-    def seconds_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+    def seconds_of(self, rows: Indices, columns: Indices) -> float:
         """The same for one of these pairs, on average, where it can be counted; columns count from the first row."""
         return self.expected_seconds(1)
 
@@ -224,7 +237,7 @@ class OnDevice(ABC):
         """Plans and potentials of a tile from its trees, once they are on the host."""
         raise NotImplementedError(f"{type(self).__name__} has no trees")
 
-    def finish_on_host(self, found: Solution, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Solution:
+    def finish_on_host(self, found: Solution, rows: Indices, columns: Indices) -> Solution:
         """The answers of the call, on the host, from what the GPU has found of these pairs."""
         return found
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.ground.metrics import Ground
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
@@ -69,9 +70,7 @@ class Cascade:
             group_stride=len(p.fine) * SHARES * WIDTH, row_stride=SHARES * WIDTH, **sorted_means,
         )  # fmt: skip
 
-    def nearest_by_bound(
-        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
         """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds.
 
         ``rows`` (start, stop): only of these (stop - start, count).
@@ -88,15 +87,8 @@ class Cascade:
         in_threads(piece, tiles(high, _ROWS, low), n_jobs)
         return columns, self.unit * bounds
 
-    def pairs_within(
-        self,
-        start: int,
-        stop: int,
-        limits: NDArray[np.float64],
-        settled: NDArray[np.int64],
-        n_jobs: int,
-    ) -> Left:
-        scaled = limits / self.unit
+    def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
+        scaled, settled = limits / self.unit, np.ascontiguousarray(settled)
         first = start + 1 if self.within else 0
         possible = np.empty((stop - start, max(0, self.n_columns - first)), dtype=np.bool_)
         tables = self._tables()
@@ -104,11 +96,7 @@ class Cascade:
 
         def piece(rows: tuple[int, int], raised: Stop) -> None:
             search = SearchLimits(
-                column_start=self.column_start,
-                within=self.within,
-                limits=scaled,
-                settled=np.ascontiguousarray(settled),
-                stop=raised,
+                column_start=self.column_start, within=self.within, limits=scaled, settled=settled, stop=raised
             )
             within_limits(tables, search, out, *rows)
 

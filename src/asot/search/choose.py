@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Float, Indices, Info
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import SparseHistograms
 from asot.data.distributions import Distributions
@@ -136,7 +135,8 @@ def offer_bounds(problem: Problem, pruning: Pruning) -> Offer:
         elif use_potentials:
             source = simplex_of_points(histograms, ground)
             pool, made["n_exact"] = dual_pool(histograms, ground, source, ground.points, seed, n_jobs, memory)
-        made["n_rotations"], made["n_potentials"] = _n_rotations(projections), pool.values.shape[1]
+        made["n_rotations"] = len(projections.mixed) * (WIDTH // max(1, projections.n_mixed))
+        made["n_potentials"] = pool.values.shape[1]
         return Cascade(ground, projections, pool, *shape)
 
     fixed: Look | None
@@ -167,10 +167,6 @@ def _named(
     if prune == "all" and relaxed is not None:
         return Chain(cascade(), relaxed), [*tables, "relaxed"]
     return cascade(), tables
-
-
-def _n_rotations(projections: Projections) -> int:
-    return len(projections.mixed) * (WIDTH // max(1, projections.n_mixed))
 
 
 def _no_projections(n: int) -> Projections:
@@ -231,22 +227,22 @@ class Rehearsed:
     work: float  # of all that is left to do
 
 
-def choose_look(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Look | None:
+def choose_look(search: Search, offer: Offer, sink: Best | Edges) -> Look | None:
     """The cheapest plan for a search, or None for brute force. Records what was found in ``search.made``."""
     if offer.fixed is None:
-        return rehearse(search, histograms, offer, sink).look
+        return rehearse(search, offer, sink).look
     search.n_exact += offer.made["n_exact"]  # for the pool of potentials
     return offer.fixed
 
 
-def rehearse(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Rehearsed:
+def rehearse(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
     """Try what an offer has without ``prune=``. Records what was found in ``search.made``."""
-    found = _rehearsed(search, histograms, offer, sink)
+    found = _rehearsed(search, offer, sink)
     search.n_exact += offer.made["n_exact"]
     return found
 
 
-def _rehearsed(search: Search, histograms: SparseHistograms, offer: Offer, sink: Best | Edges) -> Rehearsed:
+def _rehearsed(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
     shape = search.shape
     solve = _price_of_a_solve(search)
     record: Info = {"solve_microseconds": 1e6 * solve, "plans": []}
@@ -335,11 +331,7 @@ def _find_promising(search: Search, plan: _Plan, groups: list[tuple[int, int]], 
 
 
 def _shares(
-    search: Search,
-    plan: _Plan,
-    groups: list[tuple[int, int]],
-    limits: NDArray[np.float64],
-    settled: NDArray[np.int64],
+    search: Search, plan: _Plan, groups: list[tuple[int, int]], limits: Float, settled: Indices
 ) -> tuple[float, float]:
     """Which share of the pairs a plan leaves to solve, and which share its cheap bound leaves to the expensive one."""
     look = plan.look.from_one_end()

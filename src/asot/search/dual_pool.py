@@ -10,8 +10,8 @@ at the original points.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.anchors.space import AnchorSpace
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
@@ -44,7 +44,7 @@ class PoolPotentials(Record):
 _extend = entry("extend_potentials", PoolPotentials, Doubles, Int, Doubles, Ints)
 
 
-def sampled_pairs(n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def sampled_pairs(n: int, seed: int) -> tuple[Indices, Indices]:
     """All pairs of `SOURCES` random distributions of n."""
     chosen = np.sort(np.random.default_rng(seed).permutation(n)[:SOURCES])
     first, second = np.triu_indices(len(chosen), 1)
@@ -55,7 +55,7 @@ def dual_pool(
     histograms: SparseHistograms,
     ground: Ground,
     source: ExactPoints,
-    support: NDArray[np.float64],
+    support: Float,
     seed: int,
     n_jobs: int = 1,
     memory: int = 2**30,
@@ -98,15 +98,13 @@ def pool_on_anchors(
     on_anchors = sparse_histograms(
         Distributions.from_weights(anchors.histograms(pooled, device="cpu"), anchors.anchors)
     )
-    support: NDArray[np.float64] = np.ldexp(np.asarray(on_anchors.points, dtype=np.float64), -ground.exponent)
+    support: Float = np.ldexp(np.asarray(on_anchors.points, dtype=np.float64), -ground.exponent)
     source = simplex_of_points(on_anchors, Ground(support, ground.code, ground.order, ground.exponent, ground.name))
     pool, _ = dual_pool(histograms, ground, source, support, seed, n_jobs, memory)
     return pool
 
 
-def _solved_potentials(
-    source: ExactPoints, rows: NDArray[np.int64], columns: NDArray[np.int64], n_jobs: int
-) -> SinkPotentials:
+def _solved_potentials(source: ExactPoints, rows: Indices, columns: Indices, n_jobs: int) -> SinkPotentials:
     """The potentials of the pairs (rows[t], columns[t]), one after the other."""
 
     def part(own: tuple[int, int], stop: Stop) -> SinkPotentials:
@@ -118,9 +116,7 @@ def _solved_potentials(
     return SinkPotentials(np.concatenate([[0], np.cumsum(sizes)]), points, heights)
 
 
-def _extended(
-    potentials: SinkPotentials, support: NDArray[np.float64], ground: Ground, n_jobs: int
-) -> NDArray[np.float64]:
+def _extended(potentials: SinkPotentials, support: Float, ground: Ground, n_jobs: int) -> Float:
     """Every potential at every distinct point of the collection (V, M)."""
     used, place = np.unique(potentials.points, return_inverse=True)
     nonempty = np.flatnonzero(np.diff(potentials.starts))
@@ -142,7 +138,7 @@ def _extended(
     return out
 
 
-def _means(histograms: SparseHistograms, potentials: NDArray[np.float64]) -> NDArray[np.float64]:
+def _means(histograms: SparseHistograms, potentials: Float) -> Float:
     """E f under every distribution (N, M)."""
     from scipy import sparse
 

@@ -69,7 +69,7 @@ def find_nearest(request: Request, K: int, pruning: Pruning, recall: float | Non
             search = _search_for_share(problem, held_out, best, share, seed, shown)
         else:
             search, offer = _prepare(problem, pruning, shown)
-            _search_for_all(search, choose_look(search, problem.histograms, offer, best), best)
+            _search_for_all(search, choose_look(search, offer, best), best)
         if share is not None:
             search.made.setdefault("recall", stated_recall.all_were_found(share, candidates))
     info = search.info(started) | {"device_reason": choice.reason}
@@ -87,7 +87,7 @@ def find_within(request: Request, radius: float, pruning: Pruning) -> RadiusNeig
             info = _search_on_gpus(problem, found, choice, shown, request.started)
         else:
             search, offer = _prepare(problem, pruning, shown)
-            search.sweep(choose_look(search, problem.histograms, offer, found), found)
+            search.sweep(choose_look(search, offer, found), found)
             info = search.info(request.started) | {"device_reason": choice.reason}
     rows, columns, values = found.sorted()
     indptr = np.searchsorted(rows, np.arange(shape.n_rows + 1))
@@ -130,7 +130,7 @@ def _place(
     if recall is not None:
         unfit = "a search with recall= runs on CPUs"
     gpu_seconds = devices.LATER_CALL_SECONDS + split.gpu
-    choice = devices.choose(device, needs=("cupy",), cpu_seconds=split.cpu, gpu_seconds=gpu_seconds, unfit=unfit)
+    choice = devices.choose(device, cpu_seconds=split.cpu, gpu_seconds=gpu_seconds, unfit=unfit)
     return of_one_scale(choice, problem.cost.ground.points, device)
 
 
@@ -158,7 +158,7 @@ def _search_for_share(
     """The cheaper of a certain search and one that finds the share, which ``made["recall"]`` then tells of."""
     histograms, shape, jobs = problem.histograms, problem.shape, problem.jobs
     search, offer = _prepare(problem, Pruning(random_state=seed), shown)
-    certain = rehearse(search, histograms, offer, best)
+    certain = rehearse(search, offer, best)
     if stated_recall.may_pay(held_out, shape, certain):
         vectors = energy_vectors(histograms, problem.cost, problem.unmatched, seed, jobs)
         candidates = stated_recall.Candidates(vectors, shape, jobs)
@@ -232,5 +232,5 @@ def _into_store(
 def in_strips(problem: Problem, K: int, pruning: Pruning, jobs: int) -> StripSearch:
     """The search of single strips, made ready: every process chooses the same bounds in a rehearsal of its own."""
     search, offer = _prepare(problem._replace(jobs=jobs), pruning, Progress(False, 0, ""))
-    look = choose_look(search, problem.histograms, offer, Best(problem.shape.n_rows, K, problem.shape.within))
+    look = choose_look(search, offer, Best(problem.shape.n_rows, K, problem.shape.within))
     return StripSearch(search, look, K)

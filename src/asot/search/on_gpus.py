@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Float, Info
 from asot.data.distinct import SparseHistograms
 from asot.exact.any_cost import ExactAnyCost
 from asot.exact.auto import any_cost_on_gpu, gpu_solver, simplex_of_points
@@ -49,7 +49,7 @@ class _Shifted(SinkBase["Info"]):
     def open(self, pairs: PairSet, info: Info) -> None:
         pass
 
-    def limits(self) -> NDArray[np.float64]:
+    def limits(self) -> Float:
         return np.ascontiguousarray(self._sink.limits()[0])
 
     def accept(self, tile: Tile) -> None:
@@ -98,17 +98,14 @@ def search_points(
 ) -> Info:  # fmt: skip
     """The search for W_1 under a metric with a kernel."""
     n_rows, n_columns, column_start, within = shape
-    table_bytes = None if resources.memory is None else resources.budget // 2
-    none: NDArray[np.float64] = np.full(0 if within else n_columns, -np.inf)
+    none: Float = np.full(0 if within else n_columns, -np.inf)
 
-    def limits() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def limits() -> tuple[Float, Float]:
         rows = np.ascontiguousarray(sink.limits()[0])
         return rows, rows if within else none
 
-    solver = gpu_solver(
-        histograms, ground, column_start, resources, n_rows * n_columns,
-        table_bytes=table_bytes, limits=Limits(limits, *profiles),
-    )  # fmt: skip
+    asked = Limits(limits, *profiles)
+    solver = gpu_solver(histograms, ground, column_start, resources, n_rows * n_columns, limits=asked)
     info, on_cpus = Info(), 0
     for start, pairs in _looks(n_rows, n_columns, within):
         solver.from_column(column_start + start)

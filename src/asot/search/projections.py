@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.distinct import SparseHistograms
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Ints, Record, entry
@@ -94,19 +95,19 @@ def project(histograms: SparseHistograms, ground: Ground, n_jobs: int = 1, memor
 class Axes:
     """Coordinates to look along: some of the given ones, and maybe a rotation of them."""
 
-    widest: NDArray[np.int64]  # (w,) of the d coordinates, by spread
-    rotation: NDArray[np.float64] | None  # (w, C + t), orthonormal columns; None: the coordinates as they are
+    widest: Indices  # (w,) of the d coordinates, by spread
+    rotation: Float | None  # (w, C + t), orthonormal columns; None: the coordinates as they are
     leading: int
     """How many (C) are to be sorted; of the others the mean is kept."""
 
-    def along(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def along(self, x: Float) -> Float:
         """Points (V, d) in these coordinates (V, C + t)."""
         if len(self.widest) < x.shape[1] or self.rotation is None:
             x = x[:, self.widest]
         return np.ascontiguousarray(x if self.rotation is None else x @ self.rotation)
 
 
-def choose_axes(x: NDArray[np.float64], weights: NDArray[np.float64], code: int) -> Axes:
+def choose_axes(x: Float, weights: Float, code: int) -> Axes:
     """The coordinates in which centered points (V, d) spread most."""
     spread = np.einsum("vd,vd,v->d", x, x, weights)
     widest = np.argsort(-spread, kind="stable")[:_MOST_AXES]
@@ -125,14 +126,14 @@ def choose_axes(x: NDArray[np.float64], weights: NDArray[np.float64], code: int)
 
 
 def project_on(
-    axes: Axes, histograms: SparseHistograms, centered: NDArray[np.float64], code: int, groups: int, n_jobs: int
+    axes: Axes, histograms: SparseHistograms, centered: Float, code: int, groups: int, n_jobs: int
 ) -> Projections:
     """Project distributions over points (V, d) on axes that may come from others, and on some groups of rotations."""
     n = len(histograms.offsets) - 1
     x, leading = axes.along(centered), axes.leading
     starts, owners, masses = _by_point(histograms)
 
-    def binned(y: NDArray[np.float64]) -> NDArray[np.float32]:
+    def binned(y: Float) -> NDArray[np.float32]:
         """Integrals (N, SHARES, WIDTH) of the sorted columns of y (V, columns)."""
         out = np.zeros((n, SHARES, WIDTH), dtype=np.float32)
 
@@ -167,7 +168,7 @@ def project_on(
     )
 
 
-def _means(histograms: SparseHistograms, y: NDArray[np.float64]) -> NDArray[np.float32]:
+def _means(histograms: SparseHistograms, y: Float) -> NDArray[np.float32]:
     """The means (N, columns) of columns of y (V, columns)."""
     offsets, n = histograms.offsets, len(histograms.offsets) - 1
     means = np.empty((n, y.shape[1]), dtype=np.float32)
@@ -182,7 +183,7 @@ def _means(histograms: SparseHistograms, y: NDArray[np.float64]) -> NDArray[np.f
     return means
 
 
-def _rotations(size: int, groups: int) -> list[NDArray[np.float64]]:
+def _rotations(size: int, groups: int) -> list[Float]:
     """Groups of orthogonal matrices side by side (size, R·size), over all directions; always the same ones."""
     if size < 2 or groups == 0:
         return []
@@ -197,7 +198,7 @@ def _rotations(size: int, groups: int) -> list[NDArray[np.float64]]:
     return [np.hstack(turns[start : start + each]) for start in range(0, len(turns), each)]
 
 
-def _by_point(histograms: SparseHistograms) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+def _by_point(histograms: SparseHistograms) -> tuple[NDArray[Any], NDArray[Any], Float]:
     """The table of masses (N, V) by columns: for every distinct point, who has it and with what mass."""
     n = len(histograms.offsets) - 1
     owner = np.repeat(np.arange(n), np.diff(histograms.offsets))

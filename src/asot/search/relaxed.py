@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.distinct import SparseHistograms
 from asot.exact.any_cost import mass_exponents, quantize_totals
 from asot.exact.points import quantize_sparse
@@ -28,8 +29,14 @@ from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
 from asot.search.cascade import Cascade
 from asot.search.kernels import NearestLists, SearchLimits
-from asot.search.relaxed_costs import Cost, Histograms
-from asot.search.relaxed_kernels import keep_possible, keep_smallest, relaxed_bounds, still_possible
+from asot.search.relaxed_kernels import (
+    Histograms,
+    RelaxedCost,
+    keep_possible,
+    keep_smallest,
+    relaxed_bounds,
+    still_possible,
+)
 from asot.search.sweep import NANO, Left, Shape
 
 SAMPLED_BLOCKS = 8
@@ -48,7 +55,7 @@ class Relaxed:
     scale: float
     """Distances are this many times those of the kernels."""
     histograms: Histograms
-    cost: Cost
+    cost: RelaxedCost
     mass: float
     """What 2^60 of the masses weigh."""
     n_rows: int
@@ -58,14 +65,12 @@ class Relaxed:
     row_blocks: list[tuple[int, int]] = field(repr=False)
     column_blocks: list[tuple[int, int]] = field(repr=False)
 
-    def scaled(self, limits: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scaled(self, limits: Float) -> Float:
         """Distances in the units of the kernels, where they are costs: d^p times mass."""
         rounded_up = 1.0 + 1e-13 * self.cost.power
         return np.asarray((limits / self.scale) ** self.cost.power / self.mass * rounded_up)
 
-    def nearest_by_bound(
-        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
         """The ``count`` columns with the smallest relaxed bounds of every row (n_rows, count), ascending, with bounds.
 
         ``rows`` (start, stop): only of these (stop - start, count).
@@ -87,9 +92,7 @@ class Relaxed:
         in_threads(piece, blocks, n_jobs)
         return columns, self.scale * (smallest * self.mass) ** (1.0 / self.cost.power)
 
-    def pairs_within(
-        self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
-    ) -> Left:
+    def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
         """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
 
         ``limits`` and ``settled`` (n_rows,) as in `Cascade.pairs_within`.
@@ -114,27 +117,17 @@ class Relaxed:
         rows, columns = (np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "columns"))
         return Left(rows, columns, sum(part.doubted for part in found))
 
-    def _search(self, scaled: NDArray[np.float64], settled: NDArray[np.int64], stop: Stop) -> SearchLimits:
+    def _search(self, scaled: Float, settled: Indices, stop: Stop) -> SearchLimits:
+        settled = np.ascontiguousarray(settled)
         return SearchLimits(
-            column_start=self.column_start,
-            within=self.within,
-            limits=scaled,
-            settled=np.ascontiguousarray(settled),
-            stop=stop,
+            column_start=self.column_start, within=self.within, limits=scaled, settled=settled, stop=stop
         )
 
     def _row_blocks(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Pieces of work that are the rows start..stop-1."""
         return [(max(low, start), min(high, stop)) for low, high in self.row_blocks if low < stop and high > start]
 
-    def keep(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        limits: NDArray[np.float64],
-        settled: NDArray[np.int64],
-        n_jobs: int,
-    ) -> NDArray[np.bool_]:
+    def keep(self, rows: Indices, columns: Indices, limits: Float, settled: Indices, n_jobs: int) -> NDArray[np.bool_]:
         """Which of some pairs (P,) may be within the limit of one of its ends, by their reduced bounds."""
         possible = np.empty(len(rows), dtype=np.bool_)
         scaled = self.scaled(limits)
@@ -173,14 +166,10 @@ class Chain:
     def n_rows(self) -> int:
         return self.cascade.n_rows
 
-    def nearest_by_bound(
-        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
         return self.cascade.nearest_by_bound(count, n_jobs, rows)
 
-    def pairs_within(
-        self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
-    ) -> Left:
+    def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
         rows, columns, _ = self.cascade.pairs_within(start, stop, limits, settled, n_jobs)
         kept = self.relaxed.keep(rows, columns, limits, settled, n_jobs)
         return Left(rows[kept], columns[kept], len(rows))
@@ -216,7 +205,9 @@ def relax(
     # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
     error = 1e-6 if ground.code == JENSENSHANNON else 0.0
     cancels = p == 1 and cost.is_metric and unmatched is None
-    kernel = Cost(ground.code, ground.order, cost.transform, float(p), error, cancels)
+    kernel = RelaxedCost(
+        code=ground.code, order=ground.order, transform=cost.transform, power=float(p), error=error, cancels=cancels
+    )
     sizes = np.diff(histograms.offsets)
     rows = _blocks(sizes[: shape.n_rows], _ROWS, _ROW_POINTS)
     most = _COLUMN_POINTS if len(ground.points) > _COLUMN_POINTS else len(histograms.index)
@@ -260,7 +251,11 @@ def _blocks(sizes: NDArray[np.int64], most: int, most_points: int) -> list[tuple
 
 
 def blocks_price(
-    h: Histograms, cost: Cost, row_blocks: list[tuple[int, int]], column_blocks: list[tuple[int, int]], start: int
+    h: Histograms,
+    cost: RelaxedCost,
+    row_blocks: list[tuple[int, int]],
+    column_blocks: list[tuple[int, int]],
+    start: int,
 ) -> float:
     """Seconds of the relaxed bound of a pair: its part of the costs of a block, and its sums of minima."""
     rows, x, row_points = _counted(h, row_blocks, 0)
@@ -278,7 +273,7 @@ def reduced_price(h: Histograms) -> float:
     return NANO * (70.0 + 18.0 * size + 2.0 * size**2)
 
 
-def single_price(h: Histograms, cost: Cost) -> float:
+def single_price(h: Histograms, cost: RelaxedCost) -> float:
     """Seconds of the costs of one pair by itself."""
     size = _size(h)
     return NANO * (200.0 + size * h.points.shape[1] + (size + 6) * (size + 16) * _cost_price(h, cost))
@@ -289,7 +284,7 @@ def _size(h: Histograms) -> float:
     return float(np.sqrt(np.mean(np.diff(h.offsets).astype(float) ** 2)))
 
 
-def _cost_price(h: Histograms, cost: Cost) -> float:
+def _cost_price(h: Histograms, cost: RelaxedCost) -> float:
     """Nanoseconds of one entry of a block."""
     power = 20.0 if cost.power not in (1.0, 2.0) else 0.0
     if len(h.table) > 0:

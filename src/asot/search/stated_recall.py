@@ -25,6 +25,7 @@ from asot.run.executors import Stop, in_threads, one_thread_per_product
 from asot.run.pairs import tiles
 from asot.search.choose import Rehearsed
 from asot.search.sweep import Best, Search, Shape
+from asot.validation import is_number
 
 _MISSED = 8  # neighbors of the rows of one part that a search with the stated share would miss, or more
 _FEWEST = 16  # rows of a part
@@ -36,7 +37,7 @@ _IN_VAIN = 0.1  # the part of a certain search's work that finding the number of
 
 def as_recall(recall: Any, prune: Any, space: Any, sink: Any) -> float:
     """``recall=`` of a call, and a refusal of what does not go with it."""
-    if isinstance(recall, bool) or not isinstance(recall, (int, float, np.number)) or not 0 < recall < 1:
+    if not is_number(recall) or not 0 < recall < 1:
         raise ValueError(
             f"recall is the share of the neighbors to find, a number between 0 and 1; found {recall!r}. "
             "Leave it out to find all of them"

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Indices, Info
-from asot.results.sinks import distances_of, keep_nearest
+from asot._typing import Float, Indices, Info
+from asot.results.sinks import distances_of
 from asot.run.executors import Stop
 from asot.run.pairs import ListedPairs, tiles
-from asot.search.sweep import Look, Search
+from asot.search.sweep import Best, Look, Search
 
 _ROUND = 2**22
 """Pairs that are looked at before the distances found meanwhile are taken into account."""
@@ -33,7 +32,7 @@ class StripSearch:
     look: Look | None
     n_neighbors: int
 
-    def nearest(self, low: int, high: int) -> tuple[Indices, NDArray[np.float64]]:
+    def nearest(self, low: int, high: int) -> tuple[Indices, Float]:
         """The nearest of the rows low..high-1: indices and distances (high - low, K), ascending, ties by index."""
         strip = _Strip(self.search, self.n_neighbors, low, high)
         look = None if self.look is None else self.look.from_one_end()
@@ -42,14 +41,14 @@ class StripSearch:
         for start, stop in tiles(high, max(1, _ROUND // self.search.shape.n_columns), low):
             strip.solve_what_is_left(look, start, stop)
         self.search.n_exact += strip.n_solved
-        return strip.indices, strip.distances
+        return strip.best.indices, strip.best.distances
 
 
 class Strip(NamedTuple):
     """The answer for a range of rows, from whatever process."""
 
     indices: Indices  # (rows, K)
-    distances: NDArray[np.float64]  # (rows, K)
+    distances: Float  # (rows, K)
     n_exact: int  # pairs that were solved for it, those of its preparation included where it is the first of a process
     made: Info
     """What was used, for ``info``."""
@@ -81,20 +80,19 @@ class _Strip:
 
     def __init__(self, search: Search, n_neighbors: int, low: int, high: int) -> None:
         self._search, self._low, self._high = search, low, high
-        self.distances = np.full((high - low, n_neighbors), np.inf)
-        self.indices = np.full((high - low, n_neighbors), np.iinfo(np.int64).max)
+        self.best = Best(high - low, n_neighbors, symmetric=False)
         self._solved = np.empty(0, dtype=np.int64)
         self.n_solved = 0
 
     def solve_promising(self, look: Look) -> None:
         """Solve the pairs that look nearest, in two rounds: K of each row, then those that may improve on them."""
-        s, k = self._search.shape, self.distances.shape[1]
+        s, k = self._search.shape, self.best.distances.shape[1]
         count = min(s.n_columns, 2 * k + 8 + s.within)
         columns, bounds = look.nearest_by_bound(count, self._search.jobs, (self._low, self._high))
         rows = np.broadcast_to(np.arange(self._low, self._high)[:, None], columns.shape)
         first = k + s.within  # a row finds itself
         solved = [self._solve(rows[:, :first].ravel(), columns[:, :first].ravel())]
-        hopeful = bounds[:, first:] <= self.distances[:, -1:]
+        hopeful = bounds[:, first:] <= self.best.distances[:, -1:]
         solved.append(self._solve(rows[:, first:][hopeful], columns[:, first:][hopeful]))
         self._solved = np.concatenate(solved)
 
@@ -105,8 +103,8 @@ class _Strip:
             rows, columns = np.divmod(np.arange(start * s.n_columns, stop * s.n_columns), s.n_columns)
         else:
             limits, settled = np.zeros(s.n_rows), np.zeros(s.n_rows, dtype=np.int64)
-            limits[self._low : self._high] = self.distances[:, -1]
-            settled[self._low : self._high] = self.indices[:, -1]
+            own = slice(self._low, self._high)
+            limits[own], settled[own] = self.best.limits()
             rows, columns, _ = look.pairs_within(start, stop, limits, settled, self._search.jobs)
         self._solve(rows, columns)
 
@@ -123,6 +121,5 @@ class _Strip:
         pairs = ListedPairs(np.stack([rows, columns], axis=1), s.n_rows, s.n_columns, symmetric=s.within)
         run = distances_of(pairs, search.solver, n_jobs=search.jobs, memory=search.memory, progress=False)
         self.n_solved += len(keys)
-        kept = self.distances, self.indices, np.empty((*self.distances.shape, 0))
-        keep_nearest(rows - self._low, columns, run.values, np.empty((len(rows), 0)), *kept)
+        self.best.keep(rows - self._low, columns, run.values)
         return keys

@@ -14,14 +14,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Float, Indices, Info
 from asot.results.sinks import keep_nearest
 from asot.run import engine
 from asot.run.executors import Progress
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
 from asot.run.protocols import Solver
 
-Limits = tuple[NDArray[np.float64], NDArray[np.int64]]
+Limits = tuple[Float, Indices]
 
 _ROUND = 2**21
 """Pairs whose bounds are looked at before the distances found meanwhile are taken into account."""
@@ -49,8 +49,8 @@ class Shape(NamedTuple):
 class Left(NamedTuple):
     """Pairs that bounds do not rule out."""
 
-    rows: NDArray[np.int64]  # (P,)
-    columns: NDArray[np.int64]  # (P,)
+    rows: Indices  # (P,)
+    columns: Indices  # (P,)
     doubted: int = 0
     """Pairs that the cheap bound left to an expensive one."""
 
@@ -61,15 +61,11 @@ class Look(Protocol):
     A column j is distribution ``column_start + j`` of the collection.
     """
 
-    def nearest_by_bound(
-        self, count: int, n_jobs: int, rows: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
         """The ``count`` columns with the smallest bounds of every row, or of some, ascending, and their bounds."""
         ...
 
-    def pairs_within(
-        self, start: int, stop: int, limits: NDArray[np.float64], settled: NDArray[np.int64], n_jobs: int
-    ) -> Left:
+    def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
         """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
 
         ``limits`` (n_rows,) are distances. A column at or behind ``settled`` (n_rows,) is out of the question for a row
@@ -101,19 +97,19 @@ class Search:
     """Counts every pair once: when it is solved, or when it is excluded."""
     p: float = 1.0
     n_exact: int = 0
-    _parts: list[NDArray[np.int64]] = field(default_factory=list)
+    _parts: list[Indices] = field(default_factory=list)
     """Sorted keys of the pairs that were solved before the sweep, each part at most half as long as the one before."""
 
-    def solved(self) -> NDArray[np.int64]:
+    def solved(self) -> Indices:
         """Sorted keys (S,) of the pairs that were solved before the sweep."""
         return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *self._parts]))
 
-    def keys(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    def keys(self, rows: Indices, columns: Indices) -> Indices:
         if self.shape.within:
             rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
         return rows * self.shape.n_columns + columns
 
-    def solve(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Best | Edges) -> None:
+    def solve(self, rows: Indices, columns: Indices, sink: Best | Edges) -> None:
         """Solve listed pairs, with progress."""
         s = self.shape
         pairs = ListedPairs(np.stack([rows, columns], axis=1), s.n_rows, s.n_columns, symmetric=s.within)
@@ -126,7 +122,7 @@ class Search:
             self.shown.advance(len(values))
         self.n_exact += len(pairs)
 
-    def solve_new(self, rows: NDArray[np.int64], columns: NDArray[np.int64], sink: Best | Edges) -> None:
+    def solve_new(self, rows: Indices, columns: Indices, sink: Best | Edges) -> None:
         """Solve those of the pairs that were not solved before, each once."""
         keys = np.unique(self.keys(rows, columns))
         for part in self._parts:
@@ -145,9 +141,7 @@ class Search:
             self.solve_nearest(np.arange(start, stop), columns, bounds, best)
         self.made["n_promising"] = sum(map(len, self._parts))
 
-    def solve_nearest(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64], bounds: NDArray[np.float64], best: Best
-    ) -> None:
+    def solve_nearest(self, rows: Indices, columns: Indices, bounds: Float, best: Best) -> None:
         """Solve pairs of rows (R,) and columns (R, count) in two rounds: K of each, then those that may improve.
 
         ``bounds`` (R, count) tells which may.
@@ -190,9 +184,7 @@ class Search:
             self.shown.advance(n_pairs - len(before) - len(rows))
             self.solve(rows, columns, sink)
 
-    def _every_pair(
-        self, start: int, stop: int, before: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _every_pair(self, start: int, stop: int, before: Indices) -> tuple[Indices, Indices]:
         """The pairs of some rows, without those with the keys ``before``."""
         first = start + 1 if self.shape.within else 0
         wanted = np.ones((stop - start, self.shape.n_columns - first), dtype=np.bool_)
@@ -226,7 +218,7 @@ class Best:
         self._kept = self.distances, self.indices, np.empty((n_rows, n_neighbors, 0))
         self._symmetric = symmetric
 
-    def keep(self, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+    def keep(self, rows: Indices, columns: Indices, values: Float) -> None:
         keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *self._kept)
         if self._symmetric:
             keep_nearest(columns, rows, values, np.empty((len(rows), 0)), *self._kept)
@@ -240,9 +232,9 @@ class Edges:
 
     def __init__(self, radius: float, n_rows: int, symmetric: bool) -> None:
         self._radius, self._symmetric, self._n_rows = radius, symmetric, n_rows
-        self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+        self._parts: list[tuple[Indices, Indices, Float]] = []
 
-    def keep(self, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+    def keep(self, rows: Indices, columns: Indices, values: Float) -> None:
         near = values <= self._radius
         rows, columns, values = rows[near], columns[near], values[near]
         self._parts.append((rows, columns, values))
@@ -252,7 +244,7 @@ class Edges:
     def limits(self) -> Limits:
         return np.full(self._n_rows, self._radius), np.full(self._n_rows, np.iinfo(np.int64).max)
 
-    def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def sorted(self) -> tuple[Indices, Indices, Float]:
         nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
         rows, columns, values = (np.concatenate(part) for part in zip(nothing, *self._parts, strict=True))
         order = np.lexsort((columns, values, rows))

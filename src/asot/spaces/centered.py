@@ -13,7 +13,7 @@ from asot._typing import Float, Indices
 from asot.data.distributions import Distributions
 from asot.data.spaces.quantiles import binned, default_bins
 from asot.data.spaces.reading import Spaces
-from asot.run.protocols import Solution, Status
+from asot.run.protocols import Solution, Status, all_ended
 from asot.spaces.bounds import rounded_down
 
 ROUNDING, LARGEST = 4e-7, 32.0
@@ -42,6 +42,4 @@ class CenteredBounds:
         self._spaces, self._unit = spaces, float(np.ldexp(0.5, spaces.exponent))
 
     def __call__(self, rows: Indices, columns: Indices, root: Float) -> Solution:
-        n = len(root)
-        values = self._unit * rounded_down(root, self._spaces, ROUNDING, LARGEST)
-        return Solution(values, np.full(n, Status.UNKNOWN, dtype=np.int8), np.zeros(n, np.int32))
+        return all_ended(Status.UNKNOWN, self._unit * rounded_down(root, self._spaces, ROUNDING, LARGEST))

@@ -105,8 +105,7 @@ class _GromovOnDevice(OnDevice):
         self._quantiles, self._sizes_there = cupy.asarray(self._bounds.quantiles), cupy.asarray(self._size)
 
     def solve_open(self, pairs: ListedPairs) -> Distances:
-        solved: Distances = distances_of(pairs, self._host.solver, n_jobs=self._host.n_jobs, progress=False)
-        return solved
+        return distances_of(pairs, self._host.solver, n_jobs=self._host.n_jobs, progress=False)
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         """Answers of the pairs; unlike other solvers, it waits for them."""

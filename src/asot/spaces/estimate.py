@@ -17,7 +17,7 @@ from asot.data.spaces.reading import Spaces
 from asot.results.sinks import distances_of
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, at_places
-from asot.run.protocols import Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status, all_ended
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, MAX_STEPS, Gromov
 
 STEPS = (0, 1, MAX_STEPS)
@@ -173,8 +173,5 @@ class GromovEstimate(Solver):
 
 def estimated(values: Float, lower: Float, upper: Float, rmse: float, has_bounds: bool) -> Solution:
     """Answers with these values; lower (P, 3)."""
-    n = len(values)
-    status, steps, error = np.full(n, Status.ESTIMATED, dtype=np.int8), np.zeros(n, np.int32), np.full(n, rmse)
-    if not has_bounds:
-        return Solution(values, status, steps, error=error)
-    return Solution(values, status, steps, lower=np.minimum(lower.max(axis=1), values), upper=upper, error=error)
+    bounds = {"lower": np.minimum(lower.max(axis=1), values), "upper": upper} if has_bounds else {}
+    return all_ended(Status.ESTIMATED, values, error=np.full(len(values), rmse), **bounds)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.data.spaces.reading import Spaces
+from asot.exact.price import PricedSolver
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
 from asot.spaces.bounds import Bounds
 
 FROM_BOUND, FROM_PRODUCT = 1, 2
@@ -50,7 +51,7 @@ class Energies(NamedTuple):
 _solve_tile = entry("gromov_tile", GromovSpaces, GromovAnswers, Tile)
 
 
-class Gromov(Solver):
+class Gromov(PricedSolver):
     """Prepared once from spaces; then solves tiles of pairs. Columns count from space ``column_start`` on.
 
     ``starts`` is a sum of `FROM_BOUND` and `FROM_PRODUCT`, or 0: then a value is the price of the third bound's plan.
@@ -71,6 +72,8 @@ class Gromov(Solver):
         self.spaces, self._p, self._alpha, self.column_start = spaces, p, alpha, column_start
         self._most, self._starts, self.has_bounds = int(spaces.sizes.max()), starts, bounds
         self._max_steps = max_steps
+        n = float(np.mean(spaces.sizes))
+        self._seconds = (1 + min(4, max_steps) * bin(starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
         self.bounds = Bounds(spaces, p, alpha, column_start)
         self.info: Info = {
             "solver": "conditional gradient on exact transport steps" if starts else "plan of the third lower bound",
@@ -79,9 +82,7 @@ class Gromov(Solver):
             "alpha": alpha,
             "bins": self.bounds.bins,
             "starts": [name for bit, name in ((1, "third lower bound"), (2, "product")) if starts & bit],
-            "device": "cpu",
-            "precision": "float64",
-            "reg": None,
+            **IN_FLOAT64,
         }
 
     def _record(self) -> GromovSpaces:
@@ -92,13 +93,6 @@ class Gromov(Solver):
             most=self._most, p=self._p, alpha=self._alpha, starts=self._starts, max_steps=self._max_steps,
             tolerance=TOLERANCE,
         )  # fmt: skip
-
-    def expected_seconds(self, n_pairs: int) -> float:
-        return n_pairs * self._seconds()
-
-    def _seconds(self) -> float:
-        n = float(np.mean(self.spaces.sizes))
-        return (1 + min(4, self._max_steps) * bin(self._starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
 
     def identity(self) -> Identity:
         s = self.spaces
@@ -117,18 +111,14 @@ class Gromov(Solver):
             "column_start": self.column_start,
         }
 
-    def pairs_per_tile(self, memory: int) -> int:
-        return int(max(1, min(TILE_SECONDS / self._seconds(), memory / 64, 2**14)))
-
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         found = self.energies(rows, columns, stop)
         values = self.bounds.distance(found.energy)
-        status = np.full(len(rows), Status.BEST_FOUND, dtype=np.int8)
         spread = self.bounds.distance(found.energy + found.gap) - values
         if not self.has_bounds:
-            return Solution(values, status, found.steps, error=spread)
+            return all_ended(Status.BEST_FOUND, values, found.steps, error=spread)
         lower = np.minimum(self.bounds.of(rows, columns, found.third).max(axis=1), values)
-        return Solution(values, status, found.steps, lower=lower, upper=values, error=spread)
+        return all_ended(Status.BEST_FOUND, values, found.steps, lower=lower, upper=values, error=spread)
 
     def energies(self, rows: Indices, columns: Indices, stop: Indices, plan: Float | None = None) -> Energies:
         """Of pairs; ``plan`` (n, m) receives the plan of the last one."""

@@ -19,7 +19,7 @@ from asot.exact.auto import exact_work
 from asot.request import Distance, Request
 from asot.run.engine import Resources, Work
 from asot.run.pairs import PairSet
-from asot.run.protocols import Notes, SinkBase, Solution, Status, Tile
+from asot.run.protocols import Notes, SinkBase, Solution, Status, Tile, all_ended
 from asot.spaces.bounds import Bounds, rounded_down
 from asot.spaces.centered import centered_clouds
 from asot.spaces.estimate import Fit, estimated, predicted
@@ -76,9 +76,7 @@ class LowerBounds:
         return self._bounds.of(rows, columns, rounded_down(third, self._spaces) ** 2)
 
     def __call__(self, rows: Indices, columns: Indices, third: Float) -> Solution:
-        n = len(rows)
-        values = self.all_three(rows, columns, third).max(axis=1)
-        return Solution(values, np.full(n, Status.UNKNOWN, dtype=np.int8), np.zeros(n, np.int32))
+        return all_ended(Status.UNKNOWN, self.all_three(rows, columns, third).max(axis=1))
 
 
 class Estimates(LowerBounds):

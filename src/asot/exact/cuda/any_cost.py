@@ -21,7 +21,7 @@ from asot.results.distances import Distances
 from asot.results.sinks import distances_of
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, empty_on_device
 
 CLASSES = tuple(BlockClass(own.most_rows, own.most_columns, own.threads, "any_cost") for own in BLOCKS)
 
@@ -50,13 +50,7 @@ class ExactAnyCostCuda(DeviceSolver):
 
     stage = "exact distances"
 
-    def __init__(
-        self,
-        solver: ExactAnyCost,
-        *,
-        memory: int | None = None,
-        n_jobs: int = 1,
-    ) -> None:
+    def __init__(self, solver: ExactAnyCost, *, memory: int | None = None, n_jobs: int = 1) -> None:
         self.solver, self.memory, self.n_jobs = solver, memory, n_jobs
         self.info: Info = {**solver.info, "device": "cuda"}
 
@@ -113,16 +107,13 @@ class _AnyCostOnDevice(OnDevice):
         self.leaves_open = largest > int(self._most[-1]) or bool(np.isfinite(farthest))
 
     def solve_open(self, pairs: ListedPairs) -> Distances:
-        solved: Distances = distances_of(pairs, self._host.solver, n_jobs=self._host.n_jobs, progress=False)
-        return solved
+        return distances_of(pairs, self._host.solver, n_jobs=self._host.n_jobs, progress=False)
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         import cupy
 
         count, n = stop - start, len(self._launches)
-        solution = DeviceSolution(
-            cupy.empty(count), cupy.empty(count, dtype=np.int8), cupy.empty(count, dtype=np.int32)
-        )
+        solution = empty_on_device(count)
         answers = solution.values, solution.status, solution.n_iter
         lists, n_listed = cupy.empty((n, count), dtype=np.int32), cupy.zeros(n, dtype=np.int32)
         taken = cupy.zeros(n, dtype=np.int32)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Info
+from asot._typing import Float, Indices, Info
 from asot.exact.cuda.tables import (
     MOST_LANES_NODES,
     KernelPlan,
@@ -28,7 +28,7 @@ from asot.exact.price import shared_cost_gpu_seconds
 from asot.gpu.cuda import Variant, load
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
-from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, TilePlans
+from asot.run.protocols import IN_FLOAT64, DeviceSolution, DeviceSolver, OnDevice, TilePlans, empty_on_device
 
 MAX_NODES = 512
 """Largest number of nodes: anchors for a metric cost, sources and sinks together for any other."""
@@ -72,9 +72,7 @@ class ExactCuda(DeviceSolver):
         Cancel common mass. Only for a metric cost; see `asot.exact.cost_check`.
     """
 
-    def __init__(
-        self, A: NDArray[np.float64], B: NDArray[np.float64] | None, cost: NDArray[np.float64], *, cancel: bool
-    ) -> None:
+    def __init__(self, A: Float, B: Float | None, cost: Float, *, cancel: bool) -> None:
         self._A, self._B = A, A if B is None else B
         self._cancel = cancel
         self._shape = cost.shape
@@ -82,13 +80,7 @@ class ExactCuda(DeviceSolver):
         self.unit = self._cost.unit
         self.exponent = self._cost.exponent
         self._follow(lanes_plan(self._cost) if self._cost.n_nodes <= MOST_LANES_NODES else warp_plan(self._cost))
-        self.info: Info = {
-            "solver": "network simplex",
-            "common_mass_canceled": cancel,
-            "device": "cuda",
-            "precision": "float64",
-            "reg": None,
-        }
+        self.info: Info = {"solver": "network simplex", "common_mass_canceled": cancel, **IN_FLOAT64, "device": "cuda"}
 
     def pairs_per_tile(self, memory: int) -> int:
         seconds = shared_cost_gpu_seconds(self.plan.n_nodes, cancel=self._cancel)
@@ -113,9 +105,7 @@ class ExactCuda(DeviceSolver):
         if self._B is not self._A or not self._cancel:
             self.column_masses = node_masses(self._B, plan, first=0 if self._cancel else self._shape[0])
 
-    def plans_and_potentials(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64], trees: DeviceTrees
-    ) -> TilePlans:
+    def plans_and_potentials(self, rows: Indices, columns: Indices, trees: DeviceTrees) -> TilePlans:
         """Plans and potentials of the pairs (rows[t], columns[t]) from their trees (NumPy arrays).
 
         Potentials are known on the tree; a c-transform carries them to all nodes and keeps them feasible.
@@ -147,7 +137,7 @@ class ExactCuda(DeviceSolver):
         return masses[:, which].T if self.plan.nodes_first else masses[which]
 
 
-def _least_sums(cost: NDArray[np.float64], level: NDArray[np.float64]) -> NDArray[np.float64]:
+def _least_sums(cost: Float, level: Float) -> Float:
     """min_j cost_ij + level_j for every row (P, l) of levels, (P, k); column by column, to stay small in memory."""
     least = np.full((len(level), len(cost)), np.inf)
     for j in range(cost.shape[1]):
@@ -197,9 +187,7 @@ class ExactOnDevice(OnDevice):
         defines = defines | {"TREES": int(trees is not self._no_trees)}
         function = load(self._plan.name, defines).get_function(self._plan.name)
         function.max_dynamic_shared_size_bytes = shared_bytes
-        solution = DeviceSolution(
-            cupy.empty(count), cupy.empty(count, dtype=np.int8), cupy.empty(count, dtype=np.int32)
-        )
+        solution = empty_on_device(count)
         arguments = (
             self._row_masses, self._column_masses, *pair_arguments(pairs, start, stop), np.int64(start),
             np.int32(count), *self._tables, self._exponent, cupy.zeros(1, dtype=np.int32),
