@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +12,13 @@ from numpy.typing import NDArray
 from asot.anchors.soft_codes import unrolled_codes
 from asot.anchors.trainable import LearnedAnchors
 from asot.anchors.training import State, Tensors
-from asot.run.executors import ProgressLike
 from asot.validation import as_positive_int
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+@dataclass(eq=False, repr=False)
 class DictionaryAnchors(LearnedAnchors):
     """Learn anchors as a dictionary, with codes from unrolled sparse coding (ASOT-DL). Needs PyTorch.
 
@@ -90,42 +91,9 @@ class DictionaryAnchors(LearnedAnchors):
 
     kind = "dictionary"
 
-    def __init__(
-        self,
-        n_anchors: int | None = None,
-        *,
-        n_layers: int = 8,
-        objective: str = "distance",
-        loss_weights: Sequence[float] = (1.0, 1.0, 1.0),
-        hidden: int | Sequence[int] = (64,),
-        n_pairs: int = 5000,
-        batch_size: int = 128,
-        learning_rate: float = 0.01,
-        max_epochs: int = 40,
-        max_time: float | None = None,
-        patience: int = 25,
-        validation_fraction: float = 0.15,
-        warm_start: bool = False,
-        progress: ProgressLike = None,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_anchors = n_anchors
-        self.n_layers = n_layers
-        self.objective = objective
-        self.loss_weights = loss_weights
-        self.hidden = hidden
-        self.n_pairs = n_pairs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.max_time = max_time
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.progress = progress
-        self.device = device
-        self.random_state = random_state
+    _: KW_ONLY
+    n_layers: int = 8
+    loss_weights: Sequence[float] = (1.0, 1.0, 1.0)
 
     def _begin(self, anchors: NDArray[np.float64], sharpness: float, rng: np.random.RandomState) -> State:
         weights = np.asarray(self.loss_weights)

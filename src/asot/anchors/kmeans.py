@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ WORTH_A_DEVICE = 10**9
 of iterations of k-means, a CPU needs several seconds for them, and a GPU needs less to start."""
 
 
+@dataclass(eq=False, repr=False)
 class KMeansAnchors(AnchorLearner):
     """Learn anchors by k-means on all points of a collection, weighted so that every distribution counts the same.
 
@@ -88,26 +90,15 @@ class KMeansAnchors(AnchorLearner):
     (3, 5)
     """
 
-    def __init__(
-        self,
-        n_anchors: int | None = None,
-        *,
-        batch_size: int | str | None = "auto",
-        n_init: int = 1,
-        max_points: int | None = None,
-        random_state: Any = None,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        progress: ProgressLike = None,
-    ) -> None:
-        self.n_anchors = n_anchors
-        self.batch_size = batch_size
-        self.n_init = n_init
-        self.max_points = max_points
-        self.random_state = random_state
-        self.device = device
-        self.n_jobs = n_jobs
-        self.progress = progress
+    n_anchors: int | None = None
+    _: KW_ONLY
+    batch_size: int | str | None = "auto"
+    n_init: int = 1
+    max_points: int | None = None
+    random_state: Any = None
+    device: str = "auto"
+    n_jobs: int | None = None
+    progress: ProgressLike = None
 
     def _learn(self, D: Distributions) -> AnchorSpace:
         self._forget_batches()

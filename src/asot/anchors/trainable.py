@@ -13,7 +13,9 @@ import itertools
 import time
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,29 +50,28 @@ POINTS_PER_BATCH = 512
 """How many points of a batch the paper's losses use; its pairs loss is quadratic in them."""
 
 
+@dataclass(eq=False, repr=False)
 class LearnedAnchors(AnchorLearner):
     """Base of `MetricAnchors` and `DictionaryAnchors`, which document the parameters."""
 
-    kind: str
+    kind: ClassVar[str]
     """Which of `asot.anchors.soft_codes.MAPS` is learned."""
 
-    n_anchors: int | None
-    objective: str
-    hidden: Any
-    n_pairs: int
-    batch_size: int
-    learning_rate: float
-    max_epochs: int
-    max_time: float | None
-    patience: int
-    validation_fraction: float
-    warm_start: bool
-    progress: ProgressLike
-    random_state: Any
-
-    history_: dict[str, list[float]]
-    validation_error_: float
-    n_epochs_: int
+    n_anchors: int | None = None
+    _: KW_ONLY
+    objective: str = "distance"
+    hidden: int | Sequence[int] = (64,)
+    n_pairs: int = 5000
+    batch_size: int = 128
+    learning_rate: float = 0.01
+    max_epochs: int = 40
+    max_time: float | None = None
+    patience: int = 25
+    validation_fraction: float = 0.15
+    warm_start: bool = False
+    progress: ProgressLike = None
+    device: str = "auto"
+    random_state: Any = None
 
     # ------------------------------------------------------------------------------------------------ what differs
 
@@ -107,7 +108,9 @@ class LearnedAnchors(AnchorLearner):
             outcome = self._trained(D, codes, state, schedule, rng, device)
         self._state, self._standard = outcome.state, (codes.center, codes.spread, codes.unit)
         before: dict[str, list[float]] = self.history_ if warm else {}
-        self.history_ = {name: [*before.get(name, []), *values] for name, values in outcome.history.items()}
+        self.history_: dict[str, list[float]] = {
+            name: [*before.get(name, []), *values] for name, values in outcome.history.items()
+        }
         self.n_epochs_ = len(outcome.history.get("epoch", [0])) - 1
         self.validation_error_ = outcome.error
         return self._space(codes, outcome.state)

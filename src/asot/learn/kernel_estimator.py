@@ -7,6 +7,7 @@ parameters of the pipeline asks for the same ones, and their eigenvalues, again.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from asot.learn.recent import key_of, recalled, remember
 from asot.run.executors import ProgressLike
 
 
+@dataclass(eq=False, repr=False)
 class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The kernel exp(-γ W_p) with the fitted collection, for ``SVC(kernel="precomputed")`` and similar estimators.
 
@@ -64,34 +66,19 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
     True
     """
 
-    def __init__(
-        self,
-        gamma: float | None = None,
-        *,
-        psd: str | None = "clip",
-        p: float = 1,
-        metric: str = "euclidean",
-        metric_params: Parameters | None = None,
-        unmatched: Any = None,
-        error: float | str | None = None,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        memory: int | str | None = None,
-        progress: ProgressLike = None,
-        random_state: Any = None,
-    ) -> None:
-        self.gamma = gamma
-        self.psd = psd
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.unmatched = unmatched
-        self.error = error
-        self.device = device
-        self.n_jobs = n_jobs
-        self.memory = memory
-        self.progress = progress
-        self.random_state = random_state
+    gamma: float | None = None
+    _: KW_ONLY
+    psd: str | None = "clip"
+    p: float = 1
+    metric: str = "euclidean"
+    metric_params: Parameters | None = None
+    unmatched: Any = None
+    error: float | str | None = None
+    device: str = "auto"
+    n_jobs: int | None = None
+    memory: int | str | None = None
+    progress: ProgressLike = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKernel:
         """Use a collection as the reference for all kernels; ``y`` is not used."""

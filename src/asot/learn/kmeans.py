@@ -9,6 +9,7 @@ its members. Distances are W_1 on the anchors, and what is minimized is the sum 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ class Medoids(Record):
 _swap = entry("best_swap", Medoids)
 
 
+@dataclass(eq=False, repr=False)
 class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Cluster the distributions of a collection by W_1 on anchors.
 
@@ -90,30 +92,17 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        method: str = "medoids",
-        space: Any = None,
-        n_anchors: int | None = None,
-        n_init: int = 4,
-        max_iter: int = 100,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        progress: ProgressLike = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.method = method
-        self.space = space
-        self.n_anchors = n_anchors
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.device = device
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    method: str = "medoids"
+    space: Any = None
+    n_anchors: int | None = None
+    n_init: int = 4
+    max_iter: int = 100
+    device: str = "auto"
+    n_jobs: int | None = None
+    progress: ProgressLike = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKMeans:
         """Cluster a collection; ``y`` is not used."""

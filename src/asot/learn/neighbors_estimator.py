@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ MOST_QUERIES = 64
 _WHICH = ("space", "p", "metric", "metric_params", "unmatched", "prune")
 
 
+@dataclass(eq=False, repr=False)
 class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nearest neighbors under the exact W_p (`asot.kneighbors`), with scikit-learn's conventions.
 
@@ -71,40 +72,22 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     0.9
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        radius: float = 1.0,
-        space: Any = None,
-        p: float = 1,
-        metric: str = "euclidean",
-        metric_params: Parameters | None = None,
-        unmatched: Any = None,
-        prune: str = "auto",
-        device: str = "auto",
-        n_jobs: int | None = None,
-        memory: int | str | None = None,
-        progress: ProgressLike = None,
-        random_state: Any = None,
-        recall: float | None = None,
-        bounds: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.space = space
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.unmatched = unmatched
-        self.prune = prune
-        self.device = device
-        self.n_jobs = n_jobs
-        self.memory = memory
-        self.progress = progress
-        self.random_state = random_state
-        self.recall = recall
-        self.bounds = bounds
+    n_neighbors: int = 5
+    _: KW_ONLY
+    radius: float = 1.0
+    space: Any = None
+    p: float = 1
+    metric: str = "euclidean"
+    metric_params: Parameters | None = None
+    unmatched: Any = None
+    prune: str = "auto"
+    device: str = "auto"
+    n_jobs: int | None = None
+    memory: int | str | None = None
+    progress: ProgressLike = None
+    random_state: Any = None
+    recall: float | None = None
+    bounds: Any = None
 
     def fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
         """Prepare a collection for queries, once (`asot.Index`); ``y`` is not used."""
