@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.adapters.surroundings import FlatGraphs, aggregated
 from asot.data.distributions import Distributions
 from asot.validation import FloatArray, first_false, refuse_what_cannot_fit, to_array, to_float_array
 
@@ -201,24 +202,8 @@ def describe_rounds(start: str, d: int, rounds: int, eps: float) -> str:
 
 def _aggregate(x: FloatArray, edges: NDArray[np.int64], rounds: int, eps: float) -> FloatArray:
     """(n, (rounds + 1) d) from x (n, d) and edges (m, 2) that were checked."""
-    from scipy import sparse
-
-    n, d = x.shape
-    size = n * (rounds + 1) * d * x.itemsize
-    refuse_what_cannot_fit(size, f"features of {n:,} nodes", "use fewer rounds, fewer graphs or float32")
-    features = np.empty((n, (rounds + 1) * d), x.dtype)
-    features[:, :d] = x
-    both = np.concatenate([edges, edges[:, ::-1]])
-    neighbors = sparse.csr_array((np.ones(len(both), x.dtype), (both[:, 0], both[:, 1])), shape=(n, n))
-    neighbors.data[:] = 1.0  # SciPy has added up what was listed twice
-    own = x.dtype.type(1.0 + eps)
-    for r in range(1, rounds + 1):
-        with np.errstate(over="ignore", invalid="ignore"):
-            x = own * x + neighbors @ x
-        if not np.isfinite(x).all():
-            raise ValueError(f"features overflow {x.dtype} in round {r} of {rounds}; use fewer rounds")
-        features[:, r * d : (r + 1) * d] = x
-    return features
+    as_one = FlatGraphs(np.array([0, len(x)]), x, edges.T, np.array([0, len(edges)]), None)
+    return aggregated(as_one, rounds, "sum", eps)
 
 
 def _as_start(x: Any) -> FloatArray:
