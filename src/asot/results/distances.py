@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -109,10 +109,6 @@ class Distances:
         if len(values) > 64 or math.isnan(sum(values.tolist())):  # far quicker than NumPy for a few numbers
             self.__post_init__()
         return self
-
-    def also_later(self, later: Later) -> None:
-        """More fields for a result that was made `quickly`."""
-        self.__dict__["_later"] += (later,)
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
@@ -307,8 +303,31 @@ class Distances:
         return str(self.info.get("solver", "unknown solver"))
 
 
+class NamedNeighbors(Sized):
+    """What all lists of neighbors have: names, and a table of them."""
+
+    indices: NDArray[np.int64]
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None]
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,)."""
+        return np.arange(len(self)) if self.names[0] is None else self.names[0]
+
+    @property
+    def neighbor_ids(self) -> NDArray[Any]:
+        """Names of the neighbors, in the shape of `indices`."""
+        return self.indices if self.names[1] is None else self.names[1][self.indices]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
+        from asot.results.frames import neighbors_frame
+
+        return neighbors_frame(self)
+
+
 @dataclass(frozen=True, eq=False)
-class Neighbors:
+class Neighbors(NamedNeighbors):
     """The nearest columns of every row, ascending; ties in order of index.
 
     Attributes
@@ -330,22 +349,6 @@ class Neighbors:
     lower: NDArray[np.float64] | None = field(default=None, repr=False)
     upper: NDArray[np.float64] | None = field(default=None, repr=False)
     error: NDArray[np.float64] | None = field(default=None, repr=False)
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        """Names of the rows (N,)."""
-        return np.arange(len(self.indices)) if self.names[0] is None else self.names[0]
-
-    @property
-    def neighbor_ids(self) -> NDArray[Any]:
-        """Names of the neighbors (N, K)."""
-        return self.indices if self.names[1] is None else self.names[1][self.indices]
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
-        from asot.results.frames import neighbors_frame
-
-        return neighbors_frame(self)
 
     def __len__(self) -> int:
         return len(self.indices)
