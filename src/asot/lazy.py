@@ -47,6 +47,14 @@ def attach(
     return load, names, here
 
 
+def needed(module: str, sentence: str) -> Any:
+    """A module of an optional package, or a sentence that says what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        raise ImportError(sentence) from missing
+
+
 def _homes(file: str) -> dict[str, str]:
     """The module that each public name comes from, as the stub beside ``file`` says."""
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.data.belonging import ids_of, per_distribution
+from asot.lazy import needed
 from asot.learn.maps import as_square, embed, leaf_order, stress
 from asot.learn.pictures import (
     COLORS,
@@ -343,12 +344,8 @@ def names_of(r: Any) -> list[str]:
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as missing:
-        raise ImportError("pictures need matplotlib: pip install asot[plots]") from missing
-    style: Any = STYLE  # matplotlib's stubs list every name
-    with pyplot.rc_context(style):
+    pyplot = needed("matplotlib.pyplot", "pictures need matplotlib: pip install asot[plots]")
+    with pyplot.rc_context(STYLE):
         return pyplot.subplots(layout="constrained")[1]
 
 

@@ -136,11 +136,8 @@ def drivers(
 
 
 def _check(output: str | None, *inputs: str | None) -> None:
-    if output is None:
-        return
-    if Path(output).suffix.lower() != ".csv":
-        raise ValueError(f"cannot write a table to {output}: its name must end in .csv")
-    options.check_target(output, *inputs)
+    if output is not None:
+        options.check_new(output, "a table", [".csv"], *inputs)
 
 
 def _read_table(path: str) -> Any:

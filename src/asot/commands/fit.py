@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from asot.commands import options
@@ -24,9 +22,7 @@ def fit(collection: str, output: str, n_anchors: int | None, device: str, random
     import asot
     from asot.anchors.files import save_space
 
-    if Path(output).suffix.lower() != ".npz":
-        raise ValueError(f"cannot write an anchor space to {output}: its name must end in .npz")
-    options.check_target(output, collection)
+    options.check_new(output, "an anchor space", [".npz"], collection)
     learner = asot.KMeansAnchors(n_anchors, random_state=random_state, device=device)
     space = learner.fit(options.load(collection)).space_
     save_space(space, output)

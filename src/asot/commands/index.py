@@ -12,8 +12,6 @@ import click
 
 from asot.commands import options
 
-SUFFIXES = (".csv", ".npz")
-
 _folder = click.argument("folder", type=click.Path())
 
 
@@ -31,9 +29,7 @@ def index() -> None:
 @_folder
 @options.collection
 @click.option("--replace", is_flag=True, help="Replace members that have an id of the COLLECTION.")
-@options.order
-@options.metric
-@options.unmatched
+@options.distance
 def add(folder: str, collection: str, replace: bool, p: float, metric: str, unmatched: float | str | None) -> None:
     """Add the distributions of a COLLECTION to the index in FOLDER, which is made if it is not there.
 
@@ -128,15 +124,13 @@ def query(
     Example: asot index query molecules.index new.npz --n-neighbors 10 -o nearest.csv
     """
     import asot
-    from asot.commands.neighbors import neighbor_lines, write_neighbors
+    from asot.commands.neighbors import SUFFIXES, neighbor_lines, write_neighbors
     from asot.index.recall import PAYS_FROM, as_recall
 
     if recall is not None:
         recall = as_recall(recall)
-    if output is not None and Path(output).suffix.lower() not in SUFFIXES:
-        raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
     if output is not None:
-        options.check_target(output, collection, None)
+        options.check_new(output, "neighbors", SUFFIXES, collection)
         if Path(folder).resolve() in Path(output).resolve().parents:
             raise ValueError(f"{output} would be among the files of the index {folder}; write it elsewhere")
     queries = options.load_both(collection, None)[0]

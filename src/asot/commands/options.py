@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -110,11 +110,22 @@ def read_share(ctx: click.Context, param: click.Parameter, value: str | None) ->
         raise click.UsageError(f"{flag} is a number or a share such as 5%; found {value!r}") from None
 
 
+def distance(command: Command) -> Command:
+    return order(metric(unmatched(command)))
+
+
 def check_output(path: str, *inputs: str | None) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before the work begins."""
     from asot.results.files import check_distances_suffix
 
     check_distances_suffix(path)
+    check_target(path, *inputs)
+
+
+def check_new(path: str, what: str, suffixes: Sequence[str], *inputs: str | None) -> None:
+    """`check_target`, after a look at how the name ends."""
+    if Path(path).suffix.lower() not in suffixes:
+        raise ValueError(f"cannot write {what} to {path}: its name must end in {' or '.join(suffixes)}")
     check_target(path, *inputs)
 
 

@@ -23,6 +23,7 @@ from asot.data.expansion import check_expansion
 from asot.data.flatten import group_points
 from asot.data.npz import PathLike, atomic_write, naming, plain_ids, reading
 from asot.data.reading import factorized, text_array
+from asot.lazy import needed
 
 
 def load_csv(path: PathLike) -> Distributions:
@@ -80,22 +81,28 @@ def unguarded(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and guarded(cell[1:]) == cell else cell
 
 
+@contextlib.contextmanager
+def csv_writer(path: PathLike) -> Iterator[Any]:
+    """Writes rows to a table, which replaces the file at ``path`` once it is complete."""
+    with atomic_write(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        yield csv.writer(text, lineterminator="\n")
+        text.detach()
+
+
 def save_csv(D: Distributions, path: PathLike) -> None:
     """One line per point under the columns id, x0, x1, … and mass."""
     columns = _table_columns(D, path)
-    with atomic_write(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        writer = csv.writer(text, lineterminator="\n")
+    with csv_writer(path) as writer:
         writer.writerow(columns)
         columns["id"] = np.repeat(np.array([guarded(entry) for entry in plain_ids(D.ids).tolist()]), D.sizes)
         for start in range(0, len(D.masses), 2**14):
             writer.writerows(zip(*(part[start : start + 2**14].tolist() for part in columns.values()), strict=True))
-        text.detach()
 
 
 def save_parquet(D: Distributions, path: PathLike) -> None:
     """The same columns; ids keep their type, and float32 stays."""
-    pyarrow = _need_pyarrow(f"writing {path}")
+    pyarrow = need_pyarrow(f"writing {path}")
     table = pyarrow.table(_table_columns(D, path))
     with atomic_write(path) as stream:
         pyarrow.parquet.write_table(table, stream)
@@ -217,7 +224,7 @@ def number(cell: str, column: str, where: str) -> float:
 
 
 def load_parquet(path: PathLike) -> Distributions:
-    pyarrow = _need_pyarrow(f"reading {path}")
+    pyarrow = need_pyarrow(f"reading {path}")
     with reading(path) as stream:
         try:
             schema = pyarrow.parquet.read_schema(stream)
@@ -247,13 +254,11 @@ def load_parquet(path: PathLike) -> Distributions:
         return _grouped(points, ids, group, masses)
 
 
-def _need_pyarrow(what: str) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"{what} needs pyarrow: pip install asot[tables]") from error
-    return pyarrow
+def need_pyarrow(what: str) -> Any:
+    """pyarrow with its ``parquet``, or a sentence that says what to install."""
+    sentence = f"{what} needs pyarrow: pip install asot[tables]"
+    needed("pyarrow.parquet", sentence)
+    return needed("pyarrow", sentence)
 
 
 def _check_parquet_types(schema: Any, names: list[str], ids: str, path: PathLike) -> None:

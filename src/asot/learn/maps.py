@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asot._typing import Float
 from asot.data.squares import in_range
+from asot.lazy import needed
 
 METHODS = ("auto", "mds", "tsne", "umap")
 FEWEST_FOR_TSNE = 30
@@ -139,10 +140,7 @@ def _tsne(matrix: Float, start: Float) -> Float:
 
 
 def _umap(matrix: Float, start: Float) -> Float:
-    try:
-        import umap
-    except ImportError as missing:
-        raise ImportError('a map by UMAP needs umap-learn: pip install umap-learn; or use method="tsne"') from missing
+    umap = needed("umap", 'a map by UMAP needs umap-learn: pip install umap-learn; or use method="tsne"')
     neighbors = min(15, len(matrix) - 1)
     found = umap.UMAP(metric="precomputed", n_neighbors=neighbors, init=start, random_state=0).fit_transform(matrix)
     return np.asarray(found, dtype=np.float64)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.lazy import needed
 from asot.results.distances import Distances
 from asot.validation import as_positive_int
 
@@ -27,10 +28,7 @@ def distances_to_anndata(result: Distances, obs: Any = None, n_neighbors: int = 
         What is known about the distributions, with their ids as its index, in any order.
     n_neighbors : int
     """
-    try:
-        import anndata
-    except ImportError as error:
-        raise ImportError("to_anndata needs anndata: pip install asot[cells]") from error
+    anndata = needed("anndata", "to_anndata needs anndata: pip install asot[cells]")
     from asot.results.frames import need_pandas
 
     pandas = need_pandas("to_anndata")

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Header
+from asot.lazy import needed
 from asot.printable import printable
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
 from asot.store.grid import Grid
@@ -33,10 +34,7 @@ INSTALL = "a store needs zarr 3.1.3 or newer: pip install 'asot[scale]'"
 
 
 def import_zarr() -> Any:
-    try:
-        import zarr
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
+    zarr = needed("zarr", INSTALL)
     if tuple(int(part) for part in zarr.__version__.split(".")[:2]) < (3, 1):
         raise ImportError(f"{INSTALL} (found {zarr.__version__})")
     return zarr

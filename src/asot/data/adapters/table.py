@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
 from asot.data.reading import factorized, sorted_by
+from asot.lazy import needed
 from asot.validation import FloatArray
 
 
@@ -41,10 +42,7 @@ def flatten_table(table: Any, by: str, points: str | Sequence[str], masses: str 
 
 
 def _as_frame(table: Any) -> Any:
-    try:
-        import narwhals
-    except ImportError as error:
-        raise ImportError("from_table reads tables with narwhals: pip install asot[tables]") from error
+    narwhals = needed("narwhals", "from_table reads tables with narwhals: pip install asot[tables]")
     try:
         frame = narwhals.from_native(table)
     except TypeError as error:
