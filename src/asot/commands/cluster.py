@@ -49,7 +49,7 @@ def cluster(
                 f"{collection} holds distances, which have medoids and no anchors; leave out those options"
             )
         r = asot.load_distances(collection)
-        ids, labels = r.ids, cluster_distances(r.matrix(), n_clusters, random_state=random_state)[0]
+        ids, labels = r.ids, cluster_distances(r.matrix(), n_clusters, random_state)
     else:
         D = options.load(collection)
         model = asot.WassersteinKMeans(
@@ -69,7 +69,7 @@ def _holds_distances(path: str) -> bool:
     if suffix == ".npy":
         return True
     if suffix == ".npz":
-        from asot.data.files import read_header
+        from asot.data.npz import read_header
 
         return (read_header(path) or {}).get("kind") == "distances"
     if suffix == ".csv" and Path(path).is_file():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from asot.commands import options
@@ -14,7 +16,7 @@ from asot.commands.info import describe_space
 @options.n_anchors
 @options.device
 @options.random_state
-def fit(collection: str, output: str, n_anchors: int | None, device: str, random_state: int) -> None:
+def fit(collection: str, output: str, **how: Any) -> None:
     """Learn an anchor space on a COLLECTION.
 
     Example: asot fit patients.csv --n-anchors 32 -o anchors.npz
@@ -23,7 +25,6 @@ def fit(collection: str, output: str, n_anchors: int | None, device: str, random
     from asot.anchors.files import save_space
 
     options.check_new(output, "an anchor space", [".npz"], collection)
-    learner = asot.KMeansAnchors(n_anchors, random_state=random_state, device=device)
-    space = learner.fit(options.load(collection)).space_
+    space = asot.KMeansAnchors(**how).fit(options.load(collection)).space_
     save_space(space, output)
     options.say(f"{output}: {describe_space(space)}")

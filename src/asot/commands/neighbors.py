@@ -21,7 +21,7 @@ SUFFIXES = (".csv", ".npz")
 )
 @store.store_path
 @store.part
-@click.option("--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each.")
+@options.n_neighbors
 @options.distance
 @click.option(
     "--recall", type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -47,8 +47,7 @@ def neighbors(
     import asot
 
     sink = store.sink_of(store_path, part, output)
-    if output is not None:
-        options.check_new(output, "neighbors", SUFFIXES, collection, other)
+    options.check_new(output, "neighbors", SUFFIXES, collection, other)
     first, second = options.load_both(collection, other)
     found = asot.kneighbors(first, second, n_neighbors, sink=sink, **how)
     if output is None:
@@ -69,12 +68,12 @@ def neighbor_lines(found: Any, own: list[Any], others: list[list[Any]]) -> Itera
 
 def write_neighbors(output: str, found: Any, first: Any, second: Any) -> None:
     """Write neighbors as a table or as arrays, and say so; ids are those of the collections, or of an index."""
-    from asot.data.npz import save_arrays
+    from asot.data.npz import plain_ids, save_arrays
     from asot.data.tabular import csv_writer, guarded
 
     there = first if second is None else second
     if Path(output).suffix.lower() == ".npz":
-        ids = {"ids_rows": options.plain_ids(first), "ids_columns": options.plain_ids(there)}
+        ids = {"ids_rows": plain_ids(first.ids), "ids_columns": plain_ids(there.ids)}
         arrays = {"indices": found.indices, "distances": found.distances, **ids}
         if found.lower is not None:
             arrays["lower"] = found.lower

@@ -16,9 +16,7 @@ from asot.commands import options
 @click.argument("second")
 @click.option("-o", "--output", type=click.Path(), required=True, help="Where to write (.csv): one line per move.")
 @options.distance
-def plan(
-    collection: str, first: str, second: str, output: str, p: float, metric: str, unmatched: float | str | None
-) -> None:
+def plan(collection: str, first: str, second: str, output: str, p: float, **how: Any) -> None:
     """The optimal transport plan between the distributions FIRST and SECOND of a COLLECTION.
 
     With --unmatched, mass without a partner has a line with only one of the two points.
@@ -31,7 +29,7 @@ def plan(
     options.check_new(output, "a plan", [".csv"], collection)
     D = options.load(collection)
     i, j = options.index_of(D, first), options.index_of(D, second)
-    found = asot.plan(D, i, j, p=p, metric=metric, unmatched=unmatched, exact=True)
+    found = asot.plan(D, i, j, p=p, exact=True, **how)
     (x, _), (y, _) = D[i], D[j]
     axes = range(D.dim)
     with csv_writer(output) as writer:

@@ -79,6 +79,7 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
     memory: int | str | None = None
     progress: ProgressLike = None
     random_state: Any = None
+    _made = "collection_"
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKernel:
         """Use a collection as the reference for all kernels; ``y`` is not used."""
@@ -95,7 +96,7 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Kernel (N, M) of a collection with the fitted one."""
-        check_is_fitted(self, "kernel_")
+        check_is_fitted(self)
         D = self._read(X, reset=False)
         if key_of(D) == key_of(self.collection_):
             return self.kernel_.matrix.copy()
@@ -120,10 +121,3 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         if self.error is None:
             return pairwise_exact(D, E, pairs=pairs, **how).values
         return pairwise(D, E, pairs=pairs, error=self.error, random_state=self.random_state, **how).values
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.collection_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "kernel_")
