@@ -19,7 +19,7 @@ from asot.run.devices import parse
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Sink, SinkBase
-from asot.validation import as_choice, as_positive_int, as_seed
+from asot.validation import as_choice, as_number, as_positive_int, as_seed
 
 # ------------------------------------------------------------------------------------------------ which distance
 
@@ -28,9 +28,7 @@ def as_order(p: Any) -> float:
     """p of W_p."""
     if type(p) is int and p == 1:  # the usual one: a pair of five points takes no longer than the questions below
         return 1.0
-    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p < np.inf:
-        raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
-    return float(p)
+    return as_number(p, lambda order: 1 <= order < np.inf, "p must be a finite number ≥ 1")
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,8 @@ def as_share(share: Any, unmatched: Any) -> Any:
         return unmatched
     if unmatched is not None:
         raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
-    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share <= 1:
-        raise ValueError(f"share must be a number above 0 and up to 1; found {share!r}")
-    return None if share == 1 else Share(float(share))
+    amount = as_number(share, lambda part: 0 < part <= 1, "share must be a number above 0 and up to 1")
+    return None if amount == 1 else Share(amount)
 
 
 @dataclass(frozen=True)
@@ -184,13 +181,12 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
     """Read ``strategy=``: what `info["strategy"]` of another call holds, or a Strategy."""
     if isinstance(record, Strategy):
         return record
-    names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space", "drawn_at", "n_draws")
     if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
         raise ValueError(
             "strategy must be r.info['strategy'] of another call, a dict whose 'kind' is 'exact' or "
             f"'calibrated'; found {record!r}"
         )
-    found = Strategy(**{name: record[name] for name in names if name in record})
+    found = Strategy(**{name: record[name] for name in Strategy.__dataclass_fields__ if name in record})
     if found.kind == "calibrated":
         for name in ("n_spaces", "n_exact", "n_draws"):
             if not isinstance(getattr(found, name), int) or getattr(found, name) < 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
 
@@ -104,6 +104,13 @@ def first_false(ok: NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmin(ok)), ok.shape))
 
 
+def not_finite(array: NDArray[Any]) -> tuple[int, ...] | None:
+    """Index of the first entry that is no finite number, if there is one."""
+    if array.size == 0 or (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any entry is
+        return None
+    return first_false(np.isfinite(array))
+
+
 def as_histograms(values: Any, name: str, n_anchors: int, *, scaled: bool = True) -> NDArray[np.float64]:
     """Histograms (N, k), as float64 rows that sum to 1. Rows with another positive total are scaled, if ``scaled``."""
     if hasattr(values, "toarray"):  # scipy.sparse
@@ -118,10 +125,8 @@ def as_histograms(values: Any, name: str, n_anchors: int, *, scaled: bool = True
             f"{name} has histograms on {histograms.shape[1]} anchors, but the cost has {n_anchors}; "
             "histograms and cost must be on the same anchors"
         )
-    finite = np.isfinite(histograms)
-    if not finite.all():
-        i, u = first_false(finite)
-        raise ValueError(f"histogram {i} of {name} is {histograms[i, u]} at anchor {u}; masses must be finite")
+    if odd := not_finite(histograms):
+        raise ValueError(f"histogram {odd[0]} of {name} is {histograms[odd]} at anchor {odd[1]}; masses must be finite")
     if histograms.min() < 0:
         i, u = first_false(histograms >= 0)
         raise ValueError(f"histogram {i} of {name} has a negative mass ({histograms[i, u]:g} at anchor {u})")
@@ -158,11 +163,9 @@ def as_cost(cost: Any, *, square: bool, only: Anchors | None = None) -> NDArray[
     names = (np.arange(array.shape[0]), np.arange(array.shape[1])) if only is None else only
     if only is not None:
         array = array[np.ix_(*only)]
-    least, largest = array.min(), array.max()  # NaN if there is one
-    if not (np.isfinite(least) and np.isfinite(largest)):
-        i, j = first_false(np.isfinite(array))
-        raise ValueError(f"cost[{names[0][i]}, {names[1][j]}] is {array[i, j]}; costs must be finite")
-    if least < 0:
+    if odd := not_finite(array):
+        raise ValueError(f"cost[{names[0][odd[0]]}, {names[1][odd[1]]}] is {array[odd]}; costs must be finite")
+    if array.min() < 0:
         i, j = first_false(array >= 0)
         raise ValueError(f"cost[{names[0][i]}, {names[1][j]}] is negative ({array[i, j]:g}); costs must be ≥ 0")
     return _as_distances(array, names[0]) if square else array
@@ -248,23 +251,24 @@ def as_positive_int(value: Any, name: str) -> int:
     return int(value)
 
 
-def as_radius(value: Any) -> float:
+def as_number(value: Any, fits: Callable[[Any], object], rule: str) -> float:
+    """A number that ``fits``, or an error that says which one does."""
     is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex))
-    if not is_number or not 0 <= value <= sys.float_info.max:
-        raise ValueError(f"radius must be a finite number ≥ 0; found {value!r}")
+    if not is_number or not fits(value):
+        raise ValueError(f"{rule}; found {value!r}")
     return float(value)
+
+
+def as_radius(value: Any) -> float:
+    return as_number(value, lambda r: 0 <= r <= sys.float_info.max, "radius must be a finite number ≥ 0")
 
 
 def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
     """ε from a number > 0, or "auto": 5 percent of the median positive cost."""
-    if isinstance(reg, str):
-        if reg != "auto":
-            raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
+    if isinstance(reg, str) and reg == "auto":
         positive = cost[cost > 0]
         return 0.05 * float(np.median(positive)) if positive.size else 1.0
-    if isinstance(reg, bool) or not isinstance(reg, (int, float, np.number)) or not 0 < reg < np.inf:
-        raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
-    reg = float(reg)
+    reg = as_number(reg, lambda r: 0 < r < np.inf, "reg must be a number > 0 or 'auto'")
     if reg < 1e-8 * cost.max():
         raise ValueError(
             f"reg = {reg:g} is less than 1e-8 of the largest cost ({cost.max():g}): float64 cannot resolve it; "
@@ -274,11 +278,7 @@ def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
 
 
 def as_tol(tol: Any) -> float | None:
-    if tol is None:
-        return None
-    if isinstance(tol, bool) or not isinstance(tol, (int, float, np.number)) or not 0 < tol < 1:
-        raise ValueError(f"tol must be None or a number between 0 and 1; found {tol!r}")
-    return float(tol)
+    return None if tol is None else as_number(tol, lambda t: 0 < t < 1, "tol must be None or a number between 0 and 1")
 
 
 def as_n_jobs(n_jobs: int | None) -> int:

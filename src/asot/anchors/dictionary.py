@@ -41,41 +41,15 @@ class DictionaryAnchors(LearnedAnchors):
         Weights of the paper's three losses: reconstruction, length 1, total 1.
     hidden : int or sequence of int
         Widths of the hidden layers of the network that chooses λ, the threshold of every point.
-    n_pairs : int
-        Pairs of distributions to learn from. Their exact W_1 is computed first.
-    batch_size : int
-        Distributions in a batch; a batch has twice as many pairs.
-    learning_rate : float
-        The peak learning rate. The rate rises briefly, then falls to 0 along a cosine until ``max_epochs`` or
-        ``max_time``.
-    max_epochs : int
-        Passes over the pairs.
-    max_time : float, optional
-        Seconds after which training ends, including preparation.
-    patience : int
-        Training ends after this many epochs without a new best error on the held-out pairs.
-    validation_fraction : float
-        Share of the distributions (of the pairs, in small collections) that is held out for validation.
-    warm_start : bool
-        Continue from what an earlier ``fit`` learned. The schedule starts over.
-    progress : bool, None or callable
-        As in `asot.pairwise`: a bar with loss and error; a function is called with (epochs done, max_epochs).
-    device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where to learn and encode. "auto" uses a GPU if there is one and the collection is large.
-    random_state : int, RandomState or None
-        Seed. With an int, the space is the same on every run on the same device.
+    n_pairs, batch_size, learning_rate, max_epochs, max_time, patience, validation_fraction, warm_start, progress
+        As in `MetricAnchors`.
+    device, random_state
+        As in `MetricAnchors`.
 
     Attributes
     ----------
-    space_ : LearnedSpace
-        Soft codes and a cost that is a pseudometric. Bounds and calibration use the k-means anchors it started from.
-    history_ : dict of lists
-        ``epoch``, ``loss``, ``error`` (root-mean-square error on the held-out pairs, as a share of the mean distance),
-        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, later fits are appended.
-    validation_error_ : float
-        The smallest error, which is that of ``space_``.
-    n_epochs_ : int
-    n_features_in_ : int
+    space_, history_, validation_error_, n_epochs_, n_features_in_
+        As in `MetricAnchors`.
 
     Examples
     --------

@@ -101,7 +101,7 @@ class KMeansAnchors(AnchorLearner):
     progress: ProgressLike = None
 
     def _learn(self, D: Distributions) -> AnchorSpace:
-        self._forget_batches()
+        self.__dict__.pop("_batches", None)  # of `partial_fit`
         k = self._count(D)
         D = self._sampled(D, self.max_points)
         device = self._torch_device(D, k)
@@ -166,9 +166,8 @@ class KMeansAnchors(AnchorLearner):
         if self.batch_size == "auto" and len(points) > LARGE_POOL:
             drawn = self._draw(len(points), _enough_for(k))
             points, weights = points[drawn], weights[drawn] / weights[drawn].sum()
-        batch = self._batch()
         n_init = as_positive_int(self.n_init, "n_init")
-        if batch is None:
+        if self.batch_size in (None, "auto"):
             centers = kmeans(
                 points, weights, k, n_init=n_init, random_state=self.random_state, n_jobs=self.n_jobs,
                 progress=self.progress,
@@ -176,6 +175,7 @@ class KMeansAnchors(AnchorLearner):
             return self._finish(centers, exponent, points, weights)
         from sklearn.cluster import MiniBatchKMeans
 
+        batch = as_positive_int(self.batch_size, "batch_size")
         model = MiniBatchKMeans(k, batch_size=batch, n_init=n_init, random_state=self.random_state)
         with threadpool_limits(1):
             model.fit(points, sample_weight=weights)
@@ -221,17 +221,13 @@ class KMeansAnchors(AnchorLearner):
             self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
         return space
 
-    def _forget_batches(self) -> None:
-        if hasattr(self, "_batches"):
-            del self._batches
-
     def _count(self, D: Distributions) -> int:
         if self.n_anchors is None:
             return int(np.clip(round(float(D.sizes.mean())), 2, MOST_BY_DEFAULT))
         return as_positive_int(self.n_anchors, "n_anchors")
 
     def _torch_device(self, D: Distributions, k: int) -> str | None:
-        in_batches = self.batch_size is not None and self.batch_size != "auto"
+        in_batches = self.batch_size not in (None, "auto")
         used = min(len(D.masses), _enough_for(k)) if self._takes_a_sample(D) else len(D.masses)
         worth_it = not in_batches and used * k * D.dim >= WORTH_A_DEVICE
         device = devices.torch_device(self.device, worth_it=worth_it)
@@ -241,11 +237,6 @@ class KMeansAnchors(AnchorLearner):
                 f"device={self.device!r}; use batch_size=None for full k-means there, or device='cpu'"
             )
         return device
-
-    def _batch(self) -> int | None:
-        if self.batch_size is None or self.batch_size == "auto":
-            return None
-        return as_positive_int(self.batch_size, "batch_size")
 
 
 def _enough_for(k: int) -> int:

@@ -31,7 +31,7 @@ from asot.data.distributions import Distributions
 from asot.histograms import emd_many
 from asot.run import devices
 from asot.run.executors import ProgressLike
-from asot.validation import as_choice, as_positive_int
+from asot.validation import as_choice, as_number, as_positive_int
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -126,15 +126,16 @@ class LearnedAnchors(AnchorLearner):
     ) -> Outcome:
         if len(D) < 2:
             warnings.warn(
-                "a single distribution has no distances to learn from: the anchors are those of k-means",
-                stacklevel=5,
+                "a single distribution has no distances to learn from: the anchors are those of k-means", stacklevel=5
             )
             return Outcome(state, 0.0)
         examples = draw_examples(
             D,
             n_pairs=as_positive_int(self.n_pairs, "n_pairs"),
             batch_size=max(2, as_positive_int(self.batch_size, "batch_size")),
-            fraction=_as_share(self.validation_fraction, "validation_fraction"),
+            fraction=as_number(
+                self.validation_fraction, lambda f: 0 < f < 1, "validation_fraction must be a number between 0 and 1"
+            ),
             rng=rng,
         )
         if examples.mean_distance == 0.0:
@@ -143,7 +144,8 @@ class LearnedAnchors(AnchorLearner):
             )
             return Outcome(state, 0.0)
         by_examples = _ByExamples(self, D, codes, examples)
-        lesson = Lesson(self._all_rates(state), by_examples.loss, by_examples.error, len(examples.batches))
+        network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
+        lesson = Lesson({**self._rates(), **network}, by_examples.loss, by_examples.error, len(examples.batches))
         try:
             return train(state, lesson, schedule, rng, device=device, progress=self.progress)
         except DeviceLostError as error:
@@ -188,20 +190,14 @@ class LearnedAnchors(AnchorLearner):
         cost = codes.unit * euclidean_cost(np.asarray(self._cost_points(exact), dtype=np.float64))
         return LearnedSpace(codes.center + codes.unit * anchors, cost, codes, self._nearest)
 
-    def _all_rates(self, state: State) -> dict[str, float]:
-        network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
-        return {**self._rates(), **network}
-
     def _schedule(self) -> Schedule:
         as_choice(self.objective, "objective", ("distance", "paper"))
         max_time = self.max_time
         if max_time is not None and not (isinstance(max_time, (int, float)) and max_time > 0):
             raise ValueError(f"max_time must be None or a number of seconds > 0; found {max_time!r}")
-        rate = self.learning_rate
-        if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0 < rate < np.inf:
-            raise ValueError(f"learning_rate must be a number > 0; found {rate!r}")
+        rate = as_number(self.learning_rate, lambda rate: 0 < rate < np.inf, "learning_rate must be a number > 0")
         epochs, patience = as_positive_int(self.max_epochs, "max_epochs"), as_positive_int(self.patience, "patience")
-        return Schedule(float(rate), epochs, patience, max_time, time.monotonic())
+        return Schedule(rate, epochs, patience, max_time, time.monotonic())
 
     def _network(self, d: int, outputs: int, rng: np.random.RandomState) -> State:
         """Weights of a perceptron whose last layer is 0, so its output starts at 0."""
@@ -346,9 +342,3 @@ def _require_torch(name: str) -> None:
             f"{name} is learned with PyTorch, which is not installed; pip install 'asot[torch]', or use KMeansAnchors "
             "(saved spaces of this kind can be loaded and used without it)"
         )
-
-
-def _as_share(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1:
-        raise ValueError(f"{name} must be a number between 0 and 1; found {value!r}")
-    return float(value)

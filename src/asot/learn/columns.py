@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
+from asot.data.reading import listed
 from asot.distances import pairwise_exact
 from asot.results.distances import Distances
 from asot.results.frames import ShownAsFrame, need_pandas
@@ -44,8 +45,7 @@ class ColumnDistances(ShownAsFrame):
     def __getitem__(self, column: Any) -> Distances:
         """The distances of a column, among the distributions that have it."""
         if column not in self.columns:
-            shown = ", ".join(map(repr, self.columns[:8])) + (", …" if len(self.columns) > 8 else "")
-            raise KeyError(f"there is no column {column!r}; the columns are {shown}")
+            raise KeyError(f"there is no column {column!r}; the columns are {listed(self.columns, 8)}")
         return self._found[self.columns.index(column)]
 
     def __len__(self) -> int:

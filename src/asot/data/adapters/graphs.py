@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from asot.data.adapters.surroundings import FlatGraphs, aggregated
 from asot.data.distributions import Distributions
-from asot.validation import FloatArray, first_false, refuse_what_cannot_fit, to_array, to_float_array
+from asot.validation import (
+    FloatArray,
+    as_number,
+    first_false,
+    not_finite,
+    refuse_what_cannot_fit,
+    to_array,
+    to_float_array,
+)
 
 
 def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> FloatArray:
@@ -210,10 +218,8 @@ def _as_start(x: Any) -> FloatArray:
     start = to_float_array(x, "x", keep_float32=True)
     if start.ndim != 2 or 0 in start.shape:
         raise ValueError(f"x must be (n, d): a row of features for every node; found shape {start.shape}")
-    finite = np.isfinite(start)
-    if not finite.all():
-        node, column = first_false(finite)
-        raise ValueError(f"x[{node}, {column}] is {start[node, column]}; features must be finite: drop or impute it")
+    if odd := not_finite(start):
+        raise ValueError(f"x[{odd[0]}, {odd[1]}] is {start[odd]}; features must be finite: drop or impute it")
     return start
 
 
@@ -224,9 +230,7 @@ def as_rounds(rounds: Any) -> int:
 
 
 def as_eps(eps: Any) -> float:
-    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)) or not np.isfinite(eps):
-        raise ValueError(f"eps must be a finite number; found {eps!r}")
-    return float(eps)
+    return as_number(eps, np.isfinite, "eps must be a finite number")
 
 
 def _as_edges(edges: NDArray[Any], n_nodes: int, name: str) -> NDArray[np.int64]:
