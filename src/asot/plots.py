@@ -32,6 +32,7 @@ from asot.learn.pictures import (
     write_names,
     write_title,
 )
+from asot.validation import as_choice
 
 __all__ = ["STYLE", "barycenter", "errors", "map", "matrix", "plan"]
 
@@ -98,8 +99,6 @@ def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", c
     >>> ax.get_title(loc="left")
     '40 distributions: 0.0633 apart within groups, 0.111 between'
     """
-    from asot.validation import as_choice
-
     square, names = as_square(r), names_of(r)
     groups = as_groups(labels, ids_of(r, len(square)))
     as_choice(order, "order", ("tree", "clusters", "given"))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot._typing import Float
 from asot.data.squares import in_range
 from asot.lazy import needed
+from asot.validation import as_choice
 
 METHODS = ("auto", "mds", "tsne", "umap")
 FEWEST_FOR_TSNE = 30
@@ -43,8 +44,6 @@ def embed(distances: ArrayLike, method: str = "auto") -> Float:
     >>> bool(np.allclose(np.diff(places[:, 0]), [1.0, 2.0]) or np.allclose(np.diff(places[:, 0]), [-1.0, -2.0]))
     True
     """
-    from asot.validation import as_choice
-
     matrix, exponent = in_range(as_square(distances))
     method = as_choice(method, "method", METHODS)
     if method == "auto":

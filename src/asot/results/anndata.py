@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from asot.lazy import needed
 from asot.results.distances import Distances
+from asot.results.frames import need_pandas
 from asot.validation import as_positive_int
 
 
@@ -29,8 +30,6 @@ def distances_to_anndata(result: Distances, obs: Any = None, n_neighbors: int = 
     n_neighbors : int
     """
     anndata = needed("anndata", "to_anndata needs anndata: pip install asot[cells]")
-    from asot.results.frames import need_pandas
-
     pandas = need_pandas("to_anndata")
     matrix = result.matrix()
     if not result.pair_set.symmetric:

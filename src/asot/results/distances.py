@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.notebook import MOST_ROWS, page_of
+from asot.results.frames import distances_frame, neighbors_frame
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
 from asot.run.engine import Resources
@@ -184,8 +185,6 @@ class Distances:
         eve   0.0   3.0
         adam  3.0   0.0
         """
-        from asot.results.frames import distances_frame
-
         return distances_frame(self, form)
 
     def above_noise(self, noise: Any = None) -> Distances:
@@ -253,8 +252,7 @@ class Distances:
         place = rows * pairs.n_columns + columns
         if isinstance(pairs, AllPairs):
             place = pairs.row_start(rows) + columns - rows - 1
-        found: NDArray[Any] = getattr(self, field)[place]
-        return found
+        return getattr(self, field)[place]
 
     def save(self, path: str | os.PathLike[str], *, collection: bool = True) -> None:
         """Write to a file: ``.npz`` keeps everything, ``.npy`` the matrix, ``.csv`` one line per pair.
@@ -321,8 +319,6 @@ class NamedNeighbors(Sized):
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
-        from asot.results.frames import neighbors_frame
-
         return neighbors_frame(self)
 
 
