@@ -13,7 +13,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,36 +140,20 @@ def summarize_distances(path: PathLike) -> str | None:
     return f"Distances: {len(values):,} pairs, {min(values):.4g} to {max(values):.4g} (mean {mean:.4g})"
 
 
-class _Rows:
-    """The rows of a CSV file, counting lines, with `csv`'s own errors made readable."""
-
-    def __init__(self, stream: IO[str], path: PathLike) -> None:
-        self._reader = csv.reader(stream)
-        self._path = path
-
-    @property
-    def line_num(self) -> int:
-        return self._reader.line_num
-
-    def __iter__(self) -> _Rows:
-        return self
-
-    def __next__(self) -> list[str]:
-        try:
-            return next(self._reader)
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{self._path} is not a text file in UTF-8, whatever its name says") from error
-        except csv.Error as error:
-            raise ValueError(f"{self._path}, line {self.line_num}: not CSV: {error}") from error
-
-
 @contextlib.contextmanager
-def csv_rows(path: PathLike) -> Iterator[_Rows]:
+def csv_rows(path: PathLike) -> Iterator[Any]:
+    """The rows of a CSV file, as `csv.reader` gives them; its errors while they are read are made readable."""
     with reading(path) as stream:
         if b"\0" in stream.read(4096):
             raise ValueError(f"{path} is not a text file, whatever its name says")
         stream.seek(0)
-        yield _Rows(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), path)
+        rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
+        try:
+            yield rows
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not a text file in UTF-8, whatever its name says") from error
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {rows.line_num}: not CSV: {error}") from error
 
 
 def _csv_columns(names: list[str], path: PathLike) -> tuple[int, int | None]:

@@ -270,7 +270,7 @@ def _listed_or_computed(pairs: PairSet, start: int, stop: int) -> tuple[NDArray[
 def _load_csv(path: PathLike) -> Distances:
     place: dict[str, int] = {}
     with csv_rows(path) as rows:
-        names = next(rows, [])
+        names: list[str] = next(rows, [])
         if names[:3] != ["id_i", "id_j", "distance"] or not set(names[3:]) <= {"lower", "upper", "error"}:
             raise ValueError(f"{path} does not hold distances written by asot: its columns are {', '.join(names)[:80]}")
         first, second, measured = array.array("q"), array.array("q"), [array.array("d") for _ in names[2:]]
