@@ -251,24 +251,27 @@ def as_positive_int(value: Any, name: str) -> int:
     return int(value)
 
 
-def as_number(value: Any, fits: Callable[[Any], object], rule: str) -> float:
-    """A number that ``fits``, or an error that says which one does."""
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex))
-    if not is_number or not fits(value):
-        raise ValueError(f"{rule}; found {value!r}")
-    return float(value)
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, of Python or of NumPy."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.complexfloating))
 
 
 def as_radius(value: Any) -> float:
-    return as_number(value, lambda r: 0 <= r <= sys.float_info.max, "radius must be a finite number ≥ 0")
+    if not is_number(value) or not 0 <= value <= sys.float_info.max:
+        raise ValueError(f"radius must be a finite number ≥ 0; found {value!r}")
+    return float(value)
 
 
 def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
     """ε from a number > 0, or "auto": 5 percent of the median positive cost."""
-    if isinstance(reg, str) and reg == "auto":
+    if isinstance(reg, str):
+        if reg != "auto":
+            raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
         positive = cost[cost > 0]
         return 0.05 * float(np.median(positive)) if positive.size else 1.0
-    reg = as_number(reg, lambda r: 0 < r < np.inf, "reg must be a number > 0 or 'auto'")
+    if not is_number(reg) or not 0 < reg < np.inf:
+        raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
+    reg = float(reg)
     if reg < 1e-8 * cost.max():
         raise ValueError(
             f"reg = {reg:g} is less than 1e-8 of the largest cost ({cost.max():g}): float64 cannot resolve it; "
@@ -278,7 +281,11 @@ def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
 
 
 def as_tol(tol: Any) -> float | None:
-    return None if tol is None else as_number(tol, lambda t: 0 < t < 1, "tol must be None or a number between 0 and 1")
+    if tol is None:
+        return None
+    if not is_number(tol) or not 0 < tol < 1:
+        raise ValueError(f"tol must be None or a number between 0 and 1; found {tol!r}")
+    return float(tol)
 
 
 def as_n_jobs(n_jobs: int | None) -> int:
@@ -308,7 +315,7 @@ def as_bytes(memory: int | str | None, default: int) -> int:
         if match is None:
             raise ValueError(f"memory must be a number of bytes or a string such as '2G' or '500MB'; found {memory!r}")
         amount = float(match[1]) * _UNITS[match[2].upper()]
-    elif isinstance(memory, bool) or not isinstance(memory, (int, float, np.number)):
+    elif not is_number(memory):
         raise ValueError(f"memory must be a number of bytes or a string such as '2G'; found {memory!r}")
     else:
         amount = float(memory)
@@ -326,6 +333,13 @@ def as_seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def as_number(value: Any, fits: Callable[[Any], object], rule: str) -> float:
+    """A number that ``fits``, or an error that says which one does."""
+    if not is_number(value) or not fits(value):
+        raise ValueError(f"{rule}; found {value!r}")
+    return float(value)
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:
