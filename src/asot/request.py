@@ -19,7 +19,7 @@ from asot.run.devices import parse
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Sink, SinkBase
-from asot.validation import as_choice, as_number, as_positive_int, as_seed
+from asot.validation import as_choice, as_positive_int, as_seed, is_number
 
 # ------------------------------------------------------------------------------------------------ which distance
 
@@ -28,7 +28,9 @@ def as_order(p: Any) -> float:
     """p of W_p."""
     if type(p) is int and p == 1:  # the usual one: a pair of five points takes no longer than the questions below
         return 1.0
-    return as_number(p, lambda order: 1 <= order < np.inf, "p must be a finite number ≥ 1")
+    if not is_number(p) or not 1 <= p < np.inf:
+        raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
+    return float(p)
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ def as_share(share: Any, unmatched: Any) -> Any:
         return unmatched
     if unmatched is not None:
         raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
-    amount = as_number(share, lambda part: 0 < part <= 1, "share must be a number above 0 and up to 1")
-    return None if amount == 1 else Share(amount)
+    if not is_number(share) or not 0 < share <= 1:
+        raise ValueError(f"share must be a number above 0 and up to 1; found {share!r}")
+    return None if share == 1 else Share(float(share))
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,7 @@ class Distance:
     @property
     def constant(self) -> float | None:
         """The price of unmatched mass, where it is one number."""
-        number = isinstance(self.unmatched, (int, float, np.number)) and not isinstance(self.unmatched, bool)
-        return float(self.unmatched) if number else None
+        return float(self.unmatched) if is_number(self.unmatched) else None
 
     @property
     def info(self) -> Info:
@@ -139,8 +141,7 @@ def as_max_error(value: Any) -> Accuracy | None:
 
 def _read(value: Any, rule: str) -> Accuracy:
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    amount = float(match[1]) / 100 if match else float(value) if number else np.nan
+    amount = float(match[1]) / 100 if match else float(value) if is_number(value) else np.nan
     if not 0 < amount < (1.0 if match else np.inf):
         raise ValueError(f"{rule}; found {value!r}")
     return Accuracy(amount, relative=match is not None)
