@@ -143,7 +143,7 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
 
 
 def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr("asot.commands.demo._has_matplotlib", lambda: False)
+    monkeypatch.setattr("asot.commands.demo.find_spec", lambda name: None)
     said = succeed("demo", "--output", tmp_path / "x.png", "--n", 20, "--n-anchors", 5, "--n-jobs", 1)
     assert "pip install asot[plots]" in said
     assert os.listdir(tmp_path) == []

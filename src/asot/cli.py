@@ -72,8 +72,7 @@ class _OneLineErrors(click.Group):
             if not close:
                 return None
             raise click.UsageError(f"there is no command {cmd_name!r}; did you mean {close[0]!r}?", ctx)
-        command: click.Command = getattr(importlib.import_module(f"asot.commands.{COMMANDS[cmd_name]}"), cmd_name)
-        return command
+        return getattr(importlib.import_module(f"asot.commands.{COMMANDS[cmd_name]}"), cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         from asot.run.executors import lines_without_terminal, quietly  # not for --help: it imports NumPy

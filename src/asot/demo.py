@@ -7,7 +7,6 @@ random sample of pairs exactly on the original pixels, and reports both speed an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,10 +50,6 @@ class Demo:
     error: float
 
     @property
-    def pairs_per_second(self) -> float:
-        return len(self.distances) / self.seconds
-
-    @property
     def how(self) -> str:
         """The method that was used."""
         return str(self.distances.info["strategy"]["why"]).partition(":")[0]
@@ -76,7 +71,7 @@ class Demo:
             "how": self.how,
             "pairs": f"{len(self.distances):,}",
             "seconds": f"{self.seconds:.2f} with {threads}",
-            "pairs per second": f"{self.pairs_per_second:,.0f}",
+            "pairs per second": f"{len(self.distances) / self.seconds:,.0f}",
         }
         return "\n".join(f"{name:<18}{value}" for name, value in rows.items())
 
@@ -106,15 +101,16 @@ def run_demo(
     checked = _random_pairs(len(digits), as_positive_int(n_checked, "n_checked"), random_state)
 
     def solve(chosen: Distributions, show: ProgressLike, k: int | None) -> Distances:
-        return asot.pairwise(
-            chosen, error=error, n_anchors=k, n_jobs=n_jobs, progress=show, random_state=random_state
-        )  # fmt: skip
+        how: dict[str, Any] = {"error": error, "n_jobs": n_jobs, "random_state": random_state}
+        return asot.pairwise(chosen, n_anchors=k, progress=show, **how)
 
     for few in (3, 24):  # compiles the kernels when they never ran on this machine
         solve(digits[:few], False, 8)
-    distances, seconds = _timed(lambda: solve(digits, progress, n_anchors))
+    started = time.perf_counter()
+    distances = solve(digits, progress, n_anchors)
+    seconds = time.perf_counter() - started
     exact = asot.pairwise_exact(digits, pairs=checked, n_jobs=n_jobs, progress=progress).values
-    found = distances.values[_condensed_position(checked, len(digits))]
+    found = distances.at(*checked.T)
     return Demo(
         digits=digits,
         labels=labels,
@@ -128,21 +124,9 @@ def run_demo(
     )
 
 
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    started = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - started
-
-
 def _random_pairs(n: int, count: int, seed: int) -> NDArray[np.int64]:
     """Random pairs i < j (P, 2), none twice, at most ``count`` of them."""
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, n, size=(4 * count, 2))
     drawn = np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1)
     return rng.permutation(np.unique(drawn, axis=0))[:count]
-
-
-def _condensed_position(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """The positions of the pairs i < j (P, 2) among all pairs."""
-    i, j = pairs.T
-    return np.asarray(i * (2 * n - i - 1) // 2 + j - i - 1)

@@ -20,15 +20,7 @@ from asot.data.distributions import Distributions, read_both
 from asot.exact.auto import exact_work
 from asot.exact.few_pairs import MOST_DISTRIBUTIONS, few_distances
 from asot.ground.costs import Metric
-from asot.request import (
-    DEFAULT_ERROR,
-    Accuracy,
-    Request,
-    as_max_error,
-    check_together,
-    read_distance,
-    read_goal,
-)
+from asot.request import DEFAULT_ERROR, Accuracy, Request, as_max_error, check_together, read_distance, read_goal
 from asot.results.distances import named
 from asot.results.sinks import Kept, default_sink
 from asot.run import devices

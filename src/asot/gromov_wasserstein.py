@@ -105,8 +105,7 @@ def gromov(
         sink.open(pair_set, {})  # what it refuses, it should refuse before hours of work
     resources = Resources(n_jobs, memory, progress)
     request = _Request(pair_set, spaces, order, share, column_start, bool(bounds), pairs, device, resources)
-    found: Kept = named(_answered(request, as_error(error), random_state, sink), row_ids, column_ids)
-    return found
+    return named(_answered(request, as_error(error), random_state, sink), row_ids, column_ids)
 
 
 def gromov_plan(

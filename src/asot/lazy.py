@@ -25,7 +25,8 @@ def attach(
     ``renamed`` are old names with their new ones. They warn, and are not listed.
     """
     homes = _homes(file)
-    here = [name for name in sorted(homes) if _is_here(homes[name].partition(".")[0])]
+    packages = {name: home.partition(".")[0] for name, home in homes.items()}
+    here = [name for name in sorted(homes) if packages[name] == "asot" or importlib.util.find_spec(packages[name])]
 
     def load(name: str) -> Any:
         if name in renamed:
@@ -47,15 +48,19 @@ def attach(
     return load, names, here
 
 
+def needed(module: str, sentence: str) -> Any:
+    """A module of an optional package, or a sentence that says what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        raise ImportError(sentence) from missing
+
+
 def _homes(file: str) -> dict[str, str]:
     """The module that each public name comes from, as the stub beside ``file`` says."""
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
     return {alias.name: str(line.module) for line in imports for alias in line.names}
-
-
-def _is_here(package: str) -> bool:
-    return package == "asot" or importlib.util.find_spec(package) is not None
 
 
 def _imported(home: str, wanted: str) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.data.belonging import ids_of, per_distribution
+from asot.lazy import needed
 from asot.learn.maps import as_square, embed, leaf_order, stress
 from asot.learn.pictures import (
     COLORS,
@@ -31,6 +32,7 @@ from asot.learn.pictures import (
     write_names,
     write_title,
 )
+from asot.validation import as_choice
 
 __all__ = ["STYLE", "barycenter", "errors", "map", "matrix", "plan"]
 
@@ -97,8 +99,6 @@ def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", c
     >>> ax.get_title(loc="left")
     '40 distributions: 0.0633 apart within groups, 0.111 between'
     """
-    from asot.validation import as_choice
-
     square, names = as_square(r), names_of(r)
     groups = as_groups(labels, ids_of(r, len(square)))
     as_choice(order, "order", ("tree", "clusters", "given"))
@@ -343,12 +343,8 @@ def names_of(r: Any) -> list[str]:
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as missing:
-        raise ImportError("pictures need matplotlib: pip install asot[plots]") from missing
-    style: Any = STYLE  # matplotlib's stubs list every name
-    with pyplot.rc_context(style):
+    pyplot = needed("matplotlib.pyplot", "pictures need matplotlib: pip install asot[plots]")
+    with pyplot.rc_context(STYLE):
         return pyplot.subplots(layout="constrained")[1]
 
 

@@ -13,12 +13,6 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(letter if letter in keep or not _is_control(letter) else _escaped(letter) for letter in text)
-
-
-def _is_control(letter: str) -> bool:
-    return unicodedata.category(letter)[0] == "C" or letter in "\u2028\u2029"
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape").decode()
+    others = set(text) - set(keep)
+    moves = {letter for letter in others if unicodedata.category(letter)[0] == "C" or letter in "\u2028\u2029"}
+    return "".join(letter.encode("unicode_escape").decode() if letter in moves else letter for letter in text)

@@ -182,13 +182,12 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
     """Read ``strategy=``: what `info["strategy"]` of another call holds, or a Strategy."""
     if isinstance(record, Strategy):
         return record
-    names = ("kind", "n_anchors", "n_spaces", "bounds", "n_exact", "seed", "given_space", "drawn_at", "n_draws")
     if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
         raise ValueError(
             "strategy must be r.info['strategy'] of another call, a dict whose 'kind' is 'exact' or "
             f"'calibrated'; found {record!r}"
         )
-    found = Strategy(**{name: record[name] for name in names if name in record})
+    found = Strategy(**{name: record[name] for name in Strategy.__dataclass_fields__ if name in record})
     if found.kind == "calibrated":
         for name in ("n_spaces", "n_exact", "n_draws"):
             if not isinstance(getattr(found, name), int) or getattr(found, name) < 1:

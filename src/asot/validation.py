@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
 
@@ -104,6 +104,13 @@ def first_false(ok: NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmin(ok)), ok.shape))
 
 
+def not_finite(array: NDArray[Any]) -> tuple[int, ...] | None:
+    """Index of the first entry that is no finite number, if there is one."""
+    if array.size == 0 or (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any entry is
+        return None
+    return first_false(np.isfinite(array))
+
+
 def as_histograms(values: Any, name: str, n_anchors: int, *, scaled: bool = True) -> NDArray[np.float64]:
     """Histograms (N, k), as float64 rows that sum to 1. Rows with another positive total are scaled, if ``scaled``."""
     if hasattr(values, "toarray"):  # scipy.sparse
@@ -118,10 +125,8 @@ def as_histograms(values: Any, name: str, n_anchors: int, *, scaled: bool = True
             f"{name} has histograms on {histograms.shape[1]} anchors, but the cost has {n_anchors}; "
             "histograms and cost must be on the same anchors"
         )
-    finite = np.isfinite(histograms)
-    if not finite.all():
-        i, u = first_false(finite)
-        raise ValueError(f"histogram {i} of {name} is {histograms[i, u]} at anchor {u}; masses must be finite")
+    if odd := not_finite(histograms):
+        raise ValueError(f"histogram {odd[0]} of {name} is {histograms[odd]} at anchor {odd[1]}; masses must be finite")
     if histograms.min() < 0:
         i, u = first_false(histograms >= 0)
         raise ValueError(f"histogram {i} of {name} has a negative mass ({histograms[i, u]:g} at anchor {u})")
@@ -158,11 +163,9 @@ def as_cost(cost: Any, *, square: bool, only: Anchors | None = None) -> NDArray[
     names = (np.arange(array.shape[0]), np.arange(array.shape[1])) if only is None else only
     if only is not None:
         array = array[np.ix_(*only)]
-    least, largest = array.min(), array.max()  # NaN if there is one
-    if not (np.isfinite(least) and np.isfinite(largest)):
-        i, j = first_false(np.isfinite(array))
-        raise ValueError(f"cost[{names[0][i]}, {names[1][j]}] is {array[i, j]}; costs must be finite")
-    if least < 0:
+    if odd := not_finite(array):
+        raise ValueError(f"cost[{names[0][odd[0]]}, {names[1][odd[1]]}] is {array[odd]}; costs must be finite")
+    if array.min() < 0:
         i, j = first_false(array >= 0)
         raise ValueError(f"cost[{names[0][i]}, {names[1][j]}] is negative ({array[i, j]:g}); costs must be ≥ 0")
     return _as_distances(array, names[0]) if square else array
@@ -330,6 +333,13 @@ def as_seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def as_number(value: Any, fits: Callable[[Any], object], rule: str) -> float:
+    """A number that ``fits``, or an error that says which one does."""
+    if not is_number(value) or not fits(value):
+        raise ValueError(f"{rule}; found {value!r}")
+    return float(value)
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:

@@ -16,15 +16,8 @@ import asot
 from asot.anchors.files import load_space, save_space
 from asot.anchors.space import AnchorSpace
 from asot.data import npz as archive
-from asot.data.files import (
-    atomic_write,
-    check_writable,
-    load_arrays,
-    load_collection,
-    read_arrays,
-    save_arrays,
-    save_collection,
-)
+from asot.data.files import load_collection, save_collection
+from asot.data.npz import atomic_write, check_writable, load_arrays, read_arrays, save_arrays
 from asot.results.files import save_distances
 from asot.saved import load_distances
 

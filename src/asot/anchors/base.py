@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,16 @@ class ReadsCollections:
     """
 
     n_features_in_: int
+
+    _made: ClassVar[str]
+    """What `fit` makes, and what has an entry for each feature that comes out."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(getattr(self, self._made))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._made)
 
     def _read(self, X: Any, *, reset: bool) -> Distributions:
         is_listed = isinstance(X, Distributions) or _holds_points(X)
@@ -52,6 +62,7 @@ class AnchorLearner(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Transform
 
     device: str | None = None
     space_: AnchorSpace
+    _made = "space_"
 
     def fit(self, X: Any, y: Any = None) -> AnchorLearner:
         """Learn the anchors of a collection; ``y`` is not used."""
@@ -61,7 +72,7 @@ class AnchorLearner(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Transform
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Histograms (N, k) of a collection on the learned anchors, rows ≥ 0 and summing to 1."""
-        check_is_fitted(self, "space_")
+        check_is_fitted(self)
         return self.space_.histograms(self._read(X, reset=False), device=self.device)
 
     @abstractmethod
@@ -71,9 +82,6 @@ class AnchorLearner(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Transform
     @property
     def _n_features_out(self) -> int:
         return self.space_.n_anchors
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "space_")
 
 
 def _holds_points(X: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +12,13 @@ from numpy.typing import NDArray
 from asot.anchors.soft_codes import unrolled_codes
 from asot.anchors.trainable import LearnedAnchors
 from asot.anchors.training import State, Tensors
-from asot.run.executors import ProgressLike
 from asot.validation import as_positive_int
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+@dataclass(eq=False, repr=False)
 class DictionaryAnchors(LearnedAnchors):
     """Learn anchors as a dictionary, with codes from unrolled sparse coding (ASOT-DL). Needs PyTorch.
 
@@ -40,41 +41,15 @@ class DictionaryAnchors(LearnedAnchors):
         Weights of the paper's three losses: reconstruction, length 1, total 1.
     hidden : int or sequence of int
         Widths of the hidden layers of the network that chooses λ, the threshold of every point.
-    n_pairs : int
-        Pairs of distributions to learn from. Their exact W_1 is computed first.
-    batch_size : int
-        Distributions in a batch; a batch has twice as many pairs.
-    learning_rate : float
-        The peak learning rate. The rate rises briefly, then falls to 0 along a cosine until ``max_epochs`` or
-        ``max_time``.
-    max_epochs : int
-        Passes over the pairs.
-    max_time : float, optional
-        Seconds after which training ends, including preparation.
-    patience : int
-        Training ends after this many epochs without a new best error on the held-out pairs.
-    validation_fraction : float
-        Share of the distributions (of the pairs, in small collections) that is held out for validation.
-    warm_start : bool
-        Continue from what an earlier ``fit`` learned. The schedule starts over.
-    progress : bool, None or callable
-        As in `asot.pairwise`: a bar with loss and error; a function is called with (epochs done, max_epochs).
-    device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where to learn and encode. "auto" uses a GPU if there is one and the collection is large.
-    random_state : int, RandomState or None
-        Seed. With an int, the space is the same on every run on the same device.
+    n_pairs, batch_size, learning_rate, max_epochs, max_time, patience, validation_fraction, warm_start, progress
+        As in `MetricAnchors`.
+    device, random_state
+        As in `MetricAnchors`.
 
     Attributes
     ----------
-    space_ : LearnedSpace
-        Soft codes and a cost that is a pseudometric. Bounds and calibration use the k-means anchors it started from.
-    history_ : dict of lists
-        ``epoch``, ``loss``, ``error`` (root-mean-square error on the held-out pairs, as a share of the mean distance),
-        ``learning_rate`` and ``seconds``; epoch 0 is the start. With ``warm_start``, later fits are appended.
-    validation_error_ : float
-        The smallest error, which is that of ``space_``.
-    n_epochs_ : int
-    n_features_in_ : int
+    space_, history_, validation_error_, n_epochs_, n_features_in_
+        As in `MetricAnchors`.
 
     Examples
     --------
@@ -90,42 +65,9 @@ class DictionaryAnchors(LearnedAnchors):
 
     kind = "dictionary"
 
-    def __init__(
-        self,
-        n_anchors: int | None = None,
-        *,
-        n_layers: int = 8,
-        objective: str = "distance",
-        loss_weights: Sequence[float] = (1.0, 1.0, 1.0),
-        hidden: int | Sequence[int] = (64,),
-        n_pairs: int = 5000,
-        batch_size: int = 128,
-        learning_rate: float = 0.01,
-        max_epochs: int = 40,
-        max_time: float | None = None,
-        patience: int = 25,
-        validation_fraction: float = 0.15,
-        warm_start: bool = False,
-        progress: ProgressLike = None,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_anchors = n_anchors
-        self.n_layers = n_layers
-        self.objective = objective
-        self.loss_weights = loss_weights
-        self.hidden = hidden
-        self.n_pairs = n_pairs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.max_time = max_time
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.progress = progress
-        self.device = device
-        self.random_state = random_state
+    _: KW_ONLY
+    n_layers: int = 8
+    loss_weights: Sequence[float] = (1.0, 1.0, 1.0)
 
     def _begin(self, anchors: NDArray[np.float64], sharpness: float, rng: np.random.RandomState) -> State:
         weights = np.asarray(self.loss_weights)

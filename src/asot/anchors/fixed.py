@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 from numpy.typing import ArrayLike
 
 from asot.anchors.base import AnchorLearner
@@ -11,6 +13,7 @@ from asot.data.distributions import Distributions
 from asot.validation import refuse_what_cannot_fit
 
 
+@dataclass(eq=False, repr=False)
 class FixedAnchors(AnchorLearner):
     """Use given anchors, and optionally a given cost between them.
 
@@ -37,12 +40,10 @@ class FixedAnchors(AnchorLearner):
     array([0., 1., 3.])
     """
 
-    def __init__(
-        self, anchors: ArrayLike | None = None, cost: ArrayLike | None = None, *, device: str = "auto"
-    ) -> None:
-        self.anchors = anchors
-        self.cost = cost
-        self.device = device
+    anchors: ArrayLike | None = None
+    cost: ArrayLike | None = None
+    _: KW_ONLY
+    device: str = "auto"
 
     def _learn(self, D: Distributions) -> AnchorSpace:
         if self.anchors is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ WORTH_A_DEVICE = 10**9
 of iterations of k-means, a CPU needs several seconds for them, and a GPU needs less to start."""
 
 
+@dataclass(eq=False, repr=False)
 class KMeansAnchors(AnchorLearner):
     """Learn anchors by k-means on all points of a collection, weighted so that every distribution counts the same.
 
@@ -88,29 +90,18 @@ class KMeansAnchors(AnchorLearner):
     (3, 5)
     """
 
-    def __init__(
-        self,
-        n_anchors: int | None = None,
-        *,
-        batch_size: int | str | None = "auto",
-        n_init: int = 1,
-        max_points: int | None = None,
-        random_state: Any = None,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        progress: ProgressLike = None,
-    ) -> None:
-        self.n_anchors = n_anchors
-        self.batch_size = batch_size
-        self.n_init = n_init
-        self.max_points = max_points
-        self.random_state = random_state
-        self.device = device
-        self.n_jobs = n_jobs
-        self.progress = progress
+    n_anchors: int | None = None
+    _: KW_ONLY
+    batch_size: int | str | None = "auto"
+    n_init: int = 1
+    max_points: int | None = None
+    random_state: Any = None
+    device: str = "auto"
+    n_jobs: int | None = None
+    progress: ProgressLike = None
 
     def _learn(self, D: Distributions) -> AnchorSpace:
-        self._forget_batches()
+        self.__dict__.pop("_batches", None)  # of `partial_fit`
         k = self._count(D)
         D = self._sampled(D, self.max_points)
         device = self._torch_device(D, k)
@@ -175,9 +166,8 @@ class KMeansAnchors(AnchorLearner):
         if self.batch_size == "auto" and len(points) > LARGE_POOL:
             drawn = self._draw(len(points), _enough_for(k))
             points, weights = points[drawn], weights[drawn] / weights[drawn].sum()
-        batch = self._batch()
         n_init = as_positive_int(self.n_init, "n_init")
-        if batch is None:
+        if self.batch_size in (None, "auto"):
             centers = kmeans(
                 points, weights, k, n_init=n_init, random_state=self.random_state, n_jobs=self.n_jobs,
                 progress=self.progress,
@@ -185,6 +175,7 @@ class KMeansAnchors(AnchorLearner):
             return self._finish(centers, exponent, points, weights)
         from sklearn.cluster import MiniBatchKMeans
 
+        batch = as_positive_int(self.batch_size, "batch_size")
         model = MiniBatchKMeans(k, batch_size=batch, n_init=n_init, random_state=self.random_state)
         with threadpool_limits(1):
             model.fit(points, sample_weight=weights)
@@ -230,17 +221,13 @@ class KMeansAnchors(AnchorLearner):
             self.inertia_ = float(np.ldexp(weights @ distance**2, 2 * exponent))
         return space
 
-    def _forget_batches(self) -> None:
-        if hasattr(self, "_batches"):
-            del self._batches
-
     def _count(self, D: Distributions) -> int:
         if self.n_anchors is None:
             return int(np.clip(round(float(D.sizes.mean())), 2, MOST_BY_DEFAULT))
         return as_positive_int(self.n_anchors, "n_anchors")
 
     def _torch_device(self, D: Distributions, k: int) -> str | None:
-        in_batches = self.batch_size is not None and self.batch_size != "auto"
+        in_batches = self.batch_size not in (None, "auto")
         used = min(len(D.masses), _enough_for(k)) if self._takes_a_sample(D) else len(D.masses)
         worth_it = not in_batches and used * k * D.dim >= WORTH_A_DEVICE
         device = devices.torch_device(self.device, worth_it=worth_it)
@@ -250,11 +237,6 @@ class KMeansAnchors(AnchorLearner):
                 f"device={self.device!r}; use batch_size=None for full k-means there, or device='cpu'"
             )
         return device
-
-    def _batch(self) -> int | None:
-        if self.batch_size is None or self.batch_size == "auto":
-            return None
-        return as_positive_int(self.batch_size, "batch_size")
 
 
 def _enough_for(k: int) -> int:

@@ -260,11 +260,7 @@ def _sums(
 
 
 def _relocate_empty(
-    problem: _Problem,
-    centers: NDArray[Any],
-    labels: NDArray[np.int32],
-    sums: NDArray[Any],
-    held: NDArray[Any],
+    problem: _Problem, centers: NDArray[Any], labels: NDArray[np.int32], sums: NDArray[Any], held: NDArray[Any]
 ) -> None:
     """Give centers without a point those that are farthest from theirs."""
     empty = np.flatnonzero(held == 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from asot.anchors.soft_codes import metric_codes
 from asot.anchors.trainable import LearnedAnchors, table_of_distances
 from asot.anchors.training import State, Tensors
-from asot.run.executors import ProgressLike
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,6 +19,7 @@ PAPER_WEIGHT = 100.0
 """The constant C of the paper's pairs loss."""
 
 
+@dataclass(eq=False, repr=False)
 class MetricAnchors(LearnedAnchors):
     """Learn soft codes and a cost between anchors (ASOT-ML). Needs PyTorch.
 
@@ -91,38 +91,8 @@ class MetricAnchors(LearnedAnchors):
 
     kind = "metric"
 
-    def __init__(
-        self,
-        n_anchors: int | None = None,
-        *,
-        objective: str = "distance",
-        hidden: int | Sequence[int] = (64,),
-        n_pairs: int = 5000,
-        batch_size: int = 128,
-        learning_rate: float = 0.02,
-        max_epochs: int = 40,
-        max_time: float | None = None,
-        patience: int = 25,
-        validation_fraction: float = 0.15,
-        warm_start: bool = False,
-        progress: ProgressLike = None,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_anchors = n_anchors
-        self.objective = objective
-        self.hidden = hidden
-        self.n_pairs = n_pairs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.max_time = max_time
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.progress = progress
-        self.device = device
-        self.random_state = random_state
+    _: KW_ONLY
+    learning_rate: float = 0.02
 
     def _begin(self, anchors: NDArray[np.float64], sharpness: float, rng: np.random.RandomState) -> State:
         k, d = anchors.shape

@@ -34,5 +34,4 @@ def fitted_space(space: Any, pooled: Distributions, random_state: Any, device: s
         if learner.get_params(deep=False).get("random_state", 0) is None:
             learner.set_params(random_state=as_seed(random_state) % 2**32)
         space = learner.fit(pooled)
-    fitted: AnchorSpace = space.space_
-    return fitted
+    return space.space_

@@ -8,6 +8,7 @@ anything (docs/method.md §4, §5).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,7 @@ MAPS: dict[str, Callable[[Mapping[str, Array], Array, Array, Any], Array]] = {
 # ---------------------------------------------------------------------------------------------------------- the object
 
 
+@dataclass(eq=False, repr=False)
 class SoftCodes:
     """A learned map from points (n, d) to codes (n, k) ≥ 0 whose rows sum to 1.
 
@@ -111,17 +113,14 @@ class SoftCodes:
     parameters : arrays by name, as the map reads them
     """
 
-    def __init__(
-        self,
-        kind: str,
-        center: NDArray[np.float64],
-        spread: NDArray[np.float64],
-        unit: float,
-        parameters: Mapping[str, NDArray[Any]],
-    ) -> None:
-        self.kind = kind
-        self.center, self.spread, self.unit = center, spread, float(unit)
-        self.parameters = dict(parameters)
+    kind: str
+    center: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    unit: float
+    parameters: Mapping[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        self.unit, self.parameters = float(self.unit), dict(self.parameters)
         self._check()
 
     @property

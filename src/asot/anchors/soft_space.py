@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from asot.anchors.soft_codes import SoftCodes
 from asot.anchors.space import AnchorSpace
 from asot.data.distributions import Distributions
-from asot.validation import first_false, to_float_array
 
 WHY_NO_BOUNDS = (
     "its codes are soft: two different points may have the same code, so no bound is proven for the anchor distance; "
@@ -75,14 +74,7 @@ class LearnedSpace(AnchorSpace):
 
     def encode(self, points: ArrayLike) -> NDArray[np.float64]:
         """Codes (n, k) of points (n, d): rows ≥ 0 that sum to 1."""
-        array = to_float_array(points, "points", keep_float32=True)
-        if array.ndim != 2 or array.shape[1] != self.dim:
-            raise ValueError(f"points must be (n, {self.dim}) in this anchor space; found shape {array.shape}")
-        finite = np.isfinite(array)
-        if not finite.all():
-            i, c = first_false(finite)
-            raise ValueError(f"point {i} is {array[i, c]} in coordinate {c}; points must be finite")
-        return self.codes.encode(array)
+        return self.codes.encode(self._read_points(points))
 
     def histograms(self, D: Distributions, *, device: str | None = "auto") -> NDArray[np.float64]:
         """Histograms (N, k) of a collection: each point spreads its mass by its code. Codes are not stored."""

@@ -19,7 +19,7 @@ from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.run import devices
 from asot.run.executors import Stop, in_stretches, in_threads
 from asot.run.pairs import tiles
-from asot.validation import FloatArray, as_cost, as_n_jobs, first_false, to_float_array
+from asot.validation import FloatArray, as_cost, as_n_jobs, not_finite, to_float_array
 
 WORTH_A_DEVICE = 10**10
 """Points × anchors × dimensions from which ``device="auto"`` encodes on a GPU: a CPU needs one to six seconds for them,
@@ -95,10 +95,8 @@ class AnchorSpace:
         array = np.array(to_float_array(anchors, "anchors"), dtype=np.float64)
         if array.ndim != 2 or 0 in array.shape:
             raise ValueError(f"anchors must be (k, d) with k, d ≥ 1; found shape {array.shape}")
-        finite = np.isfinite(array)
-        if not finite.all():
-            u, c = first_false(finite)
-            raise ValueError(f"anchor {u} is {array[u, c]} in coordinate {c}; anchors must be finite")
+        if odd := not_finite(array):
+            raise ValueError(f"anchor {odd[0]} is {array[odd]} in coordinate {odd[1]}; anchors must be finite")
         self.anchors = array
         self.is_euclidean = cost is None
         self.why_no_bounds: str | None = None
@@ -150,15 +148,16 @@ class AnchorSpace:
         GPU if there is one with enough memory and the job is large enough. Answers are the same, up to rounding.
         ``n_jobs`` is the number of threads on the CPU.
         """
+        array = self._read_points(points)
+        return self._assign(array, device, n_jobs) if len(array) else (np.empty(0, dtype=np.int64), np.empty(0))
+
+    def _read_points(self, points: ArrayLike) -> FloatArray:
         array = to_float_array(points, "points", keep_float32=True)
         if array.ndim != 2 or array.shape[1] != self.dim:
             raise ValueError(f"points must be (n, {self.dim}) in this anchor space; found shape {array.shape}")
-        if len(array) == 0:
-            return np.empty(0, dtype=np.int64), np.empty(0)
-        if not (np.isfinite(array.max()) and np.isfinite(array.min())):  # both are NaN if any point is
-            i, c = first_false(np.isfinite(array))
-            raise ValueError(f"point {i} is {array[i, c]} in coordinate {c}; points must be finite")
-        return self._assign(array, device, n_jobs)
+        if odd := not_finite(array):
+            raise ValueError(f"point {odd[0]} is {array[odd]} in coordinate {odd[1]}; points must be finite")
+        return array
 
     def _assign(
         self, points: FloatArray, device: str | None, n_jobs: int | None
@@ -216,7 +215,10 @@ class AnchorSpace:
         """
         index = self.nearest_of(D, device="cpu")[0] if nearest is None else nearest
         x = np.asarray(D.points if coordinates is None else coordinates, dtype=np.float64)
-        return cell_means(D, index, x, self.n_anchors, as_n_jobs(n_jobs))
+        jobs, k = as_n_jobs(n_jobs), self.n_anchors
+        cells, fill = cells_to_fill(D, index, x, k, cell_offsets(D, index, k, jobs))
+        in_stretches(D.offsets, fill, jobs)
+        return cells
 
     def nearest_of(self, D: Distributions, *, device: str | None = "auto", n_jobs: int | None = None) -> Assigned:
         """The anchors of all points of a collection; options as in `assign`.
@@ -354,15 +356,6 @@ class Cells(NamedTuple):
     mass: NDArray[np.float64]  # (cells,)
     mean: NDArray[np.float64]  # (cells, w) mean of the distribution's own points there
     variance: NDArray[np.float64]  # (cells,) mean squared distance of these points from their mean
-
-
-def cell_means(
-    D: Distributions, nearest: NDArray[np.int64], x: NDArray[np.float64], n_anchors: int, n_jobs: int
-) -> Cells:
-    """Cells of a collection whose n points have the ``nearest`` anchors (n,) and the coordinates x (n, w)."""
-    cells, fill = cells_to_fill(D, nearest, x, n_anchors, cell_offsets(D, nearest, n_anchors, n_jobs))
-    in_stretches(D.offsets, fill, n_jobs)
-    return cells
 
 
 def cell_offsets(D: Distributions, nearest: NDArray[np.int64], n_anchors: int, n_jobs: int) -> NDArray[np.int64]:

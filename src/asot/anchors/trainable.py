@@ -13,7 +13,9 @@ import itertools
 import time
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,7 @@ from asot.data.distributions import Distributions
 from asot.histograms import emd_many
 from asot.run import devices
 from asot.run.executors import ProgressLike
-from asot.validation import as_choice, as_positive_int
+from asot.validation import as_choice, as_number, as_positive_int
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,29 +50,28 @@ POINTS_PER_BATCH = 512
 """How many points of a batch the paper's losses use; its pairs loss is quadratic in them."""
 
 
+@dataclass(eq=False, repr=False)
 class LearnedAnchors(AnchorLearner):
     """Base of `MetricAnchors` and `DictionaryAnchors`, which document the parameters."""
 
-    kind: str
+    kind: ClassVar[str]
     """Which of `asot.anchors.soft_codes.MAPS` is learned."""
 
-    n_anchors: int | None
-    objective: str
-    hidden: Any
-    n_pairs: int
-    batch_size: int
-    learning_rate: float
-    max_epochs: int
-    max_time: float | None
-    patience: int
-    validation_fraction: float
-    warm_start: bool
-    progress: ProgressLike
-    random_state: Any
-
-    history_: dict[str, list[float]]
-    validation_error_: float
-    n_epochs_: int
+    n_anchors: int | None = None
+    _: KW_ONLY
+    objective: str = "distance"
+    hidden: int | Sequence[int] = (64,)
+    n_pairs: int = 5000
+    batch_size: int = 128
+    learning_rate: float = 0.01
+    max_epochs: int = 40
+    max_time: float | None = None
+    patience: int = 25
+    validation_fraction: float = 0.15
+    warm_start: bool = False
+    progress: ProgressLike = None
+    device: str = "auto"
+    random_state: Any = None
 
     # ------------------------------------------------------------------------------------------------ what differs
 
@@ -107,7 +108,9 @@ class LearnedAnchors(AnchorLearner):
             outcome = self._trained(D, codes, state, schedule, rng, device)
         self._state, self._standard = outcome.state, (codes.center, codes.spread, codes.unit)
         before: dict[str, list[float]] = self.history_ if warm else {}
-        self.history_ = {name: [*before.get(name, []), *values] for name, values in outcome.history.items()}
+        self.history_: dict[str, list[float]] = {
+            name: [*before.get(name, []), *values] for name, values in outcome.history.items()
+        }
         self.n_epochs_ = len(outcome.history.get("epoch", [0])) - 1
         self.validation_error_ = outcome.error
         return self._space(codes, outcome.state)
@@ -123,15 +126,16 @@ class LearnedAnchors(AnchorLearner):
     ) -> Outcome:
         if len(D) < 2:
             warnings.warn(
-                "a single distribution has no distances to learn from: the anchors are those of k-means",
-                stacklevel=5,
+                "a single distribution has no distances to learn from: the anchors are those of k-means", stacklevel=5
             )
             return Outcome(state, 0.0)
         examples = draw_examples(
             D,
             n_pairs=as_positive_int(self.n_pairs, "n_pairs"),
             batch_size=max(2, as_positive_int(self.batch_size, "batch_size")),
-            fraction=_as_share(self.validation_fraction, "validation_fraction"),
+            fraction=as_number(
+                self.validation_fraction, lambda f: 0 < f < 1, "validation_fraction must be a number between 0 and 1"
+            ),
             rng=rng,
         )
         if examples.mean_distance == 0.0:
@@ -140,7 +144,8 @@ class LearnedAnchors(AnchorLearner):
             )
             return Outcome(state, 0.0)
         by_examples = _ByExamples(self, D, codes, examples)
-        lesson = Lesson(self._all_rates(state), by_examples.loss, by_examples.error, len(examples.batches))
+        network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
+        lesson = Lesson({**self._rates(), **network}, by_examples.loss, by_examples.error, len(examples.batches))
         try:
             return train(state, lesson, schedule, rng, device=device, progress=self.progress)
         except DeviceLostError as error:
@@ -185,20 +190,14 @@ class LearnedAnchors(AnchorLearner):
         cost = codes.unit * euclidean_cost(np.asarray(self._cost_points(exact), dtype=np.float64))
         return LearnedSpace(codes.center + codes.unit * anchors, cost, codes, self._nearest)
 
-    def _all_rates(self, state: State) -> dict[str, float]:
-        network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
-        return {**self._rates(), **network}
-
     def _schedule(self) -> Schedule:
         as_choice(self.objective, "objective", ("distance", "paper"))
         max_time = self.max_time
         if max_time is not None and not (isinstance(max_time, (int, float)) and max_time > 0):
             raise ValueError(f"max_time must be None or a number of seconds > 0; found {max_time!r}")
-        rate = self.learning_rate
-        if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0 < rate < np.inf:
-            raise ValueError(f"learning_rate must be a number > 0; found {rate!r}")
+        rate = as_number(self.learning_rate, lambda rate: 0 < rate < np.inf, "learning_rate must be a number > 0")
         epochs, patience = as_positive_int(self.max_epochs, "max_epochs"), as_positive_int(self.patience, "patience")
-        return Schedule(float(rate), epochs, patience, max_time, time.monotonic())
+        return Schedule(rate, epochs, patience, max_time, time.monotonic())
 
     def _network(self, d: int, outputs: int, rng: np.random.RandomState) -> State:
         """Weights of a perceptron whose last layer is 0, so its output starts at 0."""
@@ -343,9 +342,3 @@ def _require_torch(name: str) -> None:
             f"{name} is learned with PyTorch, which is not installed; pip install 'asot[torch]', or use KMeansAnchors "
             "(saved spaces of this kind can be loaded and used without it)"
         )
-
-
-def _as_share(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1:
-        raise ValueError(f"{name} must be a number between 0 and 1; found {value!r}")
-    return float(value)

@@ -108,15 +108,13 @@ def train(
 ) -> Outcome:
     """Learn with Adam, from arrays by name; those with the smallest error are kept."""
     outcome = Outcome(dict(start), math.inf)
-    bar = Progress(progress, schedule.max_epochs, "learning anchors", unit="epoch")
-    try:
-        _train(outcome, lesson, schedule, rng, device, bar)
-    except (RuntimeError, AssertionError) as error:  # torch has no common type for a device that is gone
-        if device == "cpu":
-            raise
-        raise DeviceLostError(f"device {device!r} failed ({error})", outcome) from error
-    finally:
-        bar.close()
+    with Progress(progress, schedule.max_epochs, "learning anchors", unit="epoch") as bar:
+        try:
+            _train(outcome, lesson, schedule, rng, device, bar)
+        except (RuntimeError, AssertionError) as error:  # torch has no common type for a device that is gone
+            if device == "cpu":
+                raise
+            raise DeviceLostError(f"device {device!r} failed ({error})", outcome) from error
     return outcome
 
 

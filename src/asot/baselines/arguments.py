@@ -40,13 +40,7 @@ def read(D: Any, E: Any, pairs: ArrayLike | None) -> Asked:
 
 
 def run(
-    asked: Asked,
-    solver: Solver,
-    method: str,
-    *,
-    n_jobs: int | None,
-    memory: int | str | None,
-    progress: ProgressLike,
+    asked: Asked, solver: Solver, method: str, *, n_jobs: int | None, memory: int | str | None, progress: ProgressLike
 ) -> Distances:
     """Let the engine solve the pairs, and say in ``info`` what this is."""
     info = {"method": method, "metric": "euclidean", "p": 1}

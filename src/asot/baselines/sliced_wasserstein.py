@@ -95,8 +95,7 @@ def as_random_state(random_state: Any) -> np.random.RandomState:
     """The generator that scikit-learn makes of a seed."""
     from sklearn.utils import check_random_state
 
-    rng: np.random.RandomState = check_random_state(random_state)
-    return rng
+    return check_random_state(random_state)
 
 
 def random_directions(dim: int, count: int, rng: np.random.RandomState) -> Float:
@@ -165,13 +164,7 @@ class SharedDirections(Solver):
 
 def sliced_info(solver: str, n_projections: int) -> Info:
     """What a result says about its solver."""
-    return {
-        "solver": solver,
-        "device": "cpu",
-        "precision": "float64",
-        "reg": None,
-        "n_projections": n_projections,
-    }
+    return {"solver": solver, "device": "cpu", "precision": "float64", "reg": None, "n_projections": n_projections}
 
 
 def as_solution(values: Float) -> Solution:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import click
@@ -41,32 +39,26 @@ def cluster(
     Example: asot cluster patients.csv --n-clusters 3 -o clusters.csv
     """
     import asot
-    from asot.data.npz import atomic_write
-    from asot.data.tabular import guarded
+    from asot.data.tabular import csv_writer, guarded
     from asot.learn.kmeans import cluster_distances
 
-    if Path(output).suffix.lower() != ".csv":
-        raise ValueError(f"cannot write clusters to {output}: its name must end in .csv")
-    options.check_target(output, collection)
+    options.check_new(output, "clusters", [".csv"], collection)
     if _holds_distances(collection):
         if method != "medoids" or n_anchors is not None:
             raise ValueError(
                 f"{collection} holds distances, which have medoids and no anchors; leave out those options"
             )
         r = asot.load_distances(collection)
-        ids, labels = r.ids, cluster_distances(r.matrix(), n_clusters, random_state=random_state)[0]
+        ids, labels = r.ids, cluster_distances(r.matrix(), n_clusters, random_state)
     else:
         D = options.load(collection)
         model = asot.WassersteinKMeans(
             n_clusters, method=method, n_anchors=n_anchors, device=device, n_jobs=n_jobs, random_state=random_state
         ).fit(D)
         ids, labels = D.ids, model.labels_
-    with atomic_write(output) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        writer = csv.writer(text, lineterminator="\n")
+    with csv_writer(output) as writer:
         writer.writerow(["id", "cluster"])
         writer.writerows(zip(map(guarded, ids.tolist()), labels.tolist(), strict=True))
-        text.detach()
     sizes = sorted((int((labels == c).sum()) for c in range(n_clusters)), reverse=True)
     options.say(f"{output}: {n_clusters} clusters of {', '.join(str(size) for size in sizes)} distributions")
 
@@ -77,7 +69,7 @@ def _holds_distances(path: str) -> bool:
     if suffix == ".npy":
         return True
     if suffix == ".npz":
-        from asot.data.files import read_header
+        from asot.data.npz import read_header
 
         return (read_header(path) or {}).get("kind") == "distances"
     if suffix == ".csv" and Path(path).is_file():

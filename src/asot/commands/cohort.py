@@ -29,7 +29,7 @@ SHOWN = 10
 @_table
 def groups(
     distances: str, labels: str, groups: str | None, strata: str | None, covariates: tuple[str, ...],
-    n_permutations: int, random_state: int, output: str | None,
+    output: str | None, **how: Any,
 ) -> None:  # fmt: skip
     """Whether groups differ: DISTANCES of all pairs, and LABELS, a .csv of id, group and further columns.
 
@@ -37,15 +37,14 @@ def groups(
     """
     import asot
 
-    _check(output, distances, labels)
+    options.check_new(output, "a table", [".csv"], distances, labels)
     r, table = asot.load_distances(distances), _read_table(labels)
-    group = groups or _second(table, labels)
+    group = groups or str(table.columns[0])
     for name in (group, strata, *covariates):
         _check_column(table, name, labels)
     found = asot.group_differences(
         r, table[group], strata=None if strata is None else table[strata],
-        covariates=table[list(covariates)] if covariates else None, n_permutations=n_permutations,
-        random_state=random_state,
+        covariates=table[list(covariates)] if covariates else None, **how,
     )  # fmt: skip
     click.echo(repr(found))
     low, high = found.effect_interval or (float("nan"), float("nan"))
@@ -61,7 +60,7 @@ def groups(
 @options.n_jobs
 @options.random_state
 @_table
-def noise(collection: str, n_splits: int, n_jobs: int, random_state: int, output: str | None) -> None:
+def noise(collection: str, output: str | None, **how: Any) -> None:
     """How far apart two samples of the same distribution are, for every one in a COLLECTION.
 
     Example: asot noise patients.csv -o noise.csv
@@ -69,9 +68,9 @@ def noise(collection: str, n_splits: int, n_jobs: int, random_state: int, output
     import asot
     from asot.results.frames import need_pandas
 
-    _check(output, collection)
+    options.check_new(output, "a table", [".csv"], collection)
     D = options.load(collection)
-    floor = asot.noise_floor(D, n_splits=n_splits, n_jobs=n_jobs, random_state=random_state)
+    floor = asot.noise_floor(D, **how)
     columns = {"size": D.sizes, "noise": floor.values, "extrapolated": floor.extrapolated}
     pandas = need_pandas("asot noise")
     click.echo(repr(floor))
@@ -91,7 +90,7 @@ def outliers(distances: str, collection: str | None, n_jobs: int, output: str | 
     """
     import asot
 
-    _check(output, distances, collection)
+    options.check_new(output, "a table", [".csv"], distances, collection)
     r = asot.load_distances(distances)
     found = asot.outliers(r, None if collection is None else asot.noise_floor(options.load(collection), n_jobs=n_jobs))
     click.echo(repr(found))
@@ -111,36 +110,21 @@ def outliers(distances: str, collection: str | None, n_jobs: int, output: str | 
 @options.n_jobs
 @options.random_state
 @_table
-def drivers(
-    table: str, groups: str, labels: str, by: str | None, min_size: int, n_permutations: int, n_jobs: int,
-    random_state: int, output: str | None,
-) -> None:  # fmt: skip
+def drivers(table: str, groups: str, labels: str, by: str | None, output: str | None, **how: Any) -> None:
     """In which kinds of points groups differ: a TABLE with one row per point, and GROUPS, a .csv of id, group.
 
     Example: asot drivers cells.csv groups.csv --labels cell_type
     """
     import asot
 
-    _check(output, table, groups)
+    options.check_new(output, "a table", [".csv"], table, groups)
     D, kinds = points_with_labels(table, labels, by)
-    known = _read_table(groups)
-    found = asot.drivers(
-        D, kinds, known[_second(known, groups)], min_size=min_size, n_permutations=n_permutations, n_jobs=n_jobs,
-        random_state=random_state,
-    )  # fmt: skip
+    found = asot.drivers(D, kinds, _read_table(groups).iloc[:, 0], **how)
     click.echo(repr(found))
     _show(found.to_frame(), output)
 
 
 # -------------------------------------------------------------------------------------------------------------- tables
-
-
-def _check(output: str | None, *inputs: str | None) -> None:
-    if output is None:
-        return
-    if Path(output).suffix.lower() != ".csv":
-        raise ValueError(f"cannot write a table to {output}: its name must end in .csv")
-    options.check_target(output, *inputs)
 
 
 def _read_table(path: str) -> Any:
@@ -153,13 +137,6 @@ def _read_table(path: str) -> Any:
     if table.shape[1] < 2:
         raise ValueError(f"{path} needs two columns: id and group")
     return table.set_index(table.columns[0])
-
-
-def _second(table: Any, path: str) -> str:
-    """The first column after the id."""
-    if not len(table.columns):
-        raise ValueError(f"{path} needs a column of groups after that of ids")
-    return str(table.columns[0])
 
 
 def _check_column(table: Any, name: str | None, path: str) -> None:

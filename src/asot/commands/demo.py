@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from typing import Any
+
 import click
 
 from asot.commands import options
@@ -15,7 +18,7 @@ from asot.commands import options
 @options.n_anchors
 @options.n_jobs
 @options.random_state
-def demo(output: str, n: int | None, n_anchors: int | None, n_jobs: int, random_state: int) -> None:
+def demo(output: str, n: int | None, **how: Any) -> None:
     """Distances between all of scikit-learn's digits: a table and a picture.
 
     Example: asot demo -o digits.png
@@ -26,16 +29,10 @@ def demo(output: str, n: int | None, n_anchors: int | None, n_jobs: int, random_
 
     check_suffix(output)
     check_writable(output)
-    found = run_demo(n, n_anchors=n_anchors, n_jobs=n_jobs, random_state=random_state)
+    found = run_demo(n, **how)
     options.say(found.table())
-    if not _has_matplotlib():
+    if find_spec("matplotlib") is None:
         options.say(f"{'picture':<18}needs matplotlib: pip install asot[plots]")
         return
     draw(found, output)
     options.say(f"{'picture':<18}{output}")
-
-
-def _has_matplotlib() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("matplotlib") is not None

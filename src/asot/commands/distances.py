@@ -34,9 +34,7 @@ from asot.commands import options, store
     show_default=True,
     help="auto meets the error; anchor is the plain distance on the anchors; calibrated corrects it.",
 )
-@options.order
-@options.metric
-@options.unmatched
+@options.distance
 @click.option("--space", type=click.Path(), help="Anchor space from `asot fit`.  [default: learned if that pays off]")
 @options.n_anchors
 @click.option(
@@ -59,10 +57,8 @@ def pairwise(
     part: tuple[int, int] | None,
     space: str | None,
     n_anchors: int | None,
-    random_state: int,
     estimate: str,
     calibrated: bool,
-    device: str,
     **how: Any,
 ) -> None:
     """Distances as accurate as you ask for: all pairs of a COLLECTION, or every pair with an OTHER one.
@@ -79,10 +75,8 @@ def pairwise(
         raise click.UsageError("--space brings its own anchors; leave out --n-anchors")
     first, second = options.load_both(collection, other)
     chosen = None if space is None else load_space(space)
-    result = asot.pairwise(
-        first, second, space=chosen, n_anchors=n_anchors, estimate="calibrated" if calibrated else estimate,
-        device=device, random_state=random_state, sink=sink, **how,
-    )  # fmt: skip
+    estimate = "calibrated" if calibrated else estimate
+    result = asot.pairwise(first, second, space=chosen, n_anchors=n_anchors, estimate=estimate, sink=sink, **how)
     options.finish(output, result)
 
 
@@ -92,9 +86,7 @@ def pairwise(
 @options.output
 @store.store_path
 @store.part
-@options.order
-@options.metric
-@options.unmatched
+@options.distance
 @options.n_jobs
 @options.memory
 def exact(
@@ -103,11 +95,7 @@ def exact(
     output: str | None,
     store_path: str | None,
     part: tuple[int, int] | None,
-    p: float,
-    metric: str,
-    unmatched: float | str | None,
-    n_jobs: int,
-    memory: str | None,
+    **how: Any,
 ) -> None:
     """Exact W_p on the original points: all pairs of a COLLECTION, or every pair with an OTHER one.
 
@@ -119,7 +107,4 @@ def exact(
     if output is not None:
         options.check_output(output, collection, other)
     first, second = options.load_both(collection, other)
-    result = asot.pairwise_exact(
-        first, second, p=p, metric=metric, unmatched=unmatched, n_jobs=n_jobs, memory=memory, sink=sink
-    )
-    options.finish(output, result)
+    options.finish(output, asot.pairwise_exact(first, second, sink=sink, **how))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,7 +16,7 @@ from asot.commands.info import describe_space
 @options.n_anchors
 @options.device
 @options.random_state
-def fit(collection: str, output: str, n_anchors: int | None, device: str, random_state: int) -> None:
+def fit(collection: str, output: str, **how: Any) -> None:
     """Learn an anchor space on a COLLECTION.
 
     Example: asot fit patients.csv --n-anchors 32 -o anchors.npz
@@ -24,10 +24,7 @@ def fit(collection: str, output: str, n_anchors: int | None, device: str, random
     import asot
     from asot.anchors.files import save_space
 
-    if Path(output).suffix.lower() != ".npz":
-        raise ValueError(f"cannot write an anchor space to {output}: its name must end in .npz")
-    options.check_target(output, collection)
-    learner = asot.KMeansAnchors(n_anchors, random_state=random_state, device=device)
-    space = learner.fit(options.load(collection)).space_
+    options.check_new(output, "an anchor space", [".npz"], collection)
+    space = asot.KMeansAnchors(**how).fit(options.load(collection)).space_
     save_space(space, output)
     options.say(f"{output}: {describe_space(space)}")

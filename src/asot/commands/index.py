@@ -12,8 +12,6 @@ import click
 
 from asot.commands import options
 
-SUFFIXES = (".csv", ".npz")
-
 _folder = click.argument("folder", type=click.Path())
 
 
@@ -31,10 +29,8 @@ def index() -> None:
 @_folder
 @options.collection
 @click.option("--replace", is_flag=True, help="Replace members that have an id of the COLLECTION.")
-@options.order
-@options.metric
-@options.unmatched
-def add(folder: str, collection: str, replace: bool, p: float, metric: str, unmatched: float | str | None) -> None:
+@options.distance
+def add(folder: str, collection: str, replace: bool, **words: Any) -> None:
     """Add the distributions of a COLLECTION to the index in FOLDER, which is made if it is not there.
 
     --p, --metric and --unmatched say which distance a new index has.
@@ -42,7 +38,6 @@ def add(folder: str, collection: str, replace: bool, p: float, metric: str, unma
     import asot
 
     members = options.load_both(collection, None)[0]
-    words: dict[str, Any] = {"p": p, "metric": metric, "unmatched": unmatched}
     if not Path(folder).exists():
         made = asot.Index(**words)
         made.add(members)
@@ -101,7 +96,7 @@ def _number(name: str) -> str | int:
 @_folder
 @options.collection
 @click.option("-o", "--output", type=click.Path(), help="Where to write: .csv (one line per neighbor) or .npz.")
-@click.option("--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each.")
+@options.n_neighbors
 @click.option(
     "--recall", type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Find this share of the neighbors, such as 0.98, with fewer solves. By default, and for so few queries that "
@@ -114,37 +109,26 @@ def _number(name: str) -> str | int:
     "lower then says what is certain: no neighbor of that rank is nearer.",
 )
 @options.n_jobs
-def query(
-    folder: str,
-    collection: str,
-    output: str | None,
-    n_neighbors: int,
-    recall: float | None,
-    max_solves: int | None,
-    n_jobs: int,
-) -> None:
+def query(folder: str, collection: str, output: str | None, n_neighbors: int, recall: float | None, **how: Any) -> None:
     """The nearest members of each distribution of a COLLECTION, in the index in FOLDER.
 
     Example: asot index query molecules.index new.npz --n-neighbors 10 -o nearest.csv
     """
     import asot
-    from asot.commands.neighbors import neighbor_lines, write_neighbors
+    from asot.commands.neighbors import SUFFIXES, neighbor_lines, write_neighbors
     from asot.index.recall import PAYS_FROM, as_recall
 
     if recall is not None:
         recall = as_recall(recall)
-    if output is not None and Path(output).suffix.lower() not in SUFFIXES:
-        raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
-    if output is not None:
-        options.check_target(output, collection, None)
-        if Path(folder).resolve() in Path(output).resolve().parents:
-            raise ValueError(f"{output} would be among the files of the index {folder}; write it elsewhere")
+    options.check_new(output, "neighbors", SUFFIXES, collection)
+    if output is not None and Path(folder).resolve() in Path(output).resolve().parents:
+        raise ValueError(f"{output} would be among the files of the index {folder}; write it elsewhere")
     queries = options.load_both(collection, None)[0]
     _check_there(folder)
     opened = asot.Index.open(folder)
     if len(queries) < PAYS_FROM:
         recall = None
-    found = opened.query(queries, n_neighbors, recall=recall, max_solves=max_solves, n_jobs=n_jobs)
+    found = opened.query(queries, n_neighbors, recall=recall, **how)
     if output is None:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

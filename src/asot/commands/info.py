@@ -25,7 +25,8 @@ def info(file: str) -> None:
 
 def _describe(path: str) -> str:
     from asot.anchors.files import load_space
-    from asot.data.files import load_collection, read_header
+    from asot.data.files import load_collection
+    from asot.data.npz import read_header
     from asot.saved import load_distances
 
     suffix = Path(path).suffix.lower()

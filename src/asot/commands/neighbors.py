@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,10 +21,8 @@ SUFFIXES = (".csv", ".npz")
 )
 @store.store_path
 @store.part
-@click.option("--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each.")
-@options.order
-@options.metric
-@options.unmatched
+@options.n_neighbors
+@options.distance
 @click.option(
     "--recall", type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Find this share of the neighbors, such as 0.98, with fewer solves. By default, all of them.",
@@ -40,12 +36,7 @@ def neighbors(
     store_path: str | None,
     part: tuple[int, int] | None,
     n_neighbors: int,
-    p: float,
-    metric: str,
-    unmatched: float | str | None,
-    recall: float | None,
-    n_jobs: int,
-    memory: str | None,
+    **how: Any,
 ) -> None:
     """The nearest neighbors of each distribution in a COLLECTION, under the exact W_p.
 
@@ -56,15 +47,9 @@ def neighbors(
     import asot
 
     sink = store.sink_of(store_path, part, output)
-    if output is not None and Path(output).suffix.lower() not in SUFFIXES:
-        raise ValueError(f"cannot write neighbors to {output}: its name must end in .csv or .npz")
-    if output is not None:
-        options.check_target(output, collection, other)
+    options.check_new(output, "neighbors", SUFFIXES, collection, other)
     first, second = options.load_both(collection, other)
-    found = asot.kneighbors(
-        first, second, n_neighbors, p=p, metric=metric, unmatched=unmatched, recall=recall, n_jobs=n_jobs,
-        memory=memory, sink=sink,
-    )  # fmt: skip
+    found = asot.kneighbors(first, second, n_neighbors, sink=sink, **how)
     if output is None:
         options.say(repr(found))
     else:
@@ -83,25 +68,22 @@ def neighbor_lines(found: Any, own: list[Any], others: list[list[Any]]) -> Itera
 
 def write_neighbors(output: str, found: Any, first: Any, second: Any) -> None:
     """Write neighbors as a table or as arrays, and say so; ids are those of the collections, or of an index."""
-    from asot.data.npz import atomic_write, save_arrays
-    from asot.data.tabular import guarded
+    from asot.data.npz import plain_ids, save_arrays
+    from asot.data.tabular import csv_writer, guarded
 
     there = first if second is None else second
     if Path(output).suffix.lower() == ".npz":
-        ids = {"ids_rows": options.plain_ids(first), "ids_columns": options.plain_ids(there)}
+        ids = {"ids_rows": plain_ids(first.ids), "ids_columns": plain_ids(there.ids)}
         arrays = {"indices": found.indices, "distances": found.distances, **ids}
         if found.lower is not None:
             arrays["lower"] = found.lower
         save_arrays(output, {"kind": "neighbors"}, arrays)
     else:
         own, others = ([guarded(entry) for entry in one.ids.tolist()] for one in (first, there))
-        with atomic_write(output) as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-            writer = csv.writer(text, lineterminator="\n")
+        with csv_writer(output) as writer:
             writer.writerows(
                 neighbor_lines(found, own, [[others[column] for column in near] for near in found.indices])
             )
-            text.detach()
     n_pairs = len(first) * (len(first) - 1) // 2 if second is None else len(first) * len(there)
     solved = f"{found.n_exact:,} of {n_pairs:,} pairs solved"
     if "recall" in found.info:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,6 +54,9 @@ output = click.option(
     type=click.Path(),
     help="Where to write: .npy (matrix), .npz (everything) or .csv (one line per pair).",
 )
+n_neighbors = click.option(
+    "--n-neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="How many of each."
+)
 n_anchors = click.option("--n-anchors", type=click.IntRange(min=1), help="Number of anchors.  [default: chosen]")
 n_jobs = click.option("--n-jobs", type=int, default=-1, show_default=True, help="Threads; -1 means every core.")
 memory = click.option("--memory", help="Budget for scratch memory, such as 2G.  [default: 1G]")
@@ -61,11 +64,7 @@ device = click.option(
     "--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N; auto uses GPUs if they pay off."
 )
 random_state = click.option(
-    "--random-state",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of everything random.",
+    "--random-state", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything random."
 )
 order = click.option(
     "--p", type=click.FloatRange(min=1), default=1, show_default=True, help="Order of the distance W_p."
@@ -110,11 +109,24 @@ def read_share(ctx: click.Context, param: click.Parameter, value: str | None) ->
         raise click.UsageError(f"{flag} is a number or a share such as 5%; found {value!r}") from None
 
 
+def distance(command: Command) -> Command:
+    return order(metric(unmatched(command)))
+
+
 def check_output(path: str, *inputs: str | None) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before the work begins."""
     from asot.results.files import check_distances_suffix
 
     check_distances_suffix(path)
+    check_target(path, *inputs)
+
+
+def check_new(path: str | None, what: str, suffixes: Sequence[str], *inputs: str | None) -> None:
+    """`check_target` of what will be written, if anything, after a look at how its name ends."""
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in suffixes:
+        raise ValueError(f"cannot write {what} to {path}: its name must end in {' or '.join(suffixes)}")
     check_target(path, *inputs)
 
 
@@ -136,8 +148,7 @@ def _same_file(first: str, second: str) -> bool:
 
 def reading() -> dict[str, str]:
     """How collections are to be read, as the options say."""
-    found: dict[str, str] = click.get_current_context().meta.get(_READING, {})
-    return found
+    return click.get_current_context().meta.get(_READING, {})
 
 
 def load(path: str) -> Distributions:
@@ -177,13 +188,6 @@ def index_of(D: Distributions, name: str) -> int:
     if not 0 <= number < len(D):
         raise ValueError(f"there is no distribution {number}; they are numbered 0 to {len(D) - 1}")
     return number
-
-
-def plain_ids(D: Distributions) -> Any:
-    """Ids that a file can hold: numbers and strings as they are, everything else as strings."""
-    import numpy as np
-
-    return D.ids if D.ids.dtype.kind in "iufU" else np.array([str(one) for one in D.ids])
 
 
 def read_labels(path: str, r: Any, D: Distributions | None) -> list[str]:

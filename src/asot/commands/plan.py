@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,12 +15,8 @@ from asot.commands import options
 @click.argument("first")
 @click.argument("second")
 @click.option("-o", "--output", type=click.Path(), required=True, help="Where to write (.csv): one line per move.")
-@options.order
-@options.metric
-@options.unmatched
-def plan(
-    collection: str, first: str, second: str, output: str, p: float, metric: str, unmatched: float | str | None
-) -> None:
+@options.distance
+def plan(collection: str, first: str, second: str, output: str, p: float, **how: Any) -> None:
     """The optimal transport plan between the distributions FIRST and SECOND of a COLLECTION.
 
     With --unmatched, mass without a partner has a line with only one of the two points.
@@ -31,24 +24,19 @@ def plan(
     Example: asot plan patients.csv p00 p03 -o plan.csv
     """
     import asot
-    from asot.data.npz import atomic_write
+    from asot.data.tabular import csv_writer
 
-    if Path(output).suffix.lower() != ".csv":
-        raise ValueError(f"cannot write a plan to {output}: its name must end in .csv")
-    options.check_target(output, collection)
+    options.check_new(output, "a plan", [".csv"], collection)
     D = options.load(collection)
     i, j = options.index_of(D, first), options.index_of(D, second)
-    found = asot.plan(D, i, j, p=p, metric=metric, unmatched=unmatched, exact=True)
+    found = asot.plan(D, i, j, p=p, exact=True, **how)
     (x, _), (y, _) = D[i], D[j]
     axes = range(D.dim)
-    with atomic_write(output) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        writer = csv.writer(text, lineterminator="\n")
+    with csv_writer(output) as writer:
         writer.writerow(
             ["point_i", "point_j", "mass", *(f"from_{axis}" for axis in axes), *(f"to_{axis}" for axis in axes)]
         )
         writer.writerows(_lines(found, x, y))
-        text.detach()
     options.say(f"{output}: W{p:g} = {found.cost:.6g} between {D.ids[i]} and {D.ids[j]}, {found.nnz:,} parts")
 
 

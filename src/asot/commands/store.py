@@ -116,12 +116,9 @@ def _write_edges(stored: Any, output: str) -> None:
     import numpy as np
 
     from asot.data.npz import atomic_write
+    from asot.data.tabular import need_pyarrow
 
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Parquet needs pyarrow: pip install 'asot[tables]'") from error
+    pyarrow = need_pyarrow("Parquet")
     pairs, writer = stored.pair_set, None
     fields = {name: stored.values(name) if hasattr(pairs, "pairs") else None for name in stored.fields}
     with atomic_write(output) as file:
@@ -131,8 +128,8 @@ def _write_edges(stored: Any, output: str) -> None:
             table = {"row": rows, "column": columns}
             for name, listed in fields.items():
                 table[name] = np.asarray(listed[start:stop] if listed is not None else stored.at(rows, columns, name))
-            part = pa.table(table)
-            writer = pq.ParquetWriter(file, part.schema) if writer is None else writer
+            part = pyarrow.table(table)
+            writer = pyarrow.parquet.ParquetWriter(file, part.schema) if writer is None else writer
             writer.write_table(part)
         if writer is not None:
             writer.close()

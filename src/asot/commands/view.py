@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -29,6 +28,7 @@ def view(
     Example: asot view distances.npz --collection patients.csv
     """
     from asot.commands.cohort import points_with_labels
+    from asot.learn.noise import noise_floor
     from asot.saved import load_distances
     from asot.view import write_page
 
@@ -44,17 +44,10 @@ def view(
     if collection is not None:
         D, own = (options.load(collection), None) if kinds is None else points_with_labels(collection, kinds, None)
     groups = None if labels is None else options.read_labels(labels, r, D)
-    floor = noise_floor_of(D) if noise else None
+    floor = noise_floor(D, random_state=0) if D is not None and noise else None
     left_out = write_page(
         target, r, D, labels=groups, kinds=own, noise=floor, all_points=all_points, title=title or Path(distances).stem
     )
     if left_out:
         click.echo(f"asot: warning: {left_out}", err=True)
     options.say(f"{target}: {r.pair_set.n_rows:,} distributions; open it in a browser")
-
-
-def noise_floor_of(D: Any) -> Any:
-    """How far apart two samples of the same distribution are, at every size of the collection."""
-    from asot.learn.noise import noise_floor
-
-    return noise_floor(D, random_state=0)

@@ -343,12 +343,7 @@ class Constructors:
 
     @classmethod
     def from_structures(
-        cls,
-        structures: Sequence[Any],
-        *,
-        k: int = 100,
-        fractional: bool = False,
-        ids: Sequence[Any] | None = None,
+        cls, structures: Sequence[Any], *, k: int = 100, fractional: bool = False, ids: Sequence[Any] | None = None
     ) -> Distributions:
         """From crystals: every atom of a cell becomes the distances to its k nearest atoms in the endless crystal.
 

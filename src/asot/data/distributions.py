@@ -100,13 +100,13 @@ class Distributions(Constructors):
     def dim(self) -> int:
         """Dimension d of the points."""
         own = self.__dict__
-        dim: int = own["_support" if "_support" in own else "points"].shape[1]
-        return dim
+        return own["_support" if "_support" in own else "points"].shape[1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64."""
-        return self._held_points.dtype
+        own = self.__dict__
+        return own["_support" if "_support" in own else "points"].dtype
 
     @property
     def shape(self) -> tuple[int]:
@@ -118,12 +118,6 @@ class Distributions(Constructors):
         """What `from_weights` was given: points (V, d), and the index of every point among them (n,). Otherwise
         None."""
         return (self._support, self._index) if "_support" in self.__dict__ else None
-
-    @property
-    def _held_points(self) -> FloatArray:
-        """The points as they are in memory: all of them, or those of the vocabulary."""
-        support: FloatArray | None = self.__dict__.get("_support")
-        return self.points if support is None else support
 
     @property
     def sizes(self) -> NDArray[np.int64]:

@@ -16,32 +16,9 @@ from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
 from asot.data.foreign_files import load_folder, load_h5ad
-from asot.data.npz import (
-    PathLike,
-    atomic_write,
-    check_kind,
-    check_writable,
-    list_arrays,
-    load_arrays,
-    naming,
-    plain_ids,
-    read_arrays,
-    read_header,
-    save_arrays,
-)
+from asot.data.npz import PathLike, check_kind, list_arrays, naming, plain_ids, read_arrays, read_header, save_arrays
 from asot.data.reading import read_points
 from asot.data.tabular import load_csv, load_parquet, save_csv, save_parquet
-
-__all__ = [
-    "atomic_write",
-    "check_writable",
-    "load_arrays",
-    "load_collection",
-    "read_arrays",
-    "read_header",
-    "save_arrays",
-    "save_collection",
-]
 
 COLLECTION_SUFFIXES = (".npz", ".csv", ".parquet")
 

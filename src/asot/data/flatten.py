@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.reading import factorized, in_order_of, label_of, own_floats, read_masses, read_points, sorted_by
+from asot.data.reading import factorized, in_order_of, label_of, listed, own_floats, read_masses, read_points, sorted_by
 from asot.validation import FloatArray, to_float_array
 
 Flat = tuple[FloatArray, Any, Any, Any]
@@ -109,8 +109,7 @@ def _columns_of(frame: Any, labels: str, masses: Any) -> tuple[Any, Any, Any]:
     chosen = [name for name in (labels, masses) if isinstance(name, str)]
     for name in chosen:
         if name not in columns:
-            shown = ", ".join(map(repr, columns[:12])) + (", …" if len(columns) > 12 else "")
-            raise ValueError(f"there is no column {name!r}; the columns are {shown}")
+            raise ValueError(f"there is no column {name!r}; the columns are {listed(columns)}")
     rest = [name for name in columns if name not in chosen]
     for name in rest:
         kind = str(frame[name].dtype)

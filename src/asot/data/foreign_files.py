@@ -21,6 +21,7 @@ from asot.data import h5ad
 from asot.data.distributions import Distributions
 from asot.data.npz import PathLike, naming, read_array
 from asot.data.tabular import csv_rows, number
+from asot.lazy import needed
 
 FOLDER_SUFFIXES = (".csv", ".npy", ".graphml")
 
@@ -63,11 +64,7 @@ def _choice(names: Sequence[str]) -> str:
 @contextlib.contextmanager
 def _open_h5ad(path: PathLike) -> Iterator[Any]:
     """The file, open for reading; whatever HDF5 makes of a damaged one while it is read is a sentence."""
-    try:
-        import anndata  # noqa: F401
-        import h5py
-    except ImportError as error:
-        raise ImportError(f"reading {path} needs anndata: pip install asot[cells]") from error
+    _, h5py = (needed(name, f"reading {path} needs anndata: pip install asot[cells]") for name in ("anndata", "h5py"))
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
@@ -132,10 +129,7 @@ def folder_files(path: PathLike) -> list[Path]:
 
 def load_graphs(files: Sequence[Path], attributes: str | None) -> Distributions:
     """Graphs as `Distributions.from_graphs` has them by default."""
-    try:
-        import networkx
-    except ImportError as error:
-        raise ImportError(f"reading {files[0]} needs networkx: pip install networkx") from error
+    networkx = needed("networkx", f"reading {files[0]} needs networkx: pip install networkx")
     graphs = []
     for file in files:
         try:

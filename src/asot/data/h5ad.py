@@ -16,6 +16,7 @@ import numpy as np
 
 from asot.data.expansion import FACTOR, FLOOR, check_expansion
 from asot.data.npz import PathLike
+from asot.data.reading import listed
 
 COLUMNS = ("", "array", "string-array", "categorical", "nullable-integer", "nullable-boolean", "nullable-string-array")
 MATRICES = ("", "array", "csr_matrix", "csc_matrix", "dataframe")
@@ -60,8 +61,7 @@ def read_obs(file: Any, groupby: str, path: PathLike) -> Any:
         return _frame(lambda: pandas.DataFrame(read(obs, path, ("", "array", "rec-array"))), path)
     own = keys(obs)
     if groupby not in own:
-        shown = ", ".join(map(repr, own[:12])) + (", …" if len(own) > 12 else "")
-        raise ValueError(f"{path}: obs has no column {groupby!r}; it has {shown or 'nothing'}")
+        raise ValueError(f"{path}: obs has no column {groupby!r}; it has {listed(own)}")
     index = _text(obs.attrs.get("_index", "_index"))
     names = member(obs, index, path)
     if names is None:

@@ -93,6 +93,11 @@ def place_of(row: int, offsets: NDArray[np.int64]) -> tuple[int, int]:
     return i, row - int(offsets[i])
 
 
+def listed(names: Sequence[Any], most: int = 12) -> str:
+    """The first of some names, as errors show them."""
+    return ", ".join(map(repr, names[:most])) + (", …" if len(names) > most else "") or "nothing"
+
+
 def ends_in_nul(text: Any) -> bool:
     """Whether NumPy's strings would drop the end of it."""
     return isinstance(text, str) and text.endswith("\0")

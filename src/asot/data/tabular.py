@@ -13,7 +13,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from asot.data.expansion import check_expansion
 from asot.data.flatten import group_points
 from asot.data.npz import PathLike, atomic_write, naming, plain_ids, reading
 from asot.data.reading import factorized, text_array
+from asot.lazy import needed
 
 
 def load_csv(path: PathLike) -> Distributions:
@@ -80,22 +81,28 @@ def unguarded(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and guarded(cell[1:]) == cell else cell
 
 
+@contextlib.contextmanager
+def csv_writer(path: PathLike) -> Iterator[Any]:
+    """Writes rows to a table, which replaces the file at ``path`` once it is complete."""
+    with atomic_write(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        yield csv.writer(text, lineterminator="\n")
+        text.detach()
+
+
 def save_csv(D: Distributions, path: PathLike) -> None:
     """One line per point under the columns id, x0, x1, … and mass."""
     columns = _table_columns(D, path)
-    with atomic_write(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        writer = csv.writer(text, lineterminator="\n")
+    with csv_writer(path) as writer:
         writer.writerow(columns)
         columns["id"] = np.repeat(np.array([guarded(entry) for entry in plain_ids(D.ids).tolist()]), D.sizes)
         for start in range(0, len(D.masses), 2**14):
             writer.writerows(zip(*(part[start : start + 2**14].tolist() for part in columns.values()), strict=True))
-        text.detach()
 
 
 def save_parquet(D: Distributions, path: PathLike) -> None:
     """The same columns; ids keep their type, and float32 stays."""
-    pyarrow = _need_pyarrow(f"writing {path}")
+    pyarrow = need_pyarrow(f"writing {path}")
     table = pyarrow.table(_table_columns(D, path))
     with atomic_write(path) as stream:
         pyarrow.parquet.write_table(table, stream)
@@ -133,36 +140,20 @@ def summarize_distances(path: PathLike) -> str | None:
     return f"Distances: {len(values):,} pairs, {min(values):.4g} to {max(values):.4g} (mean {mean:.4g})"
 
 
-class _Rows:
-    """The rows of a CSV file, counting lines, with `csv`'s own errors made readable."""
-
-    def __init__(self, stream: IO[str], path: PathLike) -> None:
-        self._reader = csv.reader(stream)
-        self._path = path
-
-    @property
-    def line_num(self) -> int:
-        return self._reader.line_num
-
-    def __iter__(self) -> _Rows:
-        return self
-
-    def __next__(self) -> list[str]:
-        try:
-            return next(self._reader)
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{self._path} is not a text file in UTF-8, whatever its name says") from error
-        except csv.Error as error:
-            raise ValueError(f"{self._path}, line {self.line_num}: not CSV: {error}") from error
-
-
 @contextlib.contextmanager
-def csv_rows(path: PathLike) -> Iterator[_Rows]:
+def csv_rows(path: PathLike) -> Iterator[Any]:
+    """The rows of a CSV file, as `csv.reader` gives them; its errors while they are read are made readable."""
     with reading(path) as stream:
         if b"\0" in stream.read(4096):
             raise ValueError(f"{path} is not a text file, whatever its name says")
         stream.seek(0)
-        yield _Rows(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), path)
+        rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
+        try:
+            yield rows
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not a text file in UTF-8, whatever its name says") from error
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {rows.line_num}: not CSV: {error}") from error
 
 
 def _csv_columns(names: list[str], path: PathLike) -> tuple[int, int | None]:
@@ -217,7 +208,7 @@ def number(cell: str, column: str, where: str) -> float:
 
 
 def load_parquet(path: PathLike) -> Distributions:
-    pyarrow = _need_pyarrow(f"reading {path}")
+    pyarrow = need_pyarrow(f"reading {path}")
     with reading(path) as stream:
         try:
             schema = pyarrow.parquet.read_schema(stream)
@@ -247,13 +238,11 @@ def load_parquet(path: PathLike) -> Distributions:
         return _grouped(points, ids, group, masses)
 
 
-def _need_pyarrow(what: str) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"{what} needs pyarrow: pip install asot[tables]") from error
-    return pyarrow
+def need_pyarrow(what: str) -> Any:
+    """pyarrow with its ``parquet``, or a sentence that says what to install."""
+    sentence = f"{what} needs pyarrow: pip install asot[tables]"
+    needed("pyarrow.parquet", sentence)
+    return needed("pyarrow", sentence)
 
 
 def _check_parquet_types(schema: Any, names: list[str], ids: str, path: PathLike) -> None:

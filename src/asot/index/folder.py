@@ -56,8 +56,7 @@ class Generation:
         self._name_ends = FileColumn(path / "name_ends.bin", np.int64, None, entry.members, writes)
         self.columns: Columns | None = None
         if entry.dim:
-            frame = read_frame(path / "frame.npz", settings, entry.dim) if entry.prepared else None
-            self.start(entry.dim, frame)
+            self.start(entry.dim, self._read_frame(entry.dim) if entry.prepared else None)
             self._check_ends(entry)
 
     @property
@@ -112,6 +111,10 @@ class Generation:
             return [_decoded(raw[a:b]) for a, b in itertools.pairwise(bounds)]
         except ValueError as error:
             raise ValueError(f"{self.path / 'names.bin'} has an id that is not text; the folder is damaged") from error
+
+    def _read_frame(self, dim: int) -> Frame:
+        file = self.path / "frame.npz"
+        return frame_from(*load_arrays(file, "index-frame", ["center"], _FRAME_ARRAYS), self.settings, dim)
 
     def keep_frame(self, frame: Frame) -> None:
         header, arrays = frame_arrays(frame)
@@ -332,11 +335,6 @@ def read_saved_settings(path: Path) -> Settings:
     _, arrays = load_arrays(path, "index", required=names)
     given = dict(numbers or {}) | {name.removeprefix(_PARAMETER): arrays[name] for name in names}
     return read_settings(header.get("p"), metric, given or None, header.get("unmatched"), header["seed"])
-
-
-def read_frame(path: Path, settings: Settings, dim: int) -> Frame:
-    header, arrays = load_arrays(path, "index-frame", required=["center"], optional=_FRAME_ARRAYS)
-    return frame_from(header, arrays, settings, dim)
 
 
 # -------------------------------------------------------------------------------------------------------------- names

@@ -12,7 +12,7 @@ vector would cost all others their digits has none (NaN), and so no bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,7 @@ _KINDS = ("is_fine", "has_places", "has_words", "is_brief")
 Tables = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Slack:
+class Slack(NamedTuple):
     """How far the vectors of some members reach: what the rounding of a bound is measured by."""
 
     extent: float = 0.0  # of projections
@@ -82,11 +81,7 @@ class Slack:
     farthest: float = 0.0  # distance to a landmark
 
     def joined(self, other: Slack) -> Slack:
-        return Slack(*(max(a, b) for a, b in zip(self.parts, other.parts, strict=True)))
-
-    @property
-    def parts(self) -> tuple[float, float, float]:
-        return self.extent, self.reach, self.farthest
+        return Slack(*map(max, self, other))
 
 
 @dataclass(frozen=True)
@@ -292,13 +287,7 @@ def _landmarks(
 
 def frame_arrays(frame: Frame) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A frame as a header and arrays, for a file."""
-    header: dict[str, Any] = {
-        "code": frame.code,
-        "order": frame.order,
-        "exponent": frame.exponent,
-        "extent": frame.extent,
-    }
-    header |= {name: getattr(frame, name) for name in _KINDS}
+    header = {name: getattr(frame, name) for name in ("code", "order", "exponent", "extent", *_KINDS)}
     arrays: dict[str, NDArray[Any]] = {"center": frame.center}
     if frame.axes is not None:
         header["leading"] = frame.axes.leading

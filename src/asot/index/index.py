@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 from collections.abc import Iterator
@@ -206,7 +205,7 @@ class Index(GrowingMembers):
 
         n = len(queries.collection)
         short = n == 1 and len(queries.collection.masses) * len(queries.snapshot.masses) < _SHORT
-        with contextlib.closing(Progress(progress, n, "queries", "query")) as shown:
+        with Progress(progress, n, "queries", "query") as shown:
             for answer in local_executor(min(jobs, n), short=short).map(one, range(n)):
                 shown.advance(1)
                 yield answer
@@ -260,7 +259,7 @@ class Index(GrowingMembers):
 
     def _on_gpu(self, asked: Asked, K: int, device: str, resources: Resources, started: float) -> Neighbors:
         slots = np.flatnonzero(asked.allowed)
-        if not self._settings.distance.has_kernel:
+        if not self._settings.has_kernel:
             found = kneighbors(asked.collection, asked.snapshot.taken(slots), K, **self._words(device, resources))
             places, info, names = _in_index(found.indices, found.info, slots, asked)
             return Neighbors(places, found.distances, info, found.n_exact, names)
@@ -273,7 +272,7 @@ class Index(GrowingMembers):
         self, asked: Asked, radius: float, device: str, resources: Resources, started: float
     ) -> RadiusNeighbors:
         slots, Q = np.flatnonzero(asked.allowed), asked.collection
-        if not self._settings.distance.has_kernel:
+        if not self._settings.has_kernel:
             found = radius_neighbors(Q, asked.snapshot.taken(slots), radius, **self._words(device, resources))
             places, info, names = _in_index(found.indices, found.info, slots, asked)
             return RadiusNeighbors(found.indptr, places, found.distances, found.n_exact, info, names)

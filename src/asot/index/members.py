@@ -50,8 +50,8 @@ class Columns:
         self._vocabulary = Vocabulary(self.tables["vocabulary"]) if frame.has_words else None
 
     @classmethod
-    def in_memory(cls, dim: int, frame: Frame | None = None) -> Columns:
-        return cls(dim, frame, lambda name, dtype, width: MemoryColumn(dtype, width))
+    def in_memory(cls, dim: int) -> Columns:
+        return cls(dim, None, lambda name, dtype, width: MemoryColumn(dtype, width))
 
     def append(self, D: Distributions, narrow: NDArray[np.int8] | None = None) -> None:
         """Points, masses and sizes of new members. ``narrow`` (N,): which came as float32, if not all or none did."""

@@ -70,14 +70,10 @@ class GpuSearch:
         profiles = self._profiles(Q, snapshot, members.features, ground, resources)
         if profiles is None:
             profiles = profiles_of(histograms, ground, len(slots), jobs)
-        shown = Progress(resources.progress, shape.n_pairs, "nearest neighbors")
-        try:
-            info = search_points(
-                histograms, ground, shape, profiles, sink, choice, replace(resources, progress=None), shown
-            )
-        finally:
-            shown.close()
-        return info | {"estimate": "exact", **self._settings.distance.info, "n_pairs": shape.n_pairs}
+        quiet = replace(resources, progress=None)
+        with Progress(resources.progress, shape.n_pairs, "nearest neighbors") as shown:
+            info = search_points(histograms, ground, shape, profiles, sink, choice, quiet, shown)
+        return info | {"estimate": "exact", **self._settings.info, "n_pairs": shape.n_pairs}
 
     def _members(self, snapshot: Snapshot, slots: Indices, jobs: int) -> _Members:
         kept = self._kept

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
 from asot.index.search import CERTAIN, TIMES, Trust
+from asot.search.stated_recall import NORMAL, design_effect, wilson
+from asot.validation import as_number
 
 MISSED = (0.1, 0.07, 0.05, 0.035, 0.025, 0.0175, 0.0125, 0.008, 0.005, 0.0025, 0.0)
 """Shares of the neighbors that each look may miss, among which one is chosen."""
@@ -31,8 +33,6 @@ FEWEST = 1000
 
 WORTH = 0.95
 """The share of the solves of certain searches above which they are made."""
-
-_NORMAL = 1.96
 
 
 class Found(NamedTuple):
@@ -58,9 +58,7 @@ class Rehearsal(NamedTuple):
 
 def as_recall(recall: Any) -> float:
     """Check a share that a caller asks for."""
-    if isinstance(recall, bool) or not isinstance(recall, (int, float, np.number)) or not 0 < recall < 1:
-        raise ValueError(f"recall must be a number between 0 and 1, such as 0.98; found {recall!r}")
-    return float(recall)
+    return as_number(recall, lambda share: 0 < share < 1, "recall must be a number between 0 and 1, such as 0.98")
 
 
 def rehearse(search: Search, shortfalls: Shortfalls, members: NDArray[np.int64], recall: float, seed: int) -> Rehearsal:
@@ -105,11 +103,5 @@ def _shares(found: NDArray[np.int64], truth: NDArray[np.int64]) -> NDArray[np.fl
 
 def _interval(shares: NDArray[np.float64], n_neighbors: int) -> tuple[float, float]:
     """Wilson's 95 % interval, for neighbors that are missed together within a row."""
-    share = float(shares.mean())
-    alone = share * (1.0 - share) / n_neighbors
-    design = max(1.0, float(shares.var(ddof=1)) / alone) if alone > 0 else 1.0
-    n = len(shares) * n_neighbors / design
-    scale = 1.0 + _NORMAL**2 / n
-    middle = (share + _NORMAL**2 / (2.0 * n)) / scale
-    half = _NORMAL / scale * float(np.sqrt(share * (1.0 - share) / n + _NORMAL**2 / (4.0 * n**2)))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    n = len(shares) * n_neighbors / design_effect(shares, n_neighbors)
+    return wilson(float(shares.mean()), n, NORMAL)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Parameters
 from asot.data.distinct import in_own_order, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.auto import exact_solver, read_prices
-from asot.ground.costs import Metric, prepare_cost
+from asot.ground.costs import prepare_cost
 from asot.ground.metrics import FROM_POINTS, KERNELS, NORMS
 from asot.request import Distance, as_order
 from asot.run.executors import alone
@@ -27,13 +26,9 @@ _KNOWN = ("sqeuclidean", "cosine", "angular", "haversine", "great_circle")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The words of `asot.kneighbors` that say which distance is meant."""
+class Settings(Distance):
+    """The words of `asot.kneighbors` that say which distance is meant, and a seed."""
 
-    p: float = 1.0
-    metric: Metric = "euclidean"
-    metric_params: Parameters | None = None
-    unmatched: Any = None
     seed: int = 0
 
     @property
@@ -52,13 +47,9 @@ class Settings:
         return ground and (self.unmatched is None or self.p == 1)
 
     @property
-    def has_kernel(self) -> bool:
+    def is_computed(self) -> bool:
         """Whether distances are computed and not looked up in a table, which takes longer than a solve saves."""
         return isinstance(self.metric, str) and self.metric in (*KERNELS, *_KNOWN)
-
-    @property
-    def distance(self) -> Distance:
-        return Distance(self.p, self.metric, self.metric_params, self.unmatched)
 
     def problem(self, pooled: Distributions, memory: int, relaxes: bool) -> Problem:
         """Prepare the pairs of the first distribution of a collection with the others, and bounds if it ``relaxes``.
@@ -66,11 +57,11 @@ class Settings:
         Members that are solved at different times must not differ in the last digit if they are equal. Tables of
         distances are too large for points that are listed several times.
         """
-        histograms = in_own_order(pooled) if self.has_kernel else sparse_histograms(pooled)
-        solver = exact_solver(pooled, self.distance, 1, memory, histograms=histograms)
+        histograms = in_own_order(pooled) if self.is_computed else sparse_histograms(pooled)
+        solver = exact_solver(pooled, self, 1, memory, histograms=histograms)
         shape = Shape(1, len(pooled) - 1, 1, False)
         on_line = pooled.dim == 1 and self.has_norm
-        if not relaxes or on_line or not self.has_kernel or self.p > HIGHEST_ORDER:
+        if not relaxes or on_line or not self.is_computed or self.p > HIGHEST_ORDER:
             return Problem(solver, None)
         cost = prepare_cost(histograms.points, self.metric, self.metric_params, memory)
         prices = None if self.unmatched is None else read_prices(self.unmatched, pooled, cost)
@@ -83,7 +74,7 @@ class Settings:
             places = np.unique(points[:, :1])
             odd = places[places != np.rint(places)][:1]
             points = np.concatenate([places[:1], places[-1:], odd])[:, None] if D.dim == 1 else points[:1]
-        elif not self.has_kernel:
+        elif not self.is_computed:
             points = points[:1]
         prepare_cost(points, self.metric, self.metric_params)
         if self.unmatched is not None and self.metric in KERNELS:
@@ -91,7 +82,7 @@ class Settings:
 
     def distances(self, rows: Distributions, columns: Distributions, memory: int) -> NDArray[np.float64]:
         """All exact distances (N, M)."""
-        solver = exact_solver(rows + columns, self.distance, len(rows), memory)
+        solver = exact_solver(rows + columns, self, len(rows), memory)
         first, second = np.divmod(np.arange(len(rows) * len(columns)), len(columns))
         found = alone(lambda stop: solver.solve(first, second, stop), solver.expected_seconds(len(first)))
         return np.asarray(found.values.reshape(len(rows), len(columns)))

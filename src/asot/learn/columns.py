@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
+from asot.data.reading import listed
 from asot.distances import pairwise_exact
 from asot.results.distances import Distances
 from asot.results.frames import ShownAsFrame, need_pandas
@@ -44,8 +45,7 @@ class ColumnDistances(ShownAsFrame):
     def __getitem__(self, column: Any) -> Distances:
         """The distances of a column, among the distributions that have it."""
         if column not in self.columns:
-            shown = ", ".join(map(repr, self.columns[:8])) + (", …" if len(self.columns) > 8 else "")
-            raise KeyError(f"there is no column {column!r}; the columns are {shown}")
+            raise KeyError(f"there is no column {column!r}; the columns are {listed(self.columns, 8)}")
         return self._found[self.columns.index(column)]
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ def pairwise_columns(
     values, counts, found = np.full((len(names), len(rows)), np.nan), np.zeros(len(names), dtype=np.int64), []
     with Progress(progress, len(names), "columns", unit="column") as shown:
         for c, name in enumerate(names):
-            has = np.array([i for i in range(n) if samples[i].has(name)], dtype=np.int64)
+            has = np.array([i for i in range(n) if name in samples[i].place], dtype=np.int64)
             points = [samples[i].column(name) for i in has]
             one = Distributions.from_list([x for x, _ in points], [a for _, a in points], ids=ids[has].tolist())
             own = pairwise_exact(one, p=p, n_jobs=n_jobs, progress=False)
@@ -114,19 +114,17 @@ def pairwise_columns(
     return ColumnDistances(tuple(names), ids, values, counts, tuple(found))
 
 
-class _Sample:
+class _Sample(NamedTuple):
     """The columns of one distribution, by name."""
 
-    def __init__(self, points: Any, masses: Float | None, names: Sequence[Any]) -> None:
-        self._points, self._masses, self._place = points, masses, {name: c for c, name in enumerate(names)}
-
-    def has(self, name: Any) -> bool:
-        return name in self._place
+    points: Any  # (n, columns)
+    masses: Float | None  # (n,)
+    place: dict[Any, int]
 
     def column(self, name: Any) -> tuple[Float, Float]:
         """Points (n, 1) and masses (n,)."""
-        x = np.asarray(self._points[:, self._place[name]], dtype=np.float64)[:, None]
-        return x, np.ones(len(x)) if self._masses is None else self._masses
+        x = np.asarray(self.points[:, self.place[name]], dtype=np.float64)[:, None]
+        return x, np.ones(len(x)) if self.masses is None else self.masses
 
 
 def _read(D: Any, columns: Sequence[Any] | None) -> tuple[list[Any], NDArray[Any], list[_Sample]]:
@@ -142,10 +140,11 @@ def _read(D: Any, columns: Sequence[Any] | None) -> tuple[list[Any], NDArray[Any
         samples = []
         for frame in entries:
             held = [name for name in frame.columns if name in wanted]
-            samples.append(_Sample(frame[held].to_numpy(), None, held))
+            samples.append(_Sample(frame[held].to_numpy(), None, {name: c for c, name in enumerate(held)}))
         return wanted, ids, samples
     D = as_distributions(D)
     names = list(range(D.dim)) if columns is None else list(columns)
     if len(names) != D.dim:
         raise ValueError(f"columns has {len(names)} names for the {D.dim} columns of the collection")
-    return names, D.ids, [_Sample(points, masses, names) for points, masses in D]
+    place = {name: c for c, name in enumerate(names)}
+    return names, D.ids, [_Sample(points, masses, place) for points, masses in D]

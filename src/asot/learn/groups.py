@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from asot._typing import Float, Indices
-from asot.data.belonging import check_same_ids, ids_of, per_distribution
+from asot.data.belonging import ids_of, per_distribution
 from asot.data.reading import factorized
 from asot.data.squares import in_range
 from asot.learn.dispersion import Ranks, dispersion_test, from_centers
@@ -26,6 +26,7 @@ from asot.learn.permanova import basis, design, effect_interval, gower, indicato
 from asot.learn.shuffles import check_strata_vary, members_of, share_as_large
 from asot.learn.unequal_sizes import warn_of_sizes
 from asot.results.frames import ShownAsFrame, need_pandas
+from asot.results.noise import noise_matrix
 from asot.validation import as_choice, as_positive_int, as_seed
 
 
@@ -291,10 +292,7 @@ def _silhouette(matrix: Float, label: Indices) -> float:
 
 
 def _share_of_noise(matrix: Float, noise: Any, ids: NDArray[Any], exponent: int) -> float:
-    floor = as_matrix(noise.matrix() if hasattr(noise, "matrix") else noise)
-    if floor.shape != matrix.shape:
-        raise ValueError(f"noise is for {floor.shape[0]} distributions, but the distances are between {len(matrix)}")
-    check_same_ids(ids_of(noise, len(floor)), ids, "the noise is of another collection than the distances")
+    floor = noise_matrix(noise, len(matrix), ids)
     pairs = np.triu_indices(len(matrix), 1)
     return float(np.ldexp(floor[pairs], -exponent).mean() / max(matrix[pairs].mean(), np.finfo(float).tiny))
 

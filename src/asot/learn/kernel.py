@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot.data.belonging import check_same_ids
 from asot.data.notebook import page_of
 from asot.results.distances import Distances
-from asot.validation import as_choice, first_false, to_float_array
+from asot.validation import as_choice, as_number, first_false, to_float_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +165,4 @@ def _rate(gamma: Any, values: NDArray[np.float64]) -> float:
     if gamma is None:
         positive = values[values > 0]
         return 1.0 / float(np.median(positive)) if positive.size else 1.0
-    if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.number)) or not 0 < gamma < np.inf:
-        raise ValueError(f"gamma must be None or a number > 0; found {gamma!r}")
-    return float(gamma)
+    return as_number(gamma, lambda rate: 0 < rate < np.inf, "gamma must be None or a number > 0")

@@ -7,6 +7,7 @@ parameters of the pipeline asks for the same ones, and their eigenvalues, again.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from asot.learn.recent import key_of, recalled, remember
 from asot.run.executors import ProgressLike
 
 
+@dataclass(eq=False, repr=False)
 class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The kernel exp(-γ W_p) with the fitted collection, for ``SVC(kernel="precomputed")`` and similar estimators.
 
@@ -64,34 +66,20 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
     True
     """
 
-    def __init__(
-        self,
-        gamma: float | None = None,
-        *,
-        psd: str | None = "clip",
-        p: float = 1,
-        metric: str = "euclidean",
-        metric_params: Parameters | None = None,
-        unmatched: Any = None,
-        error: float | str | None = None,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        memory: int | str | None = None,
-        progress: ProgressLike = None,
-        random_state: Any = None,
-    ) -> None:
-        self.gamma = gamma
-        self.psd = psd
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.unmatched = unmatched
-        self.error = error
-        self.device = device
-        self.n_jobs = n_jobs
-        self.memory = memory
-        self.progress = progress
-        self.random_state = random_state
+    gamma: float | None = None
+    _: KW_ONLY
+    psd: str | None = "clip"
+    p: float = 1
+    metric: str = "euclidean"
+    metric_params: Parameters | None = None
+    unmatched: Any = None
+    error: float | str | None = None
+    device: str = "auto"
+    n_jobs: int | None = None
+    memory: int | str | None = None
+    progress: ProgressLike = None
+    random_state: Any = None
+    _made = "collection_"
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKernel:
         """Use a collection as the reference for all kernels; ``y`` is not used."""
@@ -108,7 +96,7 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Kernel (N, M) of a collection with the fitted one."""
-        check_is_fitted(self, "kernel_")
+        check_is_fitted(self)
         D = self._read(X, reset=False)
         if key_of(D) == key_of(self.collection_):
             return self.kernel_.matrix.copy()
@@ -133,10 +121,3 @@ class WassersteinKernel(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Trans
         if self.error is None:
             return pairwise_exact(D, E, pairs=pairs, **how).values
         return pairwise(D, E, pairs=pairs, error=self.error, random_state=self.random_state, **how).values
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.collection_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "kernel_")

@@ -9,6 +9,7 @@ its members. Distances are W_1 on the anchors, and what is minimized is the sum 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ class Medoids(Record):
 _swap = entry("best_swap", Medoids)
 
 
+@dataclass(eq=False, repr=False)
 class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Cluster the distributions of a collection by W_1 on anchors.
 
@@ -90,30 +92,18 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        method: str = "medoids",
-        space: Any = None,
-        n_anchors: int | None = None,
-        n_init: int = 4,
-        max_iter: int = 100,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        progress: ProgressLike = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.method = method
-        self.space = space
-        self.n_anchors = n_anchors
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.device = device
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    method: str = "medoids"
+    space: Any = None
+    n_anchors: int | None = None
+    n_init: int = 4
+    max_iter: int = 100
+    device: str = "auto"
+    n_jobs: int | None = None
+    progress: ProgressLike = None
+    random_state: Any = None
+    _made = "cluster_centers_"
 
     def fit(self, X: Any, y: Any = None) -> WassersteinKMeans:
         """Cluster a collection; ``y`` is not used."""
@@ -125,16 +115,14 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         rng = check_random_state(self.random_state)
         self.space_: AnchorSpace = self._learned_space(D, rng.randint(2**31 - 1))
         H = self.space_.histograms(D, device=self.device)
-        starts = as_positive_int(self.n_init, "n_init")
+        starts, most = as_positive_int(self.n_init, "n_init"), as_positive_int(self.max_iter, "max_iter")
         if self.method == "medoids":
-            matrix = self._emd(H, None, Dense(), self.progress)
-            runs = self._started(starts, lambda: self._by_medoids(matrix, count, rng))
-            _, self.n_iter_, self.medoid_indices_ = min(runs, key=lambda run: run[0])
+            matrix = self._emd(H, None, self.progress)
+            self.n_iter_, self.medoid_indices_ = self._best(starts, lambda: swap_medoids(matrix, count, rng, most))
             self.cluster_centers_ = H[self.medoid_indices_]
         else:
-            moved = self._started(starts, lambda: self._by_barycenters(H, count, rng))
-            _, self.n_iter_, self.cluster_centers_ = min(moved, key=lambda run: run[0])
-        distances = self._to_centers(H)
+            self.n_iter_, self.cluster_centers_ = self._best(starts, lambda: self._by_barycenters(H, count, rng, most))
+        distances = self._emd(H, self.cluster_centers_)
         self.labels_ = distances.argmin(axis=1)
         self.inertia_ = float(distances.min(axis=1).sum())
         return self
@@ -145,63 +133,44 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
 
     def transform(self, X: Any) -> Float:
         """Distances on the anchors to the centers (N, n_clusters)."""
-        check_is_fitted(self, "cluster_centers_")
-        return self._to_centers(self.space_.histograms(self._read(X, reset=False), device=self.device))
+        check_is_fitted(self)
+        return self._emd(self.space_.histograms(self._read(X, reset=False), device=self.device), self.cluster_centers_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of the distances to the nearest centers; ``y`` is not used."""
         return -float(self.transform(X).min(axis=1).sum())
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "cluster_centers_")
-
     def _learned_space(self, D: Distributions, seed: int) -> AnchorSpace:
-        if self.n_anchors is None:
-            return fitted_space(self.space, D, seed)
-        if self.space is not None:
-            raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
-        return fitted_space(
-            KMeansAnchors(as_positive_int(self.n_anchors, "n_anchors"), random_state=seed, device=self.device), D, seed
-        )
+        space = self.space
+        if self.n_anchors is not None:
+            if space is not None:
+                raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
+            count = as_positive_int(self.n_anchors, "n_anchors")
+            space = KMeansAnchors(count, random_state=seed, device=self.device)
+        return fitted_space(space, D, seed)
 
-    def _started(self, starts: int, run: Callable[[], Any]) -> list[Any]:
-        """The results of all starts, one after the other, with a progress bar."""
+    def _best(self, starts: int, run: Callable[[], tuple[float, int, Any]]) -> tuple[int, Any]:
+        """Steps and result of the start with the least inertia."""
         found = []
         with Progress(self.progress, starts, "starts", unit="start") as shown:
             for _ in range(starts):
                 found.append(run())
                 shown.advance(1)
-        return found
+        return min(found, key=lambda run: run[0])[1:]
 
     # ------------------------------------------------------------------------------------------------ alternation
 
-    def _to_centers(self, H: Float, centers: Float | None = None) -> Float:
-        centers = self.cluster_centers_ if centers is None else centers
-        return self._emd(H, centers, Dense(), False)
+    def _emd(self, H: Float, centers: Float | None, progress: ProgressLike = False) -> Float:
+        how: dict[str, Any] = {"device": self.device, "n_jobs": self.n_jobs, "progress": progress}
+        return emd_many(H, centers, cost=self.space_.cost, sink=Dense(), **how)
 
-    def _emd(self, H: Float, centers: Float | None, sink: Dense, progress: ProgressLike) -> Float:
-        return emd_many(
-            H, centers, cost=self.space_.cost, device=self.device, n_jobs=self.n_jobs, progress=progress, sink=sink
-        )
-
-    def _by_medoids(self, matrix: Float, count: int, rng: Any) -> tuple[float, int, NDArray[np.int64]]:
-        return swap_medoids(matrix, count, rng, as_positive_int(self.max_iter, "max_iter"))
-
-    def _by_barycenters(self, H: Float, count: int, rng: Any) -> tuple[float, int, Float]:
+    def _by_barycenters(self, H: Float, count: int, rng: Any, most: int) -> tuple[float, int, Float]:
         cost = self.space_.cost
         reg = float(cost.max()) / SHARPNESS
-        start = _spread_start(lambda i: self._to_centers(H, H[[i]])[:, 0], len(H), count, rng)
-        centers = H[start]
-        best = np.inf
-        kept = centers
-        steps = 0
-        while steps < as_positive_int(self.max_iter, "max_iter"):
-            steps += 1
-            distances = self._to_centers(H, centers)
+        centers = H[_spread_start(lambda i: self._emd(H, H[[i]])[:, 0], len(H), count, rng)]
+        best, kept = np.inf, centers
+        for steps in range(1, most + 1):  # noqa: B007
+            distances = self._emd(H, centers)
             labels = distances.argmin(axis=1)
             inertia = float(distances.min(axis=1).sum())
             if not inertia < best:
@@ -217,41 +186,29 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         return best, steps, kept
 
 
-def cluster_distances(
-    matrix: Float, n_clusters: int, *, n_init: int = 4, max_iter: int = 100, random_state: Any = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
-    """Clusters by given distances (N, N): labels (N,), medoids (n_clusters,) and the sum of distances to them."""
+def cluster_distances(matrix: Float, n_clusters: int, random_state: Any) -> NDArray[np.int64]:
+    """Clusters (N,) by given distances (N, N), around medoids."""
     count = as_positive_int(n_clusters, "n_clusters")
     if count > len(matrix):
         raise ValueError(f"{len(matrix)} distributions cannot be in {count} clusters")
     rng = check_random_state(random_state)
-    runs = [swap_medoids(matrix, count, rng, max_iter) for _ in range(as_positive_int(n_init, "n_init"))]
-    inertia, _, medoids = min(runs, key=lambda run: run[0])
-    return np.asarray(matrix[:, medoids].argmin(axis=1), dtype=np.int64), medoids, inertia
+    _, _, medoids = min((swap_medoids(matrix, count, rng, 100) for _ in range(4)), key=lambda run: run[0])
+    return np.asarray(matrix[:, medoids].argmin(axis=1), dtype=np.int64)
 
 
 def swap_medoids(matrix: Float, count: int, rng: Any, max_iter: int) -> tuple[float, int, NDArray[np.int64]]:
     """Swap a medoid for another member as long as that reduces the sum of distances, the best swap each time."""
     medoids = _spread_start(lambda i: matrix[i], len(matrix), count, rng)
-    steps = 0
-    while steps < max_iter:
-        steps += 1
+    swap, gain = np.empty(2, dtype=np.int64), np.empty(1)  # which medoid, for which member, by how much
+    for steps in range(1, max_iter + 1):  # noqa: B007
         if count == 1:
             medoids[0] = int(matrix.sum(axis=1).argmin())
             break
-        out, into, gain = _best_swap(matrix, medoids)
-        if not gain > 1e-12 * matrix.max():
+        _swap(Medoids(n=len(matrix), count=count, matrix=matrix, medoids=medoids, swap=swap, gain=gain))
+        if not gain[0] > 1e-12 * matrix.max():
             break
-        medoids[out] = into
+        medoids[swap[0]] = swap[1]
     return float(matrix[:, medoids].min(axis=1).sum()), steps, medoids
-
-
-def _best_swap(matrix: Float, medoids: NDArray[np.int64]) -> tuple[int, int, float]:
-    """The swap that most reduces the sum of the distances to the nearest medoid: which medoid, for which member, by how
-    much."""
-    swap, gain = np.empty(2, dtype=np.int64), np.empty(1)
-    _swap(Medoids(n=len(matrix), count=len(medoids), matrix=matrix, medoids=medoids, swap=swap, gain=gain))
-    return int(swap[0]), int(swap[1]), float(gain[0])
 
 
 def _spread_start(distances_to: Any, n: int, count: int, rng: Any) -> NDArray[np.int64]:

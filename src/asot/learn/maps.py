@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from asot._typing import Float
 from asot.data.squares import in_range
+from asot.lazy import needed
+from asot.validation import as_choice
 
 METHODS = ("auto", "mds", "tsne", "umap")
 FEWEST_FOR_TSNE = 30
@@ -42,8 +44,6 @@ def embed(distances: ArrayLike, method: str = "auto") -> Float:
     >>> bool(np.allclose(np.diff(places[:, 0]), [1.0, 2.0]) or np.allclose(np.diff(places[:, 0]), [-1.0, -2.0]))
     True
     """
-    from asot.validation import as_choice
-
     matrix, exponent = in_range(as_square(distances))
     method = as_choice(method, "method", METHODS)
     if method == "auto":
@@ -139,10 +139,7 @@ def _tsne(matrix: Float, start: Float) -> Float:
 
 
 def _umap(matrix: Float, start: Float) -> Float:
-    try:
-        import umap
-    except ImportError as missing:
-        raise ImportError('a map by UMAP needs umap-learn: pip install umap-learn; or use method="tsne"') from missing
+    umap = needed("umap", 'a map by UMAP needs umap-learn: pip install umap-learn; or use method="tsne"')
     neighbors = min(15, len(matrix) - 1)
     found = umap.UMAP(metric="precomputed", n_neighbors=neighbors, init=start, random_state=0).fit_transform(matrix)
     return np.asarray(found, dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ MOST_QUERIES = 64
 _WHICH = ("space", "p", "metric", "metric_params", "unmatched", "prune")
 
 
+@dataclass(eq=False, repr=False)
 class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nearest neighbors under the exact W_p (`asot.kneighbors`), with scikit-learn's conventions.
 
@@ -71,40 +72,23 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     0.9
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        radius: float = 1.0,
-        space: Any = None,
-        p: float = 1,
-        metric: str = "euclidean",
-        metric_params: Parameters | None = None,
-        unmatched: Any = None,
-        prune: str = "auto",
-        device: str = "auto",
-        n_jobs: int | None = None,
-        memory: int | str | None = None,
-        progress: ProgressLike = None,
-        random_state: Any = None,
-        recall: float | None = None,
-        bounds: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.space = space
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.unmatched = unmatched
-        self.prune = prune
-        self.device = device
-        self.n_jobs = n_jobs
-        self.memory = memory
-        self.progress = progress
-        self.random_state = random_state
-        self.recall = recall
-        self.bounds = bounds
+    n_neighbors: int = 5
+    _: KW_ONLY
+    radius: float = 1.0
+    space: Any = None
+    p: float = 1
+    metric: str = "euclidean"
+    metric_params: Parameters | None = None
+    unmatched: Any = None
+    prune: str = "auto"
+    device: str = "auto"
+    n_jobs: int | None = None
+    memory: int | str | None = None
+    progress: ProgressLike = None
+    random_state: Any = None
+    recall: float | None = None
+    bounds: Any = None
+    _made = "collection_"
 
     def fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
         """Prepare a collection for queries, once (`asot.Index`); ``y`` is not used."""
@@ -112,7 +96,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         if self.bounds is not None:
             self.prune = prune_of(self.bounds)
         self.collection_: Distributions = self._read(X, reset=True)
-        self._forget_index()
+        self.__dict__.pop("_index", None)
         self._index_now()
         return self
 
@@ -125,7 +109,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         if index is not None:
             index.add(more, ids=np.arange(n, n + len(more)))
         else:
-            self._forget_index()  # now there may be enough for one
+            self.__dict__.pop("_index", None)  # now there may be enough for one
         self.collection_ = self.collection_ + more
         return self
 
@@ -136,9 +120,6 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
             self._index: Index | None = self._prepared()
             self._index_words: list[Any] = words
         return self._index
-
-    def _forget_index(self) -> None:
-        self.__dict__.pop("_index", None)
 
     def _prepared(self) -> Index | None:
         """An index of the fitted collection, where its answers are those of `asot.kneighbors` with the same options."""
@@ -164,13 +145,12 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> NDArray[np.int64] | tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Distances and indices of the nearest fitted distributions of every query, both (N, n_neighbors)."""
-        found = self._search(X, self.n_neighbors if n_neighbors is None else n_neighbors)
+        found = self._search(X, n_neighbors)
         return (found.distances, found.indices) if return_distance else found.indices
 
     def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> Any:
         """Sparse graph (N, M) with an entry for each neighbor: 1, or its distance with ``mode="distance"``."""
-        found = self._search(X, self.n_neighbors if n_neighbors is None else n_neighbors)
-        return _in_mode(found.graph(), mode)
+        return _in_mode(self._search(X, n_neighbors).graph(), mode)
 
     def radius_neighbors_graph(self, X: Any = None, radius: float | None = None, mode: str = "connectivity") -> Any:
         """Sparse graph (N, M) of all fitted distributions within a distance of every query."""
@@ -187,16 +167,16 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         As in scikit-learn's transformers, it has one more neighbor than ``n_neighbors``, because a query that was
         fitted finds itself first.
         """
-        check_is_fitted(self, "collection_")
+        check_is_fitted(self)
         return self._search(X, min(as_positive_int(self.n_neighbors, "n_neighbors") + 1, len(self.collection_))).graph()
 
-    def _search(self, X: Any, n_neighbors: int) -> Neighbors:
+    def _search(self, X: Any, n_neighbors: int | None) -> Neighbors:
         """The nearest ones, from an earlier search of the same collections if it has found enough of them.
 
         A second search looks for twice as many as requested: whoever tries several numbers will try more.
         """
         queries, collection = self._sides(X)
-        count = as_positive_int(n_neighbors, "n_neighbors")
+        count = as_positive_int(self.n_neighbors if n_neighbors is None else n_neighbors, "n_neighbors")
         if collection is not None and len(queries) <= MOST_QUERIES:
             index = self._index_now()
             if index is not None:
@@ -215,13 +195,9 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
             remember(key, found, found.indices.nbytes + found.distances.nbytes)
         return replace(found, indices=found.indices[:, :count], distances=found.distances[:, :count], n_exact=None)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.collection_)
-
     def _sides(self, X: Any) -> tuple[Distributions, Distributions | None]:
         """Queries and collection; None for the second if no queries are given, for a search within the fitted ones."""
-        check_is_fitted(self, "collection_")
+        check_is_fitted(self)
         if X is None:
             return self.collection_, None
         queries = self._read(X, reset=False)
@@ -230,9 +206,6 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     def _options(self) -> dict[str, Any]:
         how = ("device", "n_jobs", "memory", "progress", "random_state")
         return {name: getattr(self, name) for name in _WHICH + how}
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "collection_")
 
 
 def _in_mode(graph: Any, mode: str) -> Any:

@@ -88,15 +88,13 @@ def permuted_f(
             yield order, float(np.float64(squares / df) / np.float64(unexplained / left))
 
 
-def effect_interval(
-    matrix: Float, known: Float, columns: Float, whole: float, seed: int = 0
-) -> tuple[float, float] | None:
+def effect_interval(matrix: Float, known: Float, columns: Float, whole: float) -> tuple[float, float] | None:
     """A 95 % interval for ω², by leaving out parts of the collection in turn (jackknife); None if there are too few."""
     from scipy.stats import t
 
     n = len(matrix)
     parts = min(n, BLOCKS)
-    block = np.random.default_rng(seed).permutation(np.arange(n) % parts)
+    block = np.random.default_rng(0).permutation(np.arange(n) % parts)
     found = []
     for left_out in range(parts):
         kept = block != left_out

@@ -143,17 +143,14 @@ def draw_bundles(ax: Any, moved: Any, first: Float, second: Float, groups: Any) 
                 continue
             weight = entries.data[chosen] / mass
             ends = np.stack([weight @ first[entries.row[chosen]], weight @ second[entries.col[chosen]]])
-            _draw_arrow(ax, ends, 0.5 + 9.0 * mass / total)
+            width = 0.5 + 9.0 * mass / total
+            arrow = {"arrowstyle": "-|>", "linewidth": width, "color": INK, "alpha": 0.75, "mutation_scale": 8 + width}
+            ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
             name = str(source) if source == target else f"{source} → {target}"
             found.append((-float(mass), f"{name} {mass / total:.0%}", ends))
     found.sort(key=lambda one: one[0])
     ax.update_datalim(np.concatenate([first, second]))
     return [(name, ends) for _, name, ends in found[:MOST_BUNDLE_NAMES]]
-
-
-def _draw_arrow(ax: Any, ends: Float, width: float) -> None:
-    arrow = {"arrowstyle": "-|>", "linewidth": width, "color": INK, "alpha": 0.75, "mutation_scale": 8 + width}
-    ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
 
 
 def write_bundles(ax: Any, bundles: list[tuple[str, Float]]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot._typing import Float
 from asot.data.distributions import Distributions, as_distributions
 from asot.distances import pairwise
 from asot.results.distances import Distances
@@ -94,13 +93,15 @@ def size_matched(
         pairwise(C, error=error, pairs=pairs, device=device, n_jobs=n_jobs, memory=memory, progress=progress)
         for C in draws
     ]
-    values, spread = _mean_of(results)
+    values = np.stack([r.values for r in results])
+    spread = values.std(axis=0, ddof=1) / np.sqrt(n_draws) if n_draws > 1 else np.zeros(values.shape[1])
     info = {**results[0].info, "size": size, "n_draws": n_draws}
     if len(left_out):
         info["left_out"] = names
     return replace(
-        results[0], values=values, error=spread, lower=None, upper=None, info=info, names=(ids, ids), checked=False
-    )
+        results[0], values=values.mean(axis=0), error=spread, lower=None, upper=None, info=info, names=(ids, ids),
+        checked=False,
+    )  # fmt: skip
 
 
 def _large_enough(D: Distributions, held: NDArray[np.int64], least: int) -> NDArray[np.int64]:
@@ -155,10 +156,3 @@ def _drawn(D: Distributions, size: int, rng: np.random.Generator) -> Distributio
         x, a = D[i]
         points.append(np.asarray(x[rng.choice(len(a), size, replace=False, p=a / a.sum())], dtype=np.float64))
     return Distributions.from_list(points)
-
-
-def _mean_of(results: list[Distances]) -> tuple[Float, Float]:
-    """Mean over draws (P,), and its standard error."""
-    values = np.stack([r.values for r in results])
-    spread = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.zeros(values.shape[1])
-    return values.mean(axis=0), np.asarray(spread, dtype=np.float64)

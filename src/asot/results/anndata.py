@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.lazy import needed
 from asot.results.distances import Distances
+from asot.results.frames import need_pandas
 from asot.validation import as_positive_int
 
 
@@ -27,12 +29,7 @@ def distances_to_anndata(result: Distances, obs: Any = None, n_neighbors: int = 
         What is known about the distributions, with their ids as its index, in any order.
     n_neighbors : int
     """
-    try:
-        import anndata
-    except ImportError as error:
-        raise ImportError("to_anndata needs anndata: pip install asot[cells]") from error
-    from asot.results.frames import need_pandas
-
+    anndata = needed("anndata", "to_anndata needs anndata: pip install asot[cells]")
     pandas = need_pandas("to_anndata")
     matrix = result.matrix()
     if not result.pair_set.symmetric:

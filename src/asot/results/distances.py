@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.notebook import MOST_ROWS, page_of
+from asot.results.frames import distances_frame, neighbors_frame
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
 from asot.run.engine import Resources
@@ -110,10 +111,6 @@ class Distances:
             self.__post_init__()
         return self
 
-    def also_later(self, later: Later) -> None:
-        """More fields for a result that was made `quickly`."""
-        self.__dict__["_later"] += (later,)
-
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         if not name.startswith("__"):
@@ -188,8 +185,6 @@ class Distances:
         eve   0.0   3.0
         adam  3.0   0.0
         """
-        from asot.results.frames import distances_frame
-
         return distances_frame(self, form)
 
     def above_noise(self, noise: Any = None) -> Distances:
@@ -257,8 +252,7 @@ class Distances:
         place = rows * pairs.n_columns + columns
         if isinstance(pairs, AllPairs):
             place = pairs.row_start(rows) + columns - rows - 1
-        found: NDArray[Any] = getattr(self, field)[place]
-        return found
+        return getattr(self, field)[place]
 
     def save(self, path: str | os.PathLike[str], *, collection: bool = True) -> None:
         """Write to a file: ``.npz`` keeps everything, ``.npy`` the matrix, ``.csv`` one line per pair.
@@ -307,8 +301,29 @@ class Distances:
         return str(self.info.get("solver", "unknown solver"))
 
 
+class NamedNeighbors(Sized):
+    """What all lists of neighbors have: names, and a table of them."""
+
+    indices: NDArray[np.int64]
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None]
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the rows (N,)."""
+        return np.arange(len(self)) if self.names[0] is None else self.names[0]
+
+    @property
+    def neighbor_ids(self) -> NDArray[Any]:
+        """Names of the neighbors, in the shape of `indices`."""
+        return self.indices if self.names[1] is None else self.names[1][self.indices]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
+        return neighbors_frame(self)
+
+
 @dataclass(frozen=True, eq=False)
-class Neighbors:
+class Neighbors(NamedNeighbors):
     """The nearest columns of every row, ascending; ties in order of index.
 
     Attributes
@@ -330,22 +345,6 @@ class Neighbors:
     lower: NDArray[np.float64] | None = field(default=None, repr=False)
     upper: NDArray[np.float64] | None = field(default=None, repr=False)
     error: NDArray[np.float64] | None = field(default=None, repr=False)
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        """Names of the rows (N,)."""
-        return np.arange(len(self.indices)) if self.names[0] is None else self.names[0]
-
-    @property
-    def neighbor_ids(self) -> NDArray[Any]:
-        """Names of the neighbors (N, K)."""
-        return self.indices if self.names[1] is None else self.names[1][self.indices]
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
-        from asot.results.frames import neighbors_frame
-
-        return neighbors_frame(self)
 
     def __len__(self) -> int:
         return len(self.indices)

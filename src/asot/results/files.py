@@ -7,8 +7,6 @@ of one collection, that of every pair of two, or else a list.
 from __future__ import annotations
 
 import array
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 from asot._typing import Header
 from asot.data.npz import PathLike, atomic_write, list_arrays, load_arrays, naming, plain_ids, read_array, save_arrays
 from asot.data.reading import text_array
-from asot.data.tabular import csv_rows, guarded, number, unguarded
+from asot.data.tabular import csv_rows, csv_writer, guarded, number, unguarded
 from asot.results.distances import Distances
 from asot.results.model import ModelParts
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, tiles
@@ -254,15 +252,12 @@ def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
     bounds = {name: getattr(result, name) for name in ("lower", "upper", "error")}
     measured = {"distance": result.values, **{name: v for name, v in bounds.items() if v is not None}}
     rows, columns = (np.array([guarded(entry) for entry in side.tolist()]) for side in (rows, columns))
-    with atomic_write(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        writer = csv.writer(text, lineterminator="\n")
+    with csv_writer(path) as writer:
         writer.writerow(["id_i", "id_j", *measured])
         for start, stop in tiles(len(result), 2**16):
             i, j = _listed_or_computed(result.pair_set, start, stop)
             numbers = [values[start:stop].tolist() for values in measured.values()]
             writer.writerows(zip(rows[i].tolist(), columns[j].tolist(), *numbers, strict=True))
-        text.detach()
 
 
 def _listed_or_computed(pairs: PairSet, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -275,7 +270,7 @@ def _listed_or_computed(pairs: PairSet, start: int, stop: int) -> tuple[NDArray[
 def _load_csv(path: PathLike) -> Distances:
     place: dict[str, int] = {}
     with csv_rows(path) as rows:
-        names = next(rows, [])
+        names: list[str] = next(rows, [])
         if names[:3] != ["id_i", "id_j", "distance"] or not set(names[3:]) <= {"lower", "upper", "error"}:
             raise ValueError(f"{path} does not hold distances written by asot: its columns are {', '.join(names)[:80]}")
         first, second, measured = array.array("q"), array.array("q"), [array.array("d") for _ in names[2:]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asot.data.notebook import MOST_ROWS, page_of
+from asot.lazy import needed
 from asot.validation import as_choice
 
 if TYPE_CHECKING:
@@ -57,8 +58,4 @@ def neighbors_frame(result: Any) -> Any:
 
 def need_pandas(call: str) -> Any:
     """pandas, or a sentence that says what to install."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(f"{call} makes a pandas DataFrame: pip install asot[tables]") from error
-    return pandas
+    return needed("pandas", f"{call} makes a pandas DataFrame: pip install asot[tables]")

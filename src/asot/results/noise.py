@@ -36,7 +36,7 @@ def noise_matrix(noise: Any, n: int, ids: NDArray[Any]) -> NDArray[np.float64]:
     """What part of every distance is noise (N, N)."""
     if noise is None:
         raise ValueError("which noise? Pass that of the collection: asot.noise_floor(D)")
-    floor = np.asarray(noise.matrix() if hasattr(noise, "matrix") else noise, dtype=np.float64)
+    floor = np.atleast_1d(np.asarray(noise.matrix() if hasattr(noise, "matrix") else noise, dtype=np.float64))
     if floor.shape != (n, n):
         raise ValueError(f"noise is for {len(floor)} distributions, but the distances are between {n}")
     if not (np.isfinite(floor).all() and floor.min() >= 0):

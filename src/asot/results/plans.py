@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -60,21 +61,15 @@ class Transport(_Transport):
         Optimal dual potentials: f_i + g_j ≤ cost_ij everywhere, ⟨f, a⟩ + ⟨g, b⟩ = value.
     """
 
-    @property
+    @functools.cached_property
     def plan(self) -> Any:
-        made = self.__dict__.get("plan")
-        if made is None:
-            given = tuple.__getitem__(self, 1)
-            made = self.__dict__["plan"] = given.matrix() if isinstance(given, (SparseArcs, PackedSolution)) else given
-        return made
+        given = tuple.__getitem__(self, 1)
+        return given.matrix() if isinstance(given, (SparseArcs, PackedSolution)) else given
 
-    @property
+    @functools.cached_property
     def potentials(self) -> Any:
-        made = self.__dict__.get("potentials")
-        if made is None:
-            given, own = tuple.__getitem__(self, 1), tuple.__getitem__(self, 2)
-            made = self.__dict__["potentials"] = given.potentials() if isinstance(given, PackedSolution) else own
-        return made
+        given, own = tuple.__getitem__(self, 1), tuple.__getitem__(self, 2)
+        return given.potentials() if isinstance(given, PackedSolution) else own
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.value, self.plan, self.potentials))

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Info
-from asot.results.distances import neighbor_graph
-from asot.results.frames import ShownAsFrame, neighbors_frame
+from asot.results.distances import NamedNeighbors, neighbor_graph
+from asot.results.frames import ShownAsFrame
 
 
 @dataclass(frozen=True, eq=False)
-class RadiusNeighbors(ShownAsFrame):
+class RadiusNeighbors(NamedNeighbors, ShownAsFrame):
     """All columns within a distance of every row.
 
     Row i has the columns ``indices[indptr[i]:indptr[i + 1]]`` at ``distances[indptr[i]:indptr[i + 1]]``, nearest first,
@@ -28,25 +28,11 @@ class RadiusNeighbors(ShownAsFrame):
     info: Info = field(default_factory=dict, repr=False)
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
 
-    @property
-    def ids(self) -> NDArray[Any]:
-        """Names of the rows (N,)."""
-        return np.arange(len(self)) if self.names[0] is None else self.names[0]
-
-    @property
-    def neighbor_ids(self) -> NDArray[Any]:
-        """Names of the neighbors (edges,), in the order of `indices`."""
-        return self.indices if self.names[1] is None else self.names[1][self.indices]
-
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
     def __repr__(self) -> str:
         return f"RadiusNeighbors: {len(self.indices):,} neighbors of {len(self):,}; {self.n_exact:,} pairs solved"
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with one row per neighbor: id, rank (from 1), neighbor and distance."""
-        return neighbors_frame(self)
 
     def graph(self) -> Any:
         """The distances as scipy.sparse.csr_matrix (N, M), zeros stored, as scikit-learn's "precomputed" reads it."""

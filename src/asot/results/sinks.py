@@ -82,8 +82,7 @@ class Condensed(SinkBase[Distances]):
         """The array (P,) of something that only some solvers report."""
         if name not in self._more:
             self._more[name] = self._allocate(len(self._values), np.float64)
-        array: NDArray[np.float64] = self._more[name]
-        return array
+        return self._more[name]
 
     def close(self, info: Info) -> Distances:
         more: dict[str, Any] = {**self._more, "info": info, "checked": self._checked}

@@ -31,7 +31,7 @@ _MISSED = 8  # neighbors of the rows of one part that a search with the stated s
 _FEWEST = 16  # rows of a part
 _LOOKS = 2**20  # pairs that one piece of work of a thread looks at
 _SOLVES = 2**16  # pairs that are collected before they are solved
-_NORMAL = 1.96  # two-sided, 95 %
+NORMAL = 1.96  # two-sided, 95 %
 _IN_VAIN = 0.1  # the part of a certain search's work that finding the number of candidates may take
 
 
@@ -183,7 +183,7 @@ def _tuned(ranks: Indices, recall: float) -> tuple[int, float]:
     """The number of candidates by the ranks (n, K) of true neighbors, and how far these are from independent."""
     n_neighbors, ordered = ranks.shape[1], np.sort(ranks, axis=None)
     middle = int(ordered[int(np.ceil(recall * (ranks.size + 1))) - 1]) + 1
-    design = _design(np.count_nonzero(ranks < middle, axis=1) / n_neighbors, n_neighbors)
+    design = design_effect(np.count_nonzero(ranks < middle, axis=1) / n_neighbors, n_neighbors)
     counts = np.unique(np.maximum(ordered + 1, n_neighbors))
     for count in counts:
         measured = _measured(np.count_nonzero(ranks < count, axis=1), n_neighbors, design)
@@ -220,7 +220,7 @@ def _found_by_others(
     return np.asarray(np.count_nonzero(found, axis=1))
 
 
-def _design(shares: Float, n_neighbors: int) -> float:
+def design_effect(shares: Float, n_neighbors: int) -> float:
     """By how much the mean of shares (n,) varies more than that of n K independent neighbors; at least 1."""
     share = float(shares.mean())
     alone = share * (1.0 - share) / n_neighbors
@@ -234,8 +234,8 @@ def _measured(found: Indices, n_neighbors: int, design: float = 1.0) -> Info:
     and at least by the factor ``design``, for rows that miss too few to tell.
     """
     shares = found / n_neighbors
-    n = found.size * n_neighbors / max(design, _design(shares, n_neighbors))
-    return {"measured": float(shares.mean()), "interval": _wilson(float(shares.mean()), n, _NORMAL)}
+    n = found.size * n_neighbors / max(design, design_effect(shares, n_neighbors))
+    return {"measured": float(shares.mean()), "interval": wilson(float(shares.mean()), n, NORMAL)}
 
 
 def _measured_of_others(found: Indices, n_neighbors: int, design: float, n_others: int) -> tuple[float, float, float]:
@@ -248,15 +248,15 @@ def _measured_of_others(found: Indices, n_neighbors: int, design: float, n_other
 
     shares = found / n_neighbors
     share, drawn = float(shares.mean()), found.size / (found.size + n_others)
-    n = found.size * n_neighbors / max(design, _design(shares, n_neighbors)) / (1.0 - drawn)
+    n = found.size * n_neighbors / max(design, design_effect(shares, n_neighbors)) / (1.0 - drawn)
     low, high = (
         min(1.0, max(0.0, (end - drawn * share) / (1.0 - drawn)))
-        for end in _wilson(share, n, float(stdtrit(found.size - 1, 0.975)))
+        for end in wilson(share, n, float(stdtrit(found.size - 1, 0.975)))
     )
     return low, share, high
 
 
-def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
+def wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
     """Wilson's interval of a share of n."""
     scale = 1.0 + quantile**2 / n
     middle = (share + quantile**2 / (2.0 * n)) / scale

@@ -20,23 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Header
+from asot.lazy import needed
 from asot.printable import printable
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
 from asot.store.grid import Grid
-from asot.store.identity import WORDING, differences
+from asot.store.identity import DECLARED, WORDING, differences
 from asot.store.metadata import CHECKSUM_BYTES, FILLS, FORMAT, check_array, check_pairs, read_manifest
-
-__all__ = ["FORMAT", "StoreFiles", "begin", "import_zarr", "open_files", "pairs_record"]
 
 PAIRS_AT_A_TIME = 2**20
 INSTALL = "a store needs zarr 3.1.3 or newer: pip install 'asot[scale]'"
 
 
 def import_zarr() -> Any:
-    try:
-        import zarr
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
+    zarr = needed("zarr", INSTALL)
     if tuple(int(part) for part in zarr.__version__.split(".")[:2]) < (3, 1):
         raise ImportError(f"{INSTALL} (found {zarr.__version__})")
     return zarr
@@ -244,6 +240,13 @@ def pairs_record(pairs: PairSet) -> Header:
     """What the manifest says about the pairs."""
     kind = "list" if isinstance(pairs, ListedPairs) else "all" if pairs.symmetric else "cross"
     return {"kind": kind, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
+
+
+def new_manifest(pairs: PairSet, **told: Any) -> Header:
+    """What a store of some pairs is told about itself, with this version's marks."""
+    from asot import __version__
+
+    return {"format": FORMAT, "asot": __version__, "identity": DECLARED, "pairs": pairs_record(pairs), **told}
 
 
 def begin(path: str | os.PathLike[str], manifest: Header, pairs: PairSet) -> StoreFiles:

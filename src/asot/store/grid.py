@@ -7,7 +7,6 @@ of the table lies in few blocks. The blocks depend on the pairs and on the cost 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,9 +99,6 @@ class Grid:
 
     def __len__(self) -> int:
         return self.n_down * (self.n_down + 1) // 2 if self.is_triangle else self.n_down * self.n_across
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self)))
 
     def place(self, number: int) -> tuple[int, int]:
         """Row and column of a block in the grid."""

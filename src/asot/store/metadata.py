@@ -130,8 +130,8 @@ def check_array(folder: Path, name: str, shape: Sequence[int], chunks: Sequence[
         raise _damaged(folder / name / "zarr.json", wrong)
 
 
-def check_pairs(folder: Path) -> tuple[int, int]:
-    """The shape (P, 2) of the listed pairs of a store, if they can be read with little more memory than their files."""
+def check_pairs(folder: Path) -> None:
+    """Refuse the listed pairs of a store, unless they can be read with little more memory than their files."""
     metadata, file = _array_metadata(folder, "pairs"), folder / "pairs" / "zarr.json"
     shape = metadata["shape"]
     if not isinstance(shape, list) or len(shape) != 2 or not all(map(_is_count, shape)) or shape[1] != 2:
@@ -160,7 +160,6 @@ def check_pairs(folder: Path) -> tuple[int, int]:
         size = file.stat().st_size - CHECKSUM_BYTES if packing == ["crc32c"] else _zstd_size(file)
         if size != held:
             raise ValueError(f"{file} does not hold {held:,} bytes; it is damaged")
-    return shape[0], 2
 
 
 def _array_metadata(folder: Path, name: str) -> Header:

@@ -23,9 +23,9 @@ from asot.run.engine import NOTHING, Resources, SolveRange, Work, solve_work
 from asot.run.executors import Executor, Progress, ProgressLike, Stop, alone, local_executor
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import TILE_SECONDS, SinkBase, Solution, Solver, Tile
-from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
+from asot.store.files import StoreFiles, begin, new_manifest
 from asot.store.grid import BlockPairs, make_grid
-from asot.store.identity import DECLARED, fingerprint
+from asot.store.identity import fingerprint
 from asot.store.stored import Stored
 
 BLOCK_SECONDS = 10.0
@@ -133,24 +133,19 @@ class Store(SinkBase[Stored]):
         return numbers if self.part is None else numbers[numbers * self.part[1] // count == self.part[0] - 1]
 
     def _manifest(self, work: Work) -> Header:
-        from asot import __version__
-
         solver = work.cpu()
         seconds = TILE_SECONDS / max(1, solver.pairs_per_tile(2**40))
         sides = BLOCK_SECONDS, LARGEST_SIDE if self.keep is None else LARGEST_SIDE_OF_NEIGHBORS
         settings = fingerprint({**solver.info, **work.notes.info})
         listed = work.pairs.pairs if isinstance(work.pairs, ListedPairs) else None
-        return {
-            "format": FORMAT,
-            "asot": __version__,
-            "identity": DECLARED,
-            "pairs": pairs_record(work.pairs),
-            "side": make_grid(work.pairs, seconds, *sides).side,
-            "n_neighbors": None if self.keep is None else self.keep.n_neighbors,
-            "fields": self._types(work.pairs, solver),
-            "settings": {key: value for key, value in settings.items() if key.split(".")[0] not in VOLATILE},
-            "inputs": fingerprint({"inputs": solver.identity(), "listed": listed}),
-        }
+        return new_manifest(
+            work.pairs,
+            side=make_grid(work.pairs, seconds, *sides).side,
+            n_neighbors=None if self.keep is None else self.keep.n_neighbors,
+            fields=self._types(work.pairs, solver),
+            settings={key: value for key, value in settings.items() if key.split(".")[0] not in VOLATILE},
+            inputs=fingerprint({"inputs": solver.identity(), "listed": listed}),
+        )
 
     def _types(self, pairs: PairSet, solver: Solver) -> dict[str, str]:
         """Names and types of what is stored; one pair is solved to find out."""

@@ -114,8 +114,7 @@ class Stored:
         copies what is known and computes the rest. The same call again resumes.
         """
         self._needs_values("pairs to extend")
-        if not self.is_complete:
-            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        self._needs_all()
         if self.model is None:
             raise ValueError(NO_MODEL)
         if default_sink(sink).writes_to(self._files.path.absolute()):
@@ -170,20 +169,10 @@ class Stored:
     # ------------------------------------------------------------------------------------------------ distances
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, tuple) and len(index) == 2:
-            row, column = index
-        else:
-            row, column = index, slice(None)
-        if isinstance(row, (int, np.integer)) and isinstance(column, (int, np.integer)):
-            i, j = as_index(row, "i", self.shape[0]), as_index(column, "j", self.shape[1])
-            return float(self.block(slice(i, i + 1), slice(j, j + 1))[0, 0])
-        if isinstance(row, (int, np.integer)):
-            i = as_index(row, "i", self.shape[0])
-            return self.block(slice(i, i + 1), column)[0]
-        if isinstance(column, (int, np.integer)):
-            j = as_index(column, "j", self.shape[1])
-            return self.block(row, slice(j, j + 1))[:, 0]
-        return self.block(row, column)
+        both = index if isinstance(index, tuple) and len(index) == 2 else (index, slice(None))
+        rows, columns = _as_slice(both[0], "i", self.shape[0]), _as_slice(both[1], "j", self.shape[1])
+        found = self.block(rows, columns)[tuple(slice(None) if isinstance(own, slice) else 0 for own in both)]
+        return found if np.ndim(found) else float(found)
 
     def block(self, rows: slice, columns: slice, field: str = "values") -> NDArray[Any]:
         """Distances (or another field) of some rows and columns, read from the chunks that hold them."""
@@ -225,7 +214,11 @@ class Stored:
     def values(self, field: str = "values") -> NDArray[Any]:
         """Every value (P,) in pair order, as `Distances.values` has them."""
         refuse_what_cannot_fit(8 * len(self), "all values", "use .condensed(path), which writes them to a file")
-        return self._fill(np.empty(len(self), self._dtype_of(field)), field)
+        found, position = np.empty(len(self), self._dtype_of(field)), 0
+        for part in self._in_pair_order(field):
+            found[position : position + len(part)] = part
+            position += len(part)
+        return found
 
     def condensed(self, path: str | os.PathLike[str], field: str = "values") -> NDArray[Any]:
         """Every value in pair order as a memory-mapped .npy file (P,), for SciPy and others."""
@@ -238,13 +231,6 @@ class Stored:
                 stream.write(np.ascontiguousarray(part, dtype).data)
         return np.lib.format.open_memmap(path, mode="r+")
 
-    def _fill(self, out: NDArray[Any], field: str) -> NDArray[Any]:
-        position = 0
-        for part in self._in_pair_order(field):
-            out[position : position + len(part)] = part
-            position += len(part)
-        return out
-
     def _in_pair_order(self, field: str) -> Iterator[NDArray[Any]]:
         """Every value, row by row."""
         self._dtype_of(field)
@@ -255,7 +241,8 @@ class Stored:
             return
         for top in range(0, pairs.n_rows, side):
             bottom = min(top + side, pairs.n_rows)
-            strip = self._strip(field, top, bottom)
+            first = top if pairs.symmetric else 0
+            strip = self._files.part(field, (slice(top, bottom), slice(first, None)))
             for row in range(top, bottom):
                 yield strip[row - top, row + 1 - top :] if pairs.symmetric else strip[row - top]
 
@@ -265,10 +252,6 @@ class Stored:
             raise ValueError(f"the store has no {field!r}; it has {', '.join(self.fields)}")
         return self._files.fields[field]
 
-    def _strip(self, field: str, top: int, bottom: int) -> NDArray[Any]:
-        first = top if self.pair_set.symmetric else 0
-        return self._files.part(field, (slice(top, bottom), slice(first, None)))
-
     def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64], field: str = "values") -> NDArray[Any]:
         """The values of some pairs (P,) that lie in few rows, such as a stretch of the pair order."""
         first, last = int(rows.min()), int(rows.max()) + 1
@@ -277,8 +260,7 @@ class Stored:
 
     def distances(self) -> Distances:
         """The result in memory, as the call without a store would have returned it."""
-        if not self.is_complete:
-            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        self._needs_all()
         values = self.values().astype(np.float64)
         extra = [name for name in ("lower", "upper", "error") if name in self.fields]
         more: dict[str, Any] = {name: self.values(name).astype(np.float64) for name in extra}
@@ -300,8 +282,7 @@ class Stored:
         k = as_positive_int(most if n_neighbors is None else n_neighbors, "n_neighbors")
         if k > most or (kept is None and n_neighbors is None):
             raise ValueError(f"n_neighbors must be given, and at most {most} in this store; found {n_neighbors!r}")
-        if not self.is_complete:
-            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        self._needs_all()
         parts = [self._nearest_of_strip(row, k) for row in range(self._files.grid.n_down)]
         indices, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Neighbors(indices, distances, {**self.info, "n_columns": self.shape[1]}, names=self.names)
@@ -341,6 +322,10 @@ class Stored:
                 there = np.isfinite(distances)
                 yield np.nonzero(there)[0], indices[there], distances[there].astype(np.float64)
 
+    def _needs_all(self) -> None:
+        if not self.is_complete:
+            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+
     def _needs_values(self, what: str) -> None:
         if self._files.n_neighbors is not None:
             raise ValueError(f"this store only keeps the nearest, and has no {what}; use .top_k()")
@@ -357,8 +342,7 @@ class Stored:
 
         self._needs_values("matrix")
         side = self._files.grid.side
-        if not self.is_complete:
-            raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+        self._needs_all()
         upper = da.from_zarr(self._files.array("values"), chunks=(side, side))
         if not self.pair_set.symmetric:
             return upper
@@ -370,6 +354,14 @@ def _are_same(there: NDArray[Any] | None, wanted: NDArray[Any] | None) -> bool:
     if there is None or wanted is None:
         return there is wanted
     return there.dtype.kind == wanted.dtype.kind and np.array_equal(there, wanted)
+
+
+def _as_slice(index: Any, name: str, size: int) -> Any:
+    """An index as the slice of its row or column alone; what is none stays what it is."""
+    if not isinstance(index, (int, np.integer)):
+        return index
+    place = as_index(index, name, size)
+    return slice(place, place + 1)
 
 
 def _bounds(index: Any, size: int) -> tuple[int, int]:

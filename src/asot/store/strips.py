@@ -19,9 +19,9 @@ from asot._typing import Header, Identity, Info
 from asot.run.engine import active_cluster
 from asot.run.executors import Executor, ProgressLike, Stop, local_executor
 from asot.run.pairs import PairSet
-from asot.store.files import FORMAT, StoreFiles, begin, pairs_record
+from asot.store.files import StoreFiles, begin, new_manifest
 from asot.store.grid import make_strips
-from asot.store.identity import DECLARED, fingerprint
+from asot.store.identity import fingerprint
 from asot.store.sink import BLOCK_SECONDS, Store
 from asot.store.stored import Stored
 
@@ -90,23 +90,18 @@ def search_into(store: Store, question: Question, n_jobs: int, progress: Progres
 
 
 def _manifest(store: Store, question: Question) -> Header:
-    from asot import __version__
-
     kept = None if store.keep is None else store.keep.n_neighbors
     if store.fields is not None or kept not in (None, question.n_neighbors):
         raise ValueError(
             f"a stored search keeps the distances and indices of {question.n_neighbors} neighbors; give the store no "
             "fields, and no other number in keep=TopK(...)"
         )
-    return {
-        "format": FORMAT,
-        "asot": __version__,
-        "identity": DECLARED,
-        "plan": "strips",
-        "pairs": pairs_record(question.pairs),
-        "side": make_strips(question.pairs, question.seconds_per_row, BLOCK_SECONDS).side,
-        "n_neighbors": question.n_neighbors,
-        "fields": {"distances": store.dtype, "indices": "int64"},
-        "settings": fingerprint(question.settings, question.computed),
-        "inputs": fingerprint({"inputs": question.inputs}, question.computed),
-    }
+    return new_manifest(
+        question.pairs,
+        plan="strips",
+        side=make_strips(question.pairs, question.seconds_per_row, BLOCK_SECONDS).side,
+        n_neighbors=question.n_neighbors,
+        fields={"distances": store.dtype, "indices": "int64"},
+        settings=fingerprint(question.settings, question.computed),
+        inputs=fingerprint({"inputs": question.inputs}, question.computed),
+    )

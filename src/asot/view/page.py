@@ -85,8 +85,7 @@ def write_page(
     data = page_data(r, D, labels=labels, kinds=kinds, noise=noise, all_points=all_points, title=title)
     with atomic_write(path) as stream:
         stream.write(render(data).encode())
-    left_out: str | None = data["left_out"]
-    return left_out
+    return data["left_out"]
 
 
 def page_data(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import factorized, in_order_of, sorted_by
+from asot.data.reading import factorized, in_order_of, listed, sorted_by
 from asot.validation import FloatArray, refuse_what_cannot_fit, to_float_array
 
 _BLOCK = 2**24
@@ -120,5 +120,4 @@ def _masses(adata: Any, masses: Any, order: NDArray[np.int64] | None) -> NDArray
 
 
 def _listed(names: Any) -> str:
-    shown = [repr(str(name)) for name in names]
-    return ", ".join(shown[:12]) + (", …" if len(shown) > 12 else "") if shown else "nothing"
+    return listed([str(name) for name in names])

@@ -19,23 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.reading import label_of
-from asot.validation import can_be_walked, to_float_array
+from asot.validation import as_number, can_be_walked, to_float_array
 
 
 def read_diagrams(
     diagrams: Sequence[Any], infinity: float | str | None, ids: Any
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """Points (n_i, 2) and masses (n_i,) of every diagram."""
-    if infinity is not None and infinity != "drop" and not _is_number(infinity):
-        raise ValueError(f"infinity must be None, 'drop' or a finite number; found {infinity!r}")
+    if infinity is not None and infinity != "drop":
+        as_number(infinity, np.isfinite, "infinity must be None, 'drop' or a finite number")
     if isinstance(diagrams, (str, bytes, dict)) or not can_be_walked(diagrams):
         raise ValueError(f"diagrams must be a list of arrays (n, 2); found {type(diagrams).__name__}")
     points = [_read_one(i, diagram, infinity, ids) for i, diagram in enumerate(diagrams)]
     return points, [np.ones(len(own)) for own in points]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
 def _read_one(i: int, diagram: Any, infinity: float | str | None, ids: Any) -> NDArray[np.float64]:

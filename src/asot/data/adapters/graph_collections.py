@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asot.data.adapters.graphs import as_eps, as_rounds, one_hot_of_any
 from asot.data.adapters.surroundings import FlatGraphs, aggregated, labels_of_neighborhoods
 from asot.data.reading import place_of
-from asot.validation import FloatArray, as_choice, can_be_walked, first_false, to_array, to_float_array
+from asot.validation import FloatArray, as_choice, can_be_walked, not_finite, to_array, to_float_array
 
 
 def flatten_graphs(
@@ -272,11 +272,9 @@ def _checked_start(start: FloatArray, name: str) -> FloatArray:
 
 
 def _check_finite(flat: FlatGraphs, name: str) -> None:
-    if np.isfinite(flat.start.min()) and np.isfinite(flat.start.max()):
-        return
-    node, column = first_false(np.isfinite(flat.start))
-    number, place = place_of(node, flat.offsets)
-    raise ValueError(f"graph {number}: {name!r} is {flat.start[node, column]} at node {place}; features must be finite")
+    if odd := not_finite(flat.start):
+        number, place = place_of(odd[0], flat.offsets)
+        raise ValueError(f"graph {number}: {name!r} is {flat.start[odd]} at node {place}; features must be finite")
 
 
 def _check_sizes(offsets: NDArray[np.int64]) -> None:

@@ -13,8 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.adapters.surroundings import FlatGraphs, aggregated
 from asot.data.distributions import Distributions
-from asot.validation import FloatArray, first_false, refuse_what_cannot_fit, to_array, to_float_array
+from asot.validation import (
+    FloatArray,
+    as_number,
+    first_false,
+    not_finite,
+    refuse_what_cannot_fit,
+    to_array,
+    to_float_array,
+)
 
 
 def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> FloatArray:
@@ -201,34 +210,16 @@ def describe_rounds(start: str, d: int, rounds: int, eps: float) -> str:
 
 def _aggregate(x: FloatArray, edges: NDArray[np.int64], rounds: int, eps: float) -> FloatArray:
     """(n, (rounds + 1) d) from x (n, d) and edges (m, 2) that were checked."""
-    from scipy import sparse
-
-    n, d = x.shape
-    size = n * (rounds + 1) * d * x.itemsize
-    refuse_what_cannot_fit(size, f"features of {n:,} nodes", "use fewer rounds, fewer graphs or float32")
-    features = np.empty((n, (rounds + 1) * d), x.dtype)
-    features[:, :d] = x
-    both = np.concatenate([edges, edges[:, ::-1]])
-    neighbors = sparse.csr_array((np.ones(len(both), x.dtype), (both[:, 0], both[:, 1])), shape=(n, n))
-    neighbors.data[:] = 1.0  # SciPy has added up what was listed twice
-    own = x.dtype.type(1.0 + eps)
-    for r in range(1, rounds + 1):
-        with np.errstate(over="ignore", invalid="ignore"):
-            x = own * x + neighbors @ x
-        if not np.isfinite(x).all():
-            raise ValueError(f"features overflow {x.dtype} in round {r} of {rounds}; use fewer rounds")
-        features[:, r * d : (r + 1) * d] = x
-    return features
+    as_one = FlatGraphs(np.array([0, len(x)]), x, edges.T, np.array([0, len(edges)]), None)
+    return aggregated(as_one, rounds, "sum", eps)
 
 
 def _as_start(x: Any) -> FloatArray:
     start = to_float_array(x, "x", keep_float32=True)
     if start.ndim != 2 or 0 in start.shape:
         raise ValueError(f"x must be (n, d): a row of features for every node; found shape {start.shape}")
-    finite = np.isfinite(start)
-    if not finite.all():
-        node, column = first_false(finite)
-        raise ValueError(f"x[{node}, {column}] is {start[node, column]}; features must be finite: drop or impute it")
+    if odd := not_finite(start):
+        raise ValueError(f"x[{odd[0]}, {odd[1]}] is {start[odd]}; features must be finite: drop or impute it")
     return start
 
 
@@ -239,9 +230,7 @@ def as_rounds(rounds: Any) -> int:
 
 
 def as_eps(eps: Any) -> float:
-    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)) or not np.isfinite(eps):
-        raise ValueError(f"eps must be a finite number; found {eps!r}")
-    return float(eps)
+    return as_number(eps, np.isfinite, "eps must be a finite number")
 
 
 def _as_edges(edges: NDArray[Any], n_nodes: int, name: str) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
 from asot.data.reading import label_of, place_of
-from asot.validation import FloatArray, as_choice, first_false, to_array, to_float_array
+from asot.validation import FloatArray, as_choice, not_finite, to_array, to_float_array
 
 _COLUMNS = {"hadronic": ("pt", "y", "phi"), "cartesian": ("E", "px", "py", "pz")}
 _ALSO_CALLED = {"pt": ("pT", "Pt"), "y": ("rapidity", "eta"), "E": ("e", "energy")}
@@ -117,10 +117,9 @@ def _center(points: FloatArray, momentum: NDArray[np.float64], offsets: NDArray[
 
 
 def _check_finite(rows: FloatArray, offsets: NDArray[np.int64], ids: Any) -> None:
-    if rows.size and not (np.isfinite(rows.min()) and np.isfinite(rows.max())):
-        row, column = first_false(np.isfinite(rows))
-        name, place = _owner(row, offsets, ids)
-        raise ValueError(f"{name} has {rows[row, column]} at particle {place}, column {column}; drop the particle")
+    if odd := not_finite(rows):
+        name, place = _owner(odd[0], offsets, ids)
+        raise ValueError(f"{name} has {rows[odd]} at particle {place}, column {odd[1]}; drop the particle")
 
 
 def _owner(row: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:

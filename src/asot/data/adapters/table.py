@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import factorized, sorted_by
+from asot.data.reading import factorized, listed, sorted_by
+from asot.lazy import needed
 from asot.validation import FloatArray
 
 
@@ -24,8 +25,7 @@ def flatten_table(table: Any, by: str, points: str | Sequence[str], masses: str 
         raise ValueError("points is empty: it must name the columns of the coordinates")
     for name in (by, *names, *([] if masses is None else [masses])):
         if name not in frame.columns:
-            shown = ", ".join(map(repr, frame.columns[:12])) + (", …" if len(frame.columns) > 12 else "")
-            raise ValueError(f"there is no column {name!r}; the columns are {shown}")
+            raise ValueError(f"there is no column {name!r}; the columns are {listed(frame.columns)}")
     if len(frame) == 0:
         raise ValueError("the table is empty: it has no rows")
     if any(_is_list(frame[name]) for name in names):
@@ -41,10 +41,7 @@ def flatten_table(table: Any, by: str, points: str | Sequence[str], masses: str 
 
 
 def _as_frame(table: Any) -> Any:
-    try:
-        import narwhals
-    except ImportError as error:
-        raise ImportError("from_table reads tables with narwhals: pip install asot[tables]") from error
+    narwhals = needed("narwhals", "from_table reads tables with narwhals: pip install asot[tables]")
     try:
         frame = narwhals.from_native(table)
     except TypeError as error:

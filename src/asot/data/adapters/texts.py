@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from asot.data.reading import label_of
-from asot.validation import FloatArray, as_choice, can_be_walked, first_false, to_array, to_float_array
+from asot.validation import FloatArray, as_choice, can_be_walked, not_finite, to_array, to_float_array
 
 Flat = tuple[FloatArray, NDArray[Any], NDArray[Any], NDArray[np.float64], Any]
 
@@ -122,7 +122,6 @@ def _places(vectors: Any, names: list[Any], words: Sequence[str] | None) -> tupl
     elif words is None:
         if names and isinstance(names[0], str):
             raise ValueError("words must name the rows of the array of vectors, or pass {word: vector}")
-        lookup = range(len(names))
         return np.arange(len(names)), np.arange(len(names))
     else:
         if len(words) != len(vectors):
@@ -150,9 +149,8 @@ def _vectors_of(vectors: Any, rows: Any, names: list[Any]) -> FloatArray:
             raise ValueError(f"vectors must be (V, d); found shape {table.shape}")
         found = table[rows]  # a copy
     support = to_float_array(found, "vectors", keep_float32=True)
-    if support.size and not (np.isfinite(support.min()) and np.isfinite(support.max())):
-        i, column = first_false(np.isfinite(support))
-        raise ValueError(f"the vector of {names[i]!r} is {support[i, column]} in column {column}; it must be finite")
+    if odd := not_finite(support):
+        raise ValueError(f"the vector of {names[odd[0]]!r} is {support[odd]} in column {odd[1]}; it must be finite")
     return support
 
 

@@ -10,15 +10,11 @@ from asot._typing import Float
 
 
 def is_graph(given: Any) -> bool:
-    return _is_networkx(given) or _is_pyg(given)
+    return _is_networkx(given) or (hasattr(given, "edge_index") and hasattr(given, "num_nodes"))
 
 
 def _is_networkx(given: Any) -> bool:
     return hasattr(given, "nodes") and hasattr(given, "edges")
-
-
-def _is_pyg(given: Any) -> bool:
-    return hasattr(given, "edge_index") and hasattr(given, "num_nodes")
 
 
 def shortest_paths(graph: Any, name: str) -> Float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asot._typing import Float
 from asot.data.distributions import Distributions
 from asot.data.spaces.graphs import is_graph, shortest_paths
-from asot.validation import as_index, to_float_array
+from asot.validation import as_index, as_number, to_float_array
 
 MOST_ORDER = 16
 """The largest p of GW_p."""
@@ -57,11 +57,8 @@ class Spaces:
 
 def as_gromov_order(p: Any) -> float:
     """p of GW_p."""
-    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p <= MOST_ORDER:
-        raise ValueError(
-            f"p must be a number from 1 to {MOST_ORDER}, above which powers vanish beside each other; found {p!r}"
-        )
-    return float(p)
+    rule = f"p must be a number from 1 to {MOST_ORDER}, above which powers vanish beside each other"
+    return as_number(p, lambda order: 1 <= order <= MOST_ORDER, rule)
 
 
 def read_spaces(X: Any, masses: Any = None, features: Any = None, name: str = "X") -> Spaces:
