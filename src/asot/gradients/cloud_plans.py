@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from asot.data.reading import place_of
-from asot.gradients.solver import REALS, Clouds, Plans, Side, home_of, solve
+from asot.gradients.on_gpu import REALS, home_of, in_one_piece
+from asot.gradients.problems import Clouds, Plans, Side
+from asot.gradients.solver import solve
 from asot.gradients.tensors import balance_of, wide
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
@@ -69,7 +71,7 @@ def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, hom
     return Side(
         offsets[:-1][chosen].to(home),
         sizes.to(home),
-        None if masses is None else masses.detach().to(home, torch.float64).contiguous(),
+        None if masses is None else in_one_piece(masses, home, torch.float64),
         most=most,
         padded=False,
         room=room,
@@ -132,7 +134,7 @@ def _solve(
 ) -> tuple[Tensor, ...]:
     home = home_of(x)
     real = x.dtype if x.dtype == y.dtype and x.dtype in REALS else torch.float64
-    points = [part.detach().to(home, real).contiguous() for part in (x, y)]
+    points = [in_one_piece(part, home, real) for part in (x, y)]
     first, second = pairs.unbind(1)
     left = _side(a, x_offsets, first, rows, home)
     right = _side(b, y_offsets, second, columns, home)

@@ -323,16 +323,15 @@ def _values(torch: Any, first: _Side, second: _Side, n_pairs: int, plans: CloudP
 
 def _prices(torch: Any, x: Tensor, y: Tensor, plans: CloudPlans, p: float, metric: str) -> Tensor:
     """d^p of the arcs, (arcs,); those without mass may have any price."""
-    shrink = 1.0 / plans.unit
-    if x.is_cuda:
-        from asot.gradients import arc_prices
+    from asot.gradients import arc_prices
 
-        if arc_prices.has_kernel(x, y, metric):
-            arcs = arc_prices.Arcs(plans.source, plans.sink, plans.pair, plans.mass, shrink, _power(p, metric))
-            return arc_prices.prices(x, y, arcs)
-    dtype, own = wide(x), shrink[plans.pair][:, None]
-    gap = x[plans.source].to(dtype) * own - y[plans.sink].to(dtype) * own
-    return _ground(torch, gap, metric, p)
+    shrink = 1.0 / plans.unit
+    if arc_prices.has_kernel(x, y, metric):
+        arcs = arc_prices.Arcs(plans.source, plans.sink, plans.pair, plans.mass, shrink)
+        return arc_prices.prices(x, y, arcs, _power(p, metric))
+    own = shrink[plans.pair][:, None]
+    one, two = (points[at].to(wide(x)) * own for points, at in ((x, plans.source), (y, plans.sink)))
+    return _ground(torch, one - two, metric, p)
 
 
 def _ground(torch: Any, gap: Tensor, metric: str, p: float) -> Tensor:
