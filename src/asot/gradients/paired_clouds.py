@@ -18,6 +18,7 @@ from asot.exact.cuda import cloud_pairs
 from asot.gradients import gpu_solver, on_gpu, problems
 from asot.gradients.cloud_plans import EXTREME
 from asot.gradients.eager import is_eager
+from asot.gradients.given_clouds import GivenClouds
 from asot.gradients.refusals import refused
 from asot.gradients.tensors import balance_of
 from asot.ground.metrics import EUCLIDEAN
@@ -26,15 +27,7 @@ MOST_ARCS = 1024
 """Of a pair. Its kernels look for the arcs of a point among all of its pair."""
 
 
-class Side(NamedTuple):
-    """The clouds of all pairs on one side."""
-
-    points: Tensor  # (N, d)
-    offsets: Tensor  # (P + 1,) int64, on the CPU
-    masses: Tensor | None  # (N,)
-
-
-def distances(x: Side, y: Side, power: float, order: float) -> Tensor | None:
+def distances(x: GivenClouds, y: GivenClouds, power: float, order: float) -> Tensor | None:
     """(Σ mass · |x - y|^power)^(1 / order) of every pair (P,), or None where that is not for this step."""
     if not _takes(x, y):
         return None
@@ -54,18 +47,18 @@ def distances(x: Side, y: Side, power: float, order: float) -> Tensor | None:
     return followed
 
 
-def _takes(x: Side, y: Side) -> bool:
+def _takes(x: GivenClouds, y: GivenClouds) -> bool:
     """Whether there are pairs of points that kernels read, of which torch wants to know no more than the gradient."""
     one, two = x.points, y.points
     return (
-        1 < len(x.offsets) == len(y.offsets)
+        on_gpu.has_gpu(on_gpu.home_of(one))
+        and len(x) == len(y) > 0
         and one.dtype == two.dtype
         and one.dtype in on_gpu.REALS
         and one.shape[1] > 0
         and one.is_contiguous()
         and two.is_contiguous()
         and not any(masses is not None and masses.requires_grad for masses in (x.masses, y.masses))
-        and on_gpu.has_gpu(on_gpu.home_of(one))
         and is_eager(one, two, x.masses, y.masses)
     )
 
@@ -103,7 +96,7 @@ class _Solved(NamedTuple):
     counted: Tensor  # (5, P), see `_on_device`
 
 
-def _enqueue(x: Side, y: Side, counted: Tensor, steps: _Steps, notice: Tensor) -> tuple[Tensor, _Solved]:
+def _enqueue(x: GivenClouds, y: GivenClouds, counted: Tensor, steps: _Steps, notice: Tensor) -> tuple[Tensor, _Solved]:
     """Launch all steps on the current stream. Values (P,) and plans; ``notice`` (1,) int32 becomes 1 where they are in
     vain."""
     form, P = steps.form, counted.shape[1]
@@ -126,11 +119,11 @@ def _enqueue(x: Side, y: Side, counted: Tensor, steps: _Steps, notice: Tensor) -
     return values, solved
 
 
-def _side(side: Side, counted: Tensor, most: int) -> problems.Side:
+def _side(clouds: GivenClouds, counted: Tensor, most: int) -> problems.Side:
     """As solvers take it, with starts and sizes (2, P) of clouds."""
     starts, sizes = counted
-    masses = None if side.masses is None else on_gpu.in_one_piece(side.masses, side.points.device, torch.float64)
-    room = len(side.points)
+    masses = None if clouds.masses is None else on_gpu.in_one_piece(clouds.masses, clouds.points.device, torch.float64)
+    room = len(clouds.points)
     return problems.Side(starts, sizes, masses, most, padded=False, room=room, even=room == len(sizes) * most)
 
 

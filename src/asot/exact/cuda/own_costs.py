@@ -194,6 +194,7 @@ def _kernels(device: int, most: int, metric: int | None, classes: tuple[BlockCla
     sizes = cupy.asarray(np.array([own.most_columns for own in needed], dtype=np.int32))
     far_words = max(launch.far_words for launch in launches)
     none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
+    cupy.cuda.get_current_stream().synchronize()  # any stream may read the sizes
     return _Kernels(launches, functions, modules[0].get_function("classify_problems"), sizes, far_words, none, no_place)
 
 
