@@ -87,6 +87,13 @@ def _exponents(largest: Tensor, offsets: Tensor) -> Tensor:
     return torch.where(most > 0, torch.frexp(most).exponent, NO_EXPONENT)
 
 
+def ordinary_sizes(power: float) -> tuple[float, float]:
+    """Of the largest coordinate of a pair that is solved in the unit 1: at least the first, and less than the second;
+    or 0."""
+    bits = int(EXTREME / max(power, 2.0))
+    return 2.0 ** -(bits + 1), 2.0**bits
+
+
 def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, power: float) -> Tensor | None:
     """Powers of two (P,) by which the coordinates of problems are divided, or None: all of them by 1. Refuses what is
     not finite. The host waits for the device once."""
@@ -99,7 +106,7 @@ def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, 
     own, other = (_exponents(each, bounds) for each, bounds in zip(largest, offsets, strict=True))
     first, second = pairs.to(x.device).unbind(1)
     exponent = torch.maximum(own[first], other[second])
-    extreme = (exponent.abs() * max(power, 2.0) > EXTREME) & (exponent > NO_EXPONENT)
+    extreme = (exponent.abs() * max(power, 2.0) > EXTREME) & (exponent > NO_EXPONENT)  # as `ordinary_sizes`
     finite = [each.isfinite().all() for each in largest]
     *finite_sides, any_extreme = torch.stack([*finite, extreme.any()]).tolist()
     for is_finite, each, bounds, name in zip(finite_sides, largest, offsets, "xy", strict=True):

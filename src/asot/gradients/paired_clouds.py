@@ -16,7 +16,7 @@ from torch import Tensor
 
 from asot.exact.cuda import cloud_pairs
 from asot.gradients import gpu_solver, on_gpu, problems
-from asot.gradients.cloud_plans import EXTREME
+from asot.gradients.cloud_plans import ordinary_sizes
 from asot.gradients.eager import is_eager
 from asot.gradients.given_clouds import GivenClouds
 from asot.gradients.refusals import refused
@@ -104,8 +104,7 @@ def _enqueue(x: GivenClouds, y: GivenClouds, counted: Tensor, steps: _Steps, not
         _side(side, counted[at : at + 2], most) for side, at, most in zip((x, y), (0, 2), steps.most, strict=True)
     )
     points = x.points.detach(), y.points.detach()
-    bits = int(EXTREME / max(form.power, 2.0))  # as `cloud_plans` has it
-    ordinary = 2.0 ** -(bits + 1), 2.0**bits
+    ordinary = ordinary_sizes(form.power)
     costs = problems.Clouds(*points, EUCLIDEAN, form.power, None, ordinary)
     balance = balance_of(x.masses, y.masses)
     plans = gpu_solver.enqueue(rows, columns, costs, notice, potentials=False, balance=balance, arcs_at=counted[4])
