@@ -105,14 +105,14 @@ SAID = [
     ("docs/large.md", "[N = 1,000,000 in {:.0f} s](../benchmarks/results/gpu_million.md) | {:,.0f} million", [
         Cell("gpu_million", "", "1,000,000", "time"), Cell("gpu_million", "", "1,000,000", "rate")
     ]),
-    ("docs/large.md", "[N = 249,456 in {:.0f} s](../benchmarks/results/gpu_estimates.md) | {:.0f} million", [
-        Cell("gpu_estimates", "Neighbors", "ZINC", "whole call"), Cell("gpu_estimates", "Neighbors", "ZINC", "rate")
+    ("docs/large.md", "[N = 249,456 in {:.0f} s](../benchmarks/results/gpu_neighbors.md) | {:.0f} million", [
+        Cell("gpu_neighbors", "By calibrated", "31", column) for column in ("whole call", "pairs")
     ]),
     ("docs/large.md", "[N = 249,456 in {:.1f} s](../benchmarks/results/gpu_neighbors.md) | {:.0f} million", [
         Cell("gpu_neighbors", "", "entropic", "time"), Cell("gpu_neighbors", "", "entropic", "pairs")
     ]),
-    ("docs/large.md", "[N = 249,456 in {:.0f} s](../benchmarks/results/gpu_points.md)", [
-        Cell("gpu_points", "Certain", "ZINC, N", "whole call")
+    ("docs/large.md", "[N = 249,456 in {:.0f} s](../benchmarks/results/gpu_neighbors.md) | 294", [
+        Cell("gpu_neighbors", "Under", "31", "whole call")
     ]),
     ("docs/large.md", "[N = 5,000 in {:.2f} s]", [exact("ZINC", "CPU threads", unit=MILLI)]),
     ("docs/large.md", "[{:.2f} × the plain distance]", [Cell("errorbars", "What does it cost", "NCI1", "calibrated")]),

@@ -15,7 +15,7 @@ import numpy as np
 
 import asot
 from benchmarks.common import DisagreementError, Options, Report, Table, below, ratio
-from benchmarks.data import mnist_collection, tu_collection, zinc_collection, zinc_test_collection
+from benchmarks.data import mnist_collection, tu_collection, zinc_test_collection
 from benchmarks.gpu.gpu import gpu_name, median_seconds
 
 NEEDS = {"gpu", "graphs", "images", "molecules"}
@@ -34,7 +34,6 @@ QUICK = 300
 AGREEMENT, WRONG = 1e-6, 0.1
 """How far values may be from the CPU's, relatively; and what no value may be."""
 
-NEIGHBORS, ZINC_SECONDS = 10, 150.0
 SIZES = (30, 60, 120, 250, 500, 1000)
 """Distributions of the calls that are made with "auto", "cpu" and "cuda"."""
 
@@ -50,11 +49,8 @@ def run(options: Options) -> Report:
         for bounds, target in zip((False, True), targets, strict=True):
             rows.append(_estimates(name, D, space, bounds, target))
         crossings += _auto(name, D)
-    D = zinc_collection(options.data)
-    D = D[: 10 * QUICK] if options.quick else D
     tables = [
         Table("**Calibrated**, all pairs (`pairwise(D, space=space, estimate='calibrated')`).", COLUMNS, rows),
-        _nearest(D),
         Table("**Where work goes** (`pairwise_exact`, N distributions).", AUTO_COLUMNS, crossings),
     ]
     return Report("gpu_estimates", "Estimates on a GPU", f"One {gpu_name()}; whole calls.", tables, NOTES)
@@ -105,20 +101,6 @@ def _estimates(name: str, D: asot.Distributions, space: Any, bounds: bool, targe
         f"{gpu.info['calibration']['held_out_relative']:.2%}",
         f"{apart.max():.1e} (met)" if outliers == 0 else f"{outliers:.1e} of the pairs above, up to {apart.max():.1e}",
     ]
-
-
-def _nearest(D: asot.Distributions) -> Table:
-    space = asot.KMeansAnchors(23, random_state=0, device="cuda").fit(D).space_
-    way = {"kind": "calibrated", "n_anchors": 23, "n_exact": 64, "given_space": True}
-    how: dict[str, Any] = {"space": space, "strategy": way, "random_state": 0, "device": "cuda", "n_jobs": -1}
-    started = time.perf_counter()
-    found = asot.pairwise(D, **how, sink=asot.sinks.TopK(NEIGHBORS))
-    seconds = time.perf_counter() - started
-    n_pairs = found.info["n_pairs"]
-    whole = below(seconds, ZINC_SECONDS, "s")
-    cells = [f"ZINC, N = {len(D):,}", f"{n_pairs:,}", whole, f"{n_pairs / seconds / 1e6:,.0f} M/s"]
-    caption = f"**Neighbors by calibrated values**, {NEIGHBORS} of every distribution (`sink=TopK({NEIGHBORS})`)."
-    return Table(caption, ["collection", "pairs", "whole call", "rate"], [cells])
 
 
 def _auto(name: str, D: asot.Distributions) -> list[list[str]]:

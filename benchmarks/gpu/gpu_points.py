@@ -1,4 +1,4 @@
-"""The true W₁ on a GPU: all pairs of graphs and images, and certain neighbors among all molecules of ZINC.
+"""The true W₁ on a GPU: all pairs of graphs and images, and certain neighbors.
 
 Whole calls, from a collection to NumPy results: the median of repeats after a warm-up, which loads the kernels. Values
 are compared with those of the CPU on all pairs, neighbors with brute force over them.
@@ -15,7 +15,7 @@ import numpy as np
 
 import asot
 from benchmarks.common import DisagreementError, Options, Report, Table, below, largest_difference, ratio, require
-from benchmarks.data import mnist_collection, tu_collection, zinc_collection, zinc_test_collection
+from benchmarks.data import mnist_collection, tu_collection, zinc_test_collection
 from benchmarks.gpu.gpu import gpu_name, median_seconds
 
 NEEDS = {"gpu", "graphs", "images", "molecules"}
@@ -30,8 +30,7 @@ COLLECTIONS: dict[str, tuple[Collection, float]] = {  # target in ms for the who
 QUICK = 300
 """Distributions of a quick run."""
 
-NEIGHBORS, CHECKED_ROWS = 10, 20
-ZINC_SECONDS = 360.0
+NEIGHBORS = 10
 TOLERANCE = 1e-12
 """Of the largest distance."""
 
@@ -46,8 +45,6 @@ def run(options: Options) -> Report:
         cells, cpu = _all_pairs(name, D, target)
         pairs.append(cells)
         neighbors.append(_neighbors(name, D, cpu))
-    D = zinc_collection(options.data)
-    neighbors.append(_all_of_zinc(D[: 10 * QUICK] if options.quick else D))
     tables = [
         Table("**All pairs** (`pairwise_exact`).", PAIR_COLUMNS, pairs),
         Table(f"**Certain neighbors**, {NEIGHBORS} of every distribution (`kneighbors`).", NEIGHBOR_COLUMNS, neighbors),
@@ -64,7 +61,7 @@ NOTES = (
     "between the two over all pairs, in units of the largest distance.",
     "Neighbors: `kneighbors(D, n_neighbors=10, device='cuda')`. Brute force: `pairwise_exact` with `TopK(10)`. "
     "Answers are compared with brute force over the values of the CPU: distances to 1e-12 of the largest, and indices "
-    "wherever two distances differ by more; for all of ZINC on 20 random rows.",
+    "wherever two distances differ by more.",
 )
 
 
@@ -89,32 +86,12 @@ def _neighbors(name: str, D: asot.Distributions, cpu: Any) -> list[str]:
     brute, _ = median_seconds(lambda: asot.pairwise_exact(D, device="cuda", sink=asot.sinks.TopK(NEIGHBORS)), 3)
     matrix = cpu.matrix()
     np.fill_diagonal(matrix, np.inf)
-    answers = _compare(name, found.indices, found.distances, matrix)
+    answers = compare(name, found.indices, found.distances, matrix)
     share = f"{found.n_exact / found.info['n_pairs']:.2%}"
     return [name, f"{found.info['n_pairs']:,}", f"{1e3 * seconds:,.0f} ms", share, f"{1e3 * brute:,.0f} ms", answers]
 
 
-def _all_of_zinc(D: asot.Distributions) -> list[str]:
-    asot.kneighbors(D[:3000], n_neighbors=NEIGHBORS, device="cuda", n_jobs=-1)  # loads the kernels
-    started = time.perf_counter()
-    found = asot.kneighbors(D, n_neighbors=NEIGHBORS, device="cuda", n_jobs=-1)
-    seconds = time.perf_counter() - started
-    rows = np.sort(np.random.default_rng(0).permutation(len(D))[:CHECKED_ROWS])
-    matrix = asot.pairwise_exact(D[rows], D, device="cpu", n_jobs=-1).matrix()
-    matrix[np.arange(len(rows)), rows] = np.inf
-    answers = _compare("all of ZINC", found.indices[rows], found.distances[rows], matrix)
-    share = f"{found.n_exact / found.info['n_pairs']:.3%}"
-    return [
-        f"ZINC, N = {len(D):,}",
-        f"{found.info['n_pairs']:,}",
-        below(seconds, ZINC_SECONDS, "s"),
-        share,
-        "–",
-        answers,
-    ]
-
-
-def _compare(name: str, indices: Any, distances: Any, matrix: Any) -> str:
+def compare(name: str, indices: Any, distances: Any, matrix: Any) -> str:
     """Nearest columns of each row against brute force; where distances tie, any order will do."""
     expected = np.sort(matrix, axis=1)[:, :NEIGHBORS]
     scale = expected.max()

@@ -93,9 +93,9 @@ def _row(size: int, dim: int, weighted: bool) -> list[str]:
 
 
 def _clouds(size: int, dim: int, weighted: bool) -> tuple[Any, Any]:
-    """Points (N, size, dim) and masses (N, size), as many as the largest collection may have within 400 MB."""
+    """Points (N, size, dim) and masses (N, size), as many as the largest collection may have within 60 MB."""
     rng = np.random.default_rng(size * dim + weighted)
-    n = min(MOST, max(FEWEST, 400_000_000 // (8 * size * dim)))
+    n = min(MOST, max(FEWEST, 60_000_000 // (8 * size * dim)))
     masses = rng.random((n, size)) + 0.01 if weighted else np.ones((n, size))
     return rng.normal(size=(n, size, dim)), masses
 

@@ -40,7 +40,7 @@ def test_two_sets_and_lists(k):
 @pytest.mark.parametrize(("k", "l"), [(1, 5), (7, 7), (16, 16), (20, 40), (60, 70), (200, 250)])
 def test_costs_that_are_not_metrics(k, l):
     rng = np.random.default_rng(k)
-    for cost in (rng.random((k, l)), rng.integers(0, 4, size=(k, l)).astype(float), rng.random((k, l)) ** 6):
+    for cost in (rng.random((k, l)), rng.integers(0, 4, size=(k, l)).astype(float), rng.random((k, l)) ** 3):
         check_agreement(*both(histograms(k, 20, rng), histograms(l, 25, rng), cost=cost), cost)
 
 

@@ -162,22 +162,23 @@ DEVICE double measure(
 ) {
     const int n_rows = pair.problem.n_rows, n_columns = pair.problem.n_columns;
     double most = 0.0, far = 0.0;
-    for (int r = threadIdx.x >> 5; r < n_rows; r += WARPS) {
-        const auto column = [&](int k) { return name[n_rows + k]; };
-        const auto keep = [&](int k, double cost) {
-            const i64 bits = __double_as_longlong(cost);
-            tables.high[r * tables.stride + k] = high_word(bits);
-            tables.low[r * tables.stride + k] = (u32)bits;
-            most = larger(most, cost);
-            if (name[r] != RESERVOIR && column(k) != RESERVOIR) far = larger(far, cost);
-        };
-        if (BY_WARPS && c.n_coordinates >= LONG && name[r] != RESERVOIR)
-            long_distances(c, name[r], n_columns, column, [&](int k, double apart) {
-                keep(k, column(k) == RESERVOIR ? any.prices[name[r]] : transformed(c, any, apart, name[r], column(k)));
-            });
-        else
-            for (int k = lane_id(); k < n_columns; k += 32) keep(k, cost_of_arc(c, any, pair, name, r, k));
-    }
+    const auto row = [&](int r) { return name[r]; };
+    const auto column = [&](int k) { return name[n_rows + k]; };
+    const auto keep = [&](int r, int k, double cost) {
+        const i64 bits = __double_as_longlong(cost);
+        tables.high[r * tables.stride + k] = high_word(bits);
+        tables.low[r * tables.stride + k] = (u32)bits;
+        most = larger(most, cost);
+        if (row(r) != RESERVOIR && column(k) != RESERVOIR) far = larger(far, cost);
+    };
+    if (BY_WARPS && c.n_coordinates >= LONG)
+        long_distances(c, n_rows, row, n_columns, column, [&](int r, int k, double apart) {
+            const bool is_apart = row(r) != RESERVOIR && column(k) != RESERVOIR;
+            keep(r, k, is_apart ? transformed(c, any, apart, row(r), column(k)) : cost_of_arc(c, any, pair, name, r, k));
+        });
+    else
+        for (int r = threadIdx.x >> 5; r < n_rows; r += WARPS)
+            for (int k = lane_id(); k < n_columns; k += 32) keep(r, k, cost_of_arc(c, any, pair, name, r, k));
     meet();
     reach = block_most(far, board);
     return block_most(most, board);

@@ -16,7 +16,6 @@ constexpr int OWN_COLUMNS = (COLUMNS + THREADS - 1) / THREADS;
 constexpr int ROWS_AT_A_TIME = 4;
 constexpr int ROWS_PER_LOOK = 32;
 constexpr int ENOUGH_SHIFT = 2;
-constexpr bool ANNOUNCES = false;  // whether rows are brought into the second-level cache before the look at them
 
 #define EACH_OWN(s) _Pragma("unroll") for (int s = 0; s < OWN_COLUMNS; s++)
 
@@ -27,18 +26,6 @@ struct Candidates {
 };
 
 DEVICE int own_column(const Problem& problem, int s) { return min((int)threadIdx.x + s * THREADS, problem.n_columns - 1); }
-
-// High words of the rows that will be looked at next.
-DEVICE void announce(const Problem& problem, const Tables& tables, int turn) {
-    const int words = problem.n_rows * tables.stride;
-    for (int line = threadIdx.x; line < tables.stride * ROWS_PER_LOOK / 32; line += THREADS) {
-        const int at = turn * tables.stride + 32 * line;
-        const int* place = tables.high + (at < words ? at : at % words);
-#ifdef __CUDA_ARCH__
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(place));
-#endif
-    }
-}
 
 // Look at some rows, from `turn` on; a candidate that is still better stays.
 DEVICE void look(const Problem& problem, const Tables& tables, const Tree& tree, int& turn, Candidates& candidates) {
@@ -72,7 +59,6 @@ DEVICE void look(const Problem& problem, const Tables& tables, const Tree& tree,
         const u32 low = tables.low[candidates.row[s] * tables.stride + own_column(problem, s)];
         candidates.cost[s] = (i64)high[s] << 32 | low;
     }
-    if (ANNOUNCES) announce(problem, tables, turn);
 }
 
 // The same by all bits.

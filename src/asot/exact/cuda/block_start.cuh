@@ -1,15 +1,14 @@
 // The tree that a block's simplex starts from: ship along the cheapest open arc, close a node, again and again.
 //
 // Costs are compared less the mean cost of both ends, so that a far node is served before its only near partner is gone.
-// The best arc of every row is at hand. Where its column is closed since, what the row has at hand is a lower bound, and
-// the row looks for another arc only when that bound is about to win. A warp looks for some rows at a time, because it
-// waits for global memory.
+// The best arc of every row is at hand: where a column is closed, the rows that had their best arc there look for
+// another. A warp looks for some rows at a time, because it waits for global memory.
 
 constexpr float OFFSET_WEIGHT = 1.05f;
 constexpr int CLOSED = -0x3fffffff;  // offset of a column that takes no more
 constexpr int ROWS_TOGETHER = 4;     // that a warp looks at
 
-#define EACH_ROW(t) _Pragma("unroll") for (int t = 0; t < ROWS_TOGETHER; t++)
+#define EACH_OF(N, t) _Pragma("unroll") for (int t = 0; t < (N); t++)
 
 // High and low words of the integer costs, in global memory: (n_rows, stride).
 struct Tables {
@@ -69,21 +68,20 @@ DEVICE void find_offsets(const Problem& problem, const Tables& tables, const Tre
     meet();
 }
 
-// The best open arcs of some rows, which all lanes of a warp look for. A row may be there more than once.
-DEVICE void find_best(
-    const Problem& problem, const Tables& tables, const Start& start, const int (&rows)[ROWS_TOGETHER]
-) {
-    int best[ROWS_TOGETHER], column[ROWS_TOGETHER];
-    EACH_ROW(t) best[t] = column[t] = NOTHING;
+// The best open arcs of N rows, which all lanes of a warp look for. A row may be there more than once.
+template <int N>
+DEVICE void find_best(const Problem& problem, const Tables& tables, const Start& start, const int (&rows)[N]) {
+    int best[N], column[N];
+    EACH_OF(N, t) best[t] = column[t] = NOTHING;
     for (int c = lane_id(); c < problem.n_columns; c += 32) {
         const int offset = start.column_offset[c];
-        EACH_ROW(t) {
+        EACH_OF(N, t) {
             const int key = tables.high[rows[t] * tables.stride + c] - offset;
             column[t] = key < best[t] ? c : column[t];
             best[t] = min(best[t], key);
         }
     }
-    EACH_ROW(t) {
+    EACH_OF(N, t) {
         const int best_of_all = warp_least(best[t]);
         const int its_column = warp_least(best[t] == best_of_all ? column[t] : NOTHING);
         if (lane_id() == 0) {
@@ -93,35 +91,27 @@ DEVICE void find_best(
     }
 }
 
-DEVICE bool is_outdated(const Start& start, int row) { return start.column_offset[start.column[row]] == CLOSED; }
-
-// Open rows whose bound is at most `limit` and whose best arc is closed look for another.
-DEVICE void look_again(const Problem& problem, const Tables& tables, const Start& start, i64 limit) {
+// Rows that lost their best arc with a column look for another.
+DEVICE void look_again(const Problem& problem, const Tables& tables, const Start& start, int closed) {
     for (int first = 32 * (threadIdx.x >> 5); first < problem.n_rows; first += THREADS) {
-        const int row = min(first + lane_id(), problem.n_rows - 1);
-        const bool looks = first + lane_id() < problem.n_rows && start.key[row] != NOTHING && start.key[row] <= limit &&
-                           is_outdated(start, row);
-        u32 lanes = __ballot_sync(ALL_LANES, looks);
+        const int row = first + lane_id();
+        const bool orphaned = row < problem.n_rows && start.key[row] != NOTHING && start.column[row] == closed;
+        u32 orphans = __ballot_sync(ALL_LANES, orphaned);
         __syncwarp();  // all have looked
-        while (lanes) {
+        if (count_set(orphans) == 1) {
+            const int only[1] = {first + first_set(orphans)};
+            find_best(problem, tables, start, only);
+            continue;
+        }
+        while (orphans) {
             int rows[ROWS_TOGETHER];
-            EACH_ROW(t) {
-                rows[t] = lanes ? first + first_set(lanes) : rows[max(t - 1, 0)];
-                lanes &= lanes - 1;
+            EACH_OF(ROWS_TOGETHER, t) {
+                rows[t] = orphans ? first + first_set(orphans) : rows[max(t - 1, 0)];
+                orphans &= orphans - 1;
             }
             find_best(problem, tables, start, rows);
         }
     }
-    meet();
-}
-
-// The open row with the least key, and the key; or of those only whose best arc is open.
-DEVICE Least least_row(const Problem& problem, const Start& start, bool only_sure, Board& board) {
-    Least best = {TOP, NOTHING};
-    for (int r = threadIdx.x; r < problem.n_rows; r += THREADS)
-        if (start.key[r] < best.value && start.key[r] != NOTHING && !(only_sure && is_outdated(start, r)))
-            best = {start.key[r], r};
-    return block_least(best, board);
 }
 
 // A basis, from masses in the flows: parents, flows and sizes of subtrees. Nodes are closed leaves first; `order` lists
@@ -131,18 +121,17 @@ DEVICE void greedy_start(const Problem& problem, const Tables& tables, const Tre
     find_offsets(problem, tables, tree, start);
     for (int first = (threadIdx.x >> 5) * ROWS_TOGETHER; first < problem.n_rows; first += WARPS * ROWS_TOGETHER) {
         int rows[ROWS_TOGETHER];
-        EACH_ROW(t) rows[t] = min(first + t, problem.n_rows - 1);
+        EACH_OF(ROWS_TOGETHER, t) rows[t] = min(first + t, problem.n_rows - 1);
         find_best(problem, tables, start, rows);
     }
     for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS) tree.size[node] = 1;
     meet();
     int rows_left = problem.n_rows, columns_left = problem.n_columns;
     for (int step = 0;; step++) {
-        int row = least_row(problem, start, false, board).tag;
-        while (is_outdated(start, row)) {
-            look_again(problem, tables, start, least_row(problem, start, true, board).value);
-            row = least_row(problem, start, false, board).tag;
-        }
+        Least best = {TOP, NOTHING};
+        for (int r = threadIdx.x; r < problem.n_rows; r += THREADS)
+            if (start.key[r] < best.value) best = {start.key[r], r};
+        const int row = block_least(best, board).tag;
         const int column = start.column[row], node = problem.n_rows + column;
         const i64 supply = tree.flow[row], demand = tree.flow[node];
         const bool last = rows_left == 1 && columns_left == 1;
@@ -165,6 +154,10 @@ DEVICE void greedy_start(const Problem& problem, const Tables& tables, const Tre
         if (last) return;
         rows_left -= !close_column;
         columns_left -= close_column;
+        if (close_column) {
+            look_again(problem, tables, start, column);
+            meet();
+        }
     }
 }
 

@@ -32,21 +32,20 @@ DEVICE Problem lay_out(const Collection& c, int i, int j, Tables& tables, const 
     for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS)
         tree.flow[node] = masses[node < problem.n_rows ? rows_at + node : columns_at + node - problem.n_rows];
     int largest = 0;
-    for (int r = warp; r < problem.n_rows; r += WARPS) {
-        const int row = points[rows_at + r];
-        const auto keep = [&](int k, double far) {
-            const i64 bits = __double_as_longlong(far);
-            tables.high[r * tables.stride + k] = high_word(bits);
-            tables.low[r * tables.stride + k] = (u32)bits;
-            largest = max(largest, high_word(bits));
-        };
-        const auto column = [&](int k) { return points[columns_at + k]; };
-        if (BY_WARPS && c.n_coordinates >= LONG)
-            long_distances(c, row, problem.n_columns, column, keep);
-        else
+    const auto row = [&](int r) { return points[rows_at + r]; };
+    const auto column = [&](int k) { return points[columns_at + k]; };
+    const auto keep = [&](int r, int k, double far) {
+        const i64 bits = __double_as_longlong(far);
+        tables.high[r * tables.stride + k] = high_word(bits);
+        tables.low[r * tables.stride + k] = (u32)bits;
+        largest = max(largest, high_word(bits));
+    };
+    if (BY_WARPS && c.n_coordinates >= LONG)
+        long_distances(c, problem.n_rows, row, problem.n_columns, column, keep);
+    else
+        for (int r = warp; r < problem.n_rows; r += WARPS)
             for (int k = lane_id(); k < problem.n_columns; k += 32)
-                keep(k, swapped ? distance(c, column(k), row) : distance(c, row, column(k)));
-    }
+                keep(r, k, swapped ? distance(c, column(k), row(r)) : distance(c, row(r), column(k)));
     meet();
     problem.unit = -largest;
     return problem;

@@ -95,15 +95,51 @@ DEVICE Gap eight_gaps(const double* x, const double* const (&y)[8], int width, d
     return {METRIC == CHEBYSHEV ? fold_max(sum, lane_id()) : fold_sum(sum, lane_id()), 0.0};
 }
 
-// Distances of one point to n others: those of a collection, by a warp.
-template <typename Point, typename Keep>
-DEVICE void long_distances(const Collection& c, int one, int n, Point point, Keep keep) {
-    const double* y[8];
-    for (int first = 0; first < n; first += 8) {
-        EACH(t) y[t] = c.distances + (i64)max(point(min(first + t, n - 1)), 0) * c.n_coordinates;
-        const Gap gap = eight_gaps(c.distances + (i64)one * c.n_coordinates, y, c.n_coordinates, 1.0, c.order);
-        const int k = first + lane_id() / 4;
-        if (lane_id() % 4 == 0 && k < n) keep(k, length(gap, c.order));
+// The same for four points and four others, which reads half as many coordinates: lanes 4c … 4c + 3 get what points
+// 2h + c / 4 and other c % 4 differ by, for h = 0 and 1. Points lie DEPTH x and DEPTH y coordinates behind the first.
+constexpr int POINTS_TOGETHER = 4;
+#define EACH_POINT(a) _Pragma("unroll") for (int a = 0; a < POINTS_TOGETHER; a++)
+
+DEVICE void sixteen_gaps(
+    const Collection& c, const u32 (&x)[POINTS_TOGETHER], const u32 (&y)[POINTS_TOGETHER], Gap (&gaps)[2]
+) {
+    double sum[2][8];
+    EACH(s) sum[0][s] = sum[1][s] = 0.0;
+    for (int t = lane_id(); t < c.n_coordinates; t += 32) {
+        double own[POINTS_TOGETHER], other[POINTS_TOGETHER];
+        EACH_POINT(a) own[a] = c.distances[(i64)x[a] * DEPTH + t];
+        EACH_POINT(b) other[b] = c.distances[(i64)y[b] * DEPTH + t];
+        EACH_POINT(a) EACH_POINT(b) {
+            double& total = sum[a / 2][4 * (a % 2) + b];
+            Gap gap = {total, 0.0};
+            widen(gap, own[a], other[b], c.order);
+            total = gap.sum;
+        }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        gaps[h] = {METRIC == CHEBYSHEV ? fold_max(sum[h], lane_id()) : fold_sum(sum[h], lane_id()), 0.0};
+}
+
+// Distances of a collection, by the warps of a block: of rows to columns, which are named; names below 0 are no points.
+template <typename Row, typename Column, typename Keep>
+DEVICE void long_distances(const Collection& c, int n_rows, Row row, int n_columns, Column column, Keep keep) {
+    const auto at = [&](int point) { return (u32)max(point, 0) * (u32)(c.n_coordinates / DEPTH); };
+    const int warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
+    for (int top = POINTS_TOGETHER * warp; top < n_rows; top += POINTS_TOGETHER * n_warps) {
+        u32 x[POINTS_TOGETHER], y[POINTS_TOGETHER];
+        EACH_POINT(a) x[a] = at(row(min(top + a, n_rows - 1)));
+        for (int first = 0; first < n_columns; first += POINTS_TOGETHER) {
+            EACH_POINT(b) y[b] = at(column(min(first + b, n_columns - 1)));
+            Gap gaps[2];
+            sixteen_gaps(c, x, y, gaps);
+            const int own = lane_id() / 4, k = first + own % 4;
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const int r = top + 2 * h + own / 4;
+                if (lane_id() % 4 == 0 && r < n_rows && k < n_columns) keep(r, k, length(gaps[h], c.order));
+            }
+        }
     }
 }
 
