@@ -198,6 +198,21 @@ def test_a_cost_that_means_never_takes_no_digits_from_the_others(never, size, we
         assert f @ a + g @ b == pytest.approx(r.values[t], abs=1e-10)
 
 
+@pytest.mark.parametrize("never", [1e9, 1e15, 1e300])
+@pytest.mark.parametrize("shape", [(3, 3), (7, 7), (300, 300), (6, 9)])
+def test_masses_that_are_all_the_same_leave_no_crumbs_for_costs_that_mean_never(never, shape):
+    """Sums of 1/3 miss 1 by a crumb of rounding. Only a few costs are left, so that it had to pay the large one."""
+    rng = np.random.default_rng(0)
+    n, m = shape
+    costs = np.where(np.arange(n)[:, None] % 3 == np.arange(m) % 3, rng.random(shape), never)
+    expected = asot.emd_batch([costs], plans=True)
+    given = [[np.full(k, 5 / k)] for k in shape]
+    r = asot.emd_batch([costs], *given, plans=True)
+    np.testing.assert_allclose(r.values, 5 * expected.values, rtol=1e-14)
+    np.testing.assert_allclose(r.plan(0).toarray(), 5 * expected.plan(0).toarray(), rtol=1e-14)
+    assert asot.emd_batch([costs], np.zeros((1, n)), np.zeros((1, m))).values[0] == 0
+
+
 def test_a_cost_that_means_never_is_paid_where_there_is_no_other_way():
     cost = np.array([[1e18, 1e18, 1.0], [1e18, 1e18, 2.0], [0.5, 0.25, 3.0]])
     assert asot.emd_batch([cost]).values[0] == pytest.approx(1e18 / 3)

@@ -28,14 +28,13 @@ def answers(count, n):
     return DevicePlans(places, *arrays, at, at, np.zeros(count * n), np.zeros(count * n))
 
 
-def solve(costs, by_column=False):
+def solve(costs):
     """Plans of costs (B, n, n), and how many are wrong."""
     count, n, _ = costs.shape
-    given = np.array(np.swapaxes(costs, 1, 2) if by_column else costs, order="C").reshape(-1)
     plans = answers(count, n)
-    matrices = DeviceMatrices(given, np.arange(count) * n * n, n)
+    matrices = DeviceMatrices(costs.reshape(-1), np.arange(count) * n * n, n)
     wrong = np.zeros(1, np.int32)
-    large_assignment.solve(count, n, matrices, plans, wrong, by_column=by_column)
+    large_assignment.solve(count, n, matrices, plans, wrong)
     return plans, int(wrong[0])
 
 
@@ -75,13 +74,6 @@ def test_assignments_and_potentials_are_optimal(gpu, kind, n):
     plans, wrong = solve(costs)
     assert wrong == 0
     assert_optimal(costs, plans)
-
-
-def test_costs_by_column_are_the_same_problem_and_ties_the_same_choice(gpu):
-    costs = np.random.default_rng(0).integers(0, 4, (3, 40, 40)).astype(float)
-    first, second = solve(costs)[0], solve(costs, by_column=True)[0]
-    assert_optimal(costs, second)
-    np.testing.assert_array_equal(first.sink, second.sink)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308])

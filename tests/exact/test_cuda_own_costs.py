@@ -191,6 +191,20 @@ def test_costs_that_mean_never_are_left_to_the_cpu_where_digits_are_missing(gpu,
     assert solve_matrices(costs)[3] == (never > 1e8)
 
 
+@pytest.mark.parametrize("shape", [(7, 7), (6, 9), (9, 6)])
+def test_masses_that_are_all_the_same_are_shipped_as_uniform_ones_are(gpu, shape):
+    gpu()
+    costs = [np.random.default_rng(0).random(shape)] * 2
+    expected, *_ = solve_matrices(costs)
+    given = [[np.full(k, 5 / k), np.zeros(k)] for k in shape]
+    plans, _, _, wrong = solve_matrices(costs, *given)
+    assert wrong == 0
+    np.testing.assert_allclose(plans.values, [5 * expected.values[0], 0], rtol=1e-14)
+    np.testing.assert_allclose(plans.mass[: sum(shape)], 5 * expected.mass[: sum(shape)], rtol=1e-14)
+    for one, two in ((plans.source, expected.source), (plans.sink, expected.sink)):
+        np.testing.assert_array_equal(one[: sum(shape)], two[: sum(shape)])
+
+
 def test_what_rounding_makes_of_0_is_no_reason_to_leave_a_problem_to_the_cpu(gpu):
     gpu()
     x = np.random.default_rng(0).normal(size=(9, 3))

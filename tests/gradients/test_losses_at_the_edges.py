@@ -3,6 +3,7 @@ torch does to functions."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import asot
@@ -279,3 +280,20 @@ def test_defaults_of_torch_change_nothing(dtype):
         torch.set_default_dtype(usual)
     for one, two in zip(found, expected, strict=True):
         assert torch.equal(one, two)
+
+
+def test_arrays_of_sizes_may_change_after_the_loss():
+    a = torch.tensor([[0.5, 0.5, 0.0], [0.3, 0.3, 0.4]], requires_grad=True)
+    sizes = np.array([2, 3])
+    values = gradients.emd(torch.rand(2, 3, 4), a, n=sizes)
+    (expected,) = torch.autograd.grad(values.sum(), a, retain_graph=True)
+    sizes[:] = 1
+    assert torch.equal(torch.autograd.grad(values.sum(), a)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_numbers_that_are_negated_only_when_they_are_read(dtype):
+    cost = torch.rand(2, 3, 4, dtype=dtype)
+    assert torch.equal(gradients.emd(torch._neg_view(cost)), gradients.emd(-cost))
+    x, y = torch.rand(2, 2, 3, 4, dtype=dtype)
+    assert torch.equal(gradients.wasserstein(torch._neg_view(x), y), gradients.wasserstein(-x, y))

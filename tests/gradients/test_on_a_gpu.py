@@ -4,8 +4,10 @@ on the CPU. Launches are counted, since a small batch takes as long as it takes 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from asot import gradients
@@ -15,12 +17,35 @@ from tests.simt import host, numpy_as_cupy
 
 torch = pytest.importorskip("torch")
 
+from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
-from asot.gradients import cloud_plans, eager, operations, solver  # noqa: E402
+from asot.gradients import cloud_plans, eager, gpu_solver, on_gpu, operations, plan_tables  # noqa: E402
 
 pytestmark = host.needs_compiler
+
+
+class Address(np.ndarray):
+    """The memory of a tensor, which lives no longer because of that."""
+
+    @classmethod
+    def of(cls, tensor):
+        if tensor is None:
+            return None
+        assert tensor.is_contiguous()
+        assert not tensor.is_neg()
+        if tensor.numel() == 0:
+            return tensor.detach().numpy()
+        memory = (ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr())
+        kind = tensor.detach()[:0].numpy().dtype
+        address = np.frombuffer(memory, dtype=kind).view(cls)
+        address.owner = StorageWeakRef(tensor.untyped_storage())
+        return address
+
+    def is_free(self):
+        """Whether memory belongs to nobody, or to somebody else."""
+        return self.owner.expired()
 
 
 @pytest.fixture
@@ -30,9 +55,17 @@ def gpu(monkeypatch):
     for kept in (own_costs._kernels, own_costs._all_problems):
         kept.cache_clear()
     monkeypatch.setattr(own_costs, "CLASSES", (BlockClass(64, 64, 32, "own_costs"),))
-    monkeypatch.setattr(solver, "has_gpu", lambda home: True)
-    monkeypatch.setattr(solver, "address", lambda tensor: None if tensor is None else tensor.detach().numpy())
-    monkeypatch.setattr(solver, "on_stream_of", lambda home: contextlib.nullcontext())
+    monkeypatch.setattr(on_gpu, "has_gpu", lambda home: True)
+    monkeypatch.setattr(on_gpu, "address", Address.of)
+    monkeypatch.setattr(on_gpu, "stream_of", lambda home: contextlib.nullcontext())
+    original = host.launch
+
+    def launch(lib, name, given, *more):
+        freed = [t for t, each in enumerate(given) if isinstance(each, Address) and each.is_free()]
+        assert not freed, f"{name} gets memory that is free, {freed}"
+        original(lib, name, given, *more)
+
+    monkeypatch.setattr(host, "launch", launch)
     asked: Counter[str] = Counter()
 
     def counted(where, name, label):
@@ -49,7 +82,7 @@ def gpu(monkeypatch):
     counted(cupy, "zeros", lambda _: "fill")
     counted(numpy_as_cupy.RawKernel, "__call__", lambda given: given[0]._name)
     counted(numpy_as_cupy.DeviceArray, "get", lambda _: "wait")
-    counted(solver, "_wait", lambda _: "wait")
+    counted(on_gpu, "wait", lambda _: "wait")
     return asked
 
 
@@ -99,7 +132,7 @@ def test_values_plans_and_gradients_are_those_of_the_cpu(gpu, monkeypatch, dtype
     given = problems(3, 12, 17, dtype)
     found = step(*given, leaves)
     assert gpu["own_costs"] == 1
-    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
+    monkeypatch.setattr(on_gpu, "has_gpu", lambda home: False)
     for one, two in zip(found, step(*given, leaves), strict=True):
         assert one.dtype == two.dtype
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
@@ -109,7 +142,7 @@ def test_padded_and_uniform_problems(gpu, monkeypatch):
     cost = problems(4, 9, 11, torch.float64)[0]
     n, m = torch.tensor([9, 1, 0, 4]), torch.tensor([2, 11, 0, 4])
     found = gradients.emd(cost, n=n, m=m, plans=True)
-    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
+    monkeypatch.setattr(on_gpu, "has_gpu", lambda home: False)
     expected = gradients.emd(cost, n=n, m=m, plans=True)
     torch.testing.assert_close(found[0], expected[0])
     torch.testing.assert_close(found[1].dense(), expected[1].dense())
@@ -120,7 +153,7 @@ def test_ragged_clouds(gpu, monkeypatch):
     x, y = (torch.randn(k, 3, generator=rng, dtype=torch.float64) for k in (20, 31))
     ends = {"x_offsets": torch.tensor([0, 4, 20]), "y_offsets": torch.tensor([0, 30, 31])}
     found = gradients.wasserstein(x, y, pairs="all", plans=True, **ends)
-    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
+    monkeypatch.setattr(on_gpu, "has_gpu", lambda home: False)
     expected = gradients.wasserstein(x, y, pairs="all", plans=True, **ends)
     torch.testing.assert_close(found[0], expected[0])
     torch.testing.assert_close(found[1].mass.sum(), expected[1].mass.sum())
@@ -154,20 +187,20 @@ def test_costs_of_long_points_are_computed_first(gpu, monkeypatch, dtype, power)
 
     found = step()
     assert gpu["price_clouds"] == gpu["own_costs"] == 1
-    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
+    monkeypatch.setattr(on_gpu, "has_gpu", lambda home: False)
     for one, two in zip(found, step(), strict=True):
         assert one.dtype == two.dtype
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
 
 
 def test_costs_that_take_too_much_memory_are_computed_as_they_are_needed(gpu, monkeypatch):
-    monkeypatch.setattr(solver, "MOST_BYTES", 8 * 2 * 5 * 6 - 1)
+    monkeypatch.setattr(gpu_solver, "MOST_BYTES", 8 * 2 * 5 * 6 - 1)
     rng = torch.Generator().manual_seed(1)
     x, y = (torch.randn(2, k, 40, generator=rng) for k in (5, 6))
     found = gradients.wasserstein(x, y)
     assert gpu["own_costs"] == 1
     assert gpu["price_clouds"] == 0
-    monkeypatch.setattr(solver, "MOST_BYTES", 8 * 2 * 5 * 6)
+    monkeypatch.setattr(gpu_solver, "MOST_BYTES", 8 * 2 * 5 * 6)
     torch.testing.assert_close(gradients.wasserstein(x, y), found)
     assert gpu["price_clouds"] == 1
 
@@ -202,7 +235,7 @@ def test_large_assignments_are_the_work_of_a_whole_gpu(large, monkeypatch, p):
     torch.testing.assert_close(plan.f.mean(1) + plan.g.mean(1), values)
     assert large["write_answers"] == 5
     assert large["own_costs"] == 0
-    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
+    monkeypatch.setattr(on_gpu, "has_gpu", lambda home: False)
     for one, two in zip(found, [gradients.assign(x, y, p=p), *(gradient_of(*each) for each in losses)], strict=True):
         torch.testing.assert_close(one, two)
     torch.testing.assert_close(clouds.mass.sum(), torch.tensor(2.0, dtype=torch.float64))
@@ -276,13 +309,65 @@ def test_what_transforms_see_has_the_same_bits(gpu, monkeypatch, dtype, leaves):
     assert gpu["write_plans"] == 0
 
 
-def test_gradients_of_many_weights_at_a_time(gpu):
-    cost, a, b = problems(3, 4, 5)
-    values = gradients.emd(cost.requires_grad_(), a, b)
-    weights = torch.rand(6, 3, generator=torch.Generator().manual_seed(1))
-    (found,) = torch.autograd.grad(values, cost, weights, is_grads_batched=True, retain_graph=True)
-    for own, expected in zip(weights, found, strict=True):
-        assert torch.equal(torch.autograd.grad(values, cost, own, retain_graph=True)[0], expected)
+LOSSES = {
+    "emd": lambda x, y: gradients.emd((x[:, :, None] - y[:, None]).square().sum(-1)),
+    "paired": gradients.wasserstein,
+    "listed": lambda x, y: gradients.wasserstein(x, y, pairs=[[0, 1], [1, 1], [2, 0]]),
+    "root": lambda x, y: gradients.wasserstein(x, y, p=2),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients_of_many_weights_at_a_time(gpu, loss):
+    rng = torch.Generator().manual_seed(1)
+    x, y = (torch.rand(3, k, 2, generator=rng).requires_grad_() for k in (4, 5))
+    values, weights = LOSSES[loss](x, y), torch.rand(6, 3, generator=rng)
+    batched = torch.autograd.grad(values, (x, y), weights, is_grads_batched=True, retain_graph=True)
+    mapped = torch.func.vmap(lambda each: torch.autograd.grad(values, (x, y), each, retain_graph=True))(weights)
+    for k, own in enumerate(weights):
+        expected = torch.autograd.grad(values, (x, y), own, retain_graph=True)
+        for found in (batched, mapped):
+            torch.testing.assert_close([part[k] for part in found], list(expected))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", ["apart", "alike", "negated"])
+def test_weights_that_lie_in_memory_in_other_ways(gpu, loss, kind):
+    rng = torch.Generator().manual_seed(1)
+    x, y = torch.rand(3, 4, 2, generator=rng, requires_grad=True), torch.rand(3, 5, 2, generator=rng)
+    values, plain = LOSSES[loss](x, y), torch.rand(3, generator=rng)
+    plain = torch.full((3,), 0.25) if kind == "alike" else plain
+    given = {
+        "apart": torch.stack([plain] * 2, 1)[:, 0],
+        "alike": plain[:1].expand(3),
+        "negated": torch._neg_view(-plain),
+    }
+    (expected,) = torch.autograd.grad(values, x, plain, retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(values, x, given[kind])[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dim", [2, 40])
+@pytest.mark.parametrize("size", [5, 20])
+def test_kernels_get_memory_that_is_not_free(large, dtype, dim, size):
+    """Of tensors that are only made for them, too: see `Address`."""
+    rng = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(2, size, dim, generator=rng).to(dtype).requires_grad_() for _ in range(2))
+    for options in ({}, {"a": torch.full((2, size), 1 / size)}):
+        values, plan = gradients.wasserstein(x, y, plans=True, **options)
+        values.sum().backward()
+        torch.testing.assert_close(plan.mass.sum(), torch.tensor(2.0, dtype=torch.float64))
+        gradients.wasserstein(x, y, **options).sum().backward()
+        gradients.emd(torch.cdist(x.float(), y.float()).to(dtype), plans=True, **options)[0].sum().backward()
+
+
+def test_plans_that_are_changed_are_no_longer_those_of_the_gradient(gpu):
+    x, y = torch.rand(2, 3, 4, 2).requires_grad_().unbind()
+    for loss in (gradients.wasserstein, lambda *pair, **more: gradients.emd(torch.cdist(*pair), **more)):
+        values, plan = loss(x, y, plans=True)
+        plan.source.zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            values.sum().backward()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -293,6 +378,10 @@ def test_costs_and_masses_that_lie_apart_in_memory(gpu, dtype):
     cost, a, b = problems(3, 4, 1, dtype)
     expected = gradients.emd(cost, a, b)
     assert torch.equal(gradients.emd(apart(cost), apart(a), torch.ones(1, dtype=dtype)), expected)
+    assert torch.equal(gradients.emd(torch._neg_view(-cost), torch._neg_view(-a), b), expected)
+    sizes = torch.tensor([2, 4, 3])
+    expected = gradients.emd(cost, n=sizes)
+    assert torch.equal(gradients.emd(cost, n=apart(sizes), m=torch.ones(1, dtype=torch.int64).expand(3)), expected)
     x, y = torch.rand(2, 3, 4, 2, dtype=dtype)
     expected = gradients.wasserstein(x, y, a=a, plans=True, b=a)[0]
     assert torch.equal(gradients.wasserstein(x, y, a=apart(a), b=apart(a), plans=True)[0], expected)
@@ -301,7 +390,7 @@ def test_costs_and_masses_that_lie_apart_in_memory(gpu, dtype):
 def test_large_plans_have_gradients_without_the_kernel(gpu, monkeypatch):
     given = problems(2, 6, 7)
     expected = step(*given, "c")
-    monkeypatch.setattr(operations.plan_tables, "MOST_CELLS", 41)
+    monkeypatch.setattr(plan_tables, "MOST_CELLS", 41)
     gpu.clear()
     for one, two in zip(step(*given, "c"), expected, strict=True):
         assert torch.equal(one, two)

@@ -8,7 +8,7 @@ from asot import gradients
 
 torch = pytest.importorskip("torch")
 
-from asot.gradients import eager, paired_clouds, solver  # noqa: E402
+from asot.gradients import eager, on_gpu, paired_clouds  # noqa: E402
 from tests.gradients import test_on_a_gpu as emulated  # noqa: E402
 from tests.simt import host  # noqa: E402
 
@@ -38,7 +38,7 @@ def step(x, y, leaves="xy", **options):
 
 
 def assert_same_on_the_cpu(monkeypatch, found, *given, **options):
-    monkeypatch.setattr(solver, "has_gpu", lambda home: False)
+    monkeypatch.setattr(on_gpu, "has_gpu", lambda home: False)
     expected = step(*given, **options)
     assert len(found) == len(expected)
     for one, two in zip(found, expected, strict=True):

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from asot.exact.cuda import cloud_arcs
+from asot.gradients import on_gpu
 from asot.gradients.eager import is_eager
-from asot.gradients.solver import REALS, home_of, on_stream_of
 
 
 def has_kernel(x: Tensor, y: Tensor, metric: str) -> bool:
     """Whether `prices` takes these points. Transforms of torch (`vmap`, `compile`) see through operations only."""
-    known = metric in ("euclidean", "sqeuclidean") and x.dtype == y.dtype and x.dtype in REALS
-    return known and x.is_cuda and home_of(x).type == "cuda" and is_eager(x, y)
+    known = metric in ("euclidean", "sqeuclidean") and x.dtype == y.dtype and x.dtype in on_gpu.REALS
+    return known and on_gpu.has_gpu(on_gpu.home_of(x)) and is_eager(x, y)
 
 
 class Arcs(NamedTuple):
@@ -30,59 +30,74 @@ class Arcs(NamedTuple):
     pair: Tensor  # (E,)
     mass: Tensor  # (E,)
     shrink: Tensor  # (P,) what the coordinates of a pair are multiplied with
-    power: float
 
-    def on_device(self) -> cloud_arcs.DeviceArcs:
-        source, sink, pair, mass, shrink = (one.data_ptr() for one in self[:-1])
-        return cloud_arcs.DeviceArcs(len(self.pair), source, sink, pair, mass, shrink, self.power)
+    def on_device(self, power: float) -> cloud_arcs.DeviceArcs:
+        source, sink, pair, mass, shrink = map(on_gpu.address, self)
+        return cloud_arcs.DeviceArcs(len(self.pair), source, sink, pair, mass, shrink, power)
 
 
-def prices(x: Tensor, y: Tensor, arcs: Arcs) -> Tensor:
+def prices(x: Tensor, y: Tensor, arcs: Arcs, power: float) -> Tensor:
     """|x_source - y_sink|^power (E,) float64 of shrunk points, 0 for arcs without mass."""
-    found: Tensor = _Prices.apply(x, y, arcs)  # type: ignore[no-untyped-call]
+    found: Tensor = _Prices.apply(x, y, arcs, power)  # type: ignore[no-untyped-call]
     return found
 
 
 class _Prices(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, arcs: Arcs) -> Tensor:
+    def forward(ctx: Any, x: Tensor, y: Tensor, arcs: Arcs, power: float) -> Tensor:
         x, y = x.contiguous(), y.contiguous()
         out = torch.empty_like(arcs.mass)
-        with on_stream_of(x.device):
-            cloud_arcs.price(_points(x), _points(y), arcs.on_device(), out.data_ptr())
-        ctx.save_for_backward(x, y, out)
-        ctx.arcs = arcs
+        with on_gpu.stream_of(x.device):
+            cloud_arcs.price(_points(x), _points(y), arcs.on_device(power), on_gpu.address(out))
+        ctx.save_for_backward(x, y, out, *arcs)
+        ctx.power = power
         return out
 
     @staticmethod
     def backward(ctx: Any, weights: Tensor) -> Any:
-        x, y, cost = ctx.saved_tensors
-        weights, arcs = weights.contiguous(), ctx.arcs
-        in_x, in_y, _ = ctx.needs_input_grad
+        x, y, cost, *saved = ctx.saved_tensors
+        arcs, (in_x, in_y, *_) = Arcs(*saved), ctx.needs_input_grad
+        if not is_eager(weights):
+            return *_in_operations(x, y, arcs, ctx.power, cost, weights), None, None
+        weights, ends = weights.contiguous(), (arcs.source, arcs.sink)
         return (
-            _in_points(x, y, arcs, (arcs.source, arcs.sink), cost, weights) if in_x else None,
-            _in_points(y, x, arcs, (arcs.sink, arcs.source), cost, weights) if in_y else None,
+            _in_points(x, y, arcs, ctx.power, ends, cost, weights) if in_x else None,
+            _in_points(y, x, arcs, ctx.power, ends[::-1], cost, weights) if in_y else None,
+            None,
             None,
         )
 
 
 def _in_points(
-    own: Tensor, other: Tensor, arcs: Arcs, ends: tuple[Tensor, Tensor], cost: Tensor, weights: Tensor
+    own: Tensor, other: Tensor, arcs: Arcs, power: float, ends: tuple[Tensor, ...], cost: Tensor, weights: Tensor
 ) -> Tensor:
     """The gradient in the points (n, d) of one side, with the ends (E,) of arcs on this side and on the other."""
     near, far = ends
     ordered, order = near.sort(stable=True)
     last = torch.searchsorted(ordered, torch.arange(len(own), device=own.device), right=True)
     gradient = torch.empty_like(own)
-    with on_stream_of(own.device):
-        of_points = cloud_arcs.DeviceEnds(order.data_ptr(), last.data_ptr(), far.data_ptr())
-        cloud_arcs.differentiate(
-            _points(own), _points(other), arcs.on_device(), of_points, cost.data_ptr(), weights.data_ptr(),
-            gradient.data_ptr(),
-        )  # fmt: skip
+    of_points = cloud_arcs.DeviceEnds(*map(on_gpu.address, (order, last, far)))
+    arrays = map(on_gpu.address, (cost, weights, gradient))
+    with on_gpu.stream_of(own.device):
+        cloud_arcs.differentiate(_points(own), _points(other), arcs.on_device(power), of_points, *arrays)
     return gradient
+
+
+def _in_operations(
+    x: Tensor, y: Tensor, arcs: Arcs, power: float, cost: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients in both sides for weights that kernels cannot read, such as many of them at a time."""
+    own = arcs.shrink[arcs.pair][:, None]
+    gap = x[arcs.source].double() * own - y[arcs.sink].double() * own
+    fall = torch.where(cost > 0, power * cost ** (1 - 2 / power), 0.0)
+    change = (weights * fall)[:, None] * gap * own
+    in_x, in_y = (
+        change.new_zeros(points.shape).index_add(0, at, change).to(points.dtype)
+        for points, at in ((x, arcs.source), (y, arcs.sink))
+    )
+    return in_x, -in_y
 
 
 def _points(points: Tensor) -> cloud_arcs.DevicePoints:
     size, dim = points.shape
-    return cloud_arcs.DevicePoints(points.data_ptr(), size, dim, REALS[points.dtype])
+    return cloud_arcs.DevicePoints(on_gpu.address(points), size, dim, on_gpu.REALS[points.dtype])

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from asot.data.reading import place_of
-from asot.gradients.solver import REALS, Clouds, Plans, Side, home_of, solve
+from asot.gradients.on_gpu import REALS, home_of, in_one_piece
+from asot.gradients.problems import Clouds, Plans, Side
+from asot.gradients.solver import solve
 from asot.gradients.tensors import balance_of, wide
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
@@ -69,7 +71,7 @@ def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, hom
     return Side(
         offsets[:-1][chosen].to(home),
         sizes.to(home),
-        None if masses is None else masses.detach().to(home, torch.float64).contiguous(),
+        None if masses is None else in_one_piece(masses, home, torch.float64),
         most=most,
         padded=False,
         room=room,
@@ -85,6 +87,13 @@ def _exponents(largest: Tensor, offsets: Tensor) -> Tensor:
     return torch.where(most > 0, torch.frexp(most).exponent, NO_EXPONENT)
 
 
+def ordinary_sizes(power: float) -> tuple[float, float]:
+    """Of the largest coordinate of a pair that is solved in the unit 1: at least the first, and less than the second;
+    or 0."""
+    bits = int(EXTREME / max(power, 2.0))
+    return 2.0 ** -(bits + 1), 2.0**bits
+
+
 def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, power: float) -> Tensor | None:
     """Powers of two (P,) by which the coordinates of problems are divided, or None: all of them by 1. Refuses what is
     not finite. The host waits for the device once."""
@@ -97,7 +106,7 @@ def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, 
     own, other = (_exponents(each, bounds) for each, bounds in zip(largest, offsets, strict=True))
     first, second = pairs.to(x.device).unbind(1)
     exponent = torch.maximum(own[first], other[second])
-    extreme = (exponent.abs() * max(power, 2.0) > EXTREME) & (exponent > NO_EXPONENT)
+    extreme = (exponent.abs() * max(power, 2.0) > EXTREME) & (exponent > NO_EXPONENT)  # as `ordinary_sizes`
     finite = [each.isfinite().all() for each in largest]
     *finite_sides, any_extreme = torch.stack([*finite, extreme.any()]).tolist()
     for is_finite, each, bounds, name in zip(finite_sides, largest, offsets, "xy", strict=True):
@@ -132,7 +141,7 @@ def _solve(
 ) -> tuple[Tensor, ...]:
     home = home_of(x)
     real = x.dtype if x.dtype == y.dtype and x.dtype in REALS else torch.float64
-    points = [part.detach().to(home, real).contiguous() for part in (x, y)]
+    points = [in_one_piece(part, home, real) for part in (x, y)]
     first, second = pairs.unbind(1)
     left = _side(a, x_offsets, first, rows, home)
     right = _side(b, y_offsets, second, columns, home)

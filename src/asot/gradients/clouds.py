@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from asot.gradients.tensors import as_order, check_integers, check_tensors, dtype_name, import_torch, wide
-from asot.validation import as_choice, as_pairs
+from asot.gradients.tensors import as_order, check_tensors, import_torch, wide
+from asot.validation import as_choice
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from asot.gradients.cloud_plans import CloudPlans
+    from asot.gradients.given_clouds import GivenClouds
 
 
 class CloudPlan(NamedTuple):
@@ -110,17 +109,21 @@ def wasserstein(
     check_tensors(given, "asot.pairwise_exact")
     as_choice(metric, "metric", METRICS)
     p = as_order(p)
+    from asot.gradients.given_clouds import GivenClouds, read_pairs
+
     single = x.ndim == 2 and x_offsets is None and y.ndim == 2 and y_offsets is None
-    first, second = (_Side.read(torch, *side) for side in ((x, x_offsets, a, "x", "a"), (y, y_offsets, b, "y", "b")))
+    first, second = (GivenClouds.read(*side) for side in ((x, x_offsets, a, "x", "a"), (y, y_offsets, b, "y", "b")))
     if first.points.shape[1] != second.points.shape[1]:
         raise ValueError(
             f"x has {first.points.shape[1]} coordinates, y has {second.points.shape[1]}; they must be in one space"
         )
     if pairs is None and not plans and metric in ("euclidean", "sqeuclidean"):
-        found = _at_once(first, second, p, metric)
+        from asot.gradients import paired_clouds
+
+        found = paired_clouds.distances(first, second, _power(p, metric), p)
         if found is not None:
             return found[0] if single else found
-    listed = _read_pairs(torch, pairs, len(first), len(second))
+    listed = read_pairs(pairs, len(first), len(second))
     with torch.autocast(_kind_of(x), enabled=False):
         learned = any(side.masses is not None and side.masses.requires_grad for side in (first, second))
         solved = _plans(first, second, listed, p, metric, potentials=plans or learned)
@@ -156,12 +159,14 @@ def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
     check_tensors({"x": x, "y": y}, "asot.pairwise_exact")
     if x.shape != y.shape or x.ndim < 2:
         raise ValueError(f"x and y must be (n, d) or (B, n, d) of one shape; found {tuple(x.shape)}, {tuple(y.shape)}")
+    from asot.gradients.given_clouds import GivenClouds, read_pairs
+
     single = x.ndim == 2
     first, second = (
-        _Side.read(torch, part.detach()[None] if single else part.detach(), None, None, name, "masses")
+        GivenClouds.read(part.detach()[None] if single else part.detach(), None, None, name, "masses")
         for part, name in ((x, "x"), (y, "y"))
     )
-    pairs = _read_pairs(torch, None, len(first), len(second))
+    pairs = read_pairs(None, len(first), len(second))
     plans = _plans(first, second, pairs, as_order(p), "euclidean", potentials=False)
     B, n = (1, len(x)) if single else x.shape[:2]
     shipped = (plans.mass > 0).view(B, 2 * n)  # n arcs of each problem, one from each point of x
@@ -171,112 +176,18 @@ def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
     return found[0] if single else found
 
 
-# ------------------------------------------------------------------------------------------------------------ reading
-
-
-class _Side(NamedTuple):
-    """The clouds of one argument: points of all of them, where each begins, and masses or None."""
-
-    points: Tensor  # (n, d)
-    offsets: Tensor  # (B + 1,) on the CPU
-    masses: Tensor | None  # (n,)
-    size: int | None  # of every cloud, where they are of one size
-
-    def __len__(self) -> int:
-        return int(self.offsets.shape[0]) - 1
-
-    @classmethod
-    def read(cls, torch: Any, points: Tensor, offsets: Any, masses: Tensor | None, name: str, mass_name: str) -> _Side:
-        size = None
-        if offsets is None:
-            batch = points[None] if points.ndim == 2 else points
-            if batch.ndim < 3:
-                raise ValueError(
-                    f"{name} must be (B, n, d), or (n, d) with {name}_offsets; found {tuple(points.shape)}"
-                )
-            B, size = batch.shape[:2]
-            flat, bounds = batch.flatten(2).flatten(0, 1), torch.arange(B + 1, device="cpu") * size
-            shape = points.shape[: points.ndim - batch.ndim + 2]
-        else:
-            if points.ndim != 2:
-                raise ValueError(f"{name} must be (n, d) where {name}_offsets are given; found {tuple(points.shape)}")
-            flat, bounds = points, _read_offsets(offsets, len(points), f"{name}_offsets")
-            shape = points.shape[:1]
-        if masses is not None and masses.shape != shape:
-            raise ValueError(
-                f"{mass_name} must have shape {tuple(shape)}, a mass for each point of {name}; found "
-                f"{tuple(masses.shape)}"
-            )
-        return cls(flat, bounds, None if masses is None else masses.reshape(-1), size)
-
-    def points_of(self, chosen: Tensor, name: str) -> int:
-        """How many points the clouds of problems have in all. Refuses one without points, which has no uniform mass."""
-        if self.size is not None:
-            if self.size == 0 and len(chosen) and self.masses is None:
-                raise ValueError(f"problem 0: its cloud in {name} has no points")
-            return len(chosen) * self.size
-        sizes = self.offsets.diff()[chosen]
-        if self.masses is None and bool((sizes == 0).any()):
-            raise ValueError(f"problem {int((sizes == 0).int().argmax())}: its cloud in {name} has no points")
-        return int(sizes.sum())
-
-
 def _kind_of(tensor: Tensor) -> str:
     """The kind of device whose autocast is turned off."""
     kind: str = tensor.device.type
     return "cpu" if kind == "meta" else kind
 
 
-def _read_offsets(offsets: Any, n_points: int, name: str) -> Tensor:
-    given = check_integers(offsets, name, meaning := "a vector of integers (B + 1,)")
-    if given.ndim != 1 or len(given) < 1:
-        raise ValueError(f"{name} must be {meaning}; found {dtype_name(given)} {tuple(given.shape)}")
-    if given.device.type == "meta":
-        raise ValueError(f"{name} must hold numbers; found a tensor on the meta device")
-    bounds: Tensor = given.detach().cpu().long().contiguous()
-    numbers = bounds.numpy()
-    first, last = int(numbers[0]), int(numbers[-1])
-    if first != 0 or last != n_points:
-        raise ValueError(f"{name} must go from 0 to {n_points}, the number of points; found {first} to {last}")
-    falls = numbers[1:] < numbers[:-1]
-    if falls.any():
-        t = int(falls.argmax())
-        raise ValueError(f"problem {t}: {name} must ascend; found {numbers[t + 1]} after {numbers[t]}")
-    return bounds
-
-
-def _read_pairs(torch: Any, pairs: Any, n_first: int, n_second: int) -> Tensor:
-    """Pairs (P, 2) on the CPU."""
-    if pairs is None:
-        if n_first != n_second:
-            raise ValueError(
-                f"x holds {n_first} clouds, y {n_second}; pairs='all' takes every one with every other, and an array "
-                "(P, 2) the pairs that it lists"
-            )
-        each: Tensor = torch.arange(n_first, device="cpu")[:, None].repeat(1, 2)
-        return each
-    if isinstance(pairs, str):
-        as_choice(pairs, "pairs", ("all",))
-        both = (torch.arange(n, device="cpu") for n in (n_first, n_second))
-        every: Tensor = torch.cartesian_prod(*both).view(-1, 2)
-        return every
-    listed = as_pairs(np.asarray(pairs.cpu() if isinstance(pairs, torch.Tensor) else pairs), n_first, n_second)
-    found: Tensor = torch.tensor(listed, device="cpu")
-    return found
-
-
 # ------------------------------------------------------------------------------------------------------------ pricing
 
 
-def _at_once(first: _Side, second: _Side, p: float, metric: str) -> Tensor | None:
-    """Values (P,), where that is one step on a GPU."""
-    from asot.gradients import paired_clouds
-
-    x, y = (paired_clouds.Side(side.points, side.offsets, side.masses) for side in (first, second))
-    return paired_clouds.distances(x, y, _power(p, metric), p)
-
-
-def _plans(first: _Side, second: _Side, pairs: Tensor, p: float, metric: str, *, potentials: bool) -> CloudPlans:
+def _plans(
+    first: GivenClouds, second: GivenClouds, pairs: Tensor, p: float, metric: str, *, potentials: bool
+) -> CloudPlans:
     from asot.gradients.cloud_plans import solve_clouds
 
     rooms = first.points_of(pairs[:, 0], "x"), second.points_of(pairs[:, 1], "y")
@@ -301,7 +212,9 @@ def _public(plans: CloudPlans, p: float, metric: str) -> CloudPlan:
     return CloudPlan(*plans._replace(f=f, g=g)[:-1])
 
 
-def _values(torch: Any, first: _Side, second: _Side, n_pairs: int, plans: CloudPlans, p: float, metric: str) -> Tensor:
+def _values(
+    torch: Any, first: GivenClouds, second: GivenClouds, n_pairs: int, plans: CloudPlans, p: float, metric: str
+) -> Tensor:
     """Values (P,) that autograd can follow: the arcs of optimal plans, priced again, in the pairs' units."""
     from asot.gradients.refusals import without_second
 
@@ -323,16 +236,15 @@ def _values(torch: Any, first: _Side, second: _Side, n_pairs: int, plans: CloudP
 
 def _prices(torch: Any, x: Tensor, y: Tensor, plans: CloudPlans, p: float, metric: str) -> Tensor:
     """d^p of the arcs, (arcs,); those without mass may have any price."""
-    shrink = 1.0 / plans.unit
-    if x.is_cuda:
-        from asot.gradients import arc_prices
+    from asot.gradients import arc_prices
 
-        if arc_prices.has_kernel(x, y, metric):
-            arcs = arc_prices.Arcs(plans.source, plans.sink, plans.pair, plans.mass, shrink, _power(p, metric))
-            return arc_prices.prices(x, y, arcs)
-    dtype, own = wide(x), shrink[plans.pair][:, None]
-    gap = x[plans.source].to(dtype) * own - y[plans.sink].to(dtype) * own
-    return _ground(torch, gap, metric, p)
+    shrink = 1.0 / plans.unit
+    if arc_prices.has_kernel(x, y, metric):
+        arcs = arc_prices.Arcs(plans.source, plans.sink, plans.pair, plans.mass, shrink)
+        return arc_prices.prices(x, y, arcs, _power(p, metric))
+    own = shrink[plans.pair][:, None]
+    one, two = (points[at].to(wide(x)) * own for points, at in ((x, plans.source), (y, plans.sink)))
+    return _ground(torch, one - two, metric, p)
 
 
 def _ground(torch: Any, gap: Tensor, metric: str, p: float) -> Tensor:

@@ -10,13 +10,13 @@ from torch import Tensor
 
 def is_eager(*tensors: Tensor | None) -> bool:
     """Whether neither a transform (`compile`, `vmap`, `grad` of `torch.func`), nor a mode (fake tensors, tracing),
-    nor a subclass of tensors has to see what is done with these."""
+    nor a subclass of tensors has to see what is done with these, and their memory holds their numbers."""
     return not is_watched() and all(tensor is None or _is_plain(tensor) for tensor in tensors)
 
 
 def _is_plain(tensor: Tensor) -> bool:
     of_many = torch._C._functorch.is_legacy_batchedtensor(tensor)  # gradients of many weights at a time
-    return type(tensor) in (Tensor, torch.nn.Parameter) and not of_many
+    return type(tensor) in (Tensor, torch.nn.Parameter) and not of_many and not tensor.is_neg()
 
 
 def is_watched() -> bool:

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from asot.batch import as_sizes
-from asot.gradients import plan_tables, solver
+from asot.gradients import on_gpu, plan_tables
 from asot.gradients.eager import is_eager
 from asot.gradients.large_zeros import zeros_like_rows
+from asot.gradients.problems import Matrices, Plans, Side, alike, steps
 from asot.gradients.refusals import refused
-from asot.gradients.solver import Matrices, Plans, Side, alike, home_of, solve, steps
+from asot.gradients.solver import solve
 from asot.gradients.tensors import balance_of
 
 
@@ -92,7 +93,7 @@ def _gradients(ctx: Any, weights: Tensor | None) -> tuple[Tensor | None, Tensor 
 def _in_cost(weights: Tensor, ends: Tensor, mass: Tensor, cost: Tensor) -> Tensor:
     """Plans (B, rows, columns), times weights (B,)."""
     B, rows, columns = cost.shape
-    if rows * columns <= plan_tables.MOST_CELLS and solver.has_gpu(home_of(mass)) and is_eager(weights, mass):
+    if plan_tables.has_kernel(weights, mass, rows * columns):
         return plan_tables.weighted(weights, ends, mass, rows, columns)
     shipped = weights[:, None] * mass
     flat = zeros_like_rows(shipped, rows * columns).scatter_add_(1, _cells(ends, columns), shipped)
@@ -124,51 +125,44 @@ def _solve(
     cost: Tensor, a: Tensor | None, b: Tensor | None, n: Tensor | None, m: Tensor | None, potentials: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     B, rows, columns = cost.shape
-    home, device, floats = home_of(cost), cost.device, _kept_dtype(cost)
+    home, floats = on_gpu.home_of(cost), _kept_dtype(cost)
     # A GPU reads costs as they are; what goes to the CPU is solved there in float64 anyway.
-    as_given = solver.has_gpu(home) and all(t is None or t.dtype == torch.float32 for t in (cost, a, b))
+    as_given = on_gpu.has_gpu(home) and all(t is None or t.dtype == torch.float32 for t in (cost, a, b))
     real = torch.float32 if as_given else torch.float64
     first, second = (
-        Side(
-            starts := steps(B, k, home),
-            alike(B, k, home) if size is None else _sizes(size, k, starts, name),
-            None if mass is None else _flat(mass, home, real),
-            k,
-            True,
-            B * k,
-            size is None,
-        )
-        for mass, size, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
+        _side(mass, sizes, (B, k), home, real, name)
+        for mass, sizes, k, name in ((a, n, rows, "n"), (b, m, columns, "m"))
     )
-    flat = _flat(cost, home, real)
+    flat = on_gpu.in_one_piece(cost, home, real).view(-1)
+    matrices = Matrices(flat, steps(B, rows * columns, home), columns)
 
     def finish(plans: Plans) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """The dtypes of the costs."""
-        kept = (rows, columns) if potentials else (0, 0)
-        f, g = (part.to(device, floats).view(B, k) for part, k in zip((plans.f, plans.g), kept, strict=True))
-        return (
-            plans.values.to(device, cost.dtype),
-            plans.ends.to(device).view(2, B, rows + columns),
-            plans.mass.to(device, floats).view(B, rows + columns),
-            f,
-            g,
-        )
+        ends = plans.ends.to(cost.device).view(2, B, rows + columns)
+        mass, f, g = (part.to(cost.device, floats) for part in plans[2:])
+        f, g = (part.view(B, k if potentials else 0) for part, k in ((f, rows), (g, columns)))
+        return plans.values.to(cost.device, cost.dtype), ends, mass.view(B, rows + columns), f, g
 
-    matrices = Matrices(flat, steps(B, rows * columns, home), columns)
     return solve(first, second, matrices, finish, potentials=potentials, balance=balance_of(a, b))
 
 
-def _flat(tensor: Tensor, home: torch.device, real: torch.dtype) -> Tensor:
-    """All numbers in one piece, where problems are solved; what is so already is not asked for more."""
-    if tensor.dtype != real or tensor.device != home or not tensor.is_contiguous():
-        tensor = tensor.to(home, real).contiguous()
-    return tensor.detach().view(-1)
-
-
-def _sizes(given: Tensor, most: int, starts: Tensor, name: str) -> Tensor:
-    """True sizes (B,) of padded problems, where these are solved."""
-    as_sizes(given.cpu().numpy(), most, len(starts), name)
-    return given.to(starts.device)
+def _side(
+    masses: Tensor | None,
+    sizes: Tensor | None,
+    shape: tuple[int, int],
+    home: torch.device,
+    real: torch.dtype,
+    name: str,
+) -> Side:
+    """Rows or columns of B problems with room for k each, ``shape`` (B, k); ``name``: of the ``sizes`` (B,)."""
+    B, k = shape
+    if sizes is None:
+        counts = alike(B, k, home)
+    else:
+        as_sizes(sizes.cpu().numpy(), k, B, name)
+        counts = on_gpu.in_one_piece(sizes, home, torch.int64)
+    flat = None if masses is None else on_gpu.in_one_piece(masses, home, real).view(-1)
+    return Side(steps(B, k, home), counts, flat, k, padded=True, room=B * k, even=sizes is None)
 
 
 def _centred(potential: Tensor, sizes: Tensor | None) -> Tensor:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from asot.exact.cuda import cloud_pairs
-from asot.gradients import solver
-from asot.gradients.cloud_plans import EXTREME
+from asot.gradients import gpu_solver, on_gpu, problems
+from asot.gradients.cloud_plans import ordinary_sizes
 from asot.gradients.eager import is_eager
+from asot.gradients.given_clouds import GivenClouds
 from asot.gradients.refusals import refused
 from asot.gradients.tensors import balance_of
 from asot.ground.metrics import EUCLIDEAN
@@ -26,15 +27,7 @@ MOST_ARCS = 1024
 """Of a pair. Its kernels look for the arcs of a point among all of its pair."""
 
 
-class Side(NamedTuple):
-    """The clouds of all pairs on one side."""
-
-    points: Tensor  # (N, d)
-    offsets: Tensor  # (P + 1,) int64, on the CPU
-    masses: Tensor | None  # (N,)
-
-
-def distances(x: Side, y: Side, power: float, order: float) -> Tensor | None:
+def distances(x: GivenClouds, y: GivenClouds, power: float, order: float) -> Tensor | None:
     """(Σ mass · |x - y|^power)^(1 / order) of every pair (P,), or None where that is not for this step."""
     if not _takes(x, y):
         return None
@@ -43,29 +36,29 @@ def distances(x: Side, y: Side, power: float, order: float) -> Tensor | None:
     most = int(sizes[0].max()), int(sizes[1].max())
     if sum(most) > MOST_ARCS or min(int(each.min()) for each in sizes) == 0:
         return None
-    home, real = solver.home_of(x.points), solver.REALS[x.points.dtype]
+    home, real = on_gpu.home_of(x.points), on_gpu.REALS[x.points.dtype]
     counted = _on_device(*offsets, sizes, home)
     steps = _Steps(cloud_pairs.Form(x.points.shape[1], real, power, order), most)
-    with torch.no_grad(), solver.on_stream_of(home), solver.noticing(home) as notice:
-        solved = _enqueue(x, y, counted, steps, notice.there)
+    with torch.no_grad(), on_gpu.stream_of(home), on_gpu.noticing(home) as notice:
+        values, solved = _enqueue(x, y, counted, steps, notice.there)
     if notice.given:
         return None
-    values: Tensor = _Values.apply(x.points, y.points, solved, steps)  # type: ignore[no-untyped-call]
-    return values
+    followed: Tensor = _Values.apply(x.points, y.points, (values, solved, steps))  # type: ignore[no-untyped-call]
+    return followed
 
 
-def _takes(x: Side, y: Side) -> bool:
+def _takes(x: GivenClouds, y: GivenClouds) -> bool:
     """Whether there are pairs of points that kernels read, of which torch wants to know no more than the gradient."""
     one, two = x.points, y.points
     return (
-        1 < len(x.offsets) == len(y.offsets)
+        on_gpu.has_gpu(on_gpu.home_of(one))
+        and len(x) == len(y) > 0
         and one.dtype == two.dtype
-        and one.dtype in solver.REALS
+        and one.dtype in on_gpu.REALS
         and one.shape[1] > 0
         and one.is_contiguous()
         and two.is_contiguous()
         and not any(masses is not None and masses.requires_grad for masses in (x.masses, y.masses))
-        and solver.has_gpu(solver.home_of(one))
         and is_eager(one, two, x.masses, y.masses)
     )
 
@@ -89,14 +82,13 @@ class _Steps(NamedTuple):
     most: tuple[int, int]  # the sizes of the largest clouds
 
     def side(self, side: int, points: Tensor, counted: Tensor) -> cloud_pairs.DeviceClouds:
-        points_at, starts, sizes = map(solver.address, (points, counted[2 * side], counted[2 * side + 1]))
+        points_at, starts, sizes = map(on_gpu.address, (points, counted[2 * side], counted[2 * side + 1]))
         return cloud_pairs.DeviceClouds(points_at, starts, sizes, self.most[side])
 
 
 class _Solved(NamedTuple):
-    """Answers to P pairs."""
+    """Plans of P pairs."""
 
-    values: Tensor  # (P,)
     totals: Tensor  # (P,) float64
     prices: Tensor  # (arcs,) float64
     mass: Tensor  # (arcs,) float64
@@ -104,78 +96,77 @@ class _Solved(NamedTuple):
     counted: Tensor  # (5, P), see `_on_device`
 
 
-def _enqueue(x: Side, y: Side, counted: Tensor, steps: _Steps, notice: Tensor) -> _Solved:
-    """Launch all steps on the current stream; ``notice`` (1,) int32 becomes 1 where they are in vain."""
+def _enqueue(x: GivenClouds, y: GivenClouds, counted: Tensor, steps: _Steps, notice: Tensor) -> tuple[Tensor, _Solved]:
+    """Launch all steps on the current stream. Values (P,) and plans; ``notice`` (1,) int32 becomes 1 where they are in
+    vain."""
     form, P = steps.form, counted.shape[1]
     rows, columns = (
-        solver.Side(
-            counted[at],
-            counted[at + 1],
-            _wide(side.masses),
-            most,
-            padded=False,
-            room=len(side.points),
-            even=len(side.points) == P * most,
-        )
-        for side, at, most in zip((x, y), (0, 2), steps.most, strict=True)
+        _side(side, counted[at : at + 2], most) for side, at, most in zip((x, y), (0, 2), steps.most, strict=True)
     )
     points = x.points.detach(), y.points.detach()
-    bits = int(EXTREME / max(form.power, 2.0))  # as `cloud_plans` has it
-    ordinary = 2.0 ** -(bits + 1), 2.0**bits
-    costs = solver.Clouds(*points, EUCLIDEAN, form.power, None, ordinary)
+    ordinary = ordinary_sizes(form.power)
+    costs = problems.Clouds(*points, EUCLIDEAN, form.power, None, ordinary)
     balance = balance_of(x.masses, y.masses)
-    plans = solver.enqueue(rows, columns, costs, notice, potentials=False, balance=balance, arcs_at=counted[4])
+    plans = gpu_solver.enqueue(rows, columns, costs, notice, potentials=False, balance=balance, arcs_at=counted[4])
     floats = torch.empty(P + len(plans.mass), dtype=torch.float64, device=counted.device)
-    totals, prices = floats[:P], floats[P:]
+    solved = _Solved(floats[:P], floats[P:], plans.mass, plans.ends, counted)
     values = torch.empty(P, dtype=x.points.dtype, device=counted.device)
     one, two = (steps.side(side, each, counted) for side, each in enumerate(points))
-    if not solver.pays_to_price(rows, columns, costs):  # else costs were looked at when they were computed
-        cloud_pairs.look(one, two, P, form, ordinary, solver.address(notice))
-    solved = _Solved(values, totals, prices, plans.mass, plans.ends, counted)
-    cloud_pairs.price(one, two, _plans(solved), form, solver.address(values))
-    return solved
+    if not gpu_solver.pays_to_price(rows, columns, costs):  # else costs were looked at when they were computed
+        cloud_pairs.look(one, two, P, form, ordinary, on_gpu.address(notice))
+    cloud_pairs.price(one, two, _plans(solved, 0), form, on_gpu.address(values))
+    return values, solved
 
 
-def _wide(masses: Tensor | None) -> Tensor | None:
-    return None if masses is None else masses.detach().to(torch.float64).contiguous()
+def _side(clouds: GivenClouds, counted: Tensor, most: int) -> problems.Side:
+    """As solvers take it, with starts and sizes (2, P) of clouds."""
+    starts, sizes = counted
+    masses = None if clouds.masses is None else on_gpu.in_one_piece(clouds.masses, clouds.points.device, torch.float64)
+    room = len(clouds.points)
+    return problems.Side(starts, sizes, masses, most, padded=False, room=room, even=room == len(sizes) * most)
 
 
-def _plans(solved: _Solved, side: int = 0) -> cloud_pairs.DevicePlans:
+def _plans(solved: _Solved, side: int) -> cloud_pairs.DevicePlans:
     """With the ends on this side first."""
-    near, far, mass, prices, totals = map(
-        solver.address, (solved.ends[side], solved.ends[1 - side], solved.mass, solved.prices, solved.totals)
-    )
-    return cloud_pairs.DevicePlans(
-        solved.counted.shape[1], solver.address(solved.counted[4]), near, far, mass, prices, totals
-    )
+    near, far = solved.ends[side], solved.ends[1 - side]
+    arrays = map(on_gpu.address, (solved.counted[4], near, far, solved.mass, solved.prices, solved.totals))
+    return cloud_pairs.DevicePlans(solved.counted.shape[1], *arrays)
 
 
 class _Values(torch.autograd.Function):
     """Values that are there already, with their gradients in the points."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, solved: _Solved, steps: _Steps) -> Tensor:
+    def forward(ctx: Any, x: Tensor, y: Tensor, found: tuple[Tensor, _Solved, _Steps]) -> Tensor:
+        values, solved, ctx.steps = found
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, y, *solved[1:])
-        ctx.steps = steps
-        return solved.values
+        ctx.save_for_backward(x, y, *solved)
+        return values
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
         if weights[0] is None:
-            return (None,) * 4
-        x, y, *answers = ctx.saved_tensors
-        solved, steps = _Solved(weights[0], *answers), ctx.steps
-        row, step = solver.in_one_piece(weights[0])
-        clouds = [steps.side(side, each, solved.counted) for side, each in enumerate((x, y))]
-        gradients: list[Tensor | None] = [None, None]
-        with solver.on_stream_of(x.device):
-            for side, points in enumerate((x, y)):
-                if ctx.needs_input_grad[side]:
-                    gradient, plans = torch.empty_like(points), _plans(solved, side)
-                    cloud_pairs.differentiate(
-                        clouds[side], clouds[1 - side], plans, steps.form, solver.address(row), step,
-                        solver.address(gradient),
-                    )  # fmt: skip
-                    gradients[side] = refused(gradient, points)
-        return *gradients, None, None
+            return (None,) * 3
+        x, y, *solved = ctx.saved_tensors
+        gradients = (
+            refused(_gradient(side, (x, y), _Solved(*solved), ctx.steps, weights[0]), points) if needed else None
+            for side, (points, needed) in enumerate(zip((x, y), ctx.needs_input_grad, strict=False))
+        )
+        return *gradients, None
+
+
+def _gradient(side: int, points: tuple[Tensor, Tensor], solved: _Solved, steps: _Steps, weights: Tensor) -> Tensor:
+    """Of Σ weights · values in the points of one side, for weights (P,)."""
+    own, plain = points[side], is_eager(weights)
+    row, step = on_gpu.weights_in_one_piece(weights if plain else own.new_ones(1).expand(len(solved.totals)))
+    gradient = torch.empty_like(own)
+    here, there = (steps.side(each, points[each], solved.counted) for each in (side, 1 - side))
+    with on_gpu.stream_of(own.device):
+        cloud_pairs.differentiate(
+            here, there, _plans(solved, side), steps.form, on_gpu.address(row), step, on_gpu.address(gradient)
+        )
+    if plain:
+        return gradient
+    pairs = torch.arange(len(solved.totals), device=own.device)  # such as many weights at a time
+    sizes = solved.counted[2 * side + 1]
+    return weights[pairs.repeat_interleave(sizes, output_size=len(own))][:, None] * gradient

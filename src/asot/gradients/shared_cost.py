@@ -21,6 +21,7 @@ from asot import histograms
 from asot.entropic.options import SinkhornOptions
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.cuda.digits import lacks_digits
+from asot.gradients.tensors import import_torch
 from asot.run import devices
 from asot.run.pairs import make_pairs, tiles
 from asot.run.protocols import Status
@@ -96,7 +97,7 @@ def sinkhorn_many(
             [ 0.5000],
             [ 0.5000]], dtype=torch.float64)
     """
-    torch = _import_torch()
+    torch = import_torch()
     as_choice(gradient, "gradient", ("envelope", "iterations"))
     data = _read(A, B, cost, pairs, square=B is None or value == "divergence", scaled=reg_m is None)
     checked_cost = as_cost(data.cost.detach(), square=False)
@@ -160,7 +161,7 @@ def emd_many(
     tensor([[0.0000, 0.1250],
             [0.1250, 0.0000]])
     """
-    torch = _import_torch()
+    torch = import_torch()
     data = _read(A, B, cost, pairs, square=B is None)
     device = _exact_device(data.cost)
 
@@ -200,17 +201,9 @@ class _Data(NamedTuple):
     columns: Tensor  # (P,)
 
 
-def _import_torch() -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("asot.gradients needs PyTorch; pip install 'asot[torch]'") from error
-    return torch
-
-
 def _read(A: Tensor, B: Tensor | None, cost: Tensor, pairs: Any, *, square: bool, scaled: bool = True) -> _Data:
     """Check everything as the rest of the package does, then scale rows and symmetrize the cost, with gradients."""
-    torch = _import_torch()
+    torch = import_torch()
     tensors = {"A": A, "cost": cost} if B is None else {"A": A, "B": B, "cost": cost}
     for name, tensor in tensors.items():
         if not isinstance(tensor, torch.Tensor):
@@ -242,7 +235,7 @@ def _scaled(histograms: Tensor) -> Tensor:
 
 def _symmetrized(cost: Tensor) -> Tensor:
     """The cost within one set. Rounding in `torch.cdist` and steps of finite differences do not count as asymmetry."""
-    torch = _import_torch()
+    torch = import_torch()
     given = cost.detach()
     if len(cost) != cost.shape[1]:
         as_cost(given, square=True)
@@ -271,7 +264,7 @@ _Pull = Callable[..., "tuple[Tensor, Tensor, Tensor]"]
 @functools.cache
 def _given_gradients() -> Any:
     """The `torch.autograd.Function` of (solve, A, B, cost), where ``solve()`` gives values and their `_Pull`."""
-    torch = _import_torch()
+    torch = import_torch()
     from torch.autograd.function import once_differentiable
 
     class GivenGradients(torch.autograd.Function):  # type: ignore[misc, name-defined]

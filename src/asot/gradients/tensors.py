@@ -35,7 +35,7 @@ def check_integers(given: Any, name: str, meaning: str) -> Any:
     """A tensor of integers, of any shape, of what was given. ``meaning``: what it holds, and its shape."""
     torch = import_torch()
     try:
-        tensor = given if isinstance(given, torch.Tensor) else torch.as_tensor(given, device="cpu")
+        tensor = given if isinstance(given, torch.Tensor) else torch.tensor(given, device="cpu")  # nobody changes it
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{name} must be {meaning}; found {type(given).__name__}") from error
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:

@@ -91,10 +91,10 @@ DEVICE Units units_of(const Counters& c) {
     return units;
 }
 
-// Costs into the table, in tiles of 32 × 32. `by_column`: the matrix has columns as its rows, as the table has. A problem
-// with a cost that is no number, or so large that sums are none, is refused: it has no free rows to begin with.
+// Costs into the table, in tiles of 32 × 32. A problem with a cost that is no number, or so large that sums are none, is
+// refused: it has no free rows to begin with.
 extern "C" __global__ void __launch_bounds__(THREADS) place_costs(
-    const double* __restrict__ costs, const i64* __restrict__ costs_at, int stride, int n, int by_column,
+    const double* __restrict__ costs, const i64* __restrict__ costs_at, int stride, int n,
     i64* __restrict__ tables, char* memory, int* __restrict__ refused
 ) {
     DYNAMIC_SHARED(shared);
@@ -121,10 +121,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_costs(
             staged[r * 33 + lane] = cost;
         }
     __syncthreads();
-    for (int r = warp; r < 32; r += WARPS) {
-        const int i = by_column ? i0 + r : j0 + r, j = by_column ? j0 + lane : i0 + lane;
-        if (i < n && j < n) table[(i64)i * n + j] = staged[by_column ? r * 33 + lane : lane * 33 + r];
-    }
+    for (int r = warp; r < 32; r += WARPS)
+        if (i0 + lane < n && j0 + r < n) table[(i64)(j0 + r) * n + i0 + lane] = staged[lane * 33 + r];
     for (int far = 16; far > 0; far /= 2) n_fine += __shfl_xor_sync(ALL_LANES, n_fine, far);
     if (lane == 0 && n_fine > 0) atomicAdd(&p.counters->n_fine, n_fine);
 }

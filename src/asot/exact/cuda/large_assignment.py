@@ -45,13 +45,10 @@ def takes(count: int, n: int) -> bool:
     return 0 < count <= MOST_PROBLEMS and n >= LEAST_POINTS and 8 * count * n * n <= MOST_BYTES
 
 
-def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, refused: Any, *, by_column: bool) -> None:
+def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, refused: Any) -> None:
     """Assign the rows of ``count`` problems of n × n to columns, on the current stream. Of the plans, only what is used
     is written; the caller fills them with zeros. ``refused`` (1,) int32 becomes 1 if a problem is refused, and keeps
-    its zeros, or if its costs are of too different sizes.
-
-    ``by_column``: the matrices that are given have columns as their rows.
-    """
+    its zeros, or if its costs are of too different sizes."""
     import cupy
 
     blocks, nodes = -(-n // TILE), -(-n // THREADS)
@@ -65,8 +62,7 @@ def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, refused
         return functools.partial(function, (blocks, count), (THREADS,), arguments, shared_mem=shared_bytes)
 
     kernel("measure_costs", blocks, (*given, memory))()
-    placed = (*given, np.int32(by_column), tables, memory, refused)
-    kernel("place_costs", blocks**2, placed, 8 * TILE * (TILE + 1))()
+    kernel("place_costs", blocks**2, (*given, tables, memory, refused), 8 * TILE * (TILE + 1))()
     kernel("begin", -(-n * 32 // THREADS), (tables, *state))()
     counters = memory[: count * COUNTERS_BYTES].view(np.int32).reshape(count, -1)
     relax_bytes = 12 * (THREADS // 32) * (TILE + 1)

@@ -74,15 +74,22 @@ struct Found {
     double total[2];
     int count[2];
     int slot;
+    bool even[2];  // whether all masses of a side are the same, and not 0
 };
+static_assert(sizeof(Found) <= 32, "there is no more room");
 
-// Masses of a side as integers of total 2^MASS_BITS, and the names of those that are not 0. One warp works on it; the
+// Masses of side s as integers of total 2^MASS_BITS, and the names of those that are not 0. One warp works on it; the
 // largest takes what rounding leaves.
-DEVICE void place_side(const Side& side, int* names, i64* masses, double* total, int* count) {
+DEVICE void place_side(const Side& side, int* names, i64* masses, Found& found, int s) {
     const int lane = lane_id();
     double sum = 0.0;
-    for (int i = lane; i < side.n; i += 32) sum += side.mass ? side.mass[i] : 1.0 / (double)side.n;
+    bool even = true;
+    for (int i = lane; i < side.n; i += 32) {
+        sum += side.mass ? side.mass[i] : 1.0 / (double)side.n;
+        even &= !side.mass || side.mass[i] == side.mass[0];
+    }
     sum = warp_sum(sum);
+    even = __ballot_sync(ALL_LANES, even) == ALL_LANES;
     int kept = 0;
     i64 left = 0;
     Least largest = {TOP, NOTHING};
@@ -105,43 +112,46 @@ DEVICE void place_side(const Side& side, int* names, i64* masses, double* total,
     __syncwarp();  // all masses are there
     if (lane == 0) {
         if (kept > 0) masses[largest.tag] += (1ll << MASS_BITS) - left;
-        *total = side.mass ? sum : (double)(side.n > 0);
-        *count = kept;
+        found.total[s] = side.mass ? sum : (double)(side.n > 0);
+        found.count[s] = kept;
+        found.even[s] = even && kept > 0;
     }
 }
 
-// Masses to the flows and names of the nodes; returns what a unit of mass is worth, or 0 where nothing is shipped. Uniform
-// masses on both sides are ratios of sizes, which integers hold exactly.
-DEVICE double lay_out(const Whole& whole, Problem& problem, const Tree& tree, Found* found, int* name) {
-    const int n = whole.side[0].n, m = whole.side[1].n, warp = threadIdx.x >> 5;
-    const bool uniform = !whole.side[0].mass && !whole.side[1].mass;
-    if (n == 0 || m == 0) return 0.0;
-    if (uniform) {
-        const i64 part = (1ll << MASS_BITS) / (n == m ? n : (i64)n * m);
-        problem = {min(n, m), max(n, m), 0};
-        for (int node = threadIdx.x; node < n + m; node += THREADS) {
-            const bool is_row = node < problem.n_rows;
-            name[node] = is_row ? node : node - problem.n_rows;
-            tree.flow[node] = n == m ? part : part * (is_row ? problem.n_columns : problem.n_rows);
-        }
-        meet();
-        return 1.0 / ((double)n * (double)(n == m ? part : part * m));
+// Uniform masses on both sides are ratios of sizes, which integers hold exactly. Returns what a unit is worth if all of
+// them together are 1.
+DEVICE double lay_out_evenly(int n, int m, Problem& problem, const Tree& tree, int* name) {
+    const i64 part = (1ll << MASS_BITS) / (n == m ? n : (i64)n * m);
+    problem = {min(n, m), max(n, m), 0};
+    for (int node = threadIdx.x; node < n + m; node += THREADS) {
+        const bool is_row = node < problem.n_rows;
+        name[node] = is_row ? node : node - problem.n_rows;
+        tree.flow[node] = n == m ? part : part * (is_row ? problem.n_columns : problem.n_rows);
     }
+    meet();
+    return 1.0 / ((double)n * (double)(n == m ? part : part * m));
+}
+
+// Masses to the flows and names of the nodes; returns what a unit of mass is worth, or 0 where nothing is shipped.
+DEVICE double lay_out(const Whole& whole, Problem& problem, const Tree& tree, Found& found, int* name) {
+    const int n = whole.side[0].n, m = whole.side[1].n, warp = threadIdx.x >> 5;
+    if (n == 0 || m == 0) return 0.0;
+    if (!whole.side[0].mass && !whole.side[1].mass) return lay_out_evenly(n, m, problem, tree, name);
     int* names = (int*)tree.potential;  // lists lie where potentials and what follows them are later
     i64* masses = (i64*)(tree.potential + NODES / 2);
     const int own = whole.swapped ? 1 : 0;
-    if (warp == 0) place_side(whole.side[own], names, tree.flow, found->total + own, found->count + own);
-    if (warp == WARPS - 1)
-        place_side(whole.side[1 - own], names + ROWS, masses, found->total + 1 - own, found->count + 1 - own);
+    if (warp == 0) place_side(whole.side[own], names, tree.flow, found, own);
+    if (warp == WARPS - 1) place_side(whole.side[1 - own], names + ROWS, masses, found, 1 - own);
     meet();
-    problem = {found->count[own], found->count[1 - own], 0};
+    if (found.even[0] && found.even[1]) return found.total[0] * lay_out_evenly(n, m, problem, tree, name);
+    problem = {found.count[own], found.count[1 - own], 0};
     for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS) {
         const bool is_row = node < problem.n_rows;
         name[node] = names[is_row ? node : ROWS + node - problem.n_rows];
         if (!is_row) tree.flow[node] = masses[node - problem.n_rows];
     }
     meet();
-    return problem.n_rows > 0 && problem.n_columns > 0 ? found->total[0] / WHOLE : 0.0;
+    return problem.n_rows > 0 && problem.n_columns > 0 ? found.total[0] / WHOLE : 0.0;
 }
 
 // The costs of a row, for every column as bits of a double, into the tables.
@@ -234,8 +244,8 @@ DEVICE void clear_arcs(const Arcs& arcs, int first) {
     for (int at = first + threadIdx.x; at < arcs.room; at += THREADS) arcs.put(at, 0, 0, 0.0);
 }
 
-// What the plan costs, and its arcs. The cost of clouds is that of the integers. `coarse`: whether the integers have too few digits for the costs that the plan uses, since one that
-// means "never" is far above them.
+// What the plan costs, and its arcs. The cost of clouds is that of the integers. `coarse`: whether the integers have too
+// few digits for the costs that the plan uses, since one that means "never" is far above them.
 DEVICE double write_arcs(
     const Whole& whole, const Problem& problem, const Tables& tables, const Tree& tree, const int* name, const Units& units,
     double worth, const Arcs& arcs, bool& coarse, Board& board
@@ -289,6 +299,20 @@ DEVICE void write_potentials(
     }
 }
 
+// Whether a problem has masses that are no numbers, or negative, or do not balance, or only one side.
+DEVICE bool is_wrong(const Whole& whole, const Found& found, double balance, Board& board) {
+    const Side* side = whole.side;
+    bool wrong = (side[0].n > 0) != (side[1].n > 0);
+    if (side[0].mass || side[1].mass) {
+        const double one = found.total[0], two = found.total[1];
+        wrong |= side[0].n > 0 && side[1].n > 0 && !(fabs(one - two) <= balance * larger(one, two));
+        for (int s = 0; s < 2; s++)
+            for (int i = threadIdx.x; side[s].mass && i < side[s].n; i += THREADS)
+                wrong |= !(side[s].mass[i] >= 0.0 && isfinite(side[s].mass[i]));
+    }
+    return block_least({wrong ? 0 : 1, 0}, board).value == 0;
+}
+
 // Which kernel takes which problem: the first that has room for it.
 extern "C" __global__ void classify_problems(
     const i64* __restrict__ sizes, const i64* __restrict__ other_sizes, int count, const int* __restrict__ most,
@@ -311,8 +335,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
     const double* __restrict__ y, double power, const double* __restrict__ shrink, double balance,
     const int* __restrict__ list, const int* __restrict__ n_listed, int* __restrict__ taken, u32* far,
     const i64* __restrict__ arcs_at, int arcs_room, void* __restrict__ values, i64* __restrict__ source,
-    i64* __restrict__ sink, void* __restrict__ mass, const i64* __restrict__ f_at, const i64* __restrict__ g_at, double* __restrict__ f,
-    double* __restrict__ g, int* __restrict__ refused
+    i64* __restrict__ sink, void* __restrict__ mass, const i64* __restrict__ f_at, const i64* __restrict__ g_at,
+    double* __restrict__ f, double* __restrict__ g, int* __restrict__ refused
 ) {
     DYNAMIC_SHARED(shared);
     char* behind = shared + (TREE_BYTES + 15) / 16 * 16;
@@ -320,10 +344,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
     u32* own_far = far + (i64)blockIdx.x * (2 * plane + (FAR_FLOW ? 2 * NODES : 0));
     const Tree tree = tree_at(shared, (i64*)(own_far + 2 * plane));
     Board board = {(Least*)behind, 0};
-    Found* found = (Found*)(behind + 32 * WARPS);
+    Found& found = *(Found*)(behind + 32 * WARPS);
     int* name = (int*)(behind + 32 * WARPS + 32);
     const int count = *n_listed;
-    for (int next = blockIdx.x; next < count; next = next_of_block(taken, &found->slot)) {
+    for (int next = blockIdx.x; next < count; next = next_of_block(taken, &found.slot)) {
         const int b = list[next];
         const i64 row = rows_at[b], column = columns_at[b];
         Whole whole;
@@ -335,16 +359,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) own_costs(
         const double worth = lay_out(whole, problem, tree, found, name);
         Tables tables = {(int*)own_far, own_far + plane, (problem.n_columns + 31) & ~31};
         Units units = {0, 0.0, false};
-        bool wrong = false;
-        if (whole.side[0].mass || whole.side[1].mass) {
-            const double one = found->total[0], two = found->total[1];
-            wrong = whole.side[0].n > 0 && whole.side[1].n > 0 && !(fabs(one - two) <= balance * larger(one, two));
-            for (int s = 0; s < 2; s++)
-                for (int i = threadIdx.x; whole.side[s].mass && i < whole.side[s].n; i += THREADS)
-                    wrong |= !(whole.side[s].mass[i] >= 0.0 && isfinite(whole.side[s].mass[i]));
-        }
-        wrong |= (whole.side[0].n > 0) != (whole.side[1].n > 0);
-        wrong = block_least({wrong ? 0 : 1, 0}, board).value == 0;
+        bool wrong = is_wrong(whole, found, balance, board);
         if (!wrong && worth > 0.0) wrong = !place_costs(whole, problem, tables, name, units, board);
         if (wrong && threadIdx.x == 0) *refused = 1;
         const int room = arcs_room > 0 ? arcs_room : whole.side[0].n + whole.side[1].n;

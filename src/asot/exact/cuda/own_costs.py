@@ -104,20 +104,10 @@ def solve(
     if count == 0:
         return refused
     metric = costs.metric if isinstance(costs, DeviceClouds) else None
-    device = cupy.cuda.Device().id
-    ready = _kernels(device, max(rows.most, columns.most), metric, CLASSES)
-    n, none = len(ready.launches), ready.none
-    n_listed, n_taken = _counters(device, cupy.cuda.get_current_stream().ptr, n)
-    if n == 1:
-        n_listed, lists = _all_problems(device, count)
-    else:
-        lists = cupy.empty((n, count), dtype=np.int32)
-        ready.classify(
-            (-(-count // 256),), (256,),
-            (rows.sizes, columns.sizes, np.int32(count), ready.sizes, np.int32(n), lists, n_listed),
-        )  # fmt: skip
+    ready = _kernels(cupy.cuda.Device().id, max(rows.most, columns.most), metric, CLASSES)
+    lists, n_listed, n_taken = _listed(count, rows, columns, ready)
     far = cupy.empty(ready.far_words, dtype=np.uint32)
-    no_place = ready.no_place
+    none, no_place = ready.none, ready.no_place
     potentials = (no_place, no_place, none, none) if plans.f_at is None else plans[5:9]
     for c, (function, launch) in enumerate(zip(ready.functions, ready.launches, strict=True)):
         arguments = (
@@ -130,6 +120,23 @@ def solve(
         blocks = min(launch.blocks, count)
         function((blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
     return refused
+
+
+def _listed(count: int, rows: DeviceSide, columns: DeviceSide, ready: _Kernels) -> tuple[Any, Any, Any]:
+    """The problems of each class (classes, count), how many these are, and how many blocks have taken, (classes,)."""
+    import cupy
+
+    n, device = len(ready.launches), cupy.cuda.Device().id
+    n_listed, n_taken = _counters(device, cupy.cuda.get_current_stream().ptr, n)
+    if n == 1:
+        n_listed, lists = _all_problems(device, count)
+    else:
+        lists = cupy.empty((n, count), dtype=np.int32)
+        ready.classify(
+            (-(-count // 256),), (256,),
+            (rows.sizes, columns.sizes, np.int32(count), ready.sizes, np.int32(n), lists, n_listed),
+        )  # fmt: skip
+    return lists, n_listed, n_taken
 
 
 def _counters(device: int, stream: int, n: int) -> tuple[Any, Any]:
@@ -194,6 +201,7 @@ def _kernels(device: int, most: int, metric: int | None, classes: tuple[BlockCla
     sizes = cupy.asarray(np.array([own.most_columns for own in needed], dtype=np.int32))
     far_words = max(launch.far_words for launch in launches)
     none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
+    cupy.cuda.get_current_stream().synchronize()  # any stream may read the sizes
     return _Kernels(launches, functions, modules[0].get_function("classify_problems"), sizes, far_words, none, no_place)
 
 

@@ -37,15 +37,24 @@ inline void place_uniform(const Workspace& ws, int64_t n, int64_t m) {
 
 constexpr double MASS_UNIT = 0x1p-60;  // one of 2^60
 
+// Whether n masses are all the same, or null: uniform.
+inline bool are_equal(const double* mass, int64_t n) {
+    for (int64_t i = 1; mass != nullptr && i < n; i++)
+        if (mass[i] != mass[0]) return false;
+    return true;
+}
+
 // Both sides of a problem, masses a (n,) and b (m,), or null: uniform. p sources and q sinks, and what 2^60 units of mass are
 // worth, or 0 where nothing is to be shipped: a single one may be worth less than any number.
 INLINE double place_both(const Workspace& ws, const double* a, int64_t n, const double* b, int64_t m, int64_t& p,
                          int64_t& q) {
     if (n == 0 || m == 0) return 0.0;
-    if (a == nullptr && b == nullptr) {
+    if (are_equal(a, n) && are_equal(b, m)) {
+        const double total = a != nullptr ? double(n) * a[0] : 1.0;
+        if (!(total > 0.0) || (b != nullptr && !(b[0] > 0.0))) return 0.0;
         place_uniform(ws, n, m);
         p = n, q = m;
-        return 1.0 / (double(n) * double(ws.supply[0]) * MASS_UNIT);
+        return total / (double(n) * double(ws.supply[0]) * MASS_UNIT);
     }
     const double total = place_side(a, n, ws.supply, ws.source, p);
     return place_side(b, m, ws.demand, ws.sink, q) <= 0.0 ? 0.0 : total;
