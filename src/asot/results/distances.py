@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -384,6 +385,16 @@ def neighbor_graph(
     return sparse.csr_matrix((distances.copy(), indices.copy(), indptr), shape=shape)
 
 
+class StoredResult(ABC):
+    """A result on disk: what a call knows besides is written there."""
+
+    @abstractmethod
+    def keep_names(self, rows: NDArray[Any], columns: NDArray[Any]) -> None: ...
+
+    @abstractmethod
+    def keep_model(self, model: ModelBase) -> None: ...
+
+
 def named(
     result: Any,
     rows: NDArray[Any] | None,
@@ -397,7 +408,7 @@ def named(
         return replace(result, names=(rows, columns), offsets=offsets, model=result.model if model is None else model)
     if isinstance(result, Neighbors):
         return replace(result, names=(rows, columns))
-    if hasattr(result, "keep_names"):  # a store
+    if isinstance(result, StoredResult) and rows is not None and columns is not None:
         result.keep_names(rows, columns)
     return result if model is None else with_model(result, model)
 
@@ -406,6 +417,6 @@ def with_model(result: Any, model: ModelBase) -> Any:
     """A result, or a store, that knows what it was made with; what a user's own sink returned stays as it is."""
     if isinstance(result, Distances):
         return replace(result, model=model)
-    if hasattr(result, "keep_model"):  # a store
+    if isinstance(result, StoredResult):
         result.keep_model(model)
     return result

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asot._typing import Float, Identity, Info
 from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
-from asot.results.distances import Distances, Neighbors
+from asot.results.distances import Distances, Neighbors, StoredResult
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.sinks import default_sink, keep_nearest
 from asot.run.engine import Resources
@@ -25,7 +25,7 @@ from asot.store.files import StoreFiles, import_zarr
 from asot.validation import as_index, as_positive_int, refuse_what_cannot_fit
 
 
-class Stored:
+class Stored(StoredResult):
     """The result of a run in a store. Nothing is read before it is needed.
 
     ``r[i, j]`` is one distance, ``r[i]`` a row, ``r[2:5, 7:9]`` a block, ``np.asarray(r)`` the whole matrix. Distances
