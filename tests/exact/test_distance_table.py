@@ -38,6 +38,7 @@ def test_every_entry_has_the_digits_of_a_sum_of_squares(kind):
     np.testing.assert_allclose(table, expected, rtol=1e-12, atol=4e-16 * np.abs(points).max())
     np.testing.assert_array_equal(table, table.T)
     assert not np.diagonal(table).any()
+    assert np.array_equal(np.ldexp(distance_table(ground, n_jobs=3), ground.exponent), table)
 
 
 @pytest.mark.parametrize("given", [{}, {"metric": "cosine"}, {"metric": "sqeuclidean"}, {"p": 2}], ids=str)
@@ -48,7 +49,7 @@ def test_the_table_is_used_where_it_pays_and_gives_the_same_bits(given, monkeypa
         (rng.random((80, 300)) < 0.05) * rng.random((80, 300)) + 1e-3 * np.eye(80, 300), words
     )
     made = []
-    monkeypatch.setattr(auto, "distance_table", lambda *given: made.append(1) or distance_table(*given))
+    monkeypatch.setattr(auto, "distance_table", lambda *given, **how: made.append(1) or distance_table(*given, **how))
     asked = dict(given, progress=False)
     by_table = asot.pairwise_exact(D, **asked)
     assert made
@@ -102,6 +103,13 @@ def test_matchings_of_long_points_are_those_of_scipy(metric, p):
             cost = cdist(clouds[i], clouds[j], metric) ** p
             expected = cost[linear_sum_assignment(cost)].mean() ** (1 / p)
             np.testing.assert_allclose(found[i, j], expected, rtol=1e-12)
+
+
+def test_distances_that_are_used_once_are_not_made_before_unless_they_are_very_long():
+    for dim, pays in ((100, False), (3000, True)):
+        points = np.random.default_rng(0).normal(size=(1200, dim))
+        histograms = sparse_histograms(asot.Distributions.from_list(list(points.reshape(24, 50, dim))))
+        assert table_pays(prepare_metric(points, "euclidean"), histograms, 24 * 23 // 2) == pays
 
 
 def test_few_pairs_and_other_metrics_have_no_table():

@@ -42,7 +42,7 @@ from asot.exact.nested_labels import NestedLabels, nested_codes
 from asot.exact.one_dimension import OneDimension
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns
 from asot.exact.points import ExactPoints
-from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, threads_seconds
+from asot.exact.price import Split, any_cost_seconds, best_split, call_seconds, saved_by_table, threads_seconds
 from asot.exact.small_clouds import SmallClouds
 from asot.exact.unmatched import Unmatched, read_unmatched
 from asot.ground.costs import ARC, GroundCost, prepare_cost
@@ -77,10 +77,11 @@ def exact_solver(
     *,
     histograms: SparseHistograms | None = None,
     n_pairs: int = 0,
+    n_jobs: int = 1,
 ) -> Solver:
     """The solver of a collection. ``histograms``: the collection over its distinct points, if already known.
 
-    ``n_pairs`` decides whether distances come from a table.
+    ``n_pairs`` decides whether distances come from a table, which so many threads make.
     """
     if distance.is_sorted(pooled.dim):
         return line_solver(pooled, distance, column_start)
@@ -90,8 +91,8 @@ def exact_solver(
         return NestedLabels(histograms, codes, column_start)
     if distance.has_kernel:
         ground = prepare_metric(histograms.points, str(distance.metric), distance.metric_params)
-        return points_solver(histograms, ground, column_start, n_pairs)
-    return _any_cost_solver(pooled, distance, column_start, memory, histograms, n_pairs)
+        return points_solver(histograms, ground, column_start, n_pairs, n_jobs)
+    return _any_cost_solver(pooled, distance, column_start, memory, histograms, n_pairs, n_jobs)
 
 
 def _any_cost_solver(
@@ -100,29 +101,37 @@ def _any_cost_solver(
     column_start: int,
     memory: int,
     histograms: SparseHistograms,
-    n_pairs: int,
+    n_pairs: int = 0,
+    n_jobs: int = 1,
 ) -> ExactAnyCost:
     cost = prepare_cost(histograms.points, distance.metric, distance.metric_params, memory)
     prices = None if distance.unmatched is None else read_prices(distance.unmatched, pooled, cost)
     fits = not cost.has_table and cost.transform != ARC and table_pays(cost.ground, histograms, n_pairs)
-    table = distance_table(cost.ground, cost.transform) if fits else None
+    table = distance_table(cost.ground, cost.transform, n_jobs) if fits else None
     return ExactAnyCost(histograms, cost, distance.p, prices, column_start, table)
 
 
 def table_pays(ground: Ground, histograms: SparseHistograms, n_pairs: int) -> bool:
     """Whether so many pairs are worth a table of all distances between long points (`asot.exact.distance_table`)."""
     n, d = ground.points.shape
+    if n > LARGEST or ground.code != EUCLIDEAN or d < LONG:
+        return False
     mean = len(histograms.index) / (len(histograms.offsets) - 1)
-    return n <= LARGEST and ground.code == EUCLIDEAN and d >= LONG and n * n <= 3.0 * n_pairs * mean**2
+    return saved_by_table(n, d, n_pairs, mean) > 0
 
 
 def points_solver(
-    histograms: SparseHistograms, ground: Ground, column_start: int, n_pairs: int, named: Indices | None = None
+    histograms: SparseHistograms,
+    ground: Ground,
+    column_start: int,
+    n_pairs: int,
+    n_jobs: int = 1,
+    named: Indices | None = None,
 ) -> Solver:
     """The solver of W_1 under a metric with a kernel. ``named``: the distributions of all pairs, if they are few."""
     if n_pairs >= MANY_PAIRS and are_small_clouds(histograms, ground):
         return SmallClouds(histograms, ground, column_start)
-    table = distance_table(ground) if table_pays(ground, histograms, n_pairs) else None
+    table = distance_table(ground, n_jobs=n_jobs) if table_pays(ground, histograms, n_pairs) else None
     return ExactPoints(histograms, ground, column_start, table, named)
 
 
@@ -208,7 +217,13 @@ def _other_work(request: Request, notes: Notes) -> Work:
     """Other orders, costs and unmatched mass; and sorting, which takes no GPU unless it is named."""
     distance, resources, pooled = request.distance, request.resources, request.both
     make = functools.partial(
-        exact_solver, pooled, distance, request.column_start, resources.budget, n_pairs=len(request.pairs)
+        exact_solver,
+        pooled,
+        distance,
+        request.column_start,
+        resources.budget,
+        n_pairs=len(request.pairs),
+        n_jobs=resources.jobs,
     )
     notes = replace(notes, info={**notes.info, **distance.info})
     if distance.is_sorted(pooled.dim) and not request.wants_gpu:
@@ -227,7 +242,7 @@ def _other_work(request: Request, notes: Notes) -> Work:
 
 def _any_cost_of(request: Request) -> DeviceSolver:
     both, own = request.both, request.resources
-    solver = _any_cost_solver(both, request.distance, request.column_start, own.budget, sparse_histograms(both), 0)
+    solver = _any_cost_solver(both, request.distance, request.column_start, own.budget, sparse_histograms(both))
     return any_cost_on_gpu(solver, own)
 
 
@@ -269,7 +284,7 @@ def points_work(
     Columns of ``pairs`` are counted from distribution ``column_start`` on.
     """
     named = _named(pairs, column_start, len(histograms.offsets) - 1)
-    many = functools.partial(points_solver, histograms, ground, column_start, len(pairs), named)
+    many = functools.partial(points_solver, histograms, ground, column_start, len(pairs), resources.jobs, named)
     if device == "cpu":  # prices take as long as a few pairs
         return Work(pairs, many, None, devices.on_cpu(device, "asked for"), notes)
     sizes = np.diff(histograms.offsets)

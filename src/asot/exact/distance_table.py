@@ -7,12 +7,15 @@ itself (``native/exact/long_points.hpp``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.ground.costs import PLAIN
 from asot.ground.metrics import EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Record, entry
+from asot.run.executors import in_pieces
 
 LONG = 64
 """From this many coordinates on, distances are products (``LONG_POINTS`` in ``native/exact/long_points.hpp``)."""
@@ -24,17 +27,31 @@ LARGEST = 4000
 class LongPoints(Record):
     """Points and where their costs go (``native/exact/distance_table.cpp``)."""
 
-    _fields_ = [("n", Int), ("d", Int), ("points", Doubles), ("transform", Int), ("table", Doubles)]  # noqa: RUF012
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("d", Int), ("points", Doubles), ("transform", Int), ("begin", Int), ("end", Int),
+        ("table", Doubles),
+    ]  # fmt: skip
 
 
-_fill = entry("distance_table", LongPoints)
+_fill = entry("long_distances", LongPoints)
+_mirror = entry("mirror_distances", LongPoints)
+
+AT_A_TIME = 256
+"""Points whose part of a table a thread makes."""
 
 
-def distance_table(ground: Ground, transform: int = PLAIN) -> NDArray[np.float64]:
+def distance_table(ground: Ground, transform: int = PLAIN, n_jobs: int = 1) -> NDArray[np.float64]:
     """(V, V) distances of points under a Euclidean metric, in its units, or what ``transform`` takes of them."""
     n, d = ground.points.shape
     table = np.empty((n, n))
-    _fill(LongPoints(n=n, d=d, points=ground.points, transform=transform, table=table))
+
+    def part(step: Callable[[LongPoints], object]) -> Callable[[int], object]:
+        told = {"n": n, "d": d, "points": ground.points, "transform": transform, "table": table}
+        return lambda begin: step(LongPoints(**told, begin=begin, end=min(begin + AT_A_TIME, n)))
+
+    begins = range(0, n, AT_A_TIME)
+    in_pieces(part(_fill), begins, n_jobs)
+    in_pieces(part(_mirror), begins[::-1], n_jobs)  # the longest rows first
     return table
 
 

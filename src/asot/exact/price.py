@@ -53,6 +53,12 @@ def table_seconds(p: Counts, q: Counts, n_points: int) -> Any:
     return pair_seconds(p, q, 0.0) + MICRO * 0.2 * p * min(1.0, n_points / 2000)
 
 
+def saved_by_table(n_points: int, dim: int, n_pairs: int, size: float) -> float:
+    """Seconds of one thread that a table of all distances between long points saves, less what it takes to make. Points
+    of a pair are laid out for each pair, which is more of the work the fewer they are."""
+    return 1e-9 * (n_pairs * size**2 * dim * (0.02 + 0.5 / size) - n_points**2 * (1.9 + 8.5e-3 * dim))
+
+
 def any_cost_seconds(nodes: float, dim: int) -> float:
     """The same for so many sources and sinks together, where costs are powers, or mass may stay unmatched."""
     return MICRO * (1.0 + nodes**2 * (0.01 + 1e-4 * dim) + 5e-6 * nodes**3)
