@@ -8,7 +8,8 @@ asot on the CPU, and some with POT's.
 
 from __future__ import annotations
 
-import importlib.util
+import functools
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -78,8 +79,13 @@ def _notes() -> tuple[str, ...]:
     return *notes, *(f"{name} is not installed on this machine, so its columns are empty." for name in missing)
 
 
+@functools.cache
 def _has(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+    try:
+        importlib.import_module(module)
+    except ImportError:  # it, or what it needs
+        return False
+    return True
 
 
 def _measured(case: Case, repeats: int) -> list[str]:
