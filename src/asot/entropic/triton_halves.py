@@ -31,6 +31,7 @@ from asot.entropic.triton_kernel import (
     keep,
     pair_at,
     quotient,
+    total_of,
     weighted_logs,
 )
 
@@ -95,11 +96,6 @@ def _products(x, y, high, low):
     return wide, rest, scale
 
 
-@triton.jit
-def _total(x, y):
-    return (tl.sum(x, axis=1) + tl.sum(y, axis=1)).to(tl.float64)
-
-
 @triton.jit(do_not_specialize=COUNTS)
 def halves_kernel(
     A, B, kernel_high, kernel_low, _rows_high, _rows_low, costs_high, costs_low, numbers, listed,
@@ -149,13 +145,13 @@ def halves_kernel(
         unscale = (1.0 / scale * FACTOR)[:, None]  # to these belong v and w times the factor of the matrix twice
         row_sums = u * (sums * unscale)
         row_sums_rest = r * (sums_rest * unscale)
-        error = _total(tl.abs(row_sums - tl.load(a + wide)), tl.abs(row_sums_rest - tl.load(a + rest)))
+        error = total_of(tl.abs(row_sums - tl.load(a + wide)), tl.abs(row_sums_rest - tl.load(a + rest)))
         value = tl.zeros((PAIRS,), tl.float64)
         if PRICED:
             costs = _blocks(costs_high + done * zero, K, WIDE, REST)
             costs_rest = _blocks(costs_low + done * zero, K, WIDE, REST)
             priced, priced_rest, scale = _products(v, w, costs, costs_rest)
-            value = _total(u * (priced * unscale), r * (priced_rest * unscale))
+            value = total_of(u * (priced * unscale), r * (priced_rest * unscale))
         leaving = waiting
         status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
         if JUDGED:
@@ -163,7 +159,7 @@ def halves_kernel(
             leaving = leaving & waiting
             previous = error
         if REGULARIZED:
-            value = weighted_logs(row_sums, u) + weighted_logs(row_sums_rest, r) - _total(row_sums, row_sums_rest)
+            value = weighted_logs(row_sums, u) + weighted_logs(row_sums_rest, r) - total_of(row_sums, row_sums_rest)
             value += weighted_logs(tl.load(b + wide), v * FACTOR * FACTOR)
             value += weighted_logs(tl.load(b + rest), w * FACTOR * FACTOR)
         keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)

@@ -113,6 +113,12 @@ def weighted_logs(masses, scaling):
 
 
 @triton.jit
+def total_of(x, y):
+    """The sum of each row (x, y), in two pieces, (pairs,) in float64."""
+    return (tl.sum(x, axis=1) + tl.sum(y, axis=1)).to(tl.float64)
+
+
+@triton.jit
 def judge(value, error, previous, steps, done, max_iter, numbers, patience):
     """Status (pairs,) and who leaves, by the rules of `asot.entropic.options`. ``value`` is ⟨T, C⟩ / ε."""
     tol = tl.load(numbers + 1)

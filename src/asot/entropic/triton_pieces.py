@@ -26,6 +26,7 @@ from asot.entropic.triton_kernel import (
     multiply,
     pair_at,
     quotient,
+    total_of,
     weighted_logs,
 )
 
@@ -82,11 +83,6 @@ def _iterate(
     return u, r, v, w
 
 
-@triton.jit
-def _total(x, y):
-    return (tl.sum(x, axis=1) + tl.sum(y, axis=1)).to(tl.float64)
-
-
 @triton.jit(do_not_specialize=COUNTS)
 def pieces_kernel(
     A, B, kernel_high, kernel_low, _rows_high, _rows_low, costs_high, costs_low, numbers, listed,
@@ -123,13 +119,13 @@ def pieces_kernel(
         sums, sums_rest = _products(v, w, high, low, PAIRS, WIDE, REST, MODE)
         row_sums = u * sums
         row_sums_rest = r * sums_rest
-        error = _total(tl.abs(row_sums - a), tl.abs(row_sums_rest - a_rest))
+        error = total_of(tl.abs(row_sums - a), tl.abs(row_sums_rest - a_rest))
         value = tl.zeros((PAIRS,), tl.float64)
         if PRICED:
             prices = _read(_blocks(costs_high + done * zero, K, WIDE, REST))
             prices_low = _blocks(costs_low + done * zero, K, WIDE, REST)
             priced, priced_rest = _products(v, w, prices, prices_low, PAIRS, WIDE, REST, MODE)
-            value = _total(u * priced, r * priced_rest)
+            value = total_of(u * priced, r * priced_rest)
         leaving = waiting
         status = tl.full((PAIRS,), FIXED_ITERATIONS, tl.int32)
         if JUDGED:
@@ -137,7 +133,7 @@ def pieces_kernel(
             leaving = leaving & waiting
             previous = error
         if REGULARIZED:
-            value = weighted_logs(row_sums, u) + weighted_logs(row_sums_rest, r) - _total(row_sums, row_sums_rest)
+            value = weighted_logs(row_sums, u) + weighted_logs(row_sums_rest, r) - total_of(row_sums, row_sums_rest)
             value += weighted_logs(b, v) + weighted_logs(b_rest, w)
         keep(leaving, status, done, value, error, t, numbers, values, statuses, iterations, errors)
         waiting = waiting & (leaving == 0)
