@@ -166,3 +166,24 @@ def test_three_sizes_of_costs_are_told_apart(k):
         for far, near in ((1e30, 1e15), (ORDINARY, ORDINARY))
     ]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-13)
+
+
+@pytest.mark.parametrize("never", [*NEVER, 1e18])
+@pytest.mark.parametrize(("n", "each"), [(3, 1), (7, 1), (11, 1), (3, 2), (5, 3), (40, 1)])
+@pytest.mark.parametrize("way", ["few", "many", "sparse", "plans"])
+def test_equal_masses_leave_no_crumbs_for_costs_that_mean_never(way, n, each, never):
+    """Every row may go to columns of its own only, which hold as much; thirds are no whole numbers of units."""
+    rng = np.random.default_rng(n)
+    own = np.repeat(np.eye(n), each, axis=1)[rng.permutation(n)] > 0
+    cost = np.where(own, rng.random(own.shape), never)
+    expected = cost[own].mean()
+    A, B = np.full((1, n), 1 / n), np.full((1, n * each), 1 / (n * each))
+    if way == "sparse":  # among anchors without mass
+        cost = np.pad(cost, (0, 1500), constant_values=0.5)
+        A, B = (np.pad(rows, ((0, 0), (0, 1500))) for rows in (A, B))
+    if way == "many":
+        A, B = np.repeat(A, 40, axis=0), np.repeat(B, 40, axis=0)
+    r = asot.emd_many(A, B, cost=cost, plans=way == "plans")
+    np.testing.assert_allclose(r.values, expected, rtol=1e-14)
+    if way == "plans":
+        assert own[r.plans.source, r.plans.sink].all()

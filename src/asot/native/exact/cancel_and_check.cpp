@@ -77,18 +77,37 @@ __attribute__((noinline)) CheckedPair with_digits(const CheckedCost& c, const Wo
                                                   CheckedPair pair, const CostBits& bits, Stop stop, Place place) {
     int64_t p = 0, q = 0;
     place(p, q);
+    double grown = 1.0;
     const auto told = [&](CheckedPair each) {
         if (each.steps >= 0) each.reach = reach_of(ws, c.cost, c.l, p, q, 0.0);
         return each;
     };
+    const auto solved = [&](double top) {
+        CheckedPair each = told(solve_placed(c, ws, scratch, p, q, bits, top, stop));
+        each.value *= grown;
+        return each;
+    };
+    pair = told(pair);
+    const double most = coarse_share(bits.index) * pair.spread;
+    if (pair.reach >= most && reach_of(ws, c.cost, c.l, p, q, 0.0, CRUMBS) < most) {  // crumbs pay it
+        const double more = even_out(ws, p, q);
+        if (more > 0.0) {
+            const int64_t before = pair.steps;
+            grown = more;
+            pair = solved(INFINITY);
+            if (pair.steps < 0) return pair;
+            pair.steps += before;
+        }
+    }
     return with_all_digits(
-        told(pair),
+        pair,
         [&](const CheckedPair& each) {
             return lacks_digits(each, ws, c.cost, c.l, p, q, coarse_share(bits.index));
         },
         [&](double top) {
             place(p, q);
-            return told(solve_placed(c, ws, scratch, p, q, bits, top, stop));
+            even_out(ws, p, q);
+            return solved(top);
         });
 }
 

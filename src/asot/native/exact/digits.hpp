@@ -26,18 +26,40 @@ INLINE double coarse_share(int64_t index_bits) {
     return two_to(missing < -12 ? -12 : missing > -5 ? -5 : missing);
 }
 
-// The largest cost that ships something, above `low`.
-INLINE double reach_of(const Workspace& ws, const double* cost, int64_t stride, int64_t p, int64_t q, double low) {
+// The largest cost that ships more than `crumbs`, above `low`.
+INLINE double reach_of(const Workspace& ws, const double* cost, int64_t stride, int64_t p, int64_t q, double low,
+                       int64_t crumbs = 0) {
     const int64_t first = first_sink(p);
     double reach = 0.0;
     for (int64_t node = 0; node < first + q; node++) {
         const int64_t up = ws.parent[node];
-        if (up == node || ws.flow[node] == 0) continue;
+        if (up == node || ws.flow[node] <= crumbs) continue;
         const int64_t row = ws.source[node < p ? node : up], column = ws.sink[(node < p ? up : node) - first];
         const double each = cost[row * stride + column] - low;
         reach = each > reach ? each : reach;
     }
     return reach;
+}
+
+// Units of mass that masses of total 2^60 may be off by, since float64 masses are rounded; and what is far more than that.
+constexpr int64_t CRUMBS = 256, MANY_CRUMBS = CRUMBS << 20;
+
+// If masses are all the same on both sides, but for crumbs, they become ratios of sizes, which integers hold exactly:
+// crumbs would have to go where nobody sent them. Returns by how much values grow with the units that are left out, or 0
+// where nothing changed.
+inline double even_out(const Workspace& ws, int64_t p, int64_t q) {
+    const auto are_even = [](const int64_t* mass, int64_t n) {
+        int64_t least = mass[0], most = mass[0];
+        for (int64_t i = 1; i < n; i++) least = mass[i] < least ? mass[i] : least, most = mass[i] > most ? mass[i] : most;
+        return most - least <= CRUMBS && least >= MANY_CRUMBS;
+    };
+    if (p >= MANY_CRUMBS || q >= MANY_CRUMBS || !are_even(ws.supply, p) || !are_even(ws.demand, q)) return 0.0;
+    int64_t total = 0;
+    for (int64_t i = 0; i < p; i++) total += ws.supply[i];
+    const int64_t parts = p == q ? p : p * q, part = total / parts;
+    for (int64_t i = 0; i < p; i++) ws.supply[i] = part * (parts / p);
+    for (int64_t j = 0; j < q; j++) ws.demand[j] = part * (parts / q);
+    return double(total) / double(part * parts);
 }
 
 // Which of the octaves least · [2^t, 2^(t + 1)) have costs, as bits t + 1; the last one stands for all beyond.

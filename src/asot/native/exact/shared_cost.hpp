@@ -142,7 +142,26 @@ template <class Place>
 __attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
                                                          SharedFound found, Stop stop, Place place) {
     const double share = coarse_share(c.index_bits);
+    double grown = 1.0;
+    const auto lay_out = [&] {
+        place(p, q);
+        const double more = even_out(ws, p, q);
+        grown = more > 0.0 ? more : 1.0;
+        return more > 0.0;
+    };
+    const auto solved = [&](double top) {
+        SharedFound again = solve_below(ws, p, q, c, top, stop);
+        again.value *= grown;
+        return again;
+    };
     found.reach = reach_of(ws, c.unit, c.l, p, q, 0.0);
+    if (found.reach >= share && reach_of(ws, c.unit, c.l, p, q, 0.0, CRUMBS) < share && lay_out()) {  // crumbs pay it
+        const int64_t before = found.steps;
+        found = solved(INFINITY);
+        if (found.steps < 0) return found;
+        found.steps += before;
+        found.spread = 0.0;
+    }
     if (found.reach >= share) return found;
     for (int64_t i = 0; i < p; i++)
         for (int64_t j = 0; j < q; j++) {
@@ -152,8 +171,8 @@ __attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, in
     return with_all_digits(
         found, [&](const SharedFound& f) { return lacks_digits(f, ws, c.unit, c.l, p, q, share); },
         [&](double top) {
-            place(p, q);
-            return solve_below(ws, p, q, c, top, stop);
+            lay_out();
+            return solved(top);
         });
 }
 
