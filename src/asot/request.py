@@ -14,7 +14,7 @@ from asot._typing import Float, Info, Parameters
 from asot.data.distributions import Distributions
 from asot.ground.costs import Metric
 from asot.ground.metrics import KERNELS, NORMS
-from asot.results.sinks import Callback, Counts, Dense, Radius, default_sink
+from asot.results.sinks import default_sink
 from asot.run.devices import parse
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, make_pairs
@@ -296,7 +296,7 @@ def check_together(request: Request, goal: Goal, bounds: bool | str) -> None:
             f"estimate='calibrated' is fitted on exact pairs and needs at least three distributions; found {n}: "
             "use pairwise_exact"
         )
-    if bounds and isinstance(request.sink, (Callback, Counts, Dense, Radius)):
+    if bounds and isinstance(request.sink, SinkBase) and request.sink.only_values:
         raise ValueError(
             f"sinks.{type(request.sink).__name__} only keeps values, so bounds would be lost; use the default sink, "
             "TopK, or your own sink, which can read them from its tiles"

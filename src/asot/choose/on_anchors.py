@@ -17,6 +17,7 @@ from asot.estimate.coarse import CoarseValues
 from asot.exact.auto import euclidean_simplex
 from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
+from asot.ground.metrics import TRANSFORMED
 from asot.histograms import Call, run_emd, run_sinkhorn
 from asot.request import Request
 from asot.results.distances import Distances
@@ -103,7 +104,7 @@ def _other_distance(request: Request, space: AnchorSpace) -> Any:
         raise ValueError(f"{attempts.why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
     if space.proven is not space:
         raise ValueError("p, metric and unmatched need nearest anchors, not soft codes; use estimate='auto'")
-    if request.distance.metric in ("seuclidean", "mahalanobis"):
+    if request.distance.metric in TRANSFORMED:
         raise ValueError(f"anchors are not compared by metric={request.distance.metric!r}; use estimate='auto'")
     with one_thread_per_product():
         coarse = attempts.on_places(space, on_anchors=True)

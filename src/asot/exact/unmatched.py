@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from asot._typing import Identity
 from asot.data.distributions import Distributions
 from asot.ground.costs import GroundCost
-from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
+from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, TRANSFORMED
 from asot.request import Share
 from asot.validation import to_float_array
 
@@ -117,7 +117,7 @@ def _to_diagonal(cost: GroundCost) -> NDArray[np.float64]:
     """Distances of points (birth, death) to the diagonal."""
     ground = cost.ground
     orders = {EUCLIDEAN: 2.0, CITYBLOCK: 1.0, CHEBYSHEV: np.inf, MINKOWSKI: ground.order}
-    if not cost.is_plain or ground.code not in orders or cost.name in ("seuclidean", "mahalanobis"):
+    if not cost.is_plain or ground.code not in orders or cost.name in TRANSFORMED:
         raise ValueError(
             "unmatched='diagonal' is known for the metrics 'euclidean', 'cityblock', 'chebyshev' and 'minkowski'; "
             f"with {cost.name!r} pass the price of every point as an array"

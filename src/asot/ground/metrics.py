@@ -49,6 +49,10 @@ NORMS = frozenset({"euclidean", "cityblock", "manhattan", "chebyshev", "minkowsk
 FROM_POINTS = {"seuclidean": "V", "mahalanobis": "VI"}
 """Metrics with a parameter that is computed from the points of a call where it is not given."""
 
+TRANSFORMED = frozenset(FROM_POINTS)
+"""Metrics that are another one between transformed points. What is not a point of the collection, such as an anchor or
+the diagonal of a diagram, is not transformed with them, and is not compared by these metrics."""
+
 _PARAMETERS = {"minkowski": "p", **FROM_POINTS}
 
 
@@ -117,7 +121,7 @@ def prepare_metric(points: FloatArray, metric: str, parameters: Parameters | Non
         if not order >= 1.0:
             raise ValueError(f"metric 'minkowski' needs p ≥ 1 to be a metric; found {parameter!r}")
         code = {1.0: CITYBLOCK, 2.0: EUCLIDEAN, np.inf: CHEBYSHEV}.get(order, code)  # kernels without powers
-    elif metric in ("seuclidean", "mahalanobis"):
+    elif metric in TRANSFORMED:
         x = _to_unit_spread(x, metric, parameter)
     elif code in _BOOLEAN:
         if not np.isin(x, (0.0, 1.0)).all():

@@ -23,7 +23,7 @@ from asot.data.reading import factorized, read_points
 from asot.distances import pairwise_exact
 from asot.exact.auto import points_work
 from asot.ground.costs import Metric
-from asot.ground.metrics import prepare_metric
+from asot.ground.metrics import TRANSFORMED, prepare_metric
 from asot.histograms import emd_many
 from asot.learn.shuffles import check_strata_vary, members_of, q_values, share_as_large
 from asot.learn.splits import NoMassError, TwoBags, Wanted, split_histograms
@@ -43,7 +43,7 @@ Run = tuple[int, int, int]
 ROOM = 2**22
 """Points of splits that are solved at once: what a GPU is busy with for some time, in some tens of megabytes."""
 
-OF_THE_PAIR = {"hamming", "seuclidean", "mahalanobis"}
+OF_THE_PAIR = {"hamming", *TRANSFORMED}
 """Metrics whose solver or scale is chosen from the points of both bags alone."""
 
 

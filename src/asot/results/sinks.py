@@ -98,6 +98,8 @@ class Dense(SinkBase["NDArray[np.float64]"]):
            [1., 0.]])
     """
 
+    only_values = True
+
     def open(self, pairs: PairSet, info: Info) -> None:
         if isinstance(pairs, ListedPairs):
             raise ValueError("a list of pairs does not fill a matrix; use the default sink")
@@ -184,6 +186,8 @@ class Radius(SinkBase[Any]):
     6
     """
 
+    only_values = True
+
     def __init__(self, radius: float) -> None:
         self.radius = as_radius(radius)
 
@@ -230,6 +234,8 @@ class Counts(SinkBase["NDArray[np.int64]"]):
     array([0, 3, 3])
     """
 
+    only_values = True
+
     def __init__(self, edges: ArrayLike) -> None:
         self.edges: NDArray[np.float64] = np.asarray(to_float_array(edges, "edges"), dtype=np.float64)
         if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
@@ -258,6 +264,8 @@ class Callback(SinkBase[None]):
     >>> len(seen)
     3
     """
+
+    only_values = True
 
     def __init__(self, function: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], object]) -> None:
         if not callable(function):

@@ -307,6 +307,9 @@ class SinkBase(ABC, Generic[T_co]):
     edges: NDArray[np.float64] | None = None
     """(B + 1,) edges between which it only counts values: a GPU then sends counts (`add`)."""
 
+    only_values = False
+    """Whether it drops bounds and errors; calls that would give them then refuse it."""
+
     takes_work = False
     """Whether it cuts whole runs into pieces of its own: then `take` is called, and nothing else."""
 

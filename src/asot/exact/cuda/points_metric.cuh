@@ -1,4 +1,4 @@
-// Ground metrics, coordinate by coordinate (asot.metrics has the same ones for the CPU): a `Gap` gathers what two
+// Ground metrics, coordinate by coordinate (native/common/metrics.hpp has the same ones for the CPU): a `Gap` gathers what two
 // points differ by, and `length` makes a distance of it. A coordinate in which both points are 0 adds nothing.
 //
 // Defines: METRIC, one of the codes below.
