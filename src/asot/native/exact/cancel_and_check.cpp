@@ -77,36 +77,21 @@ __attribute__((noinline)) CheckedPair with_digits(const CheckedCost& c, const Wo
                                                   CheckedPair pair, const CostBits& bits, Stop stop, Place place) {
     int64_t p = 0, q = 0;
     place(p, q);
-    double grown = 1.0;
-    const auto told = [&](CheckedPair each) {
-        if (each.steps >= 0) each.reach = reach_of(ws, c.cost, c.l, p, q, 0.0);
-        return each;
-    };
+    EvenLayout<Place> lay_out = {ws, place};
+    const double share = coarse_share(bits.index);
+    const auto reach = [&](int64_t crumbs) { return reach_of(ws, c.cost, c.l, p, q, 0.0, crumbs); };
     const auto solved = [&](double top) {
-        CheckedPair each = told(solve_placed(c, ws, scratch, p, q, bits, top, stop));
-        each.value *= grown;
+        CheckedPair each = solve_placed(c, ws, scratch, p, q, bits, top, stop);
+        if (each.steps >= 0) each.reach = reach(0), each.value *= lay_out.grown;
         return each;
     };
-    pair = told(pair);
-    const double most = coarse_share(bits.index) * pair.spread;
-    if (pair.reach >= most && reach_of(ws, c.cost, c.l, p, q, 0.0, CRUMBS) < most) {  // crumbs pay it
-        const double more = even_out(ws, p, q);
-        if (more > 0.0) {
-            const int64_t before = pair.steps;
-            grown = more;
-            pair = solved(INFINITY);
-            if (pair.steps < 0) return pair;
-            pair.steps += before;
-        }
-    }
+    pair.reach = reach(0);
+    pair = without_crumbs(
+        pair, share * pair.spread, reach, [&] { return lay_out(p, q); }, [&] { return solved(INFINITY); });
     return with_all_digits(
-        pair,
-        [&](const CheckedPair& each) {
-            return lacks_digits(each, ws, c.cost, c.l, p, q, coarse_share(bits.index));
-        },
+        pair, [&](const CheckedPair& each) { return lacks_digits(each, ws, c.cost, c.l, p, q, share); },
         [&](double top) {
-            place(p, q);
-            even_out(ws, p, q);
+            lay_out(p, q);
             return solved(top);
         });
 }

@@ -62,6 +62,31 @@ inline double even_out(const Workspace& ws, int64_t p, int64_t q) {
     return double(total) / double(part * parts);
 }
 
+// Lays a pair out again, masses that are all the same without crumbs. `grown`: what that makes values larger by.
+template <class Place>
+struct EvenLayout {
+    const Workspace& ws;
+    const Place& place;
+    double grown = 1.0;
+
+    bool operator()(int64_t p, int64_t q) {
+        place(p, q);
+        const double more = even_out(ws, p, q);
+        grown = more > 0.0 ? more : 1.0;
+        return more > 0.0;
+    }
+};
+
+// What was found, or, where only crumbs use costs from `limit` on, what is found without them. `reach(crumbs)` is the
+// largest cost that ships more than that, `lay_out` says whether there is another layout, and `solve` solves it.
+template <class Found, class Reach, class LayOut, class Solve>
+INLINE Found without_crumbs(Found found, double limit, Reach reach, LayOut lay_out, Solve solve) {
+    if (found.steps < 0 || found.reach < limit || reach(CRUMBS) >= limit || !lay_out()) return found;
+    Found again = solve();
+    if (again.steps >= 0) again.steps += found.steps;
+    return again;
+}
+
 // Which of the octaves least · [2^t, 2^(t + 1)) have costs, as bits t + 1; the last one stands for all beyond.
 struct Octaves {
     double least;

@@ -142,27 +142,17 @@ template <class Place>
 __attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
                                                          SharedFound found, Stop stop, Place place) {
     const double share = coarse_share(c.index_bits);
-    double grown = 1.0;
-    const auto lay_out = [&] {
-        place(p, q);
-        const double more = even_out(ws, p, q);
-        grown = more > 0.0 ? more : 1.0;
-        return more > 0.0;
-    };
+    EvenLayout<Place> lay_out = {ws, place};
+    const auto reach = [&](int64_t crumbs) { return reach_of(ws, c.unit, c.l, p, q, 0.0, crumbs); };
     const auto solved = [&](double top) {
         SharedFound again = solve_below(ws, p, q, c, top, stop);
-        again.value *= grown;
+        again.value *= lay_out.grown;
         return again;
     };
-    found.reach = reach_of(ws, c.unit, c.l, p, q, 0.0);
-    if (found.reach >= share && reach_of(ws, c.unit, c.l, p, q, 0.0, CRUMBS) < share && lay_out()) {  // crumbs pay it
-        const int64_t before = found.steps;
-        found = solved(INFINITY);
-        if (found.steps < 0) return found;
-        found.steps += before;
-        found.spread = 0.0;
-    }
-    if (found.reach >= share) return found;
+    found.reach = reach(0);
+    found = without_crumbs(found, share, reach, [&] { return lay_out(p, q); }, [&] { return solved(INFINITY); });
+    if (found.steps < 0 || found.reach >= share) return found;
+    found.spread = 0.0;
     for (int64_t i = 0; i < p; i++)
         for (int64_t j = 0; j < q; j++) {
             const double each = c.unit[ws.source[i] * c.l + ws.sink[j]];
@@ -171,7 +161,7 @@ __attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, in
     return with_all_digits(
         found, [&](const SharedFound& f) { return lacks_digits(f, ws, c.unit, c.l, p, q, share); },
         [&](double top) {
-            lay_out();
+            lay_out(p, q);
             return solved(top);
         });
 }
