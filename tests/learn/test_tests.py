@@ -11,9 +11,8 @@ from scipy.spatial.distance import cdist, squareform
 from scipy.stats import chisquare, false_discovery_control, kstest, rankdata
 
 import asot
-from asot.learn.dispersion import from_centers
-from asot.learn.shuffles import q_values, shuffled
-from asot.learn.splits import TwoBags, Wanted, split_histograms
+from asot.learn.anova import from_centers, q_values, shuffled
+from asot.learn.perturbations import TwoBags, split_histograms
 from tests.oracles import highs_values
 
 
@@ -321,8 +320,8 @@ def test_p_values_are_those_of_a_linear_program_for_the_same_splits():
     for i in (1, 2, 3):
         points = np.concatenate([D[i][0], D[0][0]])
         n = len(D[i][0])
-        bags = TwoBags(i, n, np.arange(len(points)), np.ones(len(points)))
-        splits = sides_of(split_histograms(points, [Wanted(bags, 0, 1 + B)], 3))
+        bags = TwoBags(i, "", n, np.arange(len(points)), np.ones(len(points)), 0, 1 + B)
+        splits = sides_of(split_histograms(points, [bags], 3))
         np.testing.assert_array_equal(splits[0][0], np.arange(n))
         first, second = np.zeros((2, 1 + B, len(points)))
         for t, (a, b) in enumerate(splits):
@@ -335,10 +334,9 @@ def test_p_values_are_those_of_a_linear_program_for_the_same_splits():
 
 
 def test_a_split_depends_on_its_number_and_not_on_the_others():
-    bags = TwoBags(4, 5, np.arange(12), np.ones(12))
-    points = np.zeros((12, 1))
-    whole = sides_of(split_histograms(points, [Wanted(bags, 0, 30)], 1))
-    parts = sides_of(split_histograms(points, [Wanted(bags, 0, 11), Wanted(bags, 11, 30)], 1))
+    points, bags = np.zeros((12, 1)), (4, "", 5, np.arange(12), np.ones(12))
+    whole = sides_of(split_histograms(points, [TwoBags(*bags, 0, 30)], 1))
+    parts = sides_of(split_histograms(points, [TwoBags(*bags, 0, 11), TwoBags(*bags, 11, 30)], 1))
     for (a, b), (c, d) in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a, c)
         np.testing.assert_array_equal(b, d)
@@ -348,8 +346,8 @@ def test_a_split_depends_on_its_number_and_not_on_the_others():
 
 def test_every_split_is_as_likely_within_its_strata():
     strata = np.array([0, 0, 1, 0, 1, 1, 1])  # of three and four points, two and one on the first side
-    bags = TwoBags(0, 3, np.arange(7), np.ones(7), strata)
-    splits = sides_of(split_histograms(np.zeros((7, 1)), [Wanted(bags, 1, 12001)], 0))
+    bags = TwoBags(0, "", 3, np.arange(7), np.ones(7), 1, 12001, strata)
+    splits = sides_of(split_histograms(np.zeros((7, 1)), [bags], 0))
     kinds, counts = np.unique([tuple(a) for a, _ in splits], axis=0, return_counts=True)
     assert len(kinds) == 3 * 4
     assert (strata[kinds].sum(axis=1) == 1).all()
@@ -358,7 +356,7 @@ def test_every_split_is_as_likely_within_its_strata():
 
 def test_repeated_points_are_merged_and_masses_sum_to_one():
     place, weights = np.array([2, 0, 0, -1, 2, 1, 0]), np.array([1.0, 2.0, 1.0, 0.0, 3.0, 1.0, 1.0])
-    found = split_histograms(np.zeros((3, 1)), [Wanted(TwoBags(0, 3, place, weights), 0, 20)], 0)
+    found = split_histograms(np.zeros((3, 1)), [TwoBags(0, "", 3, place, weights, 0, 20)], 0)
     np.testing.assert_array_equal(found.index[:5], [0, 2, 0, 1, 2])
     np.testing.assert_allclose(found.masses[:5], [0.75, 0.25, 0.2, 0.2, 0.6])
     np.testing.assert_allclose(np.add.reduceat(found.masses, found.offsets[:-1]), 1.0)

@@ -102,10 +102,8 @@ def find_barycenter(
     if reg is None:
         masses, info = _by_linear_program(table, price, shares)
     else:
-        limit = as_tol(tol)
-        masses, info = _by_projections(
-            table, price, shares, as_reg(reg, price), as_positive_int(max_iter, "max_iter"), limit or 0.0
-        )
+        most, limit = as_positive_int(max_iter, "max_iter"), as_tol(tol) or 0.0
+        masses, info = _by_projections(table, price, shares, as_reg(reg, price), most, limit)
     distances = emd_many(table, masses[None], cost=price, progress=False).values
     return Barycenter(masses, float(shares @ distances), info)
 
@@ -205,18 +203,14 @@ class _SoftSums:
         self._in_range = bool(cost.max() <= MOST_COST)
 
     def __call__(self, potentials: Float) -> Float:
+        """Out of range, the largest potential is taken out, and one matrix product does the rest. Where it underflows,
+        because every v of large potential is far from u, the sum is taken term by term."""
         if self._in_range:
             return np.asarray(np.log(np.exp(potentials) @ self._kernel))
-        return self._in_any_range(potentials)
-
-    def _in_any_range(self, potentials: Float) -> Float:
-        """The largest potential is taken out, and one matrix product does the rest. Where it underflows, because every
-        v of large potential is far from u, the sum is taken term by term."""
         top = potentials.max(axis=1, keepdims=True)
         with np.errstate(divide="ignore"):
             result = np.log(np.exp(potentials - top) @ self._kernel) + top
-        lost = ~(result - top > -600.0).all(axis=1)
-        for i in np.flatnonzero(lost):
+        for i in np.flatnonzero(~(result - top > -600.0).all(axis=1)):
             terms = self._score + potentials[i]
             peak = terms.max(axis=1)
             result[i] = peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,14 +97,13 @@ def pairwise_columns(
     (3,)
     """
     names, ids, samples = _read(D, columns)
-    n = len(ids)
-    rows, others = np.triu_indices(n, 1)
+    rows, others = np.triu_indices(len(ids), 1)
     values, counts, found = np.full((len(names), len(rows)), np.nan), np.zeros(len(names), dtype=np.int64), []
     with Progress(progress, len(names), "columns", unit="column") as shown:
         for c, name in enumerate(names):
-            has = np.array([i for i in range(n) if name in samples[i].place], dtype=np.int64)
-            points = [samples[i].column(name) for i in has]
-            one = Distributions.from_list([x for x, _ in points], [a for _, a in points], ids=ids[has].tolist())
+            has = np.array([i for i, (columns_of, _) in enumerate(samples) if name in columns_of], dtype=np.int64)
+            points = [np.asarray(samples[i][0][name], dtype=np.float64)[:, None] for i in has]
+            one = Distributions.from_list(points, [samples[i][1] for i in has], ids=ids[has].tolist())
             own = pairwise_exact(one, p=p, n_jobs=n_jobs, progress=False)
             inside = np.isin(rows, has) & np.isin(others, has)
             values[c, inside] = own.values
@@ -114,21 +113,8 @@ def pairwise_columns(
     return ColumnDistances(tuple(names), ids, values, counts, tuple(found))
 
 
-class _Sample(NamedTuple):
-    """The columns of one distribution, by name."""
-
-    points: Any  # (n, columns)
-    masses: Float | None  # (n,)
-    place: dict[Any, int]
-
-    def column(self, name: Any) -> tuple[Float, Float]:
-        """Points (n, 1) and masses (n,)."""
-        x = np.asarray(self.points[:, self.place[name]], dtype=np.float64)[:, None]
-        return x, np.ones(len(x)) if self.masses is None else self.masses
-
-
-def _read(D: Any, columns: Sequence[Any] | None) -> tuple[list[Any], NDArray[Any], list[_Sample]]:
-    """Names of the columns, ids and samples."""
+def _read(D: Any, columns: Sequence[Any] | None) -> tuple[list[Any], NDArray[Any], list[tuple[dict[Any, Any], Float]]]:
+    """Names of the columns, ids, and of every distribution its columns (n,) by name and its masses (n,)."""
     entries = list(D.values()) if isinstance(D, Mapping) else D
     if isinstance(entries, (list, tuple)) and entries and all(hasattr(frame, "columns") for frame in entries):
         ids = np.array(list(D)) if isinstance(D, Mapping) else np.arange(len(entries))
@@ -137,14 +123,10 @@ def _read(D: Any, columns: Sequence[Any] | None) -> tuple[list[Any], NDArray[Any
         for name in wanted:
             if name not in all_names:
                 raise ValueError(f"no sample has a column {name!r}")
-        samples = []
-        for frame in entries:
-            held = [name for name in frame.columns if name in wanted]
-            samples.append(_Sample(frame[held].to_numpy(), None, {name: c for c, name in enumerate(held)}))
-        return wanted, ids, samples
+        held = [{name: frame[name].to_numpy() for name in frame.columns if name in wanted} for frame in entries]
+        return wanted, ids, [(own, np.ones(len(frame))) for own, frame in zip(held, entries, strict=True)]
     D = as_distributions(D)
     names = list(range(D.dim)) if columns is None else list(columns)
     if len(names) != D.dim:
         raise ValueError(f"columns has {len(names)} names for the {D.dim} columns of the collection")
-    place = {name: c for c, name in enumerate(names)}
-    return names, D.ids, [_Sample(points, masses, place) for points, masses in D]
+    return names, D.ids, [(dict(zip(names, points.T, strict=True)), masses) for points, masses in D]

@@ -18,8 +18,8 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.data.reading import factorized
 from asot.distances import pairwise
 from asot.learn import noise
+from asot.learn.anova import q_values
 from asot.learn.groups import GroupDifferences, check_groups, group_differences
-from asot.learn.shuffles import q_values
 from asot.results.distances import Distances
 from asot.results.frames import ShownAsFrame, need_pandas
 from asot.run.executors import Progress, ProgressLike
@@ -61,11 +61,8 @@ class Drivers(ShownAsFrame):
         rows = []
         for kind in self.kinds:
             test, own = self.tests[kind], self.distances[kind]
-            rows.append(
-                {"pseudo_f": test.pseudo_f, "p_value": test.p_value, "q_value": self.q_value[kind],
-                 "effect": test.effect, "mean_distance": float(own.values.mean()),
-                 "noise_share": own.info["noise_share"], "n_samples": own.pair_set.n_rows}
-            )  # fmt: skip
+            tested = test.pseudo_f, test.p_value, self.q_value[kind], test.effect
+            rows.append((*tested, float(own.values.mean()), own.info["noise_share"], own.pair_set.n_rows))
         pandas = need_pandas("to_frame")
         return pandas.DataFrame(rows, index=pandas.Index(list(self.kinds), name="kind"), columns=list(COLUMNS))
 
@@ -133,19 +130,17 @@ def drivers(
     left_out: dict[Any, str] = {}
     with Progress(progress, len(names), "kinds of points", unit="kind") as shown:
         for code, name in enumerate(names.tolist()):
-            has, points = _of_kind(D, kind == code, least)
-            reason = _why_not(groups[has], batches if batches is None else batches[has], least)
+            chosen = (kind == code) & (D.masses > 0)
+            has = np.flatnonzero(np.add.reduceat(chosen, D.offsets[:-1]) >= least)
+            own = None if batches is None else batches[has]
+            reason = _why_not(groups[has], own, least)
             if reason is None:
-                C = Distributions.from_list(*points, ids=D.ids[has].tolist())
-                r = pairwise(C, error=error, n_jobs=n_jobs, progress=False).above_noise(
-                    noise.noise_floor(C, n_jobs=n_jobs)
-                )
-                own = None if batches is None else batches[has]
+                C = _of_kind(D, chosen, has)
+                r = pairwise(C, error=error, n_jobs=n_jobs, progress=False)
+                distances[name] = r = r.above_noise(noise.noise_floor(C, n_jobs=n_jobs))
                 seed = 0 if random_state is None else random_state
-                tests[name] = group_differences(
-                    r, groups[has], strata=own, n_permutations=n_permutations, random_state=seed
-                )
-                distances[name] = r
+                how = {"strata": own, "n_permutations": n_permutations, "random_state": seed}
+                tests[name] = group_differences(r, groups[has], **how)
             else:
                 left_out[name] = reason
             shown.advance(1)
@@ -154,18 +149,15 @@ def drivers(
     return Drivers(tuple(order), tests, distances, dict(zip(order, adjusted.tolist(), strict=True)), left_out)
 
 
-def _of_kind(D: Distributions, chosen: NDArray[np.bool_], least: int) -> tuple[NDArray[np.int64], tuple[Any, Any]]:
-    """Which distributions have enough points of a kind with mass, and these points with their masses."""
-    held = chosen & (D.masses > 0)
-    counts = np.add.reduceat(held, D.offsets[:-1])
-    has = np.flatnonzero(counts >= least)
+def _of_kind(D: Distributions, chosen: NDArray[np.bool_], has: NDArray[np.int64]) -> Distributions:
+    """The chosen points (n,) of some distributions."""
     points, masses = [], []
     for i in has:
         x, a = D[int(i)]
-        own = held[D.offsets[i] : D.offsets[i + 1]]
+        own = chosen[D.offsets[i] : D.offsets[i + 1]]
         points.append(np.asarray(x)[own])
         masses.append(a[own])
-    return has, (points, masses)
+    return Distributions.from_list(points, masses, ids=D.ids[has].tolist())
 
 
 def _why_not(groups: NDArray[Any], strata: NDArray[Any] | None, least: int) -> str | None:

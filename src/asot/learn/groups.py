@@ -20,11 +20,9 @@ from asot._typing import Float, Indices
 from asot.data.belonging import ids_of, per_distribution
 from asot.data.reading import factorized
 from asot.data.squares import in_range
-from asot.learn.dispersion import Ranks, dispersion_test, from_centers
+from asot.learn import anova
 from asot.learn.kernel import as_matrix
-from asot.learn.permanova import basis, design, effect_interval, gower, indicators, permuted_f, read_columns, term
-from asot.learn.shuffles import check_strata_vary, members_of, share_as_large
-from asot.learn.unequal_sizes import warn_of_sizes
+from asot.learn.size_matched import warn_of_sizes
 from asot.results.frames import ShownAsFrame, need_pandas
 from asot.results.noise import noise_matrix
 from asot.validation import as_choice, as_positive_int, as_seed
@@ -173,25 +171,40 @@ def group_differences(
     if matrix.shape != (n, n) or np.abs(matrix - matrix.T).max() > 1e-9 * matrix.max():
         raise ValueError("groups are compared by the distances of all pairs of one collection, which must be symmetric")
     ids = ids_of(distances, n)
-    columns = read_columns(groups, "groups", ids)
+    columns = anova.read_columns(groups, "groups", ids)
     as_choice(by, "by", ("terms", "margin"))
     first_name = columns[0][0] if len(columns) > 1 else "groups"
     names, label = factorized(columns[0][1], n, first_name, "distribution")
     check_groups(names, label)
     within = None
     if strata is not None:
-        within = members_of(factorized(per_distribution(strata, "strata", ids), n, "strata", "distribution")[1])
-        check_strata_vary(label, within, first_name)
+        within = anova.members_of(factorized(per_distribution(strata, "strata", ids), n, "strata", "distribution")[1])
+        anova.check_strata_vary(label, within, first_name)
     warn_of_sizes(getattr(distances, "sizes", None), names, label)
     votes = as_positive_int(n_neighbors, "n_neighbors")
     count = as_positive_int(n_permutations, "n_permutations")
-    known = _known(covariates, ids)
-    bases = [(name, _columns_of(column, name, n, len(columns))) for name, column in columns]
-    tests = _Tests(matrix, known, bases, by, within, count, random_state)
-    factors = tests.factors(label)
-    rank, rank_p = tests.ranks
-    reach = from_centers(matrix, label)
-    spread_f, spread_p = dispersion_test(tests.G, label, check_random_state(as_seed(random_state)), count, within)
+    more = () if covariates is None else anova.read_columns(covariates, "covariates", ids)
+    known = np.concatenate([np.ones((n, 1)), *(anova.design(column, name, n) for name, column in more)], axis=1)
+    bases = [(columns[0][0], anova.indicators(label))]  # where there is one column, numbers are groups, too
+    if len(columns) > 1:
+        bases = [(name, anova.design(column, name, n)) for name, column in columns]
+
+    def known_before(place: int) -> Float:
+        """A basis of what a factor is tested after: the covariates, and other factors."""
+        others = bases[:place] if by == "terms" else bases[:place] + bases[place + 1 :]
+        return anova.basis(np.concatenate([known, *(columns for _, columns in others)], axis=1))
+
+    G = anova.gower(matrix)
+    tests = [
+        _tested(name, G, known_before(place), own, check_random_state(random_state), count, within)
+        for place, (name, own) in enumerate(bases)
+    ]
+    factors, orders = [factor for factor, _ in tests], tests[0][1]
+    by_rank = anova.Ranks(matrix)
+    rank = by_rank.statistic(label)
+    rank_p = anova.share_as_large([by_rank.statistic(label[order]) for order in orders], rank, 1.0)
+    reach = anova.from_centers(matrix, label)
+    spread_f, spread_p = anova.dispersion_test(G, label, check_random_state(as_seed(random_state)), count, within)
     return GroupDifferences(
         pseudo_f=factors[0].pseudo_f,
         p_value=factors[0].p_value,
@@ -202,7 +215,7 @@ def group_differences(
         n_permutations=count,
         noise_share=None if noise is None else _share_of_noise(matrix, noise, ids, exponent),
         effect=factors[0].effect,
-        effect_interval=effect_interval(matrix, tests.known_before(0), bases[0][1], factors[0].effect),
+        effect_interval=anova.effect_interval(matrix, known_before(0), bases[0][1], factors[0].effect),
         rank_statistic=rank,
         rank_p_value=rank_p,
         dispersion_f=spread_f,
@@ -216,49 +229,21 @@ def group_differences(
     )
 
 
-class _Tests:
-    """The factors of one analysis, and what each of them is tested after."""
-
-    def __init__(
-        self, matrix: Float, known: Float, bases: list[tuple[str, Float]], by: str, strata: Any, count: int, seed: Any
-    ) -> None:
-        self.G, self.known, self.bases, self.by = gower(matrix), known, bases, by
-        self.strata, self.count, self.seed = strata, count, seed
-        self._matrix = matrix
-        self.ranks = (0.0, 1.0)
-
-    def known_before(self, place: int) -> Float:
-        """A basis of what the factor is tested after: the covariates, and other factors."""
-        others = self.bases[:place] if self.by == "terms" else self.bases[:place] + self.bases[place + 1 :]
-        return basis(np.concatenate([self.known, *(columns for _, columns in others)], axis=1))
-
-    def factors(self, label: Indices) -> list[Factor]:
-        found = []
-        for place, (name, columns) in enumerate(self.bases):
-            known = self.known_before(place)
-            added = basis(columns, known)
-            if added.shape[1] == 0:
-                raise ValueError(
-                    f"{name} is determined by the covariates or by other factors; there is nothing to test"
-                )
-            if len(self.G) <= known.shape[1] + added.shape[1]:
-                spent = known.shape[1] + added.shape[1] - 1
-                raise ValueError(f"{len(self.G)} distributions are too few for {spent} degrees of freedom")
-            one = term(self.G, known, added)
-            rng = check_random_state(self.seed)
-            values, ranks = [], []
-            by_rank = Ranks(self._matrix) if place == 0 else None
-            for order, value in permuted_f(self.G, known, added, rng, self.count, self.strata):
-                values.append(value)
-                if by_rank is not None:
-                    ranks.append(by_rank.statistic(label[order]))
-            if by_rank is not None:
-                observed = by_rank.statistic(label)
-                self.ranks = observed, share_as_large(ranks, observed, 1.0)
-            scale = one.pseudo_f if np.isfinite(one.pseudo_f) else 1.0
-            p_value = share_as_large(values, one.pseudo_f, max(scale, 1e-300))
-            found.append(Factor(name, one.df, one.pseudo_f, p_value, one.explained, one.effect))
-        return found
+def _tested(
+    name: str, G: Float, known: Float, columns: Float, rng: Any, count: int, strata: list[Indices] | None
+) -> tuple[Factor, list[Indices]]:
+    """What a factor explains after what is known, and the orders in which that was permuted."""
+    added = anova.basis(columns, known)
+    if added.shape[1] == 0:
+        raise ValueError(f"{name} is determined by the covariates or by other factors; there is nothing to test")
+    spent = known.shape[1] + added.shape[1]
+    if len(G) <= spent:
+        raise ValueError(f"{len(G)} distributions are too few for {spent - 1} degrees of freedom")
+    one = anova.term(G, known, added)
+    permuted = list(anova.permuted_f(G, known, added, rng, count, strata))
+    scale = one.pseudo_f if np.isfinite(one.pseudo_f) else 1.0
+    p_value = anova.share_as_large([value for _, value in permuted], one.pseudo_f, max(scale, 1e-300))
+    return Factor(name, p_value=p_value, **one._asdict()), [order for order, _ in permuted]
 
 
 def check_groups(names: NDArray[Any], label: Indices) -> None:
@@ -266,21 +251,6 @@ def check_groups(names: NDArray[Any], label: Indices) -> None:
         raise ValueError(f"there is only one group, {str(names[0])!r}; comparing takes two or more")
     if np.bincount(label).max() == 1:
         raise ValueError("every group has one member; there is nothing to compare within them")
-
-
-def _known(covariates: Any, ids: NDArray[Any]) -> Float:
-    """The intercept and the covariates (n, 1 + q)."""
-    parts = [np.ones((len(ids), 1))]
-    if covariates is not None:
-        parts += [design(column, name, len(ids)) for name, column in read_columns(covariates, "covariates", ids)]
-    return np.concatenate(parts, axis=1)
-
-
-def _columns_of(column: Any, name: str, n: int, count: int) -> Float:
-    """The design of a factor: groups if it is the only one, and what it looks like among several."""
-    if count > 1:
-        return design(column, name, n)
-    return indicators(factorized(column, n, "groups", "distribution")[1])
 
 
 def _silhouette(matrix: Float, label: Indices) -> float:

@@ -135,15 +135,15 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
         return Kernel(matrix, rate, None, done, ids=ids)
     eigenvalues = np.linalg.eigvalsh(matrix)
     smallest = float(eigenvalues[0])
-    negative = eigenvalues < -len(matrix) * np.finfo(float).eps * eigenvalues[-1]
-    if not negative.any():
+    negative = int((eigenvalues < -len(matrix) * np.finfo(float).eps * eigenvalues[-1]).sum())
+    if negative == 0:
         done = f"nothing: the kernel is positive semidefinite (smallest eigenvalue {max(smallest, 0.0):.3g})"
         return Kernel(matrix, rate, smallest, done, ids=ids)
-    count = f"{int(negative.sum())} of {len(matrix)} eigenvalues negative, down to {smallest:.3g}"
+    count = f"{negative} of {len(matrix)} eigenvalues negative, down to {smallest:.3g}"
     if psd == "clip":
         from scipy.linalg import eigh
 
-        values, vectors = eigh(matrix, subset_by_index=(0, int(negative.sum()) - 1))
+        values, vectors = eigh(matrix, subset_by_index=(0, negative - 1))
         clipped, keep = matrix - (vectors * values) @ vectors.T, np.eye(len(matrix)) - vectors @ vectors.T
         return Kernel(0.5 * (clipped + clipped.T), rate, smallest, f"clipped: {count}, set to 0", keep, ids)
     shifted = matrix - smallest * np.eye(len(matrix))

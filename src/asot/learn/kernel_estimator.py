@@ -1,6 +1,6 @@
 """Distances and kernel as a scikit-learn transformer, so that γ can be grid-searched: `asot.WassersteinKernel`.
 
-The distances do not depend on γ. They are cached by the content of the distributions (`asot.learn.known_pairs`), so a
+The distances do not depend on γ. They are cached by the content of the distributions (`asot.learn.recent`), so a
 search over γ solves every pair once, in whichever folds it occurs. Kernels are cached, too, since a search over other
 parameters of the pipeline asks for the same ones, and their eigenvalues, again.
 """
@@ -21,8 +21,7 @@ from asot.data.distributions import Distributions
 from asot.distances import pairwise, pairwise_exact
 from asot.ground.metrics import FROM_POINTS
 from asot.learn.kernel import Kernel, kernel
-from asot.learn.known_pairs import known_distances
-from asot.learn.recent import key_of, recalled, remember
+from asot.learn.recent import key_of, known_distances, recalled, remember
 from asot.run.executors import ProgressLike
 
 

@@ -141,13 +141,12 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
         return -float(self.transform(X).min(axis=1).sum())
 
     def _learned_space(self, D: Distributions, seed: int) -> AnchorSpace:
-        space = self.space
-        if self.n_anchors is not None:
-            if space is not None:
-                raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
-            count = as_positive_int(self.n_anchors, "n_anchors")
-            space = KMeansAnchors(count, random_state=seed, device=self.device)
-        return fitted_space(space, D, seed)
+        if self.n_anchors is None:
+            return fitted_space(self.space, D, seed)
+        if self.space is not None:
+            raise ValueError("n_anchors only applies if the space is learned here; pass either space or n_anchors")
+        count = as_positive_int(self.n_anchors, "n_anchors")
+        return KMeansAnchors(count, random_state=seed, device=self.device).fit(D).space_
 
     def _best(self, starts: int, run: Callable[[], tuple[float, int, Any]]) -> tuple[int, Any]:
         """Steps and result of the start with the least inertia."""
@@ -157,8 +156,6 @@ class WassersteinKMeans(ReadsCollections, NamesColumns, ClusterMixin, Transforme
                 found.append(run())
                 shown.advance(1)
         return min(found, key=lambda run: run[0])[1:]
-
-    # ------------------------------------------------------------------------------------------------ alternation
 
     def _emd(self, H: Float, centers: Float | None, progress: ProgressLike = False) -> Float:
         how: dict[str, Any] = {"device": self.device, "n_jobs": self.n_jobs, "progress": progress}

@@ -28,7 +28,9 @@ from asot.validation import as_choice, as_positive_int
 MOST_QUERIES = 64
 """Up to so many queries are asked one by one of what was prepared; more of them are worth a search of their own."""
 
-_WHICH = ("space", "p", "metric", "metric_params", "unmatched", "prune")
+_DISTANCE = ("p", "metric", "metric_params", "unmatched")
+_WHICH = ("space", *_DISTANCE, "prune")
+_HOW = ("device", "n_jobs", "memory", "progress")
 
 
 @dataclass(eq=False, repr=False)
@@ -123,17 +125,14 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
 
     def _prepared(self) -> Index | None:
         """An index of the fitted collection, where its answers are those of `asot.kneighbors` with the same options."""
-        prices = self.unmatched is not None and not isinstance(self.unmatched, str) and not np.isscalar(self.unmatched)
-        spread = self.metric in FROM_POINTS  # taken from queries and collection together
-        if self.space is not None or self.prune != "auto" or prices or spread or len(self.collection_) < FEWEST:
+        n, spread = len(self.collection_), self.metric in FROM_POINTS  # taken from queries and collection together
+        prices = self.unmatched is not None and not np.isscalar(self.unmatched)
+        if self.space is not None or self.prune != "auto" or prices or spread or n < FEWEST:
             return None
         if devices.parse(self.device)[0] == "cuda":
             return None
-        index = Index(
-            p=self.p, metric=self.metric, metric_params=self.metric_params, unmatched=self.unmatched,
-            random_state=self.random_state,
-        )  # fmt: skip
-        index.add(self.collection_, ids=np.arange(len(self.collection_)))
+        index = Index(**{name: getattr(self, name) for name in (*_DISTANCE, "random_state")})
+        index.add(self.collection_, ids=np.arange(n))
         return index
 
     def __getstate__(self) -> dict[str, Any]:
@@ -180,13 +179,10 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         if collection is not None and len(queries) <= MOST_QUERIES:
             index = self._index_now()
             if index is not None:
-                return index.query(
-                    queries, count, recall=self.recall, device=self.device, n_jobs=self.n_jobs, memory=self.memory,
-                    progress=self.progress,
-                )  # fmt: skip
+                return index.query(queries, count, recall=self.recall, **{name: getattr(self, name) for name in _HOW})
         if self.recall is not None:  # what was measured holds for this number of neighbors
             return kneighbors(queries, collection, count, **self._options(), recall=self.recall)
-        key = key_of("neighbors", queries, collection, self.p, self.metric, self.metric_params, self.unmatched)
+        key = key_of("neighbors", queries, collection, *(getattr(self, name) for name in _DISTANCE))
         found: Neighbors | None = recalled(key)
         if found is None or found.indices.shape[1] < count:
             most = len(queries) - 1 if collection is None else len(collection)
@@ -204,8 +200,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         return (queries[:] if queries is self.collection_ else queries), self.collection_  # two objects: two sets
 
     def _options(self) -> dict[str, Any]:
-        how = ("device", "n_jobs", "memory", "progress", "random_state")
-        return {name: getattr(self, name) for name in _WHICH + how}
+        return {name: getattr(self, name) for name in (*_WHICH, *_HOW, "random_state")}
 
 
 def _in_mode(graph: Any, mode: str) -> Any:

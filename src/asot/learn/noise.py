@@ -67,20 +67,19 @@ class NoiseFloor:
         return self.at(self.sizes, self.sizes)
 
     def at(self, n: Any, m: Any) -> Float:
-        """(N,): how far apart samples of n and m points of each distribution are on average."""
+        """(N,): how far apart samples of n and m points of each distribution are on average; of n (N, 1), (N, M)."""
         both = 0.5 * (1.0 / np.asarray(n, dtype=np.float64) + 1.0 / np.asarray(m, dtype=np.float64))
-        return np.asarray(self.halves * (self.half_sizes * both) ** self.exponent, dtype=np.float64)
+        return np.asarray((self.halves * (self.half_sizes * both.T) ** self.exponent).T, dtype=np.float64)
 
     def matrix(self) -> Float:
         """(N, N): the part of every distance that is noise, if the two were samples of one distribution.
 
         It is the mean of the two estimates at the sizes of the pair; 0 on the diagonal.
         """
-        both = 0.5 * (1.0 / self.sizes[:, None] + 1.0 / self.sizes)
-        own = self.halves[:, None] * (self.half_sizes[:, None] * both) ** self.exponent
+        own = self.at(self.sizes[:, None], self.sizes)
         floor = 0.5 * (own + own.T)
         np.fill_diagonal(floor, 0.0)
-        return np.asarray(floor, dtype=np.float64)
+        return floor
 
     def __repr__(self) -> str:
         own = self.values
@@ -142,21 +141,16 @@ def noise_floor(
     quarters = _mean_apart(D[enough], quarter_sizes, n_splits, rng, n_jobs, progress)
     exponent = _exponent(halves[enough], quarters, half_sizes[enough] / quarter_sizes)
     if not enough.all():
-        _warn_of_few(D, enough)
+        few = np.flatnonzero(~enough)
+        count = "1 distribution has" if len(few) == 1 else f"{len(few):,} distributions have"
+        warnings.warn(
+            f"{count} fewer than {FEWEST} points, such as {D.label(int(few[0]))} with {D.sizes[few[0]]}; noise there "
+            "is extrapolated from the others",
+            stacklevel=2,
+        )
         halves[~split] = np.median(halves[enough] * half_sizes[enough] ** exponent)  # at size 1
     half_sizes = np.maximum(half_sizes, 1)
     return NoiseFloor(halves, half_sizes, exponent, D.sizes.copy(), D.given_ids)
-
-
-def _warn_of_few(D: Distributions, enough: NDArray[np.bool_]) -> None:
-    few = np.flatnonzero(~enough)
-    count = "1 distribution has" if len(few) == 1 else f"{len(few):,} distributions have"
-    warnings.warn(
-        f"{count} fewer than {FEWEST} points, such as {D.label(int(few[0]))} with {D.sizes[few[0]]}; noise there is "
-        "extrapolated from the others",
-        UserWarning,
-        stacklevel=3,
-    )
 
 
 def _mean_apart(

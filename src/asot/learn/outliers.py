@@ -58,12 +58,10 @@ class Outliers(ShownAsFrame):
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per distribution, the oddest first."""
-        order = np.argsort(-self.score, kind="stable")
         columns = {"score": self.score, "ratio": self.ratio, "distance": self.distance, "is_outlier": self.is_outlier}
         pandas = need_pandas("to_frame")
-        return pandas.DataFrame(
-            {name: own[order] for name, own in columns.items()}, index=pandas.Index(self.ids[order], name="id")
-        )
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.ids, name="id"))
+        return frame.iloc[np.argsort(-self.score, kind="stable")]
 
     def __len__(self) -> int:
         return len(self.ids)

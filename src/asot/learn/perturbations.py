@@ -3,6 +3,9 @@
 Two bags of n and m cells: if both are samples of one distribution, every split of the n + m cells into n and m is as
 likely as the observed one. All splits of a pair share their points, so that their distances are a list of pairs over
 one set of points. p = (1 + #{permuted ≥ observed}) / (1 + B) for each, and q-values because there are many.
+
+A split is drawn and written as sparse histograms by a kernel, from a random stream of its own: it depends on the seed,
+on which distribution is tested and on its number, and on nothing else.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ from asot.exact.auto import points_work
 from asot.ground.costs import Metric
 from asot.ground.metrics import TRANSFORMED, prepare_metric
 from asot.histograms import emd_many
-from asot.learn.shuffles import check_strata_vary, members_of, q_values, share_as_large
-from asot.learn.splits import NoMassError, TwoBags, Wanted, split_histograms
+from asot.learn.anova import check_strata_vary, members_of, q_values, share_as_large
+from asot.native import Doubles, Int, Ints, Record, entry
 from asot.request import Distance, as_order
 from asot.results.frames import ShownAsFrame, need_pandas
 from asot.results.sinks import default_sink
@@ -35,7 +38,7 @@ from asot.run.engine import Resources, solve_work
 from asot.run.executors import Progress, ProgressLike
 from asot.run.pairs import ListedPairs
 from asot.run.protocols import Notes
-from asot.validation import as_positive_int, as_seed
+from asot.validation import FloatArray, as_positive_int, as_seed
 
 Run = tuple[int, int, int]
 """A distribution, and its splits from one to another."""
@@ -45,6 +48,9 @@ ROOM = 2**22
 
 OF_THE_PAIR = {"hamming", *TRANSFORMED}
 """Metrics whose solver or scale is chosen from the points of both bags alone."""
+
+_SEEDS = 2**63
+"""Seeds that a kernel takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +88,11 @@ class PerturbationTest(ShownAsFrame):
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per distribution other than the control, those with small p first."""
-        columns = {
-            "distance": self.distance, "null_mean": self.null_mean, "excess": self.excess, "p_value": self.p_value,
-            "q_value": self.q_value,
-        }  # fmt: skip
-        order = np.lexsort([-self.excess, self.p_value])
-        order = order[~self.is_control[order]]
-        index = need_pandas("to_frame").Index(self.ids[order], name="id")
-        return need_pandas("to_frame").DataFrame({name: own[order] for name, own in columns.items()}, index=index)
+        names = ("distance", "null_mean", "excess", "p_value", "q_value")
+        pandas, order = need_pandas("to_frame"), np.lexsort([-self.excess, self.p_value])
+        index = pandas.Index(self.ids, name="id")
+        frame = pandas.DataFrame({name: getattr(self, name) for name in names}, index=index)
+        return frame.iloc[order[~self.is_control[order]]]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -230,17 +233,12 @@ class _Screen:
             points = self.space.anchors
             place = np.where(part.masses > 0, self.space.assign(np.asarray(part.points), device="cpu")[0], -1)
         weights = part.masses * np.repeat(part.sizes, part.sizes)  # 1 where masses are equal, whatever the sizes
-        wanted = []
+        bags = []
         for t, (i, low, high) in enumerate(call):
             both = np.concatenate([np.arange(*part.offsets[[at, at + 1]]) for at in (t, len(call))])
-            bags = TwoBags(i, int(part.sizes[t]), place[both], weights[both], self._strata(i))
-            wanted.append(Wanted(bags, low, high))
-        try:
-            return split_histograms(points, wanted, self.seed)
-        except NoMassError as error:
-            raise ValueError(
-                f"{self.D.label(error.own)} or the control has so few points with mass that a split can have none"
-            ) from None
+            first, name = int(part.sizes[t]), self.D.label(i)
+            bags.append(TwoBags(i, name, first, place[both], weights[both], low, high, self._strata(i)))
+        return split_histograms(points, bags, self.seed)
 
     def _strata(self, i: int) -> Indices | None:
         if self.labels is None:
@@ -282,16 +280,12 @@ class _Screen:
         calls = self.calls(others, together)
         found: list[Float] = []
         with ThreadPoolExecutor(1) as beside:
-            ahead = beside.submit(self.prepared, calls[0]) if calls else None
+            ahead = [beside.submit(self.prepared, call) for call in calls[:1]]
             for t, call in enumerate(calls):
-                assert ahead is not None
-                histograms = ahead.result()
-                if t + 1 < len(calls):
-                    ahead = beside.submit(self.prepared, calls[t + 1])
-                parts = np.split(
-                    self.solved(histograms, device, resources), np.cumsum([b - a for _, a, b in call])[:-1]
-                )
-                for (i, _, high), own in zip(call, parts, strict=True):
+                histograms = ahead.pop().result()
+                ahead += [beside.submit(self.prepared, more) for more in calls[t + 1 : t + 2]]
+                solved, ends = self.solved(histograms, device, resources), np.cumsum([b - a for _, a, b in call])
+                for (i, _, high), own in zip(call, np.split(solved, ends[:-1]), strict=True):
                     found.append(own)
                     if high == 1 + self.count:
                         yield i, np.concatenate(found)
@@ -304,3 +298,73 @@ def _joined(D: Distributions, control: Any) -> Distributions:
     if points.shape[1] != D.dim:
         raise ValueError(f"the control is in {points.shape[1]} dimensions, but the collection in {D.dim}")
     return D + Distributions.from_list([points], ids=["control"] if D.given_ids is not None else None)
+
+
+# -------------------------------------------------------------------------------------------------------------- splits
+
+
+class Splits(Record):
+    """Two bags, and which of their splits are wanted (``native/learn/splits.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n", Int), ("n_kept", Int), ("n_strata", Int), ("place", Ints), ("weights", Doubles), ("order", Ints),
+        ("starts", Ints), ("members", Ints), ("taken", Ints), ("seed", Int), ("own", Int), ("low", Int), ("high", Int),
+    ]  # fmt: skip
+
+
+class SplitsOut(Record):
+    """Where histograms go (``native/learn/splits.cpp``)."""
+
+    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Doubles), ("empty", Ints)]  # noqa: RUF012
+
+
+_split_histograms = entry("split_histograms", Splits, SplitsOut)
+
+
+@dataclass(frozen=True)
+class TwoBags:
+    """The n points of a distribution, followed by the m of the control, and which of their splits are wanted."""
+
+    own: int
+    """Which distribution it is: every one has random splits of its own."""
+    name: str
+    n_first: int
+    place: Indices
+    """(n + m,) Column of every point in the histograms; -1 for points without mass, which only change places."""
+    weights: Float
+    """(n + m,) Travel with their points. 1 where masses are equal, whatever the sizes."""
+    low: int
+    """Splits ``low`` to ``high``; split 0 is the observed one."""
+    high: int
+    strata: Indices | None = None
+    """(n + m,) Numbers of strata within which points change places, from 0 on."""
+
+    def record(self, seed: int) -> Splits:
+        n = len(self.place)
+        strata = np.zeros(n, dtype=np.int64) if self.strata is None else self.strata
+        is_second = np.arange(n) >= self.n_first
+        order = np.argsort(self.place, kind="stable")[np.count_nonzero(self.place < 0) :]
+        sizes = np.bincount(strata)
+        return Splits(
+            n=n, n_kept=len(order), n_strata=len(sizes), place=np.ascontiguousarray(self.place, dtype=np.int64),
+            weights=np.ascontiguousarray(self.weights), order=order, starts=np.concatenate([[0], np.cumsum(sizes)]),
+            members=np.lexsort([is_second, strata]), taken=sizes - np.bincount(strata[is_second], minlength=len(sizes)),
+            seed=seed % _SEEDS, own=self.own, low=self.low, high=self.high,
+        )  # fmt: skip
+
+
+def split_histograms(points: FloatArray, bags: list[TwoBags], seed: int) -> SparseHistograms:
+    """Histograms 2t and 2t + 1 over points (V, d) are the two sides of the t-th of all splits that are wanted."""
+    counts = [own.high - own.low for own in bags]
+    offsets = np.zeros(1 + 2 * sum(counts), dtype=np.int64)
+    room = sum(n * int(np.count_nonzero(own.place >= 0)) for n, own in zip(counts, bags, strict=True))
+    index, masses, empty = np.empty(room, dtype=np.int64), np.empty(room), np.zeros(1, dtype=np.int64)
+    first = 0
+    for own, n in zip(bags, counts, strict=True):
+        out = SplitsOut(offsets=offsets[first:], index=index, masses=masses, empty=empty)
+        _split_histograms(own.record(seed), out)
+        if empty[0]:
+            raise ValueError(f"{own.name} or the control has so few points with mass that a split can have none")
+        first += 2 * n
+    used = int(offsets[-1])
+    return SparseHistograms(points, offsets, index[:used], masses[:used])

@@ -7,6 +7,7 @@ searched for the same reason, in place of their black and yellow, which need a p
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from typing import Any
 
@@ -73,11 +74,7 @@ def draw_bar(ax: Any, groups: NDArray[Any], legend: bool = False) -> None:
         strip.imshow(code[:, None], aspect="auto", cmap=colors, vmin=0, vmax=max(len(found) - 1, 1))
         if legend:
             handles = [Patch(color=COLORS[c % len(COLORS)], label=str(name)) for c, name in enumerate(found)]
-            place = {
-                "loc": "upper left",
-                "bbox_to_anchor": (1.01, 1.14),
-                "ncols": -(-len(found) // 3),
-            }  # beside the tree
+            place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.14), "ncols": -(-len(found) // 3)}  # by the tree
             ax.legend(handles=handles, fontsize=7, frameon=False, borderpad=0.0, **place)
     strip.set_xticks([])
     strip.set_yticks([])
@@ -135,19 +132,18 @@ def draw_bundles(ax: Any, moved: Any, first: Float, second: Float, groups: Any) 
     own_i, own_j = (np.asarray(side) for side in moved.sides(groups))
     total = entries.data.sum()
     found: list[tuple[float, str, Float]] = []
-    for source in np.unique(own_i):
-        for target in np.unique(own_j):
-            chosen = (own_i[entries.row] == source) & (own_j[entries.col] == target)
-            mass = entries.data[chosen].sum()
-            if mass < LEAST_SHARE * total:
-                continue
-            weight = entries.data[chosen] / mass
-            ends = np.stack([weight @ first[entries.row[chosen]], weight @ second[entries.col[chosen]]])
-            width = 0.5 + 9.0 * mass / total
-            arrow = {"arrowstyle": "-|>", "linewidth": width, "color": INK, "alpha": 0.75, "mutation_scale": 8 + width}
-            ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
-            name = str(source) if source == target else f"{source} → {target}"
-            found.append((-float(mass), f"{name} {mass / total:.0%}", ends))
+    for source, target in itertools.product(np.unique(own_i), np.unique(own_j)):
+        chosen = (own_i[entries.row] == source) & (own_j[entries.col] == target)
+        mass = entries.data[chosen].sum()
+        if mass < LEAST_SHARE * total:
+            continue
+        weight = entries.data[chosen] / mass
+        ends = np.stack([weight @ first[entries.row[chosen]], weight @ second[entries.col[chosen]]])
+        width = 0.5 + 9.0 * mass / total
+        arrow = {"arrowstyle": "-|>", "linewidth": width, "color": INK, "alpha": 0.75, "mutation_scale": 8 + width}
+        ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow, zorder=3)
+        name = str(source) if source == target else f"{source} → {target}"
+        found.append((-float(mass), f"{name} {mass / total:.0%}", ends))
     found.sort(key=lambda one: one[0])
     ax.update_datalim(np.concatenate([first, second]))
     return [(name, ends) for _, name, ends in found[:MOST_BUNDLE_NAMES]]
@@ -191,5 +187,4 @@ def _free_place(at: Float, width: float, page: Box, taken: list[Box], arrows: li
         if inside and not covered:
             return dx, dy, box
         places.append((not inside, covered, dx, dy, box))
-    _, _, dx, dy, box = min(places) if places else (True, 0, 0.0, 0.0, (at[0], at[1], at[0], at[1]))
-    return dx, dy, box
+    return min(places)[2:] if places else (0.0, 0.0, (at[0], at[1], at[0], at[1]))

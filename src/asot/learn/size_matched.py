@@ -1,8 +1,10 @@
 """Distances that do not depend on how many points a distribution has.
 
 W_1 between samples is too large because of noise, which falls with their sizes (`asot.noise_floor`). If sizes differ,
-so does the noise, and small distributions look far from everything else. So compare all distributions at one size, by
-drawing that many points from each: the noise is then similar for all. Repeated draws are averaged.
+so does the noise, and small distributions look far from everything else: where one group has smaller samples than
+another, a permutation test finds that, and it looks like a difference of the distributions. So compare all
+distributions at one size, by drawing that many points from each: the noise is then similar for all. Repeated draws are
+averaged.
 """
 
 from __future__ import annotations
@@ -19,6 +21,12 @@ from asot.distances import pairwise
 from asot.results.distances import Distances
 from asot.run.executors import ProgressLike
 from asot.validation import as_pairs, as_positive_int, as_seed
+
+RATIO = 1.2
+"""Groups whose typical sizes differ by less than this do not matter."""
+
+DEVIATIONS = 2.5
+"""Differences within so many standard errors may be chance."""
 
 
 def size_matched(
@@ -74,10 +82,9 @@ def size_matched(
     n_draws = as_positive_int(n_draws, "n_draws")
     held = np.add.reduceat(D.masses > 0, D.offsets[:-1])
     kept = np.arange(len(D)) if min_size is None else _large_enough(D, held, as_positive_int(min_size, "min_size"))
-    left_out, ids = np.setdiff1d(np.arange(len(D)), kept), D.ids[kept]
-    if len(left_out):
+    names, ids = np.delete(D.ids, kept).tolist(), D.ids[kept]
+    if names:
         pairs = None if pairs is None else _renumbered(as_pairs(pairs, len(D), len(D)), D, kept)
-        names = [D.ids[i].item() if isinstance(D.ids[i], np.generic) else D.ids[i] for i in left_out]
         D, held = D[kept], held[kept]
     if size is None:
         size = _smallest(D, held)
@@ -88,20 +95,13 @@ def size_matched(
             f"ask for fewer, or leave it out: min_size={size}"
         )
     rng = np.random.default_rng(as_seed(random_state))
-    draws = (_drawn(D, size, rng) for _ in range(n_draws))
-    results = [
-        pairwise(C, error=error, pairs=pairs, device=device, n_jobs=n_jobs, memory=memory, progress=progress)
-        for C in draws
-    ]
+    how: dict[str, Any] = {"error": error, "pairs": pairs, "device": device, "n_jobs": n_jobs, "memory": memory}
+    results = [pairwise(_drawn(D, size, rng), progress=progress, **how) for _ in range(n_draws)]
     values = np.stack([r.values for r in results])
     spread = values.std(axis=0, ddof=1) / np.sqrt(n_draws) if n_draws > 1 else np.zeros(values.shape[1])
-    info = {**results[0].info, "size": size, "n_draws": n_draws}
-    if len(left_out):
-        info["left_out"] = names
-    return replace(
-        results[0], values=values.mean(axis=0), error=spread, lower=None, upper=None, info=info, names=(ids, ids),
-        checked=False,
-    )  # fmt: skip
+    info = {**results[0].info, "size": size, "n_draws": n_draws, **({"left_out": names} if names else {})}
+    found = {"values": values.mean(axis=0), "error": spread, "lower": None, "upper": None}
+    return replace(results[0], **found, info=info, names=(ids, ids), checked=False)
 
 
 def _large_enough(D: Distributions, held: NDArray[np.int64], least: int) -> NDArray[np.int64]:
@@ -113,11 +113,8 @@ def _large_enough(D: Distributions, held: NDArray[np.int64], least: int) -> NDAr
         )
     if len(small):
         shown = ", ".join(f"{D.ids[i]!s} ({held[i]})" for i in small[:6]) + (", …" if len(small) > 6 else "")
-        warnings.warn(
-            f"left out {len(small):,} of {len(D):,} distributions with fewer than {least} points: {shown}",
-            UserWarning,
-            stacklevel=3,
-        )
+        words = f"left out {len(small):,} of {len(D):,} distributions with fewer than {least} points: {shown}"
+        warnings.warn(words, stacklevel=3)
     return kept
 
 
@@ -131,7 +128,6 @@ def _smallest(D: Distributions, held: NDArray[np.int64]) -> int:
             f"all distributions are drawn down to {size} points, the size of {D.label(i)}, where three in four have "
             f"{usual:,} or more; min_size={(usual + 1) // 2} would leave out the {count:,} smallest, and size={size} "
             "says that this is meant",
-            UserWarning,
             stacklevel=3,
         )
     return size
@@ -151,8 +147,26 @@ def _renumbered(pairs: NDArray[np.int64], D: Distributions, kept: NDArray[np.int
 
 def _drawn(D: Distributions, size: int, rng: np.random.Generator) -> Distributions:
     """``size`` points from every distribution, drawn by mass, with equal masses."""
-    points = []
-    for i in range(len(D)):
-        x, a = D[i]
-        points.append(np.asarray(x[rng.choice(len(a), size, replace=False, p=a / a.sum())], dtype=np.float64))
-    return Distributions.from_list(points)
+    drawn = [x[rng.choice(len(a), size, replace=False, p=a / a.sum())] for x, a in D]
+    return Distributions.from_list([np.asarray(points, dtype=np.float64) for points in drawn])
+
+
+def warn_of_sizes(sizes: NDArray[np.int64] | None, names: NDArray[Any], label: NDArray[np.int64]) -> None:
+    """Warn if samples of one group (label (N,) into names) are smaller than those of another; None: nothing known."""
+    if sizes is None:
+        return
+    logs = np.log(sizes)
+    groups = [logs[label == group] for group in range(len(names))]
+    means = np.array([own.mean() for own in groups])
+    low, high = int(means.argmin()), int(means.argmax())
+    rest = sum(((own - own.mean()) ** 2).sum() for own in groups) / max(len(logs) - len(groups), 1)
+    chance = np.sqrt(rest * (1 / len(groups[low]) + 1 / len(groups[high])))
+    apart = means[high] - means[low]
+    if apart < np.log(RATIO) or apart <= DEVIATIONS * chance:
+        return
+    warnings.warn(
+        f"distributions of group {str(names[low])!r} have {np.exp(means[low]):.3g} points where those of "
+        f"{str(names[high])!r} have {np.exp(means[high]):.3g}; small samples are far from everything, so the groups "
+        "differ in any case: compare them at one size, with asot.size_matched(D)",
+        stacklevel=3,
+    )

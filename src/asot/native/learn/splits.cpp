@@ -1,4 +1,4 @@
-// Random splits of two bags of points as sparse histograms; see asot/learn/splits.py.
+// Random splits of two bags of points as sparse histograms; see asot/learn/perturbations.py.
 //
 // Every split has a random stream of its own (SplitMix64, Steele, Lea and Flood 2014), so that it depends neither on the
 // splits before it nor on who computes them.
