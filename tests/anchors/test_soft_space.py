@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import asot
 from asot import AnchorSpace, Distributions
-from asot.anchors.soft_space import LearnedSpace
+from asot.anchors.soft_codes import LearnedSpace
 from asot.cli import cli
 from asot.data.npz import load_arrays, save_arrays
 from tests.anchors.test_soft_codes import make

@@ -85,8 +85,8 @@ class DictionaryAnchors(LearnedAnchors):
     def _cost_points(self, p: Any) -> Any:
         return p["anchors"]
 
-    def _rates(self) -> dict[str, float]:
-        return {"anchors": 1.0, "log_sharpness": 1.0, "log_step": 1.0}
+    def _learned(self) -> tuple[str, ...]:
+        return ("anchors", "log_sharpness", "log_step")
 
     def _paper_loss(self, p: Tensors, u: Tensor, z: Tensor) -> Tensor:
         """α L_rc + β L_l2 + γ L_sp: points are reconstructed, and codes have length 1 and total 1, so they are nearly

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Header
-from asot.anchors.soft_codes import SoftCodes
-from asot.anchors.soft_space import LearnedSpace
+from asot.anchors.soft_codes import LearnedSpace, SoftCodes
 from asot.anchors.space import AnchorSpace
 from asot.data.expansion import check_expansion
 from asot.data.npz import PathLike, load_arrays, naming, read_arrays, read_header, save_arrays
@@ -54,7 +53,9 @@ def space_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], path
         for name in ("anchors", *names):
             if name not in arrays:
                 raise ValueError(f"the array {name!r} is missing; the file is damaged")
-    _check_costs(path, arrays["anchors"], *([arrays["nearest"]] if "nearest" in arrays else []))
+    # A few bytes of anchors may need many for the costs between them: (k, k), and scratch memory to compute them.
+    anchors = [arrays[name] for name in ("anchors", "nearest") if name in arrays]
+    check_expansion(sum(32 * len(array) ** 2 for array in anchors if array.ndim == 2), path)
     with naming(path):
         if not names:
             return AnchorSpace(arrays["anchors"], arrays.get("cost"))
@@ -73,9 +74,3 @@ def _names_of_codes(header: Mapping[str, Any]) -> list[str]:
         raise ValueError("the header does not name the parameters of the codes; the file is damaged")
     standard = ["centre", "spread", "unit"]  # the names in files stay as they were first written
     return [f"codes_{name}" for name in [*standard, *names]]
-
-
-def _check_costs(path: PathLike, *anchors: NDArray[Any]) -> None:
-    """A few bytes of anchors may need many bytes for the costs between them: (k, k), and scratch memory to compute
-    them."""
-    check_expansion(sum(32 * len(array) ** 2 for array in anchors if array.ndim == 2), path)

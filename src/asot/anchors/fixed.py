@@ -57,6 +57,5 @@ class FixedAnchors(AnchorLearner):
             )
             return AnchorSpace(points)
         space = AnchorSpace(self.anchors, self.cost)
-        if space.dim != D.dim:
-            raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {space.dim}")
+        space.check_dim(D)
         return space

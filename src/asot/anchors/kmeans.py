@@ -123,12 +123,8 @@ class KMeansAnchors(AnchorLearner):
         if most is None or as_positive_int(most, "max_points") >= n:
             return D
         drawn = self._draw(n, most)
-        if D.vocabulary is None:
-            points = D.points[drawn]
-        else:
-            support, index = D.vocabulary
-            points = support[index[drawn]]
-        return Distributions(points, [0, len(drawn)], D.masses[drawn])
+        points, place = (D.points, drawn) if D.vocabulary is None else (D.vocabulary[0], D.vocabulary[1][drawn])
+        return Distributions(points[place], [0, len(drawn)], D.masses[drawn])
 
     def _draw(self, n: int, most: int) -> NDArray[np.int64]:
         from sklearn.utils import check_random_state
@@ -140,12 +136,9 @@ class KMeansAnchors(AnchorLearner):
         """Equal points are not merged here: merging them on the CPU would take longer than k-means."""
         from asot.anchors import kmeans_torch
 
-        n_init = as_positive_int(self.n_init, "n_init")
-        found = kmeans_torch.kmeans(
-            D.points, D.masses / len(D), k, device=device, n_init=n_init, random_state=self.random_state
-        )
-        self.device_ = device
-        self.inertia_ = found.inertia
+        how = {"n_init": as_positive_int(self.n_init, "n_init"), "random_state": self.random_state}
+        found = kmeans_torch.kmeans(D.points, D.masses / len(D), k, device=device, **how)
+        self.device_, self.inertia_ = device, found.inertia
         return AnchorSpace(found.centers)
 
     def _learn_on_cpu(self, D: Distributions, k: int) -> AnchorSpace:
@@ -166,17 +159,13 @@ class KMeansAnchors(AnchorLearner):
         if self.batch_size == "auto" and len(points) > LARGE_POOL:
             drawn = self._draw(len(points), _enough_for(k))
             points, weights = points[drawn], weights[drawn] / weights[drawn].sum()
-        n_init = as_positive_int(self.n_init, "n_init")
+        how = {"n_init": as_positive_int(self.n_init, "n_init"), "random_state": self.random_state}
         if self.batch_size in (None, "auto"):
-            centers = kmeans(
-                points, weights, k, n_init=n_init, random_state=self.random_state, n_jobs=self.n_jobs,
-                progress=self.progress,
-            )  # fmt: skip
+            centers = kmeans(points, weights, k, n_jobs=self.n_jobs, progress=self.progress, **how)
             return self._finish(centers, exponent, points, weights)
         from sklearn.cluster import MiniBatchKMeans
 
-        batch = as_positive_int(self.batch_size, "batch_size")
-        model = MiniBatchKMeans(k, batch_size=batch, n_init=n_init, random_state=self.random_state)
+        model = MiniBatchKMeans(k, batch_size=as_positive_int(self.batch_size, "batch_size"), **how)
         with threadpool_limits(1):
             model.fit(points, sample_weight=weights)
         return self._finish(model.cluster_centers_, exponent, points, weights)
@@ -245,9 +234,9 @@ def _enough_for(k: int) -> int:
 
 def _hardly_repeats(D: Distributions) -> bool:
     """Whether some thousand points, spread over the collection, are all different; labels and words are not."""
-    spread = np.linspace(0, int(D.offsets[-1]) - 1, TELLING_POINTS).astype(np.int64)
     if D.vocabulary is not None:
         return False
+    spread = np.linspace(0, int(D.offsets[-1]) - 1, TELLING_POINTS).astype(np.int64)
     return len(distinct_rows(D.points[spread])[0]) == TELLING_POINTS
 
 

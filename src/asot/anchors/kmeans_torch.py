@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.anchors.lloyd import MOST_ROUNDS, TOLERANCE, safe_exponent
 from asot.anchors.nearest_torch import ROUNDING, Chunks, memory_advice, scaled, shared, slices, squares, upload
 from asot.validation import FloatArray
 
@@ -51,8 +52,7 @@ def kmeans(
     device: str,
     n_init: int = 1,
     random_state: Any = None,
-    max_iter: int = 300,
-    tol: float = 1e-4,
+    max_iter: int = MOST_ROUNDS,
 ) -> Clustering:
     """Weighted k-means. With a seed, the centers are the same on every run on one kind of device.
 
@@ -69,34 +69,24 @@ def kmeans(
     random_state : int, RandomState or None
     max_iter : int
         Limit on the iterations of every start.
-    tol : float
-        Converged when the sum of the centers' squared steps is at most this share of the mean variance of a coordinate.
     """
     from sklearn.utils import check_random_state
 
     random = check_random_state(random_state)
-    exponent = _wild_exponent(points)
+    exponent = 0 if points.dtype == np.float32 else safe_exponent(points)  # squares of float32 stay within float64
     with memory_advice(device):
         pool = _Pool(points, weights, k, exponent, device)
         n_start = max(min(START_POINTS, START_BYTES // points[0].nbytes), START_PER_CENTER * k)
         start = pool
         if n_start < len(points):
             start = _Pool(*_sample(points, weights, n_start, random), k, exponent, device)
-        runs = [_lloyd(start, _plus_plus(start, k, random), max_iter, tol) for _ in range(n_init)]
+        runs = [_lloyd(start, _plus_plus(start, k, random), max_iter) for _ in range(n_init)]
         centers, inertia, n_iter = min(runs, key=lambda run: run[1])
         if start is not pool:
-            centers, inertia, n_iter = _lloyd(pool, centers + (start.mean - pool.mean), max_iter, tol)
+            centers, inertia, n_iter = _lloyd(pool, centers + (start.mean - pool.mean), max_iter)
         found = (centers + pool.mean).cpu().numpy()
     with np.errstate(over="ignore", under="ignore"):  # a square beyond float64 becomes inf or 0
         return Clustering(np.ldexp(found, exponent), float(np.ldexp(inertia, 2 * exponent)), n_iter)
-
-
-def _wild_exponent(points: FloatArray) -> int:
-    """The power of two to divide by if squares of points would leave the range of float64; otherwise 0."""
-    if points.dtype == np.float32:  # its squares stay within it
-        return 0
-    exponent = int(np.frexp(max(points.max(), -points.min()))[1])
-    return exponent if abs(exponent) > 400 else 0
 
 
 def _sample(
@@ -106,9 +96,6 @@ def _sample(
     places = (np.arange(size) + random.random_sample(size)) * (weights.sum() / size)
     rows, counts = np.unique(_locate(weights, places)[0], return_counts=True)
     return points[rows], counts.astype(np.float64)
-
-
-# ---------------------------------------------------------------------------------------------------- the points
 
 
 class _Pool:
@@ -157,9 +144,6 @@ def _resident(host: Tensor, device: str) -> Tensor:
     for own in slices(len(host), max(1, _PIECE // host[0].nbytes)):
         points[own].copy_(host[own].pin_memory(), non_blocking=True)
     return points
-
-
-# ---------------------------------------------------------------------------------------------------- k-means++
 
 
 def _plus_plus(pool: _Pool, k: int, random: Any) -> Tensor:
@@ -218,15 +202,12 @@ def _locate(weights: NDArray[np.float64], places: Any) -> tuple[Any, Any]:
     return which, places - (ends[which] - weights[which])
 
 
-# ---------------------------------------------------------------------------------------------------- Lloyd's iteration
-
-
-def _lloyd(pool: _Pool, centers: Tensor, max_iter: int, tol: float) -> tuple[Tensor, float, int]:
+def _lloyd(pool: _Pool, centers: Tensor, max_iter: int) -> tuple[Tensor, float, int]:
     """Move centers (k, d) to the means of their points until they stop moving; centers, inertia, iterations."""
     import torch
 
     n_iter, step = 0, np.inf
-    while n_iter < max_iter and step > tol * pool.variance:
+    while n_iter < max_iter and step > TOLERANCE * pool.variance:
         sums, totals = torch.zeros_like(centers), centers.new_zeros(len(centers))
         for more_sums, more_totals in pool.map(functools.partial(_cluster_sums, pool, centers)):
             sums += more_sums

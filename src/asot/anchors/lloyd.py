@@ -39,30 +39,26 @@ _PRODUCTS = 2**15  # ... while it has no more numbers than this
 _NUMBERS = 2**25  # products of numbers in a piece of work: some milliseconds
 
 
-class WideCenters(Record):
-    """Points and centers of float64 (``native/anchors/lloyd.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("k", Int), ("d", Int), ("points", Doubles), ("weights", Doubles), ("products", Doubles),
-        ("squares", Doubles), ("labels", ShortInts), ("sums", Doubles), ("held", Doubles),
+def _centers(Real: Any) -> list[tuple[str, Any]]:
+    """Points and centers of one type of float (``native/anchors/lloyd.cpp``)."""
+    return [
+        ("n", Int), ("k", Int), ("d", Int), ("points", Real), ("weights", Real), ("products", Real),
+        ("squares", Real), ("labels", ShortInts), ("sums", Real), ("held", Real),
     ]  # fmt: skip
+
+
+class WideCenters(Record):
+    _fields_ = _centers(Doubles)
 
 
 class NarrowCenters(Record):
-    """The same of float32."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("k", Int), ("d", Int), ("points", Floats), ("weights", Floats), ("products", Floats),
-        ("squares", Floats), ("labels", ShortInts), ("sums", Floats), ("held", Floats),
-    ]  # fmt: skip
+    _fields_ = _centers(Floats)
 
 
 _KINDS = {np.dtype(np.float64): WideCenters, np.dtype(np.float32): NarrowCenters}
-_label = {
-    WideCenters: entry("label_wide", WideCenters, Int, Int),
-    NarrowCenters: entry("label_narrow", NarrowCenters, Int, Int),
-}
-_add_up = {WideCenters: entry("add_up_wide", WideCenters), NarrowCenters: entry("add_up_narrow", NarrowCenters)}
+_NAMES = {WideCenters: "wide", NarrowCenters: "narrow"}
+_label = {kind: entry(f"label_{name}", kind, Int, Int) for kind, name in _NAMES.items()}
+_add_up = {kind: entry(f"add_up_{name}", kind) for kind, name in _NAMES.items()}
 
 
 @dataclass
@@ -126,9 +122,8 @@ def kmeans(
     best: _Found | None = None
     with one_thread_per_product(), Progress(progress, n_init * (k + most_rounds), "anchors", unit="step") as shown:
         squares = np.einsum("ij,ij->i", points, points)
-        problem = _Problem(
-            points, weights.astype(points.dtype), squares, k, tolerance, as_n_jobs(n_jobs), shown, most_rounds
-        )  # fmt: skip
+        own, jobs = weights.astype(points.dtype), as_n_jobs(n_jobs)
+        problem = _Problem(points, own, squares, k, tolerance, jobs, shown, most_rounds)
         for _ in range(n_init):
             found = _iterate(problem, _first_centers(problem, rng))
             if best is None or (found.inertia < best.inertia and not _same(found.labels, best.labels, k)):
@@ -149,20 +144,15 @@ def learn_space(
         return AnchorSpace(pool.points)
     exponent = safe_exponent(pool.points)
     points = np.ldexp(pool.points, -exponent) if exponent else pool.points
-    centers = kmeans(
-        points, pool.pooled_masses() / len(D), k, most_rounds=FEW_ROUNDS, random_state=seed % 2**32, n_jobs=n_jobs,
-        progress=progress,
-    )  # fmt: skip
+    how: dict[str, Any] = {"most_rounds": FEW_ROUNDS, "random_state": seed % 2**32, "n_jobs": n_jobs}
+    centers = kmeans(points, pool.pooled_masses() / len(D), k, progress=progress, **how)
     return AnchorSpace(np.ldexp(np.asarray(centers, dtype=np.float64), exponent))
 
 
 def safe_exponent(points: FloatArray) -> int:
     """The power of two to divide by if squares of points would leave the range of their type; otherwise 0."""
-    exponent = int(np.frexp(np.abs(points).max())[1])
+    exponent = int(np.frexp(max(points.max(), -points.min()))[1])
     return exponent if abs(exponent) > (40 if points.dtype == np.float32 else 400) else 0
-
-
-# ------------------------------------------------------------------------------------------------ the first centers
 
 
 def _first_centers(problem: _Problem, rng: Any) -> NDArray[Any]:
@@ -207,9 +197,6 @@ def _squared_distances(problem: _Problem, some: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-# ------------------------------------------------------------------------------------------------ Lloyd's iteration
-
-
 def _iterate(problem: _Problem, centers: NDArray[Any]) -> _Found:
     """Nearest centers and means in turn, until no point changes its center or the centers hardly move."""
     labels = _nearest_centers(problem, centers)
@@ -252,9 +239,8 @@ def _sums(
     points: NDArray[Any], weights: NDArray[Any], labels: NDArray[np.int32], k: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sums (k, d) of weighted points by label, in the order of the points, and of their weights (k,)."""
-    sums, held = np.zeros((k, points.shape[1]), points.dtype), np.zeros(k, points.dtype)
-    kind = _KINDS[points.dtype]
-    n, d = points.shape
+    (n, d), kind = points.shape, _KINDS[points.dtype]
+    sums, held = np.zeros((k, d), points.dtype), np.zeros(k, points.dtype)
     _add_up[kind](kind(n=n, k=k, d=d, points=points, weights=weights, labels=labels, sums=sums, held=held))
     return sums, held
 

@@ -106,10 +106,8 @@ class MetricAnchors(LearnedAnchors):
     def _cost_points(self, p: Any) -> Any:
         return p["embedding"] if self.objective == "distance" else p["fixed_anchors"] @ p["mahalanobis"].T
 
-    def _rates(self) -> dict[str, float]:
-        if self.objective == "distance":
-            return {"anchors": 1.0, "log_sharpness": 1.0, "embedding": 1.0}
-        return {"mahalanobis": 1.0}
+    def _learned(self) -> tuple[str, ...]:
+        return ("anchors", "log_sharpness", "embedding") if self.objective == "distance" else ("mahalanobis",)
 
     def _paper_loss(self, p: Tensors, u: Tensor, z: Tensor) -> Tensor:
         """C · mean (Ĉ - d)² over pairs of points of two halves of the batch, Ĉ = Z_x C_s Z_yᵀ."""

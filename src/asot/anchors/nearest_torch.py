@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 
 
 def nearest(
-    points: FloatArray, anchors: NDArray[np.float64], exponent: int, device: str
+    points: FloatArray, anchors: NDArray[np.float64], device: str
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nearest anchor of every point (n,), the first of equals, and the distance to it (n,), computed in float64.
 
@@ -44,18 +44,17 @@ def nearest(
     points : (n, d) float32 or float64
         On the host. There may be more of them than the device can hold.
     anchors : (k, d) float64
-    exponent : int
-        Points are first multiplied by 2^-exponent. Anchors and distances are in that unit, in which no coordinate
-        exceeds 1.
     device : str
     """
     import torch
 
     n, d = points.shape
     host = shared(points)
+    # A common power of two keeps squares within range for points of any scale.
+    exponent = int(np.frexp(max(points.max(initial=0.0), -points.min(initial=0.0), np.abs(anchors).max()))[1])
     index, distance = np.empty(n, dtype=np.int64), np.empty(n)
     with memory_advice(device):
-        a = torch.tensor(anchors, device=device)  # (k, d)
+        a = torch.tensor(np.ldexp(anchors, -exponent), device=device)  # (k, d)
         center = a.mean(dim=0)
         centered = a - center
         norms = squares(centered)  # (k,)
@@ -77,7 +76,7 @@ def nearest(
             own = slice(start, start + len(best))
             index[own], distance[own] = best.numpy(), length.numpy()
             start = own.stop
-    return index, distance
+    return index, np.ldexp(distance, exponent)
 
 
 def _about_squared(x: Tensor, anchors: Tensor, norms: Tensor, reach: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,9 +98,6 @@ def _lengths(differences: Tensor) -> Tensor:
         part[:, : part.shape[1] - half] += part[:, half:]
         part = part[:, :half]
     return part[:, 0].sqrt()
-
-
-# ---------------------------------------------------------------------------------------------------- chunks
 
 
 class Chunks:
@@ -145,9 +141,6 @@ def memory_advice(device: str) -> Iterator[None]:
             f"device {device!r} has too little free memory, even for small chunks of the points; "
             "stop other programs on it, or use device='cpu'"
         ) from error
-
-
-# ---------------------------------------------------------------------------------------------------- tensors
 
 
 def slices(n: int, rows: int) -> Iterator[slice]:

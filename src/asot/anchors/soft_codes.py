@@ -1,19 +1,25 @@
-"""Soft codes: learned maps from points to the probability simplex, stored as plain arrays.
+"""Soft codes: learned maps from points to the probability simplex, stored as plain arrays; and spaces that have them.
 
 Each map is written once, with operations that have the same names in NumPy and torch. torch runs it for learning and on
 a GPU; NumPy runs it afterwards. So a learned space works without torch, and its file is arrays that cannot execute
 anything (docs/method.md §4, §5).
+
+In a `LearnedSpace` each point spreads its mass over several anchors. The rest of the package uses it like any other
+space. But soft codes have no error bound: two different points may have equal codes, and then no inequality relates the
+anchor distance to W_1 (docs/method.md §1). Bounds and calibration use the nearest anchors that learning started from,
+which the space keeps along with what it learned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from asot.anchors.space import AnchorSpace
 from asot.data.distributions import Distributions
 from asot.run import devices
 from asot.validation import FloatArray
@@ -30,10 +36,11 @@ FAR = 1e6
 WORTH_A_DEVICE = 10**10
 """Multiplications from which ``device="auto"`` encodes on a GPU: a CPU needs some seconds for them."""
 
+WHY_NO_BOUNDS = (
+    "its codes are soft: two different points may have the same code, so no bound is proven for the anchor distance; "
+    "use a space of KMeansAnchors or FixedAnchors, or pairwise_exact"
+)
 _CHUNK_BYTES = 2**24
-
-
-# ------------------------------------------------------------------------------------------------------------ the maps
 
 
 def metric_codes(p: Mapping[str, Array], u: Array, z: Array, xp: Any) -> Array:
@@ -95,9 +102,6 @@ MAPS: dict[str, Callable[[Mapping[str, Array], Array, Array, Any], Array]] = {
     "metric": metric_codes,
     "dictionary": dictionary_codes,
 }
-
-
-# ---------------------------------------------------------------------------------------------------------- the object
 
 
 @dataclass(eq=False, repr=False)
@@ -169,8 +173,6 @@ class SoftCodes:
             centered = np.asarray(points, dtype=np.float64) - self.center
             return np.clip(centered / self.unit, -FAR, FAR), np.clip(centered / self.spread, -FAR, FAR)
 
-    # ------------------------------------------------------------------------------------------------------- checks
-
     def _tables(self) -> list[NDArray[Any]]:
         return [array for array in self.parameters.values() if array.ndim == 2]
 
@@ -232,3 +234,75 @@ def _on_device(codes: SoftCodes, device: str, required: bool) -> Callable[[Float
             return codes._encode_chunk(points)
 
     return encode
+
+
+class LearnedSpace(AnchorSpace):
+    """Anchors with learned soft codes and a learned cost.
+
+    Parameters
+    ----------
+    anchors : array-like (k, d)
+    cost : array-like (k, k)
+    codes : SoftCodes
+    nearest : AnchorSpace, optional
+        Where learning started: nearest anchors with Euclidean costs, for bounds and calibration.
+
+    Examples
+    --------
+    >>> import numpy as np, asot
+    >>> from asot.anchors.soft_codes import LearnedSpace, SoftCodes
+    >>> network = {"weight0": np.zeros((1, 2)), "bias0": np.zeros(2)}
+    >>> nearest = {"anchors": np.array([[0.0], [1.0]]), "log_sharpness": np.array(0.0), **network}
+    >>> codes = SoftCodes("metric", np.zeros(1), np.ones(1), 1.0, nearest)
+    >>> space = LearnedSpace([[0.0], [1.0]], 1.0 - np.eye(2), codes)
+    >>> space.encode([[0.5], [5.0]]).round(3)
+    array([[0.5, 0.5],
+           [0. , 1. ]])
+    """
+
+    def __init__(
+        self, anchors: ArrayLike, cost: ArrayLike, codes: SoftCodes, nearest: AnchorSpace | None = None
+    ) -> None:
+        super().__init__(anchors, cost)
+        if (codes.n_anchors, codes.dim) != (self.n_anchors, self.dim):
+            raise ValueError(
+                f"the codes are for {codes.n_anchors} anchors in {codes.dim} dimensions, but the space has "
+                f"{self.n_anchors} in {self.dim}"
+            )
+        if nearest is not None:  # its bounds must be proven
+            hard = isinstance(nearest, AnchorSpace) and not isinstance(nearest, LearnedSpace)
+            if not hard or nearest.why_no_bounds is not None:
+                raise ValueError(f"nearest must be a space of nearest anchors with Euclidean costs; found {nearest!r}")
+            if nearest.dim != self.dim:
+                words = f"the nearest anchors are in {nearest.dim} dimensions, but the space is in {self.dim}"
+                raise ValueError(words)
+        self.codes, self.nearest = codes, nearest
+        self.why_no_bounds = WHY_NO_BOUNDS if nearest is None else None
+
+    def __repr__(self) -> str:
+        return (
+            f"LearnedSpace: {self.n_anchors} anchors in {self.dim} dimensions, soft codes ({self.codes.kind}), "
+            f"learned cost up to {self.cost.max():.4g}"
+        )
+
+    @property
+    def proven(self) -> AnchorSpace:
+        """The nearest anchors that learning started from: their bounds hold for W_1."""
+        return self if self.nearest is None else self.nearest
+
+    def encode(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Codes (n, k) of points (n, d): rows ≥ 0 that sum to 1."""
+        return self.codes.encode(self._read_points(points))
+
+    def histograms(self, D: Distributions, *, device: str | None = "auto") -> NDArray[np.float64]:
+        """Histograms (N, k) of a collection: each point spreads its mass by its code. Codes are not stored."""
+        self.check_dim(D)
+        return self.codes.histograms(D, device)
+
+    def _assign(self, *_: object) -> NoReturn:
+        """Not available: a point in this space does not belong to a single anchor."""
+        raise ValueError(f"this space has no nearest anchors: {WHY_NO_BOUNDS}")
+
+    def radii(self, D: Distributions, *, device: str | None = "auto") -> NoReturn:
+        """Not available: the radius of §6 needs nearest anchors."""
+        raise ValueError(f"this space has no radii: {WHY_NO_BOUNDS}")

@@ -17,7 +17,7 @@ from asot.data.distributions import Distributions
 from asot.data.reading import stretches
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.run import devices
-from asot.run.executors import Stop, in_stretches, in_threads
+from asot.run.executors import in_stretches, in_threads
 from asot.run.pairs import tiles
 from asot.validation import FloatArray, as_cost, as_n_jobs, not_finite, to_float_array
 
@@ -108,15 +108,11 @@ class AnchorSpace:
         self.cost = euclidean_cost(array) if cost is None else np.array(as_cost(cost, square=True))
         if len(self.cost) != len(array):
             raise ValueError(f"cost is for {len(self.cost)} anchors, but there are {len(array)}")
-        self._freeze()
-
-    def _freeze(self) -> None:
-        for part in (self.anchors, self.cost):
-            part.flags.writeable = False
+        self.anchors.flags.writeable = self.cost.flags.writeable = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._freeze()  # what comes out of a pickle is writeable
+        self.anchors.flags.writeable = self.cost.flags.writeable = False  # what comes out of a pickle is writeable
 
     @property
     def n_anchors(self) -> int:
@@ -137,8 +133,6 @@ class AnchorSpace:
             f"AnchorSpace: {self.n_anchors} anchors in {self.dim} dimensions, {kind} cost up to {self.cost.max():.4g}"
         )
 
-    # ------------------------------------------------------------------------------------------------ encoding
-
     def assign(
         self, points: ArrayLike, *, device: str | None = "auto", n_jobs: int | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -148,8 +142,7 @@ class AnchorSpace:
         GPU if there is one with enough memory and the job is large enough. Answers are the same, up to rounding.
         ``n_jobs`` is the number of threads on the CPU.
         """
-        array = self._read_points(points)
-        return self._assign(array, device, n_jobs) if len(array) else (np.empty(0, dtype=np.int64), np.empty(0))
+        return self._assign(self._read_points(points), device, n_jobs)
 
     def _read_points(self, points: ArrayLike) -> FloatArray:
         array = to_float_array(points, "points", keep_float32=True)
@@ -162,9 +155,19 @@ class AnchorSpace:
     def _assign(
         self, points: FloatArray, device: str | None, n_jobs: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The same, for points (n, d) that are known to be finite."""
-        found = self._nearest_on_device(points, device)
-        return _nearest_in_pieces(points, self.anchors, as_n_jobs(n_jobs)) if found is None else found
+        """The same, for points (n, d) that are known to be finite. The CPU does it on request, or because a GPU would
+        not pay off or, with "auto", has too little memory."""
+        worth_it = len(points) * self.anchors.size >= WORTH_A_DEVICE
+        torch_device = None if device is None else devices.torch_device(device, worth_it=worth_it)
+        if torch_device is not None:
+            from asot.anchors.nearest_torch import nearest
+
+            try:
+                return nearest(points, self.anchors, torch_device)
+            except MemoryError:
+                if device != "auto":
+                    raise
+        return _nearest_in_pieces(points, self.anchors, as_n_jobs(n_jobs))
 
     def encode(self, points: ArrayLike) -> NDArray[np.float64]:
         """Codes (n, k) of points (n, d): 1 at the nearest anchor."""
@@ -188,8 +191,8 @@ class AnchorSpace:
 
     def histograms_of(self, D: Distributions, nearest: NDArray[np.int64]) -> NDArray[np.float64]:
         """Histograms (N, k) of a collection whose points have the ``nearest`` anchors (n,)."""
-        index, k = nearest, self.n_anchors
-        cell = np.repeat(np.arange(len(D)) * k, D.sizes) + index
+        k = self.n_anchors
+        cell = np.repeat(np.arange(len(D)) * k, D.sizes) + nearest
         histograms = np.bincount(cell, weights=D.masses, minlength=len(D) * k).reshape(len(D), k)
         return np.asarray(histograms / histograms.sum(axis=1, keepdims=True), dtype=np.float64)
 
@@ -220,44 +223,23 @@ class AnchorSpace:
         in_stretches(D.offsets, fill, jobs)
         return cells
 
+    def check_dim(self, D: Distributions) -> None:
+        if D.dim != self.dim:
+            raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
+
     def nearest_of(self, D: Distributions, *, device: str | None = "auto", n_jobs: int | None = None) -> Assigned:
         """The anchors of all points of a collection; options as in `assign`.
 
         Histograms, radii and cells of a collection all begin with this. Whoever wants several of them finds it once and
         passes it on (`histograms_of`, `radii_of`, `cells`).
         """
-        if D.dim != self.dim:
-            raise ValueError(f"the collection is in {D.dim} dimensions, but the anchors are in {self.dim}")
+        self.check_dim(D)
         if D.vocabulary is None:
             return Assigned(*self._assign(np.ascontiguousarray(D.points), device, n_jobs))
         support, index = D.vocabulary
         used, place = np.unique(index, return_inverse=True)
         nearest, distance = self._assign(support[used], device, n_jobs)  # every word once
         return Assigned(nearest[place], distance[place])
-
-    def _nearest_on_device(
-        self, points: FloatArray, device: str | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """None if the CPU should do it: on request, or because a GPU would not pay off or, with "auto", has too little
-        memory."""
-        worth_it = len(points) * self.anchors.size >= WORTH_A_DEVICE
-        torch_device = None if device is None else devices.torch_device(device, worth_it=worth_it)
-        if torch_device is None:
-            return None
-        from asot.anchors.nearest_torch import nearest
-
-        # A common power of two keeps squares within range for points of any scale.
-        largest = max(points.max(), -points.min(), np.abs(self.anchors).max())
-        exponent = int(np.frexp(largest)[1])
-        try:
-            index, distance = nearest(points, np.ldexp(self.anchors, -exponent), exponent, torch_device)
-            return index, np.ldexp(distance, exponent)
-        except MemoryError:
-            if device != "auto":
-                raise
-            return None
-
-    # ------------------------------------------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file (arrays and a JSON header); an existing file is only replaced by a complete one."""
@@ -309,22 +291,16 @@ def _nearest_in_pieces(
     n_jobs = max(1, min(n_jobs, n * anchors.size // _WORTH_A_THREAD))
     even = -(-n // n_jobs)
     pieces = list(tiles(n, max(_CHUNK, min(even, _PIECE // max(1, anchors.size)))))
-    if len(pieces) == 1:  # to start a thread would take longer
+    if len(pieces) <= 1:  # to start a thread would take longer
         _nearest_anchors(shared, 0, n)
-        return index, distance
-
-    def piece(part: tuple[int, int], _: Stop) -> None:
-        _nearest_anchors(shared, *part)
-
-    in_threads(piece, pieces, n_jobs)
+    else:
+        in_threads(lambda part, _: _nearest_anchors(shared, *part), pieces, n_jobs)
     return index, distance
 
 
-# ------------------------------------------------------------------------------------------------ cells
-#
-# What every distribution has near each anchor: two passes over its points, in compiled code. The first counts cells,
-# the second adds up what is in them. Distributions do not know of each other, so threads take stretches of them, and
-# answers do not depend on how many there are.
+# Cells are what every distribution has near each anchor: two passes over its points, in compiled code. The first counts
+# them, the second adds up what is in them. Distributions do not know of each other, so threads take stretches of them,
+# and answers do not depend on how many there are.
 
 
 class PointsAtAnchors(Record):

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from asot.anchors.base import AnchorLearner
 from asot.anchors.kmeans import KMeansAnchors
-from asot.anchors.soft_codes import MAPS, SoftCodes
-from asot.anchors.soft_space import LearnedSpace
+from asot.anchors.soft_codes import MAPS, LearnedSpace, SoftCodes
 from asot.anchors.space import AnchorSpace, euclidean_cost
 from asot.anchors.training import DeviceLostError, Lesson, Outcome, Schedule, State, Tensors, train
 from asot.anchors.training_pairs import Batch, PairExamples, draw_examples
@@ -73,8 +72,6 @@ class LearnedAnchors(AnchorLearner):
     device: str = "auto"
     random_state: Any = None
 
-    # ------------------------------------------------------------------------------------------------ what differs
-
     @abstractmethod
     def _begin(self, anchors: NDArray[np.float64], sharpness: float, rng: np.random.RandomState) -> State:
         """Arrays to start from, given k-means anchors (k, d) in the learner's unit."""
@@ -88,10 +85,8 @@ class LearnedAnchors(AnchorLearner):
         """What the paper minimizes, for standardized points u and z (n, d)."""
 
     @abstractmethod
-    def _rates(self) -> dict[str, float]:
-        """What to learn besides the network, and how fast, as shares of the learning rate."""
-
-    # ------------------------------------------------------------------------------------------------------ learning
+    def _learned(self) -> tuple[str, ...]:
+        """What to learn besides the network."""
 
     def _learn(self, D: Distributions) -> AnchorSpace:
         schedule = self._schedule()
@@ -101,57 +96,43 @@ class LearnedAnchors(AnchorLearner):
 
         device = devices.torch_device(self.device, worth_it=len(D.points) >= WORTH_A_DEVICE) or "cpu"
         rng = check_random_state(self.random_state)
-        warm = self.warm_start is True and hasattr(self, "_state")
-        codes, state = self._resume(D) if warm else self._start(D, rng)
+        warm = self.warm_start is True and hasattr(self, "history_")
+        self._resume(D) if warm else self._start(D, rng)
         with torch.random.fork_rng(devices=[]), devices.torch_threads(1):  # batches are too small for more
             torch.manual_seed(int(rng.randint(2**31)))
-            outcome = self._trained(D, codes, state, schedule, rng, device)
-        self._state, self._standard = outcome.state, (codes.center, codes.spread, codes.unit)
+            outcome = self._trained(D, schedule, rng, device)
+        self._state = outcome.state
         before: dict[str, list[float]] = self.history_ if warm else {}
         self.history_: dict[str, list[float]] = {
             name: [*before.get(name, []), *values] for name, values in outcome.history.items()
         }
         self.n_epochs_ = len(outcome.history.get("epoch", [0])) - 1
         self.validation_error_ = outcome.error
-        return self._space(codes, outcome.state)
+        return self._space(outcome.state)
 
-    def _trained(
-        self,
-        D: Distributions,
-        codes: SoftCodes,
-        state: State,
-        schedule: Schedule,
-        rng: np.random.RandomState,
-        device: str,
-    ) -> Outcome:
+    def _trained(self, D: Distributions, schedule: Schedule, rng: np.random.RandomState, device: str) -> Outcome:
+        state = self._state
         if len(D) < 2:
-            warnings.warn(
-                "a single distribution has no distances to learn from: the anchors are those of k-means", stacklevel=5
-            )
+            words = "a single distribution has no distances to learn from: the anchors are those of k-means"
+            warnings.warn(words, stacklevel=5)
             return Outcome(state, 0.0)
-        examples = draw_examples(
-            D,
-            n_pairs=as_positive_int(self.n_pairs, "n_pairs"),
-            batch_size=max(2, as_positive_int(self.batch_size, "batch_size")),
-            fraction=as_number(
-                self.validation_fraction, lambda f: 0 < f < 1, "validation_fraction must be a number between 0 and 1"
-            ),
-            rng=rng,
-        )
+        n_pairs, batch_size = as_positive_int(self.n_pairs, "n_pairs"), as_positive_int(self.batch_size, "batch_size")
+        rule = "validation_fraction must be a number between 0 and 1"
+        fraction = as_number(self.validation_fraction, lambda share: 0 < share < 1, rule)
+        examples = draw_examples(D, n_pairs=n_pairs, batch_size=max(2, batch_size), fraction=fraction, rng=rng)
         if examples.mean_distance == 0.0:
-            warnings.warn(
-                "all distances are 0, so there is nothing to learn: the anchors are those of k-means", stacklevel=5
-            )
+            words = "all distances are 0, so there is nothing to learn: the anchors are those of k-means"
+            warnings.warn(words, stacklevel=5)
             return Outcome(state, 0.0)
-        by_examples = _ByExamples(self, D, codes, examples)
-        network = {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
-        lesson = Lesson({**self._rates(), **network}, by_examples.loss, by_examples.error, len(examples.batches))
+        by_examples = _ByExamples(self, D, self._codes(state), examples)
+        rates = dict.fromkeys(self._learned(), 1.0)
+        rates |= {name: NETWORK_RATE[self.objective] for name in state if name.startswith(("weight", "bias"))}
+        lesson = Lesson(rates, by_examples.loss, by_examples.error, len(examples.batches))
         try:
             return train(state, lesson, schedule, rng, device=device, progress=self.progress)
         except DeviceLostError as error:
             if self.device != "auto":
-                self._state, self._standard = error.outcome.state, (codes.center, codes.spread, codes.unit)
-                self.history_ = error.outcome.history
+                self._state, self.history_ = error.outcome.state, error.outcome.history
                 raise RuntimeError(
                     f"{error} while training. What was learned is kept: fit again with device='cpu' and "
                     "warm_start=True to continue from there"
@@ -159,34 +140,35 @@ class LearnedAnchors(AnchorLearner):
             warnings.warn(f"{error} while training, which continues on the CPU", stacklevel=5)
             return train(error.outcome.state, lesson, schedule, rng, progress=self.progress)
 
-    def _start(self, D: Distributions, rng: np.random.RandomState) -> tuple[SoftCodes, State]:
+    def _start(self, D: Distributions, rng: np.random.RandomState) -> None:
         self._asked = (self.n_anchors, self.objective)
         learner = KMeansAnchors(self.n_anchors, random_state=int(rng.randint(2**31)), device=self.device or "auto")
         anchors = learner.fit(_sample(D, START_POINTS, rng)).space_.anchors
         self._nearest = AnchorSpace(anchors)
-        center, spread, unit = _standard(D)
+        self._standard = center, _, unit = _standard(D)
         unit_anchors = (anchors - center) / unit
         nearest = learner.inertia_ / unit**2  # mean squared distance to the nearest anchor
-        state = self._begin(unit_anchors, _sharpness(unit_anchors, nearest), rng)
-        state = {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in state.items()}
-        return SoftCodes(self.kind, center, spread, unit, _for_codes(state)), state
+        self._state = _floats(self._begin(unit_anchors, _sharpness(unit_anchors, nearest), rng), np.float32)
 
-    def _resume(self, D: Distributions) -> tuple[SoftCodes, State]:
-        center, spread, unit = self._standard
-        if len(center) != D.dim:
-            raise ValueError(f"warm_start=True continues in {len(center)} dimensions, but the collection is in {D.dim}")
+    def _resume(self, D: Distributions) -> None:
+        dim = len(self._standard[0])
+        if dim != D.dim:
+            raise ValueError(f"warm_start=True continues in {dim} dimensions, but the collection is in {D.dim}")
         if self._asked != (self.n_anchors, self.objective):
             raise ValueError(
                 "warm_start=True continues with n_anchors={!r} and objective={!r}; ".format(*self._asked)
                 + "set it to False to change them"
             )
-        return SoftCodes(self.kind, center, spread, unit, _for_codes(self._state)), self._state
 
-    def _space(self, codes: SoftCodes, state: State) -> LearnedSpace:
-        exact = {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in state.items()}
-        codes = SoftCodes(codes.kind, codes.center, codes.spread, codes.unit, _for_codes(exact))
-        anchors = exact.get("anchors", exact.get("fixed_anchors"))
-        assert anchors is not None
+    def _codes(self, state: State) -> SoftCodes:
+        """The map from points to codes, which reads some of the arrays."""
+        ours = ("weight", "bias", "anchors", "log_", "n_layers")
+        read = {name: array for name, array in state.items() if name.startswith(ours)}
+        return SoftCodes(self.kind, *self._standard, read)
+
+    def _space(self, state: State) -> LearnedSpace:
+        exact = _floats(state, np.float64)
+        codes, anchors = self._codes(exact), exact["anchors" if "anchors" in exact else "fixed_anchors"]
         cost = codes.unit * euclidean_cost(np.asarray(self._cost_points(exact), dtype=np.float64))
         return LearnedSpace(codes.center + codes.unit * anchors, cost, codes, self._nearest)
 
@@ -243,11 +225,9 @@ class _ByExamples:
             cost = euclidean_cost(self._learner._cost_points(p).double().cpu().numpy())
         if not (np.isfinite(histograms).all() and np.isfinite(cost).all()):
             return float("inf")
-        found = (
-            self._codes.unit
-            * emd_many(histograms, cost=cost, pairs=held_out.pairs, device="cpu", n_jobs=_jobs(cost)).values
-        )
-        return float(np.sqrt(np.mean((found - held_out.distances) ** 2)) / self._examples.mean_distance)
+        found = emd_many(histograms, cost=cost, pairs=held_out.pairs, device="cpu", n_jobs=_jobs(cost)).values
+        off = self._codes.unit * found - held_out.distances
+        return float(np.sqrt(np.mean(off**2)) / self._examples.mean_distance)
 
     def _histograms(self, p: Tensors, batch: Batch) -> Tensor:
         """(B, k) histograms of the distributions of a batch; sums in the same order on every run."""
@@ -271,11 +251,8 @@ class _ByExamples:
         import torch
 
         like = p["weight0"]
-        u, z = self._codes.standardize(points)
-        return (
-            torch.as_tensor(u, dtype=like.dtype, device=like.device),
-            torch.as_tensor(z, dtype=like.dtype, device=like.device),
-        )
+        u, z = (torch.as_tensor(part).to(like) for part in self._codes.standardize(points))
+        return u, z
 
 
 def table_of_distances(points: Tensor) -> Tensor:
@@ -290,10 +267,8 @@ def _jobs(cost: Any) -> int:
     return 1 if len(cost) < 64 else -1
 
 
-def _for_codes(state: State) -> State:
-    """The arrays that the map from points to codes reads."""
-    ours = ("weight", "bias", "anchors", "log_", "n_layers")
-    return {name: array for name, array in state.items() if name.startswith(ours)}
+def _floats(state: State, dtype: Any) -> State:
+    return {name: array.astype(dtype) if array.dtype.kind == "f" else array for name, array in state.items()}
 
 
 def _standard(D: Distributions) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:

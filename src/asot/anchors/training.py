@@ -123,12 +123,11 @@ def _train(
 ) -> None:
     import torch
 
-    rates, error_of, n_batches = lesson.rates, lesson.error_of, lesson.n_batches
-    tensors = _upload(outcome.state, rates, device)
-    outcome.error = _finite(error_of(tensors))
+    rates, n_batches = lesson.rates, lesson.n_batches
+    tensors, optimizer = _upload(outcome.state, rates, device)
+    outcome.error = _finite(lesson.error_of(tensors))
     outcome.record(epoch=0, loss=math.nan, error=outcome.error, learning_rate=0.0, seconds=schedule.elapsed())
     caution, failures, best_epoch = 1.0, 0, 0
-    optimizer = _adam(tensors, rates)
     for epoch in range(1, schedule.max_epochs + 1):
         if outcome.error <= NOTHING_TO_LEARN or schedule.out_of_time():
             break
@@ -142,7 +141,7 @@ def _train(
             if not math.isfinite(loss) or schedule.out_of_time():
                 break
         with torch.no_grad():
-            error = _finite(error_of(tensors)) if math.isfinite(total) else math.inf
+            error = _finite(lesson.error_of(tensors)) if math.isfinite(total) else math.inf
         outcome.record(epoch=epoch, loss=total / count, error=error, learning_rate=rate, seconds=schedule.elapsed())
         if error < outcome.error:
             outcome.error, best_epoch = error, epoch
@@ -151,8 +150,7 @@ def _train(
         if not math.isfinite(error):
             failures += 1
             caution *= AFTER_A_FAILURE
-            tensors = _upload(outcome.state, rates, device)
-            optimizer = _adam(tensors, rates)
+            tensors, optimizer = _upload(outcome.state, rates, device)
         if failures == MOST_FAILURES or epoch - best_epoch >= schedule.patience:
             break
 
@@ -173,20 +171,16 @@ def _step(tensors: Tensors, lesson: Lesson, optimizer: Any, batch: int) -> float
     return float(loss.detach())
 
 
-def _adam(tensors: Tensors, rates: Mapping[str, float]) -> Any:
-    import torch
-
-    return torch.optim.Adam([{"params": [tensors[name]], "lr": 0.0, "share": share} for name, share in rates.items()])
-
-
-def _upload(state: State, rates: Mapping[str, float], device: str) -> dict[str, Tensor]:
+def _upload(state: State, rates: Mapping[str, float], device: str) -> tuple[dict[str, Tensor], Any]:
+    """Tensors of the arrays, and what learns those that have a rate."""
     import torch
 
     tensors = {}
     for name, array in state.items():
         dtype = torch.float32 if array.dtype.kind == "f" else None
         tensors[name] = torch.tensor(array, dtype=dtype, device=device, requires_grad=name in rates)
-    return tensors
+    groups = [{"params": [tensors[name]], "lr": 0.0, "share": share} for name, share in rates.items()]
+    return tensors, torch.optim.Adam(groups)
 
 
 def _finite(error: float) -> float:
