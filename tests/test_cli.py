@@ -221,7 +221,7 @@ def test_a_bug_is_one_line_too(monkeypatch, collection):
     def broken(path):
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr("asot.commands.info._describe", broken)
+    monkeypatch.setattr("asot.commands.files._describe", broken)
     assert "ZeroDivisionError: division by zero (asot --debug shows where)" in fail("info", collection)
 
 
@@ -229,7 +229,7 @@ def test_running_out_of_memory_is_said(monkeypatch, collection):
     def broken(path):
         raise MemoryError
 
-    monkeypatch.setattr("asot.commands.info._describe", broken)
+    monkeypatch.setattr("asot.commands.files._describe", broken)
     assert "there is not enough memory" in fail("info", collection)
 
 
@@ -237,7 +237,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(monkeypatch, collection):
     def interrupted(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("asot.commands.info._describe", interrupted)
+    monkeypatch.setattr("asot.commands.files._describe", interrupted)
     assert fail("info", collection, code=130) == "asot: stopped\n"
 
 

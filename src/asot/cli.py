@@ -19,15 +19,15 @@ from asot.printable import printable
 
 COMMANDS = {
     "cluster": "cluster",
-    "convert": "convert",
+    "convert": "files",
     "demo": "demo",
     "drivers": "cohort",
     "exact": "distances",
-    "fit": "fit",
+    "fit": "files",
     "gather": "store",
     "groups": "cohort",
     "index": "index",
-    "info": "info",
+    "info": "files",
     "neighbors": "neighbors",
     "noise": "cohort",
     "outliers": "cohort",

@@ -1,1 +1,1 @@
-"""The commands of `asot`, one file each. Heavy imports happen inside them, so that ``asot --help`` is quick."""
+"""The commands of `asot`. Heavy imports happen inside them, so that ``asot --help`` is quick."""

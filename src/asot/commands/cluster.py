@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,16 +25,7 @@ from asot.commands import options
 @options.device
 @options.n_jobs
 @options.random_state
-def cluster(
-    collection: str,
-    output: str,
-    n_clusters: int,
-    method: str,
-    n_anchors: int | None,
-    device: str,
-    n_jobs: int,
-    random_state: int,
-) -> None:
+def cluster(collection: str, output: str, n_clusters: int, **how: Any) -> None:
     """Clusters of a COLLECTION, by distances on anchors; or by the distances of all pairs, if the file holds them.
 
     Example: asot cluster patients.csv --n-clusters 3 -o clusters.csv
@@ -44,18 +36,14 @@ def cluster(
 
     options.check_new(output, "clusters", [".csv"], collection)
     if _holds_distances(collection):
-        if method != "medoids" or n_anchors is not None:
-            raise ValueError(
-                f"{collection} holds distances, which have medoids and no anchors; leave out those options"
-            )
+        if how["method"] != "medoids" or how["n_anchors"] is not None:
+            words = "holds distances, which have medoids and no anchors; leave out those options"
+            raise ValueError(f"{collection} {words}")
         r = asot.load_distances(collection)
-        ids, labels = r.ids, cluster_distances(r.matrix(), n_clusters, random_state)
+        ids, labels = r.ids, cluster_distances(r.matrix(), n_clusters, how["random_state"])
     else:
         D = options.load(collection)
-        model = asot.WassersteinKMeans(
-            n_clusters, method=method, n_anchors=n_anchors, device=device, n_jobs=n_jobs, random_state=random_state
-        ).fit(D)
-        ids, labels = D.ids, model.labels_
+        ids, labels = D.ids, asot.WassersteinKMeans(n_clusters, **how).fit(D).labels_
     with csv_writer(output) as writer:
         writer.writerow(["id", "cluster"])
         writer.writerows(zip(map(guarded, ids.tolist()), labels.tolist(), strict=True))

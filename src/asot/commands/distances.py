@@ -13,8 +13,7 @@ from asot.commands import options, store
 @options.collection
 @options.other
 @options.output
-@store.store_path
-@store.part
+@store.or_store
 @click.option(
     "--error",
     default="2%",
@@ -50,16 +49,7 @@ from asot.commands import options, store
 @click.option("--bounds", is_flag=True, help="Add proven bounds on the true distance of every pair.")
 @click.option("--calibrated", is_flag=True, hidden=True, help="The same as --estimate calibrated.")
 def pairwise(
-    collection: str,
-    other: str | None,
-    output: str | None,
-    store_path: str | None,
-    part: tuple[int, int] | None,
-    space: str | None,
-    n_anchors: int | None,
-    estimate: str,
-    calibrated: bool,
-    **how: Any,
+    collection: str, other: str | None, output: str | None, space: str | None, calibrated: bool, **how: Any
 ) -> None:
     """Distances as accurate as you ask for: all pairs of a COLLECTION, or every pair with an OTHER one.
 
@@ -68,43 +58,28 @@ def pairwise(
     import asot
     from asot.anchors.files import load_space
 
-    sink = store.sink_of(store_path, part, output)
-    if output is not None:
-        options.check_output(output, collection, other, space)
-    if space is not None and n_anchors is not None:
+    options.check_output(output, collection, other, space)
+    if space is not None and how["n_anchors"] is not None:
         raise click.UsageError("--space brings its own anchors; leave out --n-anchors")
     first, second = options.load_both(collection, other)
-    chosen = None if space is None else load_space(space)
-    estimate = "calibrated" if calibrated else estimate
-    result = asot.pairwise(first, second, space=chosen, n_anchors=n_anchors, estimate=estimate, sink=sink, **how)
-    options.finish(output, result)
+    how |= {"space": None if space is None else load_space(space)} | ({"estimate": "calibrated"} if calibrated else {})
+    options.finish(output, asot.pairwise(first, second, **how))
 
 
 @click.command()
 @options.collection
 @options.other
 @options.output
-@store.store_path
-@store.part
+@store.or_store
 @options.distance
 @options.n_jobs
 @options.memory
-def exact(
-    collection: str,
-    other: str | None,
-    output: str | None,
-    store_path: str | None,
-    part: tuple[int, int] | None,
-    **how: Any,
-) -> None:
+def exact(collection: str, other: str | None, output: str | None, **how: Any) -> None:
     """Exact W_p on the original points: all pairs of a COLLECTION, or every pair with an OTHER one.
 
     Example: asot exact patients.csv -o distances.csv
     """
     import asot
 
-    sink = store.sink_of(store_path, part, output)
-    if output is not None:
-        options.check_output(output, collection, other)
-    first, second = options.load_both(collection, other)
-    options.finish(output, asot.pairwise_exact(first, second, sink=sink, **how))
+    options.check_output(output, collection, other)
+    options.finish(output, asot.pairwise_exact(*options.load_both(collection, other), **how))

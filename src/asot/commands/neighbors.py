@@ -19,8 +19,7 @@ SUFFIXES = (".csv", ".npz")
 @click.option(
     "-o", "--output", type=click.Path(), help="Where to write: .csv (one line per neighbor) or .npz; or use --store."
 )
-@store.store_path
-@store.part
+@store.or_store
 @options.n_neighbors
 @options.distance
 @click.option(
@@ -29,15 +28,7 @@ SUFFIXES = (".csv", ".npz")
 )  # fmt: skip
 @options.n_jobs
 @options.memory
-def neighbors(
-    collection: str,
-    other: str | None,
-    output: str | None,
-    store_path: str | None,
-    part: tuple[int, int] | None,
-    n_neighbors: int,
-    **how: Any,
-) -> None:
+def neighbors(collection: str, other: str | None, output: str | None, n_neighbors: int, **how: Any) -> None:
     """The nearest neighbors of each distribution in a COLLECTION, under the exact W_p.
 
     Searches within the COLLECTION, or in an OTHER one.
@@ -46,10 +37,9 @@ def neighbors(
     """
     import asot
 
-    sink = store.sink_of(store_path, part, output)
     options.check_new(output, "neighbors", SUFFIXES, collection, other)
     first, second = options.load_both(collection, other)
-    found = asot.kneighbors(first, second, n_neighbors, sink=sink, **how)
+    found = asot.kneighbors(first, second, n_neighbors, **how)
     if output is None:
         options.say(repr(found))
     else:
@@ -81,9 +71,8 @@ def write_neighbors(output: str, found: Any, first: Any, second: Any) -> None:
     else:
         own, others = ([guarded(entry) for entry in one.ids.tolist()] for one in (first, there))
         with csv_writer(output) as writer:
-            writer.writerows(
-                neighbor_lines(found, own, [[others[column] for column in near] for near in found.indices])
-            )
+            near = [[others[column] for column in row] for row in found.indices]
+            writer.writerows(neighbor_lines(found, own, near))
     n_pairs = len(first) * (len(first) - 1) // 2 if second is None else len(first) * len(there)
     solved = f"{found.n_exact:,} of {n_pairs:,} pairs solved"
     if "recall" in found.info:

@@ -78,10 +78,8 @@ def number_or(word: str) -> Callable[[click.Context, click.Parameter, str | None
     """A callback for options that take a number or one word."""
 
     def read(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
-        if value is None or value == word:
-            return value
         try:
-            return float(value)
+            return value if value in (None, word) else float(value)
         except ValueError:
             raise click.BadParameter(f"{value!r} is neither a number nor {word!r}", ctx, param) from None
 
@@ -98,27 +96,25 @@ unmatched = click.option(
 
 def read_share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
     """A callback: a number in the units of the distance, a share such as 5%, or none."""
-    if value is None or value.endswith("%"):
-        return value
-    if value == "none":
+    if value in (None, "none"):
         return None
     try:
-        return float(value)
+        return value if value.endswith("%") else float(value)
     except ValueError:
-        flag = param.opts[0]
-        raise click.UsageError(f"{flag} is a number or a share such as 5%; found {value!r}") from None
+        raise click.UsageError(f"{param.opts[0]} is a number or a share such as 5%; found {value!r}") from None
 
 
 def distance(command: Command) -> Command:
     return order(metric(unmatched(command)))
 
 
-def check_output(path: str, *inputs: str | None) -> None:
+def check_output(path: str | None, *inputs: str | None) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before the work begins."""
     from asot.results.files import check_distances_suffix
 
-    check_distances_suffix(path)
-    check_target(path, *inputs)
+    if path is not None:
+        check_distances_suffix(path)
+        check_target(path, *inputs)
 
 
 def check_new(path: str | None, what: str, suffixes: Sequence[str], *inputs: str | None) -> None:
@@ -160,17 +156,14 @@ def load(path: str) -> Distributions:
 
 def load_both(path: str, other: str | None) -> tuple[Distributions, Distributions | None]:
     """One collection, or two; graphs of both are read together, so that their labels have the same columns."""
-    if other is None:
-        return load(path), None
-    if not (os.path.isdir(path) and os.path.isdir(other)):
-        return load(path), load(other)
-    from asot.data.foreign_files import folder_files, load_graphs
+    if other is not None and os.path.isdir(path) and os.path.isdir(other):
+        from asot.data.foreign_files import folder_files, load_graphs
 
-    first, second = folder_files(path), folder_files(other)
-    if not first[0].suffix.lower() == second[0].suffix.lower() == ".graphml":
-        return load(path), load(other)
-    both = load_graphs([*first, *second], reading().get("attributes"))
-    return both[: len(first)], both[len(first) :]
+        first, second = folder_files(path), folder_files(other)
+        if first[0].suffix.lower() == second[0].suffix.lower() == ".graphml":
+            both = load_graphs([*first, *second], reading().get("attributes"))
+            return both[: len(first)], both[len(first) :]
+    return load(path), None if other is None else load(other)
 
 
 def index_of(D: Distributions, name: str) -> int:
@@ -215,8 +208,6 @@ def finish(output: str | None, result: Any) -> None:
     """Write distances, unless they are in a store already, and say what was written."""
     from asot.results.files import save_distances
 
-    if output is None:
-        say(repr(result))
-        return
-    save_distances(result, output)
-    say(f"{output}: {result!r}")
+    if output is not None:
+        save_distances(result, output)
+    say(repr(result) if output is None else f"{output}: {result!r}")

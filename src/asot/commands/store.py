@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -31,15 +32,20 @@ part = click.option(
 )
 
 
-def sink_of(store: str | None, chosen: tuple[int, int] | None, output: str | None) -> Any:
-    """The sink of a command: a store, or None where everything goes to the output."""
-    from asot.sinks import Store
+def or_store(command: options.Command) -> options.Command:
+    """The options of a command whose answers go to its output or to a store, which it gets as ``sink``."""
 
-    if store is None and (output is None or chosen is not None):
-        raise click.UsageError("give --output, or --store (with --part, if you like)")
-    if store is not None and output is not None:
-        raise click.UsageError("--store keeps the distances; `asot gather` then writes the output")
-    return None if store is None else Store(store, part=chosen)
+    @functools.wraps(command)
+    def with_sink(store_path: str | None, part: tuple[int, int] | None, output: str | None, **how: Any) -> Any:
+        from asot.sinks import Store
+
+        if store_path is None and (output is None or part is not None):
+            raise click.UsageError("give --output, or --store (with --part, if you like)")
+        if store_path is not None and output is not None:
+            raise click.UsageError("--store keeps the distances; `asot gather` then writes the output")
+        return command(output=output, sink=None if store_path is None else Store(store_path, part=part), **how)
+
+    return cast("options.Command", store_path(part(with_sink)))
 
 
 @click.command()

@@ -1,9 +1,9 @@
-"""`asot info`: what a file holds, in one line."""
+"""`asot info`, `convert` and `fit`: what a file holds, in another format, and anchors for it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -64,3 +64,39 @@ def _describe_matrix(path: str) -> str:
         raise ValueError(f"{path} holds {matrix.dtype} of shape {matrix.shape}, not a matrix of distances")
     spread = f", {matrix.min():.4g} to {matrix.max():.4g}" if matrix.size else ""
     return f"Matrix of distances: {matrix.shape[0]:,} × {matrix.shape[1]:,}, {matrix.dtype}{spread}"
+
+
+@click.command()
+@options.collection
+@click.option("-o", "--output", type=click.Path(), required=True, help="Where to write: .npz, .csv or .parquet.")
+def convert(collection: str, output: str) -> None:
+    """Write a COLLECTION in another format.
+
+    Example: asot convert cells.h5ad --groupby patient -o patients.npz
+    """
+    from asot.data.files import save_collection
+
+    options.check_target(output, collection)
+    D = options.load(collection)
+    save_collection(D, output)
+    options.say(f"{output}: {D!r}")
+
+
+@click.command()
+@options.collection
+@click.option("-o", "--output", type=click.Path(), required=True, help="Where to write the anchor space (.npz).")
+@options.n_anchors
+@options.device
+@options.random_state
+def fit(collection: str, output: str, **how: Any) -> None:
+    """Learn an anchor space on a COLLECTION.
+
+    Example: asot fit patients.csv --n-anchors 32 -o anchors.npz
+    """
+    import asot
+    from asot.anchors.files import save_space
+
+    options.check_new(output, "an anchor space", [".npz"], collection)
+    space = asot.KMeansAnchors(**how).fit(options.load(collection)).space_
+    save_space(space, output)
+    options.say(f"{output}: {describe_space(space)}")
