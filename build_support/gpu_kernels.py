@@ -34,7 +34,7 @@ SOLVERS = (
     "asot.exact.cuda.cloud_pairs",
     "asot.exact.cuda.plan_tables",
     "asot.exact.cuda.large_assignment",
-    "asot.entropic.cuda_log",
+    "asot.entropic.cuda",
     "asot.estimate.cuda",
     "asot.spaces.cuda",
 )

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.entropic import cuda as sinkhorn_cuda
-from asot.entropic.cpu import SinkhornSharedCost
-from asot.entropic.divergence import Debiased
+from asot.entropic.cpu import Debiased, SinkhornSharedCost
 from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
 from asot.exact import few_histograms
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from asot import Status
 from asot.entropic import cpu as sinkhorn_cpu
 from asot.entropic.cpu import SinkhornSharedCost
-from asot.entropic.cuda_log import LogSinkhornCuda, geometry
+from asot.entropic.cuda import LogSinkhornCuda, geometry
 from asot.entropic.options import SinkhornOptions
 from asot.gpu import cuda as module
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs

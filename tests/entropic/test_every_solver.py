@@ -119,7 +119,7 @@ def fused(case, monkeypatch, streamed=False):
 def in_cuda(case, monkeypatch):
     if host.COMPILER is None:
         pytest.skip("the emulator needs a C++ compiler")
-    from asot.entropic.cuda_log import LogSinkhornCuda
+    from asot.entropic.cuda import LogSinkhornCuda
 
     numpy_as_cupy.install(monkeypatch)
     solver = LogSinkhornCuda(case.A, None, case.cost, case.options).on(numpy_as_cupy.DEVICE)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asot.entropic import cuda_log
+from asot.entropic import cuda as entropic_cuda
 from asot.estimate import cuda as estimates
 from asot.exact.cuda import any_cost, own_costs, points, points_plan, solver, tables
 from asot.gpu import ahead, cuda
@@ -94,7 +94,7 @@ def test_estimates_are_on_the_list(shared_memory):
 def test_every_solver_has_a_list_without_repeats(shared_memory):
     found = [(name, cuda.options_of(defines)) for name, defines in gpu_kernels.variants(shared_memory)]
     assert len(found) == len(set(found))
-    for module in (cuda_log, gpu_transfer):
+    for module in (entropic_cuda, gpu_transfer):
         assert listed(module, shared_memory) <= set(found)
 
 

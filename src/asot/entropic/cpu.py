@@ -18,6 +18,7 @@ from asot._typing import Float, Identity, Indices
 from asot.entropic import eight_pairs, log_newton
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.entropic.shared_kernel import Answers, SharedKernel, solve_in_kernel
+from asot.results.distances import Distances
 from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
 
 KERNEL_RANGE = 200.0
@@ -192,7 +193,7 @@ class SinkhornSharedCost(Solver):
             error=answers.marginal_error, phi=phi, psi=psi, stop=stop,
         )  # fmt: skip
         if options.tol is None:
-            log_newton.sweep_pairs(pairs, self._log_sums, options.start_at_target, options.max_iter)
+            log_newton.sweep_pairs(pairs, self._log_sums, int(options.start_at_target), options.max_iter)
             answers.n_iter[which], answers.status[which] = options.max_iter, Status.FIXED_ITERATIONS
         else:
             goal = max(1e-4 * options.tol, self._rule.rounding)  # Newton's last step overshoots any goal
@@ -206,3 +207,36 @@ class SinkhornSharedCost(Solver):
             with np.errstate(divide="ignore", invalid="ignore"):  # any number will do where there is no mass
                 answers.c[which] = np.where(a[which] > 0, phi - np.log(a[which]), 0.0)
                 answers.d[which] = np.where(b[which] > 0, psi - np.log(b[which]), 0.0)
+
+
+class Debiased(Solver):
+    """Sinkhorn divergences: a solver of regularized values whose answers lose the mean of their two self terms.
+
+    OT_ε(a, a) is not 0; without half of the self terms of both sides the divergence is 0 for equal histograms, and it
+    stays ≥ 0 for the usual costs.
+    """
+
+    stage = "entropic distances"
+
+    def __init__(self, solver: Solver, row_terms: Distances, column_terms: Distances) -> None:
+        self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms
+        self.info = solver.info
+
+    def identity(self) -> Identity:
+        return {
+            "solver": "debiased, 1",
+            "biased": self._solver.identity(),
+            "row_terms": self._row_terms.values,
+            "column_terms": self._column_terms.values,
+        }
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self._solver.pairs_per_tile(memory)
+
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        biased = self._solver.solve(rows, columns, stop)
+        bias = 0.5 * (self._row_terms.values[rows] + self._column_terms.values[columns])
+        # A divergence is finished only if all three of its parts are; unfinished is the largest status.
+        status = np.maximum(biased.status, self._row_terms.status[rows])
+        status = np.maximum(status, self._column_terms.status[columns])
+        return Solution(biased.values - bias, status, biased.n_iter, biased.marginal_error)

@@ -7,6 +7,8 @@ saves moving the scalings through memory and a library call for every half of an
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,22 +28,20 @@ memory."""
 Masses = NDArray[np.float64] | NDArray[np.float32]
 
 
-class EightPairs(Record):
-    """Kernels, masses and scalings in lanes (``native/entropic/eight_pairs.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("l", Int), ("blocks", Int), ("count", Int), ("K", Doubles), ("KT", Doubles), ("a", Doubles),
-        ("b", Doubles), ("v", Doubles), ("stop", Ints),
+def _lanes(Real: Any) -> list[tuple[str, Any]]:
+    """Kernels, masses and scalings in lanes of one type of float (``native/entropic/eight_pairs.cpp``)."""
+    return [
+        ("k", Int), ("l", Int), ("blocks", Int), ("count", Int), ("K", Real), ("KT", Real), ("a", Real), ("b", Real),
+        ("v", Real), ("stop", Ints),
     ]  # fmt: skip
+
+
+class EightPairs(Record):
+    _fields_ = _lanes(Doubles)
 
 
 class SixteenPairs(Record):
-    """The same in float32."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("l", Int), ("blocks", Int), ("count", Int), ("K", Floats), ("KT", Floats), ("a", Floats),
-        ("b", Floats), ("v", Floats), ("stop", Ints),
-    ]  # fmt: skip
+    _fields_ = _lanes(Floats)
 
 
 _eight = entry("eight_pairs", EightPairs)

@@ -18,10 +18,6 @@ after the other inside compiled code, so that threads do not wait for each other
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from asot._typing import Float
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, entry
 
 # The loops are in native/entropic/log_newton.cpp, which has these numbers, too (a test compares them).
@@ -54,18 +50,12 @@ class LogPairs(Record):
     ]  # fmt: skip
 
 
-_sweep = entry("sweep_pairs", LogPairs, Doubles, Int, Int)
-_anneal = entry("anneal_pairs", LogPairs, Double, Double, Int, ShortInts)
+sweep_pairs = entry("sweep_pairs", LogPairs, Doubles, Int, Int)
+"""(pairs, first, start_at_target, count): exactly ``count`` iterations, from V = B, or V = 1 if not `start_at_target`.
 
+That counts every column, also those without mass: the first update of φ needs ``first`` (k,), log Σ_j exp(-M_ij).
+"""
 
-def sweep_pairs(pairs: LogPairs, first: Float, start_at_target: bool, count: int) -> None:
-    """Exactly ``count`` iterations, from V = B or, if not ``start_at_target``, V = 1.
-
-    That counts every column, also those without mass: the first update of φ needs ``first`` (k,), log Σ_j exp(-M_ij).
-    """
-    _sweep(pairs, first, int(start_at_target), count)
-
-
-def anneal_pairs(pairs: LogPairs, sigma: float, tol: float, max_steps: int, n_steps: NDArray[np.int32]) -> None:
-    """Solve until marginal errors are at most ``tol``, or ``n_steps`` (P,) is ``max_steps``."""
-    _anneal(pairs, sigma, tol, max_steps, n_steps)
+anneal_pairs = entry("anneal_pairs", LogPairs, Double, Double, Int, ShortInts)
+"""(pairs, sigma, tol, max_steps, n_steps): solve until marginal errors are at most ``tol``, or ``n_steps`` (P,) is
+``max_steps``."""

@@ -22,7 +22,7 @@ takes two to know a rate. Pairs that would need many more updates continue with 
 device, OPEN marks pairs that another solver has to finish: their updates are too slow, or left the range of floats.
 
 Solvers differ only in how they compute this: `cpu` and `torch_solver` share the loop of `shared_kernel`, `log_newton`
-works in the log domain, `triton_fused` and `cuda_log` are their twins for GPUs.
+works in the log domain, `triton_fused` and `cuda` have their twins for GPUs.
 """
 
 from __future__ import annotations
