@@ -111,7 +111,8 @@ def pairwise(
     memory : int or str, optional
         Budget for scratch memory, not counting inputs and result, such as ``"2G"``.
     progress : bool, None or callable
-        None shows a bar on a terminal or in a notebook if the call takes longer than a second.
+        None shows a bar on a terminal or in a notebook if the call takes longer than a second; a function is called
+        with (done, total) for each stage in turn, the pairs last.
     random_state : int, RandomState or None
         Seed for learning anchors and for choosing exact pairs. None is a fixed one.
     sink : optional

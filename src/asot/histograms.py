@@ -67,18 +67,8 @@ def emd_many(
         mean "never" may be any large numbers.
     pairs : array-like of int (P, 2), optional
         Which pairs to solve. Default: all i < j within A, or all of A × B.
-    device : {"auto", "cpu", "cuda", "cuda:N"}
-        "auto" uses the GPUs of the machine if there are any and the job is large enough; ``info`` says where the pairs
-        were solved and why. "cuda" uses all visible GPUs, or fails with the reason.
-    n_jobs : int, optional
-        Threads, with joblib's meaning (None: 1, -1: every core).
-    memory : int or str, optional
-        Budget for scratch memory, not counting inputs and result, such as ``"2G"``.
-    progress : bool, None or callable
-        None shows a bar on a terminal or in a notebook if the call takes longer than a second; a function is called
-        with (done, total) for each stage in turn, the pairs last.
-    sink : optional
-        What to keep: see `asot.sinks`. Default: every value.
+    device, n_jobs, memory, progress, sink
+        As in `pairwise`.
     plans : bool
         Also keep the optimal plan and potentials of every pair, in ``plans`` of the result (see `asot.Plans`).
 
@@ -126,13 +116,10 @@ def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept]
         graph = graph_of(checked_cost, symmetric=B is None, n_jobs=jobs)
     forced = graph is not None or plans or devices.parse(device)[0] == "cuda"
     if not forced and preparing_costs_more(first, second, checked_cost, len(pair_set)):
-        choice = devices.choose(
-            device, unfit="rows with few anchors are solved on the CPU",
-            cpu_seconds=len(pair_set) * seconds_per_pair(first, second) / jobs,
-        )  # fmt: skip
-        by_itself = functools.partial(
-            CancelAndCheck, first, second, checked_cost, cancel=looks_like_metric(checked_cost)
-        )
+        cpu_seconds = len(pair_set) * seconds_per_pair(first, second) / jobs
+        choice = devices.choose(device, unfit="rows with few anchors are solved on the CPU", cpu_seconds=cpu_seconds)
+        cancel = looks_like_metric(checked_cost)
+        by_itself = functools.partial(CancelAndCheck, first, second, checked_cost, cancel=cancel)
         return solve_work(Work(pair_set, by_itself, None, choice, notes), default_sink(sink), resources)
     cancel = graph is not None or is_metric(checked_cost, n_jobs=jobs, progress=resources.progress)
     on_cpu, on_gpu = ExactSharedCost, exact_cuda.ExactCuda
@@ -141,14 +128,12 @@ def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept]
             raise ValueError("plans=True only works with the default sink, which keeps every pair")
         sink = cast("Sink[Kept]", KeepPlans(checked_cost.shape))
         on_cpu, on_gpu = ExactWithPlans, ExactCudaWithPlans
-    cpu_solver: Callable[[], Solver] = functools.partial(
-        on_cpu, first, second, checked_cost, cancel=cancel and not plans
-    )
     nodes = ExactSharedCost.count_nodes(checked_cost, cancel)
+    how = {"cancel": cancel and not plans}
+    cpu_solver: Callable[[], Solver] = functools.partial(on_cpu, first, second, checked_cost, **how)
     seconds = shared_cost_seconds(nodes)
     if graph is not None:
-        cpu_solver = functools.partial(ExactOnGraph, first, second, graph)
-        seconds = graph_seconds(nodes)
+        cpu_solver, seconds = functools.partial(ExactOnGraph, first, second, graph), graph_seconds(nodes)
     cpu_seconds = len(pair_set) * seconds / jobs
     unfit = None
     if nodes > exact_cuda.MAX_NODES:
@@ -272,9 +257,8 @@ def sinkhorn_many(
     devices.parse(device)
     as_choice(precision, "precision", PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
-    options = SinkhornOptions.read(
-        checked_cost, reg=reg, max_iter=max_iter, tol=tol, value=value, init=init, reg_m=reg_m
-    )
+    how: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "value": value, "init": init, "reg_m": reg_m}
+    options = SinkhornOptions.read(checked_cost, reg=reg, **how)
     call = Call(pairs, device, Resources(n_jobs, memory, progress), sink)
     return run_sinkhorn(A, B, checked_cost, options, call, precision)
 
@@ -294,28 +278,27 @@ def run_sinkhorn(
     arithmetic = choose_precision(precision, options.tol)
     choice = _choose_for_sinkhorn(call.device, precision, pair_set, checked_cost, options, resources.jobs)
 
-    def on_cpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> Callable[[], SinkhornSharedCost]:
-        narrow = precision in ("float32", "tf32")
-        return functools.partial(SinkhornSharedCost, A, B, checked_cost, options, "float32" if narrow else "float64")
-
-    def on_gpu(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> Callable[[], sinkhorn_cuda.SinkhornCuda]:
-        return functools.partial(sinkhorn_cuda.SinkhornCuda, A, B, checked_cost, options, precision=arithmetic)
+    def solvers(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        narrow = "float32" if precision in ("float32", "tf32") else "float64"
+        return (
+            functools.partial(SinkhornSharedCost, A, B, checked_cost, options, narrow),
+            functools.partial(sinkhorn_cuda.SinkhornCuda, A, B, checked_cost, options, precision=arithmetic),
+        )
 
     def self_terms(A: NDArray[np.float64]) -> Distances:
         n = len(A)
         diagonal = ListedPairs(np.repeat(np.arange(n), 2).reshape(n, 2), n, n, symmetric=True)
         quiet = replace(resources, progress=False)
-        return solve_work(Work(diagonal, on_cpu(A, None), on_gpu(A, None), choice), default_sink(None), quiet)
+        return solve_work(Work(diagonal, *solvers(A, None), choice), default_sink(None), quiet)
 
     with one_thread_per_product():
         notes, sink = replace(notes, info={**notes.info, "value": options.value}), default_sink(call.sink)
-        if options.value != "divergence":
-            work = Work(pair_set, on_cpu(first, second), on_gpu(first, second), choice, notes)
-            return solve_work(work, sink, resources)
-        row_terms = self_terms(first)
-        terms = row_terms, row_terms if second is None else self_terms(second)
-        cpu = functools.partial(_debiased, Debiased, on_cpu(first, second), *terms)
-        gpu = functools.partial(_debiased, sinkhorn_cuda.DebiasedCuda, on_gpu(first, second), *terms)
+        cpu, gpu = solvers(first, second)
+        if options.value == "divergence":
+            row_terms = self_terms(first)
+            terms = row_terms, row_terms if second is None else self_terms(second)
+            cpu = functools.partial(_debiased, Debiased, cpu, *terms)
+            gpu = functools.partial(_debiased, sinkhorn_cuda.DebiasedCuda, gpu, *terms)
         return solve_work(Work(pair_set, cpu, gpu, choice, notes), sink, resources)
 
 

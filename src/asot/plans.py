@@ -30,7 +30,7 @@ from asot.exact.shared_cost import ExactSharedCost, Trees, solve_one
 from asot.exact.unmatched import read_unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import Metric, cost_table, prepare_cost
-from asot.request import Distance, Share, as_order, as_share
+from asot.request import Distance, Share, read_distance
 from asot.results.frames import need_pandas
 from asot.run.executors import alone
 from asot.validation import FloatArray, as_choice, as_histograms, to_array
@@ -171,31 +171,35 @@ def plan(
     (array([[0. , 0.5],
            [0.5, 0. ]]), 1.5)
     """
-    D = as_distributions(D)
-    distance = Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
-    found = _plan(D, (i, j), distance, space, exact, random_state)
-    first, second = (slice(*D.offsets[[t, t + 1]].tolist()) for t in (D.place(i), D.place(j)))
+    D, distance = as_distributions(D), read_distance(p, metric, metric_params, unmatched, share)
+    ends = D.place(i, "i"), D.place(j, "j")
+    first, second = (slice(*D.offsets[[t, t + 1]].tolist()) for t in ends)
+    if distance.unmatched is not None:
+        distance = replace(distance, unmatched=_prices_of(distance.unmatched, D, first, second))
+    pair = D[[*ends]]
+    if exact or (space is None and int(pair.sizes[0]) * int(pair.sizes[1]) <= MOST_ENTRIES):
+        found = _optimal(pair, distance) if distance.unmatched is None else _with_unmatched(pair, distance)
+    else:
+        found = _on_anchors(pair, distance, D if space is not None else pair, space, random_state)
     found.places = first, second, len(D.masses)
     return found
 
 
-def _plan(
-    D: Distributions, ends: tuple[Any, Any], distance: Distance, space: Any, exact: bool, random_state: Any
+def _optimal(pair: Distributions, distance: Distance) -> TransportPlan:
+    (_, a), (_, b) = pair
+    costs = _ground_costs(pair, distance)
+    value, optimal = _solve_power(a, b, costs, distance.p)
+    return _as_plan(optimal, value, pair, is_exact=True, costs=costs, p=distance.p)
+
+
+def _on_anchors(
+    pair: Distributions, distance: Distance, learned_on: Distributions, space: Any, random_state: Any
 ) -> TransportPlan:
-    i, j = ends
-    pair, order, unmatched = D[[D.place(i, "i"), D.place(j, "j")]], distance.p, distance.unmatched
-    if exact or (space is None and int(pair.sizes[0]) * int(pair.sizes[1]) <= MOST_ENTRIES):
-        if unmatched is not None:
-            return _with_unmatched(pair, replace(distance, unmatched=_prices_of(unmatched, D, i, j)))
-        (_, a), (_, b) = pair
-        costs = _ground_costs(pair, distance)
-        value, optimal = _solve_power(a, b, costs, order)
-        return _as_plan(optimal, value, pair, is_exact=True, costs=costs, p=order)
     if not distance.is_plain:
         raise ValueError(
             "a lifted plan needs p=1, metric='euclidean' and total mass 1; pass exact=True for other distances"
         )
-    lifted = _lifted(fitted_space(space, D if space is not None else pair, random_state), pair).tocoo()
+    lifted = _lifted(fitted_space(space, learned_on, random_state), pair).tocoo()
     moved = _distances_of(pair, lifted.row, lifted.col)
     result = _as_plan(lifted, float(lifted.data @ moved), pair, is_exact=False)
     entries = result.tocoo()
@@ -249,7 +253,7 @@ def _clipped_plan(
     return plan, steps, float(costs[steps].max(initial=0.0))
 
 
-def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:
+def _prices_of(unmatched: Any, D: Distributions, first: slice, second: slice) -> Any:
     """``unmatched=`` of a collection for two of its distributions: an array has a price for every point."""
     if isinstance(unmatched, (str, bool, int, float, np.number, Share)):
         return unmatched
@@ -259,7 +263,7 @@ def _prices_of(unmatched: Any, D: Distributions, i: Any, j: Any) -> Any:
             f"unmatched has shape {given.shape}; as an array it is the price of each of the {len(D.masses)} points of "
             "the collection"
         )
-    return np.concatenate([given[D.offsets[t] : D.offsets[t + 1]] for t in (D.place(i, "i"), D.place(j, "j"))])
+    return np.concatenate([given[first], given[second]])
 
 
 def _with_unmatched(pair: Distributions, distance: Distance) -> TransportPlan:

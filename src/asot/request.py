@@ -19,7 +19,7 @@ from asot.run.devices import parse
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Sink, SinkBase
-from asot.validation import as_choice, as_positive_int, as_seed, is_number
+from asot.validation import as_choice, as_number, as_positive_int, as_seed, is_number
 
 # ------------------------------------------------------------------------------------------------ which distance
 
@@ -28,9 +28,7 @@ def as_order(p: Any) -> float:
     """p of W_p."""
     if type(p) is int and p == 1:  # the usual one: a pair of five points takes no longer than the questions below
         return 1.0
-    if not is_number(p) or not 1 <= p < np.inf:
-        raise ValueError(f"p must be a finite number ≥ 1; found {p!r}")
-    return float(p)
+    return as_number(p, lambda p: 1 <= p < np.inf, "p must be a finite number ≥ 1")
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,8 @@ def as_share(share: Any, unmatched: Any) -> Any:
         return unmatched
     if unmatched is not None:
         raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
-    if not is_number(share) or not 0 < share <= 1:
-        raise ValueError(f"share must be a number above 0 and up to 1; found {share!r}")
-    return None if share == 1 else Share(float(share))
+    amount = as_number(share, lambda share: 0 < share <= 1, "share must be a number above 0 and up to 1")
+    return None if amount == 1 else Share(amount)
 
 
 @dataclass(frozen=True)
@@ -189,13 +186,10 @@ def as_strategy(record: Any, has_space: bool) -> Strategy:
         )
     found = Strategy(**{name: record[name] for name in Strategy.__dataclass_fields__ if name in record})
     if found.kind == "calibrated":
-        for name in ("n_spaces", "n_exact", "n_draws"):
-            if not isinstance(getattr(found, name), int) or getattr(found, name) < 1:
-                raise ValueError(f"strategy[{name!r}] must be a whole number ≥ 1; found {getattr(found, name)!r}")
         if found.given_space and not has_space:
             raise ValueError("this strategy was made with your own space; pass the same space= again")
-        if not found.given_space and (not isinstance(found.n_anchors, int) or found.n_anchors < 1):
-            raise ValueError(f"strategy['n_anchors'] must be a whole number ≥ 1; found {found.n_anchors!r}")
+        for name in ("n_spaces", "n_exact", "n_draws", *(() if found.given_space else ("n_anchors",))):
+            as_positive_int(getattr(found, name), f"strategy[{name!r}]")
     return found
 
 

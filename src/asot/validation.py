@@ -256,22 +256,23 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.complexfloating))
 
 
-def as_radius(value: Any) -> float:
-    if not is_number(value) or not 0 <= value <= sys.float_info.max:
-        raise ValueError(f"radius must be a finite number ≥ 0; found {value!r}")
+def as_number(value: Any, fits: Callable[[Any], object], rule: str) -> float:
+    """A number that ``fits``, or an error that says which one does."""
+    if not is_number(value) or not fits(value):
+        raise ValueError(f"{rule}; found {value!r}")
     return float(value)
+
+
+def as_radius(value: Any) -> float:
+    return as_number(value, lambda radius: 0 <= radius <= sys.float_info.max, "radius must be a finite number ≥ 0")
 
 
 def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
     """ε from a number > 0, or "auto": 5 percent of the median positive cost."""
-    if isinstance(reg, str):
-        if reg != "auto":
-            raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
+    if isinstance(reg, str) and reg == "auto":
         positive = cost[cost > 0]
         return 0.05 * float(np.median(positive)) if positive.size else 1.0
-    if not is_number(reg) or not 0 < reg < np.inf:
-        raise ValueError(f"reg must be a number > 0 or 'auto'; found {reg!r}")
-    reg = float(reg)
+    reg = as_number(reg, lambda reg: 0 < reg < np.inf, "reg must be a number > 0 or 'auto'")
     if reg < 1e-8 * cost.max():
         raise ValueError(
             f"reg = {reg:g} is less than 1e-8 of the largest cost ({cost.max():g}): float64 cannot resolve it; "
@@ -281,11 +282,9 @@ def as_reg(reg: Any, cost: NDArray[np.float64]) -> float:
 
 
 def as_tol(tol: Any) -> float | None:
-    if tol is None:
-        return None
-    if not is_number(tol) or not 0 < tol < 1:
-        raise ValueError(f"tol must be None or a number between 0 and 1; found {tol!r}")
-    return float(tol)
+    return (
+        None if tol is None else as_number(tol, lambda tol: 0 < tol < 1, "tol must be None or a number between 0 and 1")
+    )
 
 
 def as_n_jobs(n_jobs: int | None) -> int:
@@ -315,10 +314,8 @@ def as_bytes(memory: int | str | None, default: int) -> int:
         if match is None:
             raise ValueError(f"memory must be a number of bytes or a string such as '2G' or '500MB'; found {memory!r}")
         amount = float(match[1]) * _UNITS[match[2].upper()]
-    elif not is_number(memory):
-        raise ValueError(f"memory must be a number of bytes or a string such as '2G'; found {memory!r}")
     else:
-        amount = float(memory)
+        amount = as_number(memory, lambda _: True, "memory must be a number of bytes or a string such as '2G'")
     if not amount >= 1 or amount == float("inf"):
         raise ValueError(f"memory must be a positive amount; found {memory!r}")
     return int(amount)
@@ -333,13 +330,6 @@ def as_seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def as_number(value: Any, fits: Callable[[Any], object], rule: str) -> float:
-    """A number that ``fits``, or an error that says which one does."""
-    if not is_number(value) or not fits(value):
-        raise ValueError(f"{rule}; found {value!r}")
-    return float(value)
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:

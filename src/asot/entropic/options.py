@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Info
 from asot.renamed import warn_renamed
-from asot.validation import as_choice, as_positive_int, as_reg, as_tol, is_number
+from asot.validation import as_choice, as_number, as_positive_int, as_reg, as_tol
 
 FIRST_LOOK, LOOK_EVERY = 5, 10
 """Iterations in which marginal errors are checked: the first one, and then at regular intervals."""
@@ -124,24 +124,18 @@ class SinkhornOptions:
 
     def info(self, solver: str, device: str, precision: str) -> Info:
         """For `Distances.info`."""
-        return {
-            "solver": solver,
-            "device": device,
-            "precision": precision,
-            "reg": self.reg,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-        } | ({} if self.reg_m is None else {"reg_m": self.reg_m})
+        where = {"solver": solver, "device": device, "precision": precision}
+        asked = {"reg": self.reg, "max_iter": self.max_iter, "tol": self.tol}
+        return where | asked | ({} if self.reg_m is None else {"reg_m": self.reg_m})
 
 
 def _as_reg_m(reg_m: Any, tol: Any) -> float | None:
     if reg_m is None:
         return None
-    if not is_number(reg_m) or not 0 < reg_m < np.inf:
-        raise ValueError(f"reg_m must be None (exact marginals) or a number > 0; found {reg_m!r}")
+    found = as_number(reg_m, lambda rho: 0 < rho < np.inf, "reg_m must be None (exact marginals) or a number > 0")
     if tol is None:
         raise ValueError("reg_m needs a tolerance: unbalanced problems are iterated to convergence; found tol=None")
-    return float(reg_m)
+    return found
 
 
 class Stopping(NamedTuple):
