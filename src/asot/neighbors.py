@@ -19,7 +19,7 @@ from asot import renamed
 from asot._typing import Parameters
 from asot.data.distributions import Distributions, read_both
 from asot.ground.costs import Metric
-from asot.request import Distance, Request, read_distance
+from asot.request import Request, read_distance
 from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
 from asot.run.engine import Resources
@@ -117,12 +117,16 @@ def kneighbors(
     >>> bool((found.indices == brute.indices).all())
     True
     """
+    if bounds is not None:
+        prune = renamed.prune_of(bounds)
     if isinstance(D, (int, np.integer)):
         n_neighbors, D = int(D), None
     K = as_positive_int(n_neighbors, "n_neighbors")
-    distance, resources = read_distance(p, metric, metric_params, unmatched), Resources(n_jobs, memory, progress)
-    request = _request(Q, D, distance, device, resources, sink)
-    return cast("Found", find_nearest(request, K, _pruning(prune, bounds, space, random_state), recall))
+    started, distance = time.perf_counter(), read_distance(p, metric, metric_params, unmatched)
+    queries, others = read_both(Q, None if D is Q else D)
+    resources = Resources(n_jobs, memory, progress)
+    request = Request(queries, others, distance, None, sink, device, resources, started=started)
+    return cast("Found", find_nearest(request, K, Pruning(prune, space, random_state), recall))
 
 
 def radius_neighbors(
@@ -163,18 +167,11 @@ def radius_neighbors(
            [0. , 0. , 0. , 0. ],
            [1.5, 0.5, 0. , 0. ]])
     """
+    if bounds is not None:
+        prune = renamed.prune_of(bounds)
     radius = as_radius(radius)
-    distance, resources = read_distance(p, metric, metric_params, unmatched), Resources(n_jobs, memory, progress)
-    request = _request(Q, D, distance, device, resources)
-    return find_within(request, radius, _pruning(prune, bounds, space, random_state))
-
-
-def _request(
-    Q: Any, D: Any, distance: Distance, device: str, resources: Resources, sink: Sink[Any] | None = None
-) -> Request:
-    started, (queries, others) = time.perf_counter(), read_both(Q, None if D is Q else D)
-    return Request(queries, others, distance, None, sink, device, resources, started=started)
-
-
-def _pruning(prune: str, bounds: Any, space: Any, random_state: Any) -> Pruning:
-    return Pruning(prune if bounds is None else renamed.prune_of(bounds), space, random_state)
+    started, distance = time.perf_counter(), read_distance(p, metric, metric_params, unmatched)
+    queries, others = read_both(Q, None if D is Q else D)
+    resources = Resources(n_jobs, memory, progress)
+    request = Request(queries, others, distance, None, None, device, resources, started=started)
+    return find_within(request, radius, Pruning(prune, space, random_state))

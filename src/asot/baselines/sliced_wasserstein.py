@@ -1,10 +1,7 @@
 """Sliced Wasserstein (SW): the mean of one-dimensional W_1 over random directions.
 
-All pairs share the directions: every distribution is projected and sorted once, and a pair only walks through sorted
-lists.
-
-On a line the best plan keeps the order: W_1 = ∫ |F⁻¹(q) - G⁻¹(q)| dq. With sorted points this is a walk through both
-lists, of at most n + m steps.
+All pairs share the directions: every distribution is projected and sorted once. On a line the best plan keeps the
+order: W_1 = ∫ |F⁻¹(q) - G⁻¹(q)| dq. With sorted points this is a walk through both lists, of at most n + m steps.
 
 Where all points of a distribution have the same mass, the walk is the same along every direction: only n and m decide
 which ranks meet, and for how much mass. So it is done once for all directions, and a step compares two rows of sorted
@@ -30,7 +27,6 @@ from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 
 SORTED_AT_A_TIME = 2**20
 """Numbers that a thread sorts before it looks up."""
-
 
 LANES = 8
 """Directions that are sorted side by side; their number is padded to a multiple of this."""

@@ -139,7 +139,7 @@ def drivers(
                 r = pairwise(C, error=error, n_jobs=n_jobs, progress=False)
                 distances[name] = r = r.above_noise(noise.noise_floor(C, n_jobs=n_jobs))
                 seed = 0 if random_state is None else random_state
-                how = {"strata": own, "n_permutations": n_permutations, "random_state": seed}
+                how: dict[str, Any] = {"strata": own, "n_permutations": n_permutations, "random_state": seed}
                 tests[name] = group_differences(r, groups[has], **how)
             else:
                 left_out[name] = reason

@@ -95,7 +95,7 @@ def block_diagonal(
         precision=as_choice(precision, "precision", ("auto", "float32", "float64")),
         device=where,
         memory=budget // jobs,
-        n_pairs=len(asked.pair_set),
+        n_pairs=len(asked.pairs),
         column_start=asked.column_start,
     )
     with torch_threads(1):  # threads work on different tiles, not inside a product

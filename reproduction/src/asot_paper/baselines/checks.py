@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.baselines.arguments import Asked
+from asot.request import Request
 from asot.run.pairs import AllPairs, ListedPairs
 from asot.validation import refuse_what_cannot_fit
 
 
-def refuse_large_pairs(asked: Asked, sizes: NDArray[np.int64], bytes_per_entry: int) -> None:
+def refuse_large_pairs(asked: Request, sizes: NDArray[np.int64], bytes_per_entry: int) -> None:
     """Refuse pairs whose matrix (n, m) cannot fit; ``sizes`` are those of both collections, one behind the other."""
     i, j = _largest_pair(asked, sizes)
     refuse_what_cannot_fit(
@@ -22,15 +22,15 @@ def refuse_large_pairs(asked: Asked, sizes: NDArray[np.int64], bytes_per_entry: 
     )
 
 
-def _label(asked: Asked, i: int) -> str:
+def _label(asked: Request, i: int) -> str:
     """How messages call distribution i of both."""
     if asked.E is None or i < len(asked.D):
         return asked.D.label(i)
     return f"{asked.E.label(i - len(asked.D))} of the second collection"
 
 
-def _largest_pair(asked: Asked, sizes: NDArray[np.int64]) -> tuple[int, int]:
-    pairs = asked.pair_set
+def _largest_pair(asked: Request, sizes: NDArray[np.int64]) -> tuple[int, int]:
+    pairs = asked.pairs
     if len(pairs) == 0:
         return 0, 0
     if isinstance(pairs, ListedPairs):

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.baselines.arguments import Asked, run
+from asot.baselines.arguments import run
 from asot.data.distributions import Distributions
+from asot.request import Request
 from asot.results.distances import Distances
 from asot.run.executors import ProgressLike
 from asot.run.protocols import Solution, Solver, Status
@@ -79,7 +80,7 @@ class Loop(Solver):
 
 
 def run_loop(
-    asked: Asked,
+    asked: Request,
     function: Callable[[Pair], Answer],
     method: str,
     info: dict[str, Any],

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.baselines.arguments import Asked, read
+from asot.baselines.arguments import read
 from asot.data.distributions import Distributions
+from asot.request import Request
 from asot.results.distances import Distances
 from asot.run.executors import ProgressLike
 from asot.run.protocols import Status
@@ -92,7 +93,7 @@ def _compiled_solver(rank: int, reg: float, max_iter: int) -> Callable[..., Any]
     return jitted
 
 
-def _largest_sizes(asked: Asked) -> tuple[int, int]:
+def _largest_sizes(asked: Request) -> tuple[int, int]:
     second = asked.D if asked.E is None else asked.E
     return int(asked.D.sizes.max()), int(second.sizes.max())
 
