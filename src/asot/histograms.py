@@ -13,8 +13,8 @@ from typing import Any, Generic, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.entropic import cuda as sinkhorn_cuda
 from asot.entropic.cpu import Debiased, SinkhornSharedCost
+from asot.entropic.cuda import SinkhornCuda
 from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
 from asot.exact import few_histograms
 from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
@@ -278,12 +278,12 @@ def run_sinkhorn(
     arithmetic = choose_precision(precision, options.tol)
     choice = _choose_for_sinkhorn(call.device, precision, pair_set, checked_cost, options, resources.jobs)
 
-    def solvers(A: NDArray[np.float64], B: NDArray[np.float64] | None) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    def solvers(A: Any, B: Any, *terms: Distances) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        """For the CPU and for GPUs."""
         narrow = "float32" if precision in ("float32", "tf32") else "float64"
-        return (
-            functools.partial(SinkhornSharedCost, A, B, checked_cost, options, narrow),
-            functools.partial(sinkhorn_cuda.SinkhornCuda, A, B, checked_cost, options, precision=arithmetic),
-        )
+        cpu = functools.partial(SinkhornSharedCost, A, B, checked_cost, options, narrow)
+        gpu = functools.partial(SinkhornCuda, A, B, checked_cost, options, *terms, precision=arithmetic)
+        return functools.partial(Debiased, cpu, *terms) if terms else cpu, gpu
 
     def self_terms(A: NDArray[np.float64]) -> Distances:
         n = len(A)
@@ -293,17 +293,11 @@ def run_sinkhorn(
 
     with one_thread_per_product():
         notes, sink = replace(notes, info={**notes.info, "value": options.value}), default_sink(call.sink)
-        cpu, gpu = solvers(first, second)
+        terms: list[Distances] = []
         if options.value == "divergence":
-            row_terms = self_terms(first)
-            terms = row_terms, row_terms if second is None else self_terms(second)
-            cpu = functools.partial(_debiased, Debiased, cpu, *terms)
-            gpu = functools.partial(_debiased, sinkhorn_cuda.DebiasedCuda, gpu, *terms)
-        return solve_work(Work(pair_set, cpu, gpu, choice, notes), sink, resources)
-
-
-def _debiased(kind: Any, make: Callable[[], Any], row_terms: Distances, column_terms: Distances) -> Any:
-    return kind(make(), row_terms, column_terms)
+            terms.append(self_terms(first))
+            terms.append(terms[0] if second is None else self_terms(second))
+        return solve_work(Work(pair_set, *solvers(first, second, *terms), choice, notes), sink, resources)
 
 
 def _choose_for_sinkhorn(

@@ -8,6 +8,7 @@ in the log domain (`asot.entropic.log_newton`).
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -218,9 +219,9 @@ class Debiased(Solver):
 
     stage = "entropic distances"
 
-    def __init__(self, solver: Solver, row_terms: Distances, column_terms: Distances) -> None:
-        self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms
-        self.info = solver.info
+    def __init__(self, make: Callable[[], Solver], row_terms: Distances, column_terms: Distances) -> None:
+        self._solver, self._row_terms, self._column_terms = make(), row_terms, column_terms
+        self.info = self._solver.info
 
     def identity(self) -> Identity:
         return {

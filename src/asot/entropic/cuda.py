@@ -20,6 +20,7 @@ from asot._typing import Float, Info
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.entropic.triton_fused import SinkhornTriton, kernel_is_safe
 from asot.gpu.cuda import Variant, load
+from asot.results.distances import Distances
 from asot.run.gpu_transfer import launch_over_pairs, pair_arguments
 from asot.run.pairs import PairSet
 from asot.run.protocols import OPEN, DeviceSolution, DeviceSolver, OnDevice
@@ -171,12 +172,17 @@ class LogSinkhornOnDevice(OnDevice):
 
 
 class SinkhornCuda(DeviceSolver):
-    """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`, and the precision."""
+    """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`, and the precision.
+
+    With ``terms``, the self terms of rows and columns, answers lose the mean of the two (`asot.entropic.cpu.Debiased`).
+    """
 
     stage = "entropic distances"
 
-    def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions, *, precision: str) -> None:
-        self._log = LogSinkhornCuda(A, B, cost, options)
+    def __init__(
+        self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions, *terms: Distances, precision: str
+    ) -> None:
+        self._log, self._terms = LogSinkhornCuda(A, B, cost, options), terms
         safe = kernel_is_safe(cost, options.reg, precision)
         self._fused = SinkhornTriton(A, B, cost, options, precision=precision) if safe else None
         self.info: Info = (self._fused or self._log).info
@@ -185,14 +191,26 @@ class SinkhornCuda(DeviceSolver):
         return (self._fused or self._log).pairs_per_tile(memory)
 
     def on(self, device: int) -> _OnDevice:
-        return _OnDevice(self._log.on(device), self._fused and self._fused.on(device))
+        return _OnDevice(self._log.on(device), self._fused and self._fused.on(device), self._terms)
 
 
 class _OnDevice(OnDevice):
-    def __init__(self, log: Any, fused: Any) -> None:
+    def __init__(self, log: Any, fused: Any, terms: tuple[Distances, ...]) -> None:
+        import cupy
+
         self._log, self._fused = log, fused
+        self._terms = [cupy.asarray(array) for own in terms for array in (own.values, own.status)]
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
+        solution, size = self._solved(pairs, start, stop), stop - start
+        if self._terms:
+            launch_over_pairs(
+                "subtract_self_terms", size, *pair_arguments(pairs, start, stop), np.int64(start), np.int64(size),
+                solution.values, solution.status, *self._terms,
+            )  # fmt: skip
+        return solution
+
+    def _solved(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         if self._fused is None:
             solution: DeviceSolution = self._log.solve(pairs, start, stop)
             return solution
@@ -203,38 +221,4 @@ class _OnDevice(OnDevice):
         with torch.cuda.stream(same_stream):
             solution = self._fused.solve(pairs, start, stop)
         self._log.finish(pairs, start, stop, solution)
-        return solution
-
-
-class DebiasedCuda(DeviceSolver):
-    """A GPU solver of regularized values whose answers lose the mean of their two self terms (see `debiased`)."""
-
-    stage = "entropic distances"
-
-    def __init__(self, solver: SinkhornCuda, row_terms: Any, column_terms: Any) -> None:
-        self._solver, self._row_terms, self._column_terms = solver, row_terms, column_terms
-        self.info = solver.info
-
-    def pairs_per_tile(self, memory: int) -> int:
-        return self._solver.pairs_per_tile(memory)
-
-    def on(self, device: int) -> _DebiasedOnDevice:
-        return _DebiasedOnDevice(self._solver.on(device), self._row_terms, self._column_terms)
-
-
-class _DebiasedOnDevice(OnDevice):
-    def __init__(self, biased: _OnDevice, row_terms: Any, column_terms: Any) -> None:
-        import cupy
-
-        self._biased, both = biased, (row_terms, column_terms)
-        self._terms = [cupy.asarray(array) for terms in both for array in (terms.values, terms.status)]
-
-    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        described = pair_arguments(pairs, start, stop)
-        solution = self._biased.solve(pairs, start, stop)
-        size = stop - start
-        launch_over_pairs(
-            "subtract_self_terms", size, *described, np.int64(start), np.int64(size),
-            solution.values, solution.status, *self._terms,
-        )  # fmt: skip
         return solution
