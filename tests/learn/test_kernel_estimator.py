@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import asot
 from asot.datasets import load_digits
-from asot.learn import kernel_estimator, recent
+from asot.learn import estimators, recent
 
 
 @parametrize_with_checks([asot.WassersteinKernel()])
@@ -38,7 +38,7 @@ def test_a_search_solves_every_pair_once_whatever_the_folds(monkeypatch):
         solved.append(len(found))
         return found
 
-    monkeypatch.setattr(kernel_estimator, "pairwise_exact", counting)
+    monkeypatch.setattr(estimators, "pairwise_exact", counting)
     digits, labels, _ = load_digits(60)
     model = make_pipeline(asot.WassersteinKernel(), SVC(kernel="precomputed", C=10))
     grid = {"wassersteinkernel__gamma": [1.0, 4.0, 16.0], "svc__C": [1.0, 10.0]}
@@ -56,7 +56,7 @@ def test_a_search_over_other_parameters_makes_every_kernel_once(monkeypatch):
         made.append(gamma)
         return asot.kernel(distances, gamma, **options)
 
-    monkeypatch.setattr(kernel_estimator, "kernel", counting)
+    monkeypatch.setattr(estimators, "kernel", counting)
     digits, labels, _ = load_digits(60)
     model = make_pipeline(asot.WassersteinKernel(), SVC(kernel="precomputed"))
     grid = {"wassersteinkernel__gamma": [1.0, 4.0], "svc__C": [0.1, 1.0, 10.0]}

@@ -109,7 +109,7 @@ def test_wrong_use_is_refused_with_a_reason(call, error, message):
 
 
 def test_a_search_over_the_number_of_neighbors_does_not_solve_anew(monkeypatch):
-    from asot.learn import neighbors_estimator, recent
+    from asot.learn import estimators, recent
 
     recent.forget()
     searched = []
@@ -118,7 +118,7 @@ def test_a_search_over_the_number_of_neighbors_does_not_solve_anew(monkeypatch):
         searched.append(n_neighbors)
         return asot.kneighbors(Q, D, n_neighbors, **options)
 
-    monkeypatch.setattr(neighbors_estimator, "kneighbors", counting)
+    monkeypatch.setattr(estimators, "kneighbors", counting)
     digits, labels, _ = load_digits(60)
     model = make_pipeline(asot.WassersteinNeighbors(8), KNeighborsClassifier(metric="precomputed"))
     grid = {"kneighborsclassifier__n_neighbors": [1, 2, 3, 5, 8]}
@@ -180,7 +180,7 @@ def test_what_is_added_is_found_as_if_it_had_been_fitted():
 
 
 def test_queries_are_asked_of_what_fit_has_prepared(monkeypatch):
-    from asot.learn import neighbors_estimator
+    from asot.learn import estimators
 
     D = clouds(300)
     model = asot.WassersteinNeighbors(3).fit(D)
@@ -189,7 +189,7 @@ def test_queries_are_asked_of_what_fit_has_prepared(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("prepared again")
 
-    monkeypatch.setattr(neighbors_estimator, "kneighbors", refuse)
+    monkeypatch.setattr(estimators, "kneighbors", refuse)
     assert np.array_equal(model.kneighbors(clouds(2, seed=4))[1], wanted.indices)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.kneighbors(clouds(2, seed=4))[1], wanted.indices)

@@ -7,4 +7,4 @@ from asot.data.adapters.graphs import from_networkx as from_networkx
 from asot.data.adapters.graphs import from_pyg as from_pyg
 from asot.data.adapters.graphs import graph_features as graph_features
 from asot.datasets.dataset import Dataset as Dataset
-from asot.datasets.digits import load_digits as load_digits
+from asot.datasets.dataset import load_digits as load_digits

@@ -1,4 +1,9 @@
-"""Exact nearest neighbors as a scikit-learn estimator for pipelines: `asot.WassersteinNeighbors`."""
+"""Exact distances as scikit-learn estimators for pipelines: `asot.WassersteinKernel` and `asot.WassersteinNeighbors`.
+
+Distances do not depend on γ. They are cached by the content of the distributions (`asot.learn.recent`), so a search
+over γ solves every pair once, in whichever folds it occurs. Kernels are cached, too, since a search over other
+parameters of the pipeline asks for the same ones, and their eigenvalues, again.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,18 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from asot._typing import Parameters
+from asot._typing import Float, Indices, Parameters
 from asot.anchors.base import ReadsCollections
 from asot.data.distributions import Distributions
+from asot.distances import pairwise, pairwise_exact
 from asot.ground.metrics import FROM_POINTS
 from asot.index.growing import FEWEST
 from asot.index.index import Index
-from asot.learn.recent import key_of, recalled, remember
+from asot.learn.kernel import Kernel, kernel
+from asot.learn.recent import key_of, known_distances, recalled, remember
 from asot.neighbors import kneighbors, radius_neighbors
 from asot.renamed import prune_of
 from asot.results.distances import Neighbors
@@ -33,8 +39,110 @@ _WHICH = ("space", *_DISTANCE, "prune")
 _HOW = ("device", "n_jobs", "memory", "progress")
 
 
+class _Transformer(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    _made = "collection_"
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        """Parameters by name."""
+        return {name: getattr(self, name) for name in names}
+
+
 @dataclass(eq=False, repr=False)
-class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class WassersteinKernel(_Transformer):
+    """The kernel exp(-γ W_p) with the fitted collection, for ``SVC(kernel="precomputed")`` and similar estimators.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        Default: 1 / (median of the positive distances within the fitted collection).
+    psd : {"clip", "shift", None}
+        What to do about negative eigenvalues, as in `asot.kernel`.
+    p, metric, metric_params, unmatched
+        Which distance, as in `asot.pairwise_exact`; `unmatched` is a number or "diagonal".
+    error : float or str, optional
+        Estimates within this error, as in `asot.pairwise`, such as "2%". Default: exact distances.
+    device, n_jobs, memory, progress
+        As in `asot.pairwise_exact`.
+    random_state : int, RandomState or None
+        Seed of estimates; None is a fixed one.
+
+    Attributes
+    ----------
+    collection_ : Distributions
+    kernel_ : Kernel
+        The kernel of the fitted collection; ``kernel_.done`` says what was done about negative eigenvalues.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import asot
+    >>> from asot.datasets import load_digits
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import SVC
+    >>> digits, labels, _ = load_digits(120)
+    >>> model = make_pipeline(asot.WassersteinKernel(), SVC(kernel="precomputed", C=10))
+    >>> search = GridSearchCV(model, {"wassersteinkernel__gamma": [1.0, 5.0, 25.0]}, cv=3).fit(digits, labels)
+    >>> bool(search.best_score_ > 0.8)
+    True
+    """
+
+    gamma: float | None = None
+    _: KW_ONLY
+    psd: str | None = "clip"
+    p: float = 1
+    metric: str = "euclidean"
+    metric_params: Parameters | None = None
+    unmatched: Any = None
+    error: float | str | None = None
+    device: str = "auto"
+    n_jobs: int | None = None
+    memory: int | str | None = None
+    progress: ProgressLike = None
+    random_state: Any = None
+
+    def fit(self, X: Any, y: Any = None) -> WassersteinKernel:
+        """Use a collection as the reference for all kernels; ``y`` is not used."""
+        D = self._read(X, reset=True)
+        key = self._key("kernels", D, self.gamma, self.psd)
+        found = recalled(key)
+        if found is None:
+            found = kernel(self._distances(D, None), self.gamma, psd=self.psd)
+            found.matrix.flags.writeable = False  # it may belong to several models
+            remember(key, found, 2 * found.matrix.nbytes)
+        self.kernel_: Kernel = found
+        self.collection_: Distributions = D
+        return self
+
+    def transform(self, X: Any) -> Float:
+        """Kernel (N, M) of a collection with the fitted one."""
+        check_is_fitted(self)
+        D = self._read(X, reset=False)
+        if key_of(D) == key_of(self.collection_):
+            return self.kernel_.matrix.copy()
+        return self.kernel_.between(self._distances(D, self.collection_))
+
+    def _distances(self, D: Distributions, E: Distributions | None) -> Float:
+        if self.unmatched is not None and not isinstance(self.unmatched, (str, int, float, np.number)):
+            raise ValueError("unmatched must be a number or 'diagonal' here; prices of points belong to one collection")
+        needed = FROM_POINTS.get(str(self.metric))
+        spread = needed is not None and (self.metric_params or {}).get(needed) is None  # that of all points of a call
+        return known_distances(None if spread else self._key("known pairs", D.dim), D, E, self._solve)
+
+    def _key(self, *parts: Any) -> bytes | None:
+        """Parts, and which distance it is; None if that cannot be told."""
+        return key_of(*parts, *self._given(*_DISTANCE, "error", "random_state").values())
+
+    def _solve(self, D: Distributions, E: Distributions | None, pairs: Indices | None) -> Float:
+        """Distances (P,) of some pairs, or of all."""
+        how = self._given(*_DISTANCE, *_HOW)
+        if self.error is None:
+            return pairwise_exact(D, E, pairs=pairs, **how).values
+        return pairwise(D, E, pairs=pairs, error=self.error, random_state=self.random_state, **how).values
+
+
+@dataclass(eq=False, repr=False)
+class WassersteinNeighbors(_Transformer):
     """Nearest neighbors under the exact W_p (`asot.kneighbors`), with scikit-learn's conventions.
 
     `fit` prepares the collection once, for queries that come one by one or a few at a time, and `partial_fit` adds to
@@ -90,7 +198,6 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
     random_state: Any = None
     recall: float | None = None
     bounds: Any = None
-    _made = "collection_"
 
     def fit(self, X: Any, y: Any = None) -> WassersteinNeighbors:
         """Prepare a collection for queries, once (`asot.Index`); ``y`` is not used."""
@@ -117,7 +224,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
 
     def _index_now(self) -> Index | None:
         """What was prepared, unless parameters were set since."""
-        words: list[Any] = [getattr(self, name) for name in (*_WHICH, "device", "random_state")]
+        words = list(self._given(*_WHICH, "device", "random_state").values())
         if not hasattr(self, "_index") or any(a is not b for a, b in zip(words, self._index_words, strict=True)):
             self._index: Index | None = self._prepared()
             self._index_words: list[Any] = words
@@ -131,7 +238,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
             return None
         if devices.parse(self.device)[0] == "cuda":
             return None
-        index = Index(**{name: getattr(self, name) for name in (*_DISTANCE, "random_state")})
+        index = Index(**self._given(*_DISTANCE, "random_state"))
         index.add(self.collection_, ids=np.arange(n))
         return index
 
@@ -142,7 +249,7 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
-    ) -> NDArray[np.int64] | tuple[NDArray[np.float64], NDArray[np.int64]]:
+    ) -> Indices | tuple[Float, Indices]:
         """Distances and indices of the nearest fitted distributions of every query, both (N, n_neighbors)."""
         found = self._search(X, n_neighbors)
         return (found.distances, found.indices) if return_distance else found.indices
@@ -155,9 +262,8 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         """Sparse graph (N, M) of all fitted distributions within a distance of every query."""
         if self.recall is not None:
             raise ValueError("neighbors within a radius are certain; leave out recall=")
-        found: RadiusNeighbors = radius_neighbors(
-            *self._sides(X), self.radius if radius is None else radius, **self._options()
-        )
+        how = self._given(*_WHICH, *_HOW, "random_state")
+        found: RadiusNeighbors = radius_neighbors(*self._sides(X), self.radius if radius is None else radius, **how)
         return _in_mode(found.graph(), mode)
 
     def transform(self, X: Any) -> Any:
@@ -179,15 +285,16 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
         if collection is not None and len(queries) <= MOST_QUERIES:
             index = self._index_now()
             if index is not None:
-                return index.query(queries, count, recall=self.recall, **{name: getattr(self, name) for name in _HOW})
+                return index.query(queries, count, recall=self.recall, **self._given(*_HOW))
+        how = self._given(*_WHICH, *_HOW, "random_state")
         if self.recall is not None:  # what was measured holds for this number of neighbors
-            return kneighbors(queries, collection, count, **self._options(), recall=self.recall)
-        key = key_of("neighbors", queries, collection, *(getattr(self, name) for name in _DISTANCE))
+            return kneighbors(queries, collection, count, **how, recall=self.recall)
+        key = key_of("neighbors", queries, collection, *self._given(*_DISTANCE).values())
         found: Neighbors | None = recalled(key)
         if found is None or found.indices.shape[1] < count:
             most = len(queries) - 1 if collection is None else len(collection)
             wanted = count if found is None else max(count, min(2 * count, most))
-            found = kneighbors(queries, collection, wanted, **self._options())
+            found = kneighbors(queries, collection, wanted, **how)
             remember(key, found, found.indices.nbytes + found.distances.nbytes)
         return replace(found, indices=found.indices[:, :count], distances=found.distances[:, :count], n_exact=None)
 
@@ -198,9 +305,6 @@ class WassersteinNeighbors(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Tr
             return self.collection_, None
         queries = self._read(X, reset=False)
         return (queries[:] if queries is self.collection_ else queries), self.collection_  # two objects: two sets
-
-    def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in (*_WHICH, *_HOW, "random_state")}
 
 
 def _in_mode(graph: Any, mode: str) -> Any:
