@@ -79,7 +79,7 @@ class _OneLineErrors(click.Group):
 
         try:
             with warnings.catch_warnings(), quietly() if ctx.params["quiet"] else lines_without_terminal():
-                warnings.showwarning = _show_nothing if ctx.params["quiet"] else _show_warning
+                warnings.showwarning = (lambda *_, **__: None) if ctx.params["quiet"] else _show_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise _Stopped("stopped") from interrupt
@@ -94,10 +94,6 @@ class _OneLineErrors(click.Group):
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     """A warning is one line, without the location in the source, which only helps programmers."""
     click.echo(f"asot: warning: {printable(' '.join(str(message).split()))}", err=True)
-
-
-def _show_nothing(message: Warning | str, *where: Any, **more: Any) -> None:
-    """What -q makes of warnings."""
 
 
 def _one_line(error: Exception) -> str:

@@ -94,9 +94,6 @@ def _write_captions(figure: Any, demo: Demo) -> None:
     figure.text(0.035, 0.9, caption, color=_QUIET, fontsize=11.5)
 
 
-# -------------------------------------------------------------------------------------------------------- the matrix
-
-
 def _draw_matrix(figure: Any, axes: Any, matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
     order = _class_order(matrix, labels)
     brightest = np.quantile(matrix, 0.998)  # a few odd digits must not darken all others
@@ -114,12 +111,7 @@ def _draw_matrix(figure: Any, axes: Any, matrix: NDArray[np.float64], labels: ND
         for c, tick in zip(classes, ticks, strict=True):
             tick.set(color=_PALETTE[c], fontweight="bold")
     axes.spines[:].set_visible(False)
-    _draw_scale(figure, axes, image)
-
-
-def _draw_scale(figure: Any, axes: Any, image: Any) -> None:
-    place = axes.inset_axes((1.025, 0.0, 0.02, 1.0))
-    scale = figure.colorbar(image, cax=place)
+    scale = figure.colorbar(image, cax=axes.inset_axes((1.025, 0.0, 0.02, 1.0)))
     scale.outline.set_visible(False)
     scale.ax.tick_params(length=0, labelsize=9, labelcolor=_QUIET)
     scale.ax.set_title("distance", color=_QUIET, fontsize=10, pad=7)
@@ -132,9 +124,6 @@ def _class_order(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> NDAr
         own = np.flatnonzero(labels == c)
         typical[own] = matrix[np.ix_(own, own)].mean(axis=1)
     return np.lexsort((typical, labels))
-
-
-# ----------------------------------------------------------------------------------------------------------- the map
 
 
 def _draw_map(axes: Any, matrix: NDArray[np.float64], demo: Demo) -> None:

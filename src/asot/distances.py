@@ -20,7 +20,7 @@ from asot.data.distributions import Distributions, read_both
 from asot.exact.auto import exact_work
 from asot.exact.few_pairs import MOST_DISTRIBUTIONS, few_distances
 from asot.ground.costs import Metric
-from asot.request import DEFAULT_ERROR, Accuracy, Request, as_max_error, check_together, read_distance, read_goal
+from asot.request import DEFAULT_ERROR, Request, as_max_error, check_together, read_distance, read_goal
 from asot.results.distances import named
 from asot.results.sinks import Kept, default_sink
 from asot.run import devices
@@ -137,18 +137,13 @@ def pairwise(
     D, E = read_both(D, E)
     goal = read_goal(error, random_state, estimate, reg, space, n_anchors, strategy)
     distance, proven = read_distance(p, metric, metric_params, unmatched), as_max_error(max_error)
-    level = _bounds_level(bounds, proven)
+    level = "auto" if bounds or proven is not None else None
+    if not isinstance(bounds, (bool, np.bool_)):
+        level = as_choice(bounds, "bounds", tuple(BOUNDS_BY_LEVEL))
     request = Request(D, E, distance, pairs, sink, device, Resources(n_jobs, memory, progress), level, proven, started)
     check_together(request, goal, bounds)
     result: Any = solve_as_asked(request, goal) if model is None else solve_as_before(request, goal, model)
     return named(result, *request.names, D.offsets)
-
-
-def _bounds_level(bounds: bool | str, max_error: Accuracy | None) -> str | None:
-    """Which bounds to compute: none, or a level of `asot.bounds.error_bars.make_bounds`."""
-    if isinstance(bounds, (bool, np.bool_)):
-        return "auto" if bounds or max_error is not None else None
-    return as_choice(bounds, "bounds", tuple(BOUNDS_BY_LEVEL))
 
 
 def pairwise_exact(

@@ -24,7 +24,9 @@ def attach(
 
     ``renamed`` are old names with their new ones. They warn, and are not listed.
     """
-    homes = _homes(file)
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
+    homes = {alias.name: str(line.module) for line in imports for alias in line.names}  # of each public name
     packages = {name: home.partition(".")[0] for name, home in homes.items()}
     here = [name for name in sorted(homes) if packages[name] == "asot" or importlib.util.find_spec(packages[name])]
 
@@ -54,13 +56,6 @@ def needed(module: str, sentence: str) -> Any:
         return importlib.import_module(module)
     except ImportError as missing:
         raise ImportError(sentence) from missing
-
-
-def _homes(file: str) -> dict[str, str]:
-    """The module that each public name comes from, as the stub beside ``file`` says."""
-    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
-    imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
-    return {alias.name: str(line.module) for line in imports for alias in line.names}
 
 
 def _imported(home: str, wanted: str) -> Any:

@@ -53,14 +53,14 @@ def refuse_what_is_no_array(values: Any, name: str) -> None:
         )
     if kind == "anndata.AnnData":
         raise ValueError(f"{name} is an AnnData; use Distributions.from_anndata(adata, groupby), with an obs column")
-    if isinstance(values, (str, Number, Sequence)) or _has_buffer(values):
+    if isinstance(values, (str, Number, Sequence)) or _is_taken_by(memoryview, values):
         return
     raise ValueError(f"{name} cannot be read as an array: it is a {kind}; pass an array or a list")
 
 
-def _has_buffer(values: Any) -> bool:
+def _is_taken_by(function: Callable[[Any], Any], values: Any) -> bool:
     try:
-        memoryview(values)
+        function(values)
     except TypeError:
         return False
     return True
@@ -68,11 +68,7 @@ def _has_buffer(values: Any) -> bool:
 
 def can_be_walked(values: Any) -> bool:
     """Whether a value is something with entries."""
-    try:
-        iter(values)
-    except TypeError:
-        return False
-    return True
+    return _is_taken_by(iter, values)
 
 
 def _refuse_masked(values: Any, name: str) -> None:

@@ -114,8 +114,12 @@ class KMeansAnchors(AnchorLearner):
         return self._learn_on_cpu(self._sampled(D, _enough_for(k)) if self._takes_a_sample(D) else D, k)
 
     def _takes_a_sample(self, D: Distributions) -> bool:
-        """Whether the CPU learns from a sample, as far as a look at some points tells."""
-        return self.batch_size == "auto" and int(D.offsets[-1]) > LARGE_POOL and _hardly_repeats(D)
+        """Whether the CPU learns from a sample: there are many points, and some thousand of them are all different."""
+        n = int(D.offsets[-1])
+        if self.batch_size != "auto" or n <= LARGE_POOL or D.vocabulary is not None:
+            return False  # labels and words repeat
+        spread = np.linspace(0, n - 1, TELLING_POINTS).astype(np.int64)
+        return len(distinct_rows(D.points[spread])[0]) == TELLING_POINTS
 
     def _sampled(self, D: Distributions, most: int | None) -> Distributions:
         """The collection, or one distribution of ``most`` of its points."""
@@ -230,14 +234,6 @@ class KMeansAnchors(AnchorLearner):
 
 def _enough_for(k: int) -> int:
     return max(SAMPLED_POINTS, POINTS_PER_ANCHOR * k)
-
-
-def _hardly_repeats(D: Distributions) -> bool:
-    """Whether some thousand points, spread over the collection, are all different; labels and words are not."""
-    if D.vocabulary is not None:
-        return False
-    spread = np.linspace(0, int(D.offsets[-1]) - 1, TELLING_POINTS).astype(np.int64)
-    return len(distinct_rows(D.points[spread])[0]) == TELLING_POINTS
 
 
 def _has_more_points_than(k: int, D: Distributions) -> bool:

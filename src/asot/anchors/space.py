@@ -268,25 +268,19 @@ def euclidean_cost(anchors: NDArray[np.float64]) -> NDArray[np.float64]:
     return cost
 
 
-def _transposed(anchors: NDArray[np.float64]) -> NDArray[Any]:
-    """Anchors as (width, stride), flat, padded with zeros as the distance kernel expects."""
-    k, d = anchors.shape
-    wide = np.zeros(((d + 3) & ~3, (k + 7) & ~7))
-    wide[:d, :k] = anchors.T
-    return wide.ravel()
-
-
 def _nearest_in_pieces(
     points: FloatArray, anchors: NDArray[np.float64], n_jobs: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nearest anchors and distances (n,), some milliseconds of work at a time, so that Ctrl-C is heard."""
-    n, k = len(points), len(anchors)
+    n, (k, d) = len(points), anchors.shape
     points = np.ascontiguousarray(points)
     exponent = int(np.frexp(np.abs(anchors).max())[1])
+    wide = np.zeros(((d + 3) & ~3, (k + 7) & ~7))  # transposed, and padded as the kernel expects
+    wide[:d, :k] = np.ldexp(anchors, -exponent).T
     index, distance = np.empty(n, dtype=np.int64), np.empty(n)
     shared = PointsToAnchors(
-        d=anchors.shape[1], k=k, exponent=exponent, anchors=_transposed(np.ldexp(anchors, -exponent)), index=index,
-        distance=distance, **{"narrow" if points.dtype == np.float32 else "wide": points},
+        d=d, k=k, exponent=exponent, anchors=wide, index=index, distance=distance,
+        **{"narrow" if points.dtype == np.float32 else "wide": points},
     )  # fmt: skip
     n_jobs = max(1, min(n_jobs, n * anchors.size // _WORTH_A_THREAD))
     even = -(-n // n_jobs)

@@ -90,7 +90,11 @@ class LearnedAnchors(AnchorLearner):
 
     def _learn(self, D: Distributions) -> AnchorSpace:
         schedule = self._schedule()
-        _require_torch(type(self).__name__)
+        if importlib.util.find_spec("torch") is None:
+            raise ImportError(
+                f"{type(self).__name__} is learned with PyTorch, which is not installed; pip install 'asot[torch]', or "
+                "use KMeansAnchors (saved spaces of this kind can be loaded and used without it)"
+            )
         import torch
         from sklearn.utils import check_random_state
 
@@ -201,17 +205,18 @@ class _ByExamples:
         self._by_distance = learner.objective == "distance"
 
     def loss(self, p: Tensors, batch: int) -> Tensor:
-        chosen = self._examples.batches[batch]
-        if not self._by_distance:
-            return self._learner._paper_loss(p, *self._some_points(chosen, p))
         import torch
 
         from asot import gradients
 
+        chosen = self._examples.batches[batch]
+        if not self._by_distance:  # points are taken evenly from all distributions; torch's generator chooses
+            points = self._D[chosen.members].points
+            some = torch.randperm(len(points))[: 2 * POINTS_PER_BATCH].numpy()
+            return self._learner._paper_loss(p, *self._tensors(points[some], p))
         histograms, cost = self._histograms(p, chosen), table_of_distances(self._learner._cost_points(p))
-        found = gradients.emd_many(
-            histograms.double().cpu(), cost=cost.double().cpu(), pairs=chosen.pairs, n_jobs=_jobs(cost)
-        )
+        first, on_host = histograms.double().cpu(), cost.double().cpu()
+        found = gradients.emd_many(first, cost=on_host, pairs=chosen.pairs, n_jobs=_jobs(cost))
         wanted = torch.as_tensor(chosen.distances)
         return ((self._codes.unit * found - wanted) / self._examples.mean_distance).square().mean()
 
@@ -238,14 +243,6 @@ class _ByExamples:
         masses = torch.tensor(D.masses, dtype=u.dtype, device=u.device)
         codes = MAPS[self._codes.kind](p, u, z, torch) * masses[:, None]
         return torch.segment_reduce(codes, "sum", lengths=torch.as_tensor(D.sizes, device=u.device))
-
-    def _some_points(self, batch: Batch, p: Tensors) -> tuple[Tensor, Tensor]:
-        """Points of a batch, taken evenly from all of its distributions; torch's generator chooses."""
-        import torch
-
-        points = self._D[batch.members].points
-        chosen = torch.randperm(len(points))[: 2 * POINTS_PER_BATCH].numpy()
-        return self._tensors(points[chosen], p)
 
     def _tensors(self, points: NDArray[Any], p: Tensors) -> tuple[Tensor, Tensor]:
         import torch
@@ -309,11 +306,3 @@ def _sharpness(anchors: NDArray[np.float64], nearest: float) -> float:
     if nearest <= 1e-9 * closest:
         return 60.0 / closest
     return min(10.0 / nearest, 1e6)
-
-
-def _require_torch(name: str) -> None:
-    if importlib.util.find_spec("torch") is None:
-        raise ImportError(
-            f"{name} is learned with PyTorch, which is not installed; pip install 'asot[torch]', or use KMeansAnchors "
-            "(saved spaces of this kind can be loaded and used without it)"
-        )

@@ -148,7 +148,9 @@ def _to_next_look(
     look = options.max_iter
     if options.tol is not None:
         look = min(look, FIRST_LOOK if done < FIRST_LOOK else done // LOOK_EVERY * LOOK_EVERY + LOOK_EVERY)
-    if kernel.fast is not None and _fast_pays(at, look - done - 1):
+    (size, k), l = at.a.shape, at.b.shape[1]
+    pays = size >= FAST_PAIRS and (look - done - 1) * k * l >= FAST_FROM * (k + l)
+    if kernel.fast is not None and pays:
         V = kernel.fast(at.a, at.b, at.V, look - done - 1, stop)
         at, done = at._replace(V=V, KV=V @ kernel.KT), look - 1
     if options.is_plain:
@@ -158,11 +160,6 @@ def _to_next_look(
         if stop[0] != 0:
             break
     return at, done
-
-
-def _fast_pays(at: _Iterate, count: int) -> bool:
-    (size, k), l = at.a.shape, at.b.shape[1]
-    return size >= FAST_PAIRS and count * k * l >= FAST_FROM * (k + l)
 
 
 def _joined(xp: Any, parts: Any) -> Any:

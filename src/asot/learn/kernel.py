@@ -126,7 +126,10 @@ def kernel(distances: Distances | ArrayLike, gamma: float | None = None, *, psd:
         raise ValueError("distances are not symmetric; a kernel needs those of all pairs of one collection")
     if psd is not None:
         as_choice(psd, "psd", ("clip", "shift"))
-    rate = _rate(gamma, values)
+    if gamma is None:
+        positive = values[values > 0]
+        gamma = 1.0 / float(np.median(positive)) if positive.size else 1.0
+    rate = as_number(gamma, lambda rate: 0 < rate < np.inf, "gamma must be None or a number > 0")
     matrix = np.exp(-rate * values)
     matrix = 0.5 * (matrix + matrix.T)
     ids = getattr(distances, "ids", None)
@@ -159,10 +162,3 @@ def as_matrix(distances: Any) -> NDArray[np.float64]:
         i, j = first_false(good)
         raise ValueError(f"distance ({i}, {j}) is {values[i, j]}; distances must be finite and ≥ 0")
     return np.asarray(values, dtype=np.float64)
-
-
-def _rate(gamma: Any, values: NDArray[np.float64]) -> float:
-    if gamma is None:
-        positive = values[values > 0]
-        return 1.0 / float(np.median(positive)) if positive.size else 1.0
-    return as_number(gamma, lambda rate: 0 < rate < np.inf, "gamma must be None or a number > 0")

@@ -121,9 +121,12 @@ def known_distances(key: bytes | None, D: Distributions, E: Distributions | None
 
     Without a key, all are solved, and nothing is kept.
     """
+    from scipy.spatial.distance import squareform
+
     n = len(D) + (0 if E is None else len(E))
     if key is None or 8 * n * n > MOST_BYTES // 2:  # too many to remember
-        return _all_of(D, E, solve)
+        values = solve(D, E, None)
+        return values.reshape(len(D), len(E)) if E is not None else np.asarray(squareform(values, checks=False))
     memory: KnownPairs | None = recalled(key)
     if memory is None or memory.matrix.nbytes > MOST_BYTES // 2:
         memory = KnownPairs()
@@ -142,13 +145,6 @@ def known_distances(key: bytes | None, D: Distributions, E: Distributions | None
         found = memory.at(rows, columns)
     remember(key, memory, memory.matrix.nbytes)
     return found
-
-
-def _all_of(D: Distributions, E: Distributions | None, solve: Solve) -> Float:
-    from scipy.spatial.distance import squareform
-
-    values = solve(D, E, None)
-    return np.asarray(squareform(values, checks=False) if E is None else values.reshape(len(D), len(E)))
 
 
 def digests_of(D: Distributions) -> list[bytes]:

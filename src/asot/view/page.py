@@ -107,24 +107,26 @@ def page_data(
         ids = D.ids
     groups = as_groups(labels, ids)
     above = np.triu_indices(n, 1)
+    info, said = getattr(r, "info", {}), ("solver", "metric", "estimate", "device")
+    largest = matrix.max(initial=0.0)
     data: dict[str, Any] = {
         "title": title or f"{n:,} distributions",
         "names": [str(one) for one in ids],
         "groups": None if groups is None else [str(one) for one in groups],
-        "largest": float(matrix.max()) if n else 0.0,
-        "distances": _shares(matrix[above], matrix.max() if n else 0.0),
+        "largest": float(largest),
+        "distances": _shares(matrix[above], largest),
         "order": leaf_order(matrix).tolist(),
         "places": np.round(embed(matrix, "auto" if n <= MOST_ON_A_MAP_OF_NEIGHBORS else "mds"), 5).tolist(),
-        "about": _about(r),
+        "about": [repr(r), *(f"{name}: {info[name]}" for name in said if info.get(name))],
         "smallest": float(matrix[above].min()) if n > 1 else 0.0,
         "left_out": None,
     }
     for name in ("lower", "upper", "error"):
         values = getattr(r, name, None)
         if values is not None and len(values) == len(above[0]):
-            data[name] = _shares(values, matrix.max())
+            data[name] = _shares(values, largest)
     if noise is not None:
-        data["noise"] = _shares(noise_matrix(noise, n, ids)[above], matrix.max() if n else 0.0)
+        data["noise"] = _shares(noise_matrix(noise, n, ids)[above], largest)
     if D is not None and (all_points or D.points.size <= MOST_NUMBERS):
         data["points"] = _collection(D, kinds)
     elif D is not None:
@@ -149,7 +151,11 @@ def render(data: dict[str, Any]) -> str:
 def _shares(values: NDArray[np.float64], largest: float) -> str:
     """Numbers in [0, largest] as 16-bit shares, base64."""
     unit = np.clip(values / largest, 0.0, 1.0) if largest > 0 else np.zeros(len(values))
-    return base64.b64encode(np.rint(unit * 65535).astype("<u2").tobytes()).decode()
+    return _packed(np.rint(unit * 65535), "<u2")
+
+
+def _packed(values: NDArray[Any], dtype: str) -> str:
+    return base64.b64encode(values.astype(dtype).tobytes()).decode()
 
 
 def _collection(D: Distributions, kinds: ArrayLike | None) -> dict[str, Any]:
@@ -165,21 +171,7 @@ def _collection(D: Distributions, kinds: ArrayLike | None) -> dict[str, Any]:
         if given.shape != (len(points),):
             raise ValueError(f"kinds must have one entry for each of {len(points):,} points; found {given.shape}")
         found, code = np.unique(given.astype(str), return_inverse=True)
-        names, own = found.tolist(), base64.b64encode(code.astype("<u2").tobytes()).decode()
-    return {
-        "kinds": names,
-        "kind": own,
-        "dim": D.dim,
-        "scale": scale,
-        "offsets": D.offsets.tolist(),
-        "coordinates": base64.b64encode(unit.astype("<f4").tobytes()).decode(),
-        "masses": base64.b64encode(np.asarray(D.masses).astype("<f4").tobytes()).decode(),
-        "axes": np.round(axes, 6).tolist(),
-    }
-
-
-def _about(r: Distances) -> list[str]:
-    """What the numbers are, one sentence each."""
-    info = getattr(r, "info", {})
-    said = [f"{name}: {info[name]}" for name in ("solver", "metric", "estimate", "device") if info.get(name)]
-    return [repr(r), *said]
+        names, own = found.tolist(), _packed(code, "<u2")
+    about = {"kinds": names, "kind": own, "dim": D.dim, "scale": scale, "offsets": D.offsets.tolist()}
+    lists = {"coordinates": _packed(unit, "<f4"), "masses": _packed(D.masses, "<f4")}
+    return {**about, **lists, "axes": np.round(axes, 6).tolist()}
