@@ -37,11 +37,11 @@ from asot.learn.kernel import kernel as kernel
 from asot.learn.kmeans import WassersteinKMeans as WassersteinKMeans
 from asot.learn.noise import NoiseFloor as NoiseFloor
 from asot.learn.noise import noise_floor as noise_floor
+from asot.learn.noise import size_matched as size_matched
 from asot.learn.outliers import Outliers as Outliers
 from asot.learn.outliers import outliers as outliers
 from asot.learn.perturbations import PerturbationTest as PerturbationTest
 from asot.learn.perturbations import perturbation_test as perturbation_test
-from asot.learn.size_matched import size_matched as size_matched
 from asot.neighbors import kneighbors as kneighbors
 from asot.neighbors import radius_neighbors as radius_neighbors
 from asot.plans import TransportPlan as TransportPlan

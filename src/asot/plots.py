@@ -120,8 +120,7 @@ def matrix(r: Any, ax: Any = None, *, labels: Any = None, order: str = "tree", c
     if named:
         _write_rows(ax, [names[p] for p in places], columns=not together)
     elif not together:
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
     write_title(ax, _summary(square, groups), bar.ax)
     return ax
 
@@ -197,8 +196,7 @@ def map(r: Any, ax: Any = None, *, labels: ArrayLike | None = None, method: str 
         ax.legend(fontsize=8, frameon=False)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_title(f"stress {stress(square, places):.2f}", loc="right", fontsize=8, color=FAINT, fontweight="normal")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     if len(square) <= MOST_NAMES and (groups is None or not _are_numbers(names)):
         write_names(ax, names, places)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
 
-from asot._typing import Header
 from asot.choose.model_files import read_model
 from asot.data.npz import list_arrays, load_arrays
 from asot.results.distances import Distances
@@ -51,13 +49,9 @@ def open_store(path: str | os.PathLike[str]) -> Stored:
         file = stored.model_file
         header, arrays = load_arrays(file, "model", optional=list_arrays(file))
         arrays.pop("header", None)
-        return read_model(ModelParts(_record(header.get("model"), file), arrays), stored.names, file)
+        if not isinstance(header.get("model"), dict):
+            raise ValueError(f"{file} does not describe a model; it is damaged")
+        return read_model(ModelParts(header["model"], arrays), stored.names, file)
 
     stored = Stored(open_files(path), model)
     return stored
-
-
-def _record(header: Any, path: Any) -> Header:
-    if not isinstance(header, dict):
-        raise ValueError(f"{path} does not describe a model; it is damaged")
-    return header

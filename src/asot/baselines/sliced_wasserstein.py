@@ -80,18 +80,13 @@ def sliced(
     >>> sliced([[[0.0], [1.0]], [[1.0], [3.0]], [[2.0]]], random_state=0).values
     array([1.5, 1.5, 1. ])
     """
-    asked = read(D, E, pairs)
-    count = asked.D.dim if n_projections is None else as_positive_int(n_projections, "n_projections")
-    directions = random_directions(asked.D.dim, count, as_random_state(random_state))
-    solver = SharedDirections(asked.both, directions, asked.column_start, n_jobs=as_n_jobs(n_jobs))
-    return run(asked, solver, "SW", n_jobs=n_jobs, memory=memory, progress=progress)
-
-
-def as_random_state(random_state: Any) -> np.random.RandomState:
-    """The generator that scikit-learn makes of a seed."""
     from sklearn.utils import check_random_state
 
-    return check_random_state(random_state)
+    asked = read(D, E, pairs)
+    count = asked.D.dim if n_projections is None else as_positive_int(n_projections, "n_projections")
+    directions = random_directions(asked.D.dim, count, check_random_state(random_state))
+    solver = SharedDirections(asked.both, directions, asked.column_start, n_jobs=as_n_jobs(n_jobs))
+    return run(asked, solver, "SW", n_jobs=n_jobs, memory=memory, progress=progress)
 
 
 def random_directions(dim: int, count: int, rng: np.random.RandomState) -> Float:

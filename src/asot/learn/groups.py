@@ -22,7 +22,7 @@ from asot.data.reading import factorized
 from asot.data.squares import in_range
 from asot.learn import anova
 from asot.learn.kernel import as_matrix
-from asot.learn.size_matched import warn_of_sizes
+from asot.learn.noise import warn_of_sizes
 from asot.results.frames import ShownAsFrame, need_pandas
 from asot.results.noise import noise_matrix
 from asot.validation import as_choice, as_positive_int, as_seed

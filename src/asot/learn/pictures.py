@@ -76,8 +76,7 @@ def draw_bar(ax: Any, groups: NDArray[Any], legend: bool = False) -> None:
             handles = [Patch(color=COLORS[c % len(COLORS)], label=str(name)) for c, name in enumerate(found)]
             place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.14), "ncols": -(-len(found) // 3)}  # by the tree
             ax.legend(handles=handles, fontsize=7, frameon=False, borderpad=0.0, **place)
-    strip.set_xticks([])
-    strip.set_yticks([])
+    strip.set(xticks=[], yticks=[])
     ax.tick_params(axis="y", pad=14)
 
 

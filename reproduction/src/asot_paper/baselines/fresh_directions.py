@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 
 from asot import baselines
 from asot.baselines.arguments import read, run
-from asot.baselines.sliced_wasserstein import as_random_state, as_solution, sliced_info
+from asot.baselines.sliced_wasserstein import as_solution, sliced_info
 from asot.data.distributions import Distributions
 from asot.native import Tile
 from asot.results.distances import Distances
@@ -60,7 +61,7 @@ def sliced(
         return baselines.sliced(D, E, pairs=pairs, n_projections=n_projections, random_state=random_state, **common)
     asked = read(D, E, pairs)
     count = asked.D.dim if n_projections is None else as_positive_int(n_projections, "n_projections")
-    seed = int(as_random_state(random_state).randint(2**31))
+    seed = int(check_random_state(random_state).randint(2**31))
     return run(asked, FreshDirections(merged_points(asked.both), count, seed, asked.column_start), "SW", **common)
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
 from asot.baselines.arguments import read
-from asot.baselines.sliced_wasserstein import as_random_state, random_directions
+from asot.baselines.sliced_wasserstein import random_directions
 from asot.data.distributions import Distributions
 from asot.results.distances import Distances
 from asot.run.executors import ProgressLike
@@ -150,7 +151,7 @@ def pot_sliced(
     ot = _pot()
     asked = read(D, E, pairs)
     count = asked.D.dim if n_projections is None else as_positive_int(n_projections, "n_projections")
-    rng = as_random_state(random_state)
+    rng = check_random_state(random_state)
     directions = random_directions(asked.D.dim, count, rng) if as_truth(shared, "shared") else None
     seed = int(rng.randint(2**31))
     distance = functools.partial(ot.sliced_wasserstein_distance, n_projections=count, p=1, projections=directions)
