@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot._typing import Float, Indices, Info
-from asot.exact.batch import Clouds, Costs, ExactBatch, Side, ranges, starts_of
+from asot.exact.batch import Costs, ExactBatch, Side, ranges, starts_of
 from asot.results.sinks import distances_of
 from asot.run.executors import ProgressLike, alone
 from asot.run.pairs import ListedPairs
@@ -88,7 +88,11 @@ def emd_batch(
            [0.5, 0. ]])
     """
     rows, columns, prepared = read_problems(costs, a, b, n, m)
-    return solve_batch(rows, columns, prepared, plans=plans, potentials=plans, n_jobs=n_jobs, progress=progress)
+    B, solver = len(rows.sizes), ExactBatch(rows, columns, prepared, plans=plans, potentials=plans)
+    if B == 0:
+        return Batch(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32), dict(solver.info), solver)
+    r = distances_of(_each_with_itself(B), solver, n_jobs=n_jobs, progress=progress)
+    return Batch(r.values, np.asarray(r.status, dtype=np.int8), r.n_iter, r.info, solver)
 
 
 def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any) -> tuple[Side, Side, Costs]:
@@ -103,25 +107,6 @@ def read_problems(costs: Any, a: Any, b: Any, n: Any, m: Any) -> tuple[Side, Sid
     return rows, columns, prepared
 
 
-def solve_batch(
-    rows: Side,
-    columns: Side,
-    costs: Costs | Clouds,
-    *,
-    plans: bool,
-    potentials: bool,
-    n_jobs: int | None,
-    progress: ProgressLike,
-) -> Batch:
-    """Run checked problems through the engine."""
-    B = len(rows.sizes)
-    solver = ExactBatch(rows, columns, costs, plans=plans, potentials=potentials)
-    if B == 0:
-        return Batch(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32), dict(solver.info), solver)
-    r = distances_of(_each_with_itself(B), solver, n_jobs=n_jobs, progress=progress)
-    return Batch(r.values, np.asarray(r.status, dtype=np.int8), r.n_iter, r.info, solver)
-
-
 def values_of(solver: ExactBatch, count: int, *, n_jobs: int) -> Float:
     """The values of so many problems, and nothing else: what an engine tells about a run takes longer than a few."""
     if count == 0 or n_jobs == 1:
@@ -132,9 +117,6 @@ def values_of(solver: ExactBatch, count: int, *, n_jobs: int) -> Float:
 
 def _each_with_itself(count: int) -> ListedPairs:
     return ListedPairs(np.repeat(np.arange(count), 2).reshape(count, 2), count, count, symmetric=False)
-
-
-# ------------------------------------------------------------------------------------------------------------ reading
 
 
 def _from_array(costs: Any, a: Any, b: Any, n: Any, m: Any) -> tuple[Side, Side, Costs]:

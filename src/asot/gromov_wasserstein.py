@@ -196,27 +196,18 @@ class _Request:
     device: str
     resources: Resources
 
-    def bounded(self) -> Work:
-        """All bounds, and no descents."""
-        make = functools.partial(Gromov, self.spaces, self.p, self.alpha, 0, self.column_start)
-        return Work(self.pairs, make, notes=Notes(INFO))
-
     def descents(self, obstacle: str | None, **info: Any) -> Work:
         """Descents from both starts, on GPUs if these take them and there is enough to do."""
         both = FROM_BOUND + FROM_PRODUCT
         solver = Gromov(self.spaces, self.p, self.alpha, both, self.column_start, self.bounds)
-        resources, notes = self.resources, Notes({**INFO, **info})
+        resources, count = self.resources, len(self.pairs)
         if int(self.spaces.sizes.max()) > MOST_POINTS:
             obstacle = f"spaces of more than {MOST_POINTS} points are left to the CPU"
-        on_gpu = GromovCuda(
-            solver, memory=None if resources.memory is None else resources.budget // IN_FLIGHT, n_jobs=resources.jobs
-        )
-        count = len(self.pairs)
-        choice = devices.choose(
-            self.device, unfit=obstacle, cpu_seconds=solver.expected_seconds(count) / resources.jobs,
-            gpu_seconds=on_gpu.expected_seconds(count),
-        )  # fmt: skip
-        return Work(self.pairs, Ready(solver), Ready(on_gpu), choice, notes)
+        memory = None if resources.memory is None else resources.budget // IN_FLIGHT
+        on_gpu = GromovCuda(solver, memory=memory, n_jobs=resources.jobs)
+        cpu_seconds, gpu_seconds = solver.expected_seconds(count) / resources.jobs, on_gpu.expected_seconds(count)
+        choice = devices.choose(self.device, unfit=obstacle, cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds)
+        return Work(self.pairs, Ready(solver), Ready(on_gpu), choice, Notes({**INFO, **info}))
 
 
 INFO = {"distance": "Gromov–Wasserstein", "rooted": True}
@@ -244,21 +235,20 @@ def _answered(request: _Request, aim: Accuracy | None, random_state: Any, sink: 
 
 def _obstacle(request: _Request, sink: SinkBase[Any]) -> str | None:
     """Why GPUs do not take a call; refuses it if they were named."""
-    obstacle = None
-    if request.p != 2 or request.alpha != 1:
-        obstacle = "GPUs take p=2 without features"
-    elif sink.takes_work:
-        obstacle = "a store is filled by the CPU"
-    if obstacle is not None:
-        devices.choose(request.device, needs=(), unfit=obstacle, cpu_seconds=0.0)
+    is_usual = request.p == 2 and request.alpha == 1
+    if is_usual and not sink.takes_work:
+        return None
+    obstacle = "a store is filled by the CPU" if is_usual else "GPUs take p=2 without features"
+    devices.choose(request.device, needs=(), unfit=obstacle, cpu_seconds=0.0)
     return obstacle
 
 
 def _all_lower(request: _Request, bounded: Work | None, *, is_centered: bool) -> Float:
     """Lower bounds (P,) of all pairs; ``bounded``: third or centered ones, if GPUs compute them."""
     r = request
-    if r.p != 2 or r.alpha != 1:
-        return all_lower(r.bounded(), r.resources)
+    if r.p != 2 or r.alpha != 1:  # all bounds, and no descents
+        make = functools.partial(Gromov, r.spaces, r.p, r.alpha, 0, r.column_start)
+        return all_lower(Work(r.pairs, make, notes=Notes(INFO)), r.resources)
     if bounded is None or not is_centered:
         device = "cpu" if bounded is None else r.device
         bounded = third_bound_work(r.spaces, r.column_start, r.listed, device, r.resources, Notes(INFO), True)

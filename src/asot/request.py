@@ -21,8 +21,6 @@ from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Sink, SinkBase
 from asot.validation import as_choice, as_number, as_positive_int, as_seed, is_number
 
-# ------------------------------------------------------------------------------------------------ which distance
-
 
 def as_order(p: Any) -> float:
     """p of W_p."""
@@ -86,9 +84,6 @@ class Distance:
         return {"p": int(self.p) if float(self.p).is_integer() else self.p, "rooted": self.p != 1}
 
 
-# ------------------------------------------------------------------------------------------------ how accurate
-
-
 @dataclass(frozen=True)
 class Accuracy:
     """An error that is accepted: a number in distance units, or a share of a distance."""
@@ -122,29 +117,24 @@ DEFAULT_ERROR, DEFAULT_AIM = "2%", Accuracy(0.02, relative=True)
 
 def as_error(value: Any) -> Accuracy | None:
     """``error=``: a share of the mean distance as in ``"2%"``, a number in its units, or None."""
-    return None if value is None else _read(
-        value, "error must be a share of the mean distance such as '2%' (more than 0, less than 100%), a number > 0 in "
-        "the units of the distance, or None for no aim",
-    )  # fmt: skip
+    rule = "error must be a share of the mean distance such as '2%' (more than 0, less than 100%), a number > 0 in the "
+    return _read(value, rule + "units of the distance, or None for no aim")
 
 
 def as_max_error(value: Any) -> Accuracy | None:
     """``max_error=``: a number in the units of the distance, a share of it as in ``"2%"``, or None."""
-    return None if value is None else _read(
-        value, "max_error must be a number > 0 in the units of the distance, or a share of it such as '2%', less than "
-        "100%",
-    )  # fmt: skip
+    rule = "max_error must be a number > 0 in the units of the distance, or a share of it such as '2%', less than 100%"
+    return _read(value, rule)
 
 
-def _read(value: Any, rule: str) -> Accuracy:
+def _read(value: Any, rule: str) -> Accuracy | None:
+    if value is None:
+        return None
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
     amount = float(match[1]) / 100 if match else float(value) if is_number(value) else np.nan
     if not 0 < amount < (1.0 if match else np.inf):
         raise ValueError(f"{rule}; found {value!r}")
     return Accuracy(amount, relative=match is not None)
-
-
-# ------------------------------------------------------------------------------------------------ in which way
 
 
 @dataclass(frozen=True)
@@ -219,9 +209,6 @@ def read_goal(
         n_anchors = None if n_anchors == "auto" else as_positive_int(n_anchors, "n_anchors")
     way = None if strategy is None else as_strategy(strategy, space is not None)
     return Goal(as_error(error), as_seed(random_state), estimate, reg, space, n_anchors, way)
-
-
-# ------------------------------------------------------------------------------------------------ the request
 
 
 @dataclass(eq=False)

@@ -115,14 +115,9 @@ class SinkhornSharedCost(Solver):
         return 2e-10 * shape[0] * shape[1] * min(max_iter, 100)
 
     def identity(self) -> Identity:
-        return {
-            "solver": "entropic, 1",
-            "A": self._A,
-            "B": None if self._B is self._A else self._B,
-            "cost": self._M,
-            "options": asdict(self._options),
-            **({} if self._dtype == np.float64 else {"precision": str(self._dtype)}),
-        }
+        given = {"A": self._A, "B": None if self._B is self._A else self._B, "cost": self._M}
+        precision = {} if self._dtype == np.float64 else {"precision": str(self._dtype)}
+        return {"solver": "entropic, 1", **given, "options": asdict(self._options), **precision}
 
     def expected_seconds(self, n_pairs: int) -> float:
         shape, options = self._M.shape, self._options
@@ -169,21 +164,15 @@ class SinkhornSharedCost(Solver):
             if self._options.tol is not None and together(self._M.shape, self._rule.largest) > ALONE:
                 rows, columns = (np.count_nonzero(masses, axis=1).astype(np.float64) for masses in (a, b))
                 alone = log_domain_pays(rows, columns, self._M.shape, self._rule.largest)
-            left = self._solve_together(self._kernel, still_open[~alone], a, b, answers, stop)
-            still_open = np.concatenate([still_open[alone], left])
+            which = still_open[~alone]
+            if len(which):
+                rows, columns = ((x[which] if alone.any() else x).astype(self._dtype, copy=False) for x in (a, b))
+                with np.errstate(all="ignore"):  # what leaves the range of floats is left open
+                    which = solve_in_kernel(self._kernel, which, rows, columns, answers, self._options, stop)
+            still_open = np.concatenate([still_open[alone], which])
         if len(still_open):
             self._solve_in_log_domain(still_open, a, b, answers, stop)
         return Solution(self._options.reg * answers.values, answers.status, answers.n_iter, answers.marginal_error)
-
-    def _solve_together(
-        self, kernel: SharedKernel, which: Indices, a: Float, b: Float, answers: Answers, stop: Indices
-    ) -> Indices:
-        """Some pairs in the shared kernel; those that it leaves open."""
-        if not len(which):
-            return which
-        rows, columns = ((x if len(which) == len(x) else x[which]).astype(self._dtype, copy=False) for x in (a, b))
-        with np.errstate(all="ignore"):  # what leaves the range of floats is left open
-            return np.asarray(solve_in_kernel(kernel, which, rows, columns, answers, self._options, stop))
 
     def _solve_in_log_domain(self, which: Indices, a: Float, b: Float, answers: Answers, stop: Indices) -> None:
         """Some pairs from the start, on the anchors that carry mass."""
@@ -224,12 +213,8 @@ class Debiased(Solver):
         self.info = self._solver.info
 
     def identity(self) -> Identity:
-        return {
-            "solver": "debiased, 1",
-            "biased": self._solver.identity(),
-            "row_terms": self._row_terms.values,
-            "column_terms": self._column_terms.values,
-        }
+        terms = {"row_terms": self._row_terms.values, "column_terms": self._column_terms.values}
+        return {"solver": "debiased, 1", "biased": self._solver.identity(), **terms}
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._solver.pairs_per_tile(memory)

@@ -107,10 +107,10 @@ def solve_in_kernel(
         last = iteration == options.max_iter or stop[0] != 0
         error = _error(kernel, at)
         if last:
-            goal = None if options.tol is None else 1e-2 * _goal(kernel, at, _transported(kernel, at))
-            still_open.append(
-                _leave(kernel, answers, at, error, options, iteration, None if goal is None else error <= goal)
-            )
+            done = None
+            if options.tol is not None:
+                done = error <= 1e-2 * _goal(kernel, at, _transported(kernel, at))
+            still_open.append(_leave(kernel, answers, at, error, options, iteration, done))
             break
         rate = (error / previous) ** (1.0 / (iteration - before))
         previous, before = error, iteration
@@ -120,9 +120,8 @@ def solve_in_kernel(
         too_slow = ~(rule.updates_needed(error, rate) < SLOW) & ~converged  # also where the error is not a number
         if bool(converged.any()):
             gone = at if bool(converged.all()) else at.only(converged)
-            still_open.append(
-                _leave(kernel, answers, gone, error[converged], options, iteration, gone.which >= 0, values[converged])
-            )
+            found, done = (error[converged], options, iteration), gone.which >= 0
+            still_open.append(_leave(kernel, answers, gone, *found, done, values[converged]))
             if gone is at and not slow:
                 break
         if bool(too_slow.any()):
@@ -134,10 +133,9 @@ def solve_in_kernel(
         if not len(previous):
             break
     if slow:
-        together = [_joined(xp, parts) for parts in zip(*(state for state, _ in slow), strict=True)]
-        still_open.append(
-            _climb(kernel, answers, _Iterate(*together), _joined(xp, [rate for _, rate in slow]), options, stop)
-        )
+        together = _Iterate(*(_joined(xp, parts) for parts in zip(*(state for state, _ in slow), strict=True)))
+        rates = _joined(xp, [rate for _, rate in slow])
+        still_open.append(_climb(kernel, answers, together, rates, options, stop))
     return _joined(xp, still_open)
 
 
@@ -280,9 +278,6 @@ def regularized_values(xp: Any, options: SinkhornOptions, a: Any, b: Any, c: Any
 def log_or_zero(xp: Any, masses: Any) -> Any:
     """Logarithms of masses; 0 where there is none."""
     return xp.log(xp.where(masses > 0, masses, 1.0))
-
-
-# ------------------------------------------------------------------------------------------------------- Newton steps
 
 
 def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, options: SinkhornOptions, stop: Any) -> Any:

@@ -61,16 +61,12 @@ class SinkhornTorch:
     def solve(self, rows: Tensor, columns: Tensor) -> Answers:
         """The pairs (rows[t], columns[t]): int64 (P,) on the device of the histograms."""
         with torch.no_grad():
-            A, size, (k, l) = self._A, len(rows), self.M.shape
+            A, size = self._A, len(rows)
             precision = A.dtype if self.in_kernel else self._precise
-            solution = Answers(
-                A.new_zeros(size),
-                torch.full((size,), int(Status.MAX_ITER), dtype=torch.int8, device=A.device),
-                torch.zeros(size, dtype=torch.int32, device=A.device),
-                A.new_zeros(size),
-                torch.zeros((size, k), dtype=precision, device=A.device),
-                torch.zeros((size, l), dtype=precision, device=A.device),
-            )
+            status = A.new_full((size,), int(Status.MAX_ITER), dtype=torch.int8)
+            potentials = (A.new_zeros((size, width), dtype=precision) for width in self.M.shape)
+            n_iter = A.new_zeros(size, dtype=torch.int32)
+            solution = Answers(A.new_zeros(size), status, n_iter, A.new_zeros(size), *potentials)
             per_tile = self.pairs_per_tile if self.in_kernel else self.plans_per_tile
             for start, stop in tiles(size, per_tile):
                 order = torch.arange(stop - start, device=A.device)
@@ -80,8 +76,6 @@ class SinkhornTorch:
                 self._solve_in_log_domain(order, *problem)
             solution.values.mul_(self.options.reg)
         return solution
-
-    # --------------------------------------------------------------------------------------------------- log domain
 
     def _solve_in_log_domain(self, which: Tensor, A: Tensor, B: Tensor, answers: Answers) -> None:
         """Some pairs of a tile from the start, in as many parts as memory requires."""
