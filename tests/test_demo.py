@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import asot
-from asot import demo_picture
+from asot import demo as demo_module
 from asot.demo import Demo, _random_pairs, run_demo
 
 
@@ -56,7 +56,7 @@ def test_too_few_digits_are_refused():
 @pytest.mark.parametrize(("name", "start"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml"), ("X.PDF", b"%PDF")])
 def test_the_picture_is_drawn_in_the_format_of_its_name(tmp_path, demo, name, start):
     pytest.importorskip("matplotlib")
-    demo_picture.draw(demo, tmp_path / name)
+    demo_module.draw(demo, tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
     assert os.listdir(tmp_path) == [name]
 
@@ -65,7 +65,7 @@ def test_drawing_leaves_pyplot_alone(tmp_path, demo):
     pytest.importorskip("matplotlib")
     pyplot = sys.modules.get("matplotlib.pyplot")
     before = None if pyplot is None else pyplot.get_fignums()
-    demo_picture.make_figure(demo)
+    demo_module.make_figure(demo)
     assert sys.modules.get("matplotlib.pyplot") is pyplot
     assert pyplot is None or pyplot.get_fignums() == before
 
@@ -74,30 +74,30 @@ def test_a_handful_of_digits_can_be_drawn_too(tmp_path, demo):
     pytest.importorskip("matplotlib")
     few = asot.pairwise(demo.digits[:3])
     small = Demo(demo.digits[:3], demo.labels[:3], demo.images[:3], few, "2%", 1, 0.1, 3, 0.0)
-    demo_picture.draw(small, tmp_path / "x.png")
+    demo_module.draw(small, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_another_suffix_lists_the_known_ones(tmp_path, demo):
     with pytest.raises(ValueError, match=r"x\.gif: its name must end in \.png, \.pdf or \.svg"):
-        demo_picture.draw(demo, tmp_path / "x.gif")
+        demo_module.draw(demo, tmp_path / "x.gif")
 
 
 def test_the_map_is_the_same_every_time(demo):
     matrix = demo.distances.matrix()
-    np.testing.assert_array_equal(demo_picture.embed(matrix), demo_picture.embed(matrix))
+    np.testing.assert_array_equal(demo_module.embed(matrix), demo_module.embed(matrix))
 
 
 def test_thumbnails_are_inside_the_canvas_and_apart():
     rng = np.random.default_rng(0)
-    places = demo_picture.spread_out(rng.normal(size=(200, 2)))
-    half = demo_picture._THUMBNAIL / 2
+    places = demo_module.spread_out(rng.normal(size=(200, 2)))
+    half = demo_module._THUMBNAIL / 2
     assert places.min() >= half - 1e-9
-    assert places.max() <= demo_picture._CANVAS - half + 1e-9
+    assert places.max() <= demo_module._CANVAS - half + 1e-9
     gaps = np.linalg.norm(places[:, None] - places[None], axis=2) + 1e9 * np.eye(200)
-    assert np.median(gaps.min(axis=1)) > 0.5 * demo_picture._THUMBNAIL
+    assert np.median(gaps.min(axis=1)) > 0.5 * demo_module._THUMBNAIL
 
 
 def test_coincident_digits_do_not_break_the_map():
-    places = demo_picture.spread_out(np.zeros((5, 2)))
+    places = demo_module.spread_out(np.zeros((5, 2)))
     assert np.isfinite(places).all()

@@ -37,7 +37,7 @@ ROOMS = (
     ("index",),
     ("learn", "baselines", "datasets"),
     ("plots", "demo"),
-    ("view", "demo_picture"),
+    ("view",),
     ("commands", "cli"),
 )
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

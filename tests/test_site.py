@@ -137,8 +137,7 @@ def test_every_section_of_the_method_that_code_names_is_there():
 def test_the_readmes_picture_is_what_the_demo_draws_today():
     """The picture keeps in its file what it claims; the demo is run again here, as in the clone of a reader."""
     image = pytest.importorskip("PIL.Image")
-    from asot.demo import run_demo
-    from asot.demo_picture import claims
+    from asot.demo import claims, run_demo
 
     with image.open(ROOT / "docs" / "images" / "demo.png") as picture:
         shown = picture.info["Title"]

@@ -18,24 +18,15 @@ from asot import __version__
 from asot.printable import printable
 
 COMMANDS = {
-    "cluster": "cluster",
-    "convert": "files",
-    "demo": "demo",
-    "drivers": "cohort",
-    "exact": "distances",
-    "fit": "files",
-    "gather": "store",
-    "groups": "cohort",
-    "index": "index",
-    "info": "files",
-    "neighbors": "neighbors",
-    "noise": "cohort",
-    "outliers": "cohort",
-    "pairwise": "distances",
-    "paper": "paper",
-    "plan": "plan",
-    "store": "store",
-    "view": "view",
+    name: module
+    for module, names in {
+        "cohort": "drivers groups noise outliers",
+        "distances": "exact neighbors pairwise plan",
+        "files": "convert fit info",
+        "store": "gather store",
+        **{name: name for name in ("cluster", "demo", "index", "paper", "view")},
+    }.items()
+    for name in names.split()
 }
 """Every command, and the module of `asot.commands` that has it."""
 

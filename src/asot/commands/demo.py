@@ -24,8 +24,7 @@ def demo(output: str, n: int | None, **how: Any) -> None:
     Example: asot demo -o digits.png
     """
     from asot.data.npz import check_writable
-    from asot.demo import run_demo
-    from asot.demo_picture import check_suffix, draw
+    from asot.demo import check_suffix, draw, run_demo
 
     check_suffix(output)
     check_writable(output)

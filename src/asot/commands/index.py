@@ -115,7 +115,7 @@ def query(folder: str, collection: str, output: str | None, n_neighbors: int, re
     Example: asot index query molecules.index new.npz --n-neighbors 10 -o nearest.csv
     """
     import asot
-    from asot.commands.neighbors import SUFFIXES, neighbor_lines, write_neighbors
+    from asot.commands.distances import SUFFIXES, neighbor_lines, write_neighbors
     from asot.index.recall import PAYS_FROM, as_recall
 
     if recall is not None:

@@ -72,28 +72,19 @@ class SinkhornOptions:
     """What it costs to miss a marginal, in the units of the cost; None: marginals are exact."""
 
     @classmethod
-    def read(
-        cls,
-        cost: NDArray[np.float64],
-        *,
-        reg: Any,
-        max_iter: Any = 1000,
-        tol: Any = 1e-9,
-        value: str = "transport",
-        init: str = "ones",
-        reg_m: Any = None,
-    ) -> SinkhornOptions:
-        """From what a caller gave, with an error that says what is wrong with it."""
-        if value == "regularised":
+    def read(cls, cost: NDArray[np.float64], **given: Any) -> SinkhornOptions:
+        """From what a caller gave, by name, with an error that says what is wrong with it."""
+        if given.get("value") == "regularised":
             warn_renamed("value='regularised'", "'regularized'")
-            value = "regularized"
+            given["value"] = "regularized"
+        asked = cls(**given)
         return cls(
-            as_reg(reg, cost),
-            as_positive_int(max_iter, "max_iter"),
-            as_tol(tol),
-            as_choice(value, "value", VALUES),
-            as_choice(init, "init", INITS),
-            _as_reg_m(reg_m, tol),
+            as_reg(asked.reg, cost),
+            as_positive_int(asked.max_iter, "max_iter"),
+            as_tol(asked.tol),
+            as_choice(asked.value, "value", VALUES),
+            as_choice(asked.init, "init", INITS),
+            _as_reg_m(asked.reg_m, asked.tol),
         )
 
     @property
