@@ -66,8 +66,7 @@ class AnchorLearner(ReadsCollections, ClassNamePrefixFeaturesOutMixin, Transform
 
     def fit(self, X: Any, y: Any = None) -> AnchorLearner:
         """Learn the anchors of a collection; ``y`` is not used."""
-        D = self._read(X, reset=True)
-        self.space_ = self._learn(D)
+        self.space_ = self._learn(self._read(X, reset=True))
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:

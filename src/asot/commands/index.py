@@ -6,11 +6,14 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from asot.commands import options
+
+if TYPE_CHECKING:
+    from asot.index.index import Index
 
 _folder = click.argument("folder", type=click.Path())
 
@@ -37,7 +40,7 @@ def add(folder: str, collection: str, replace: bool, **words: Any) -> None:
     """
     import asot
 
-    members = options.load_both(collection, None)[0]
+    members = options.load(collection)
     if not Path(folder).exists():
         made = asot.Index(**words)
         made.add(members)
@@ -70,26 +73,19 @@ def _refuse_other_distance(folder: str, words: dict[str, Any]) -> None:
 @click.argument("ids", nargs=-1, required=True)
 def remove(folder: str, ids: tuple[str, ...]) -> None:
     """Remove the members with these IDS from the index in FOLDER."""
-    import asot
-
-    _check_there(folder)
-    with asot.Index.open(folder, mode="r+") as opened:
+    with _opened(folder, "r+") as opened:
         before = len(opened)
-        opened.remove([name if name in opened else _number(name) for name in ids])
+        are_numbers = [name not in opened and name.removeprefix("-").isdecimal() for name in ids]
+        opened.remove([int(name) if number else name for name, number in zip(ids, are_numbers, strict=True)])
         options.say(f"{folder}: {before - len(opened):,} removed, {len(opened):,} members")
 
 
-def _check_there(folder: str) -> None:
+def _opened(folder: str, mode: Literal["r", "r+"] = "r") -> Index:
+    import asot
+
     if not Path(folder).exists():
         raise FileNotFoundError(f"there is no index at {folder}: asot index add {folder} COLLECTION makes one")
-
-
-def _number(name: str) -> str | int:
-    """An id that is a number, where no member has it as text."""
-    try:
-        return int(name)
-    except ValueError:
-        return name
+    return asot.Index.open(folder, mode=mode)
 
 
 @index.command()
@@ -114,21 +110,15 @@ def query(folder: str, collection: str, output: str | None, n_neighbors: int, re
 
     Example: asot index query molecules.index new.npz --n-neighbors 10 -o nearest.csv
     """
-    import asot
     from asot.commands.distances import SUFFIXES, neighbor_lines, write_neighbors
     from asot.index.recall import PAYS_FROM, as_recall
 
-    if recall is not None:
-        recall = as_recall(recall)
+    share = None if recall is None else as_recall(recall)
     options.check_new(output, "neighbors", SUFFIXES, collection)
     if output is not None and Path(folder).resolve() in Path(output).resolve().parents:
         raise ValueError(f"{output} would be among the files of the index {folder}; write it elsewhere")
-    queries = options.load_both(collection, None)[0]
-    _check_there(folder)
-    opened = asot.Index.open(folder)
-    if len(queries) < PAYS_FROM:
-        recall = None
-    found = opened.query(queries, n_neighbors, recall=recall, **how)
+    queries, opened = options.load(collection), _opened(folder)
+    found = opened.query(queries, n_neighbors, recall=share if len(queries) >= PAYS_FROM else None, **how)
     if output is None:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -142,10 +132,6 @@ def query(folder: str, collection: str, output: str | None, n_neighbors: int, re
 @_folder
 def info(folder: str) -> None:
     """What the index in FOLDER holds."""
-    import asot
-
-    _check_there(folder)
-    known = asot.Index.open(folder).info
-    shown = ("members", "removed", "points", "bytes", "p", "metric", "unmatched", "bounds", "compact_pays")
-    for name in shown:
+    known = _opened(folder).info
+    for name in ("members", "removed", "points", "bytes", "p", "metric", "unmatched", "bounds", "compact_pays"):
         options.say(f"{name}: {json.dumps(known[name])}")

@@ -106,15 +106,14 @@ def _write_neighbors(stored: Any, output: str, n_neighbors: int | None) -> None:
 
     from asot.data.npz import atomic_write
 
-    near = stored.top_k(n_neighbors)
-    if Path(output).suffix == ".parquet":
-        with atomic_write(output) as file:
-            near.to_frame().to_parquet(file)
-    elif Path(output).suffix == ".npz":
-        with atomic_write(output) as file:
-            np.savez(file, indices=near.indices, distances=near.distances)
-    else:
+    if Path(output).suffix not in (".npz", ".parquet"):
         raise ValueError(f"neighbors go to .npz or .parquet; found {output!r}")
+    near = stored.top_k(n_neighbors)
+    with atomic_write(output) as file:
+        if Path(output).suffix == ".parquet":
+            near.to_frame().to_parquet(file)
+        else:
+            np.savez(file, indices=near.indices, distances=near.distances)
 
 
 def _write_edges(stored: Any, output: str) -> None:
