@@ -97,7 +97,7 @@ class SinkhornSharedCost(Solver):
             fast = None
             if options.is_plain and K.size <= eight_pairs.LARGEST_KERNEL:
                 fast = functools.partial(eight_pairs.advance, eight_pairs.packed(K), eight_pairs.packed(K.T))
-            self._kernel = SharedKernel(np, K, K.T, KMT, self._rule, options.sigma, fast)
+            self._kernel = SharedKernel(np, K, K.T, KMT, self._rule, options, fast)
         self.info = options.info(
             "Sinkhorn, log domain" if self._kernel is None else "Sinkhorn, shared kernel", "cpu", str(self._dtype)
         )
@@ -168,7 +168,7 @@ class SinkhornSharedCost(Solver):
             if len(which):
                 rows, columns = ((x[which] if alone.any() else x).astype(self._dtype, copy=False) for x in (a, b))
                 with np.errstate(all="ignore"):  # what leaves the range of floats is left open
-                    which = solve_in_kernel(self._kernel, which, rows, columns, answers, self._options, stop)
+                    which = solve_in_kernel(self._kernel, which, rows, columns, answers, stop)
             still_open = np.concatenate([still_open[alone], which])
         if len(still_open):
             self._solve_in_log_domain(still_open, a, b, answers, stop)

@@ -46,10 +46,14 @@ class SharedKernel(NamedTuple):
     KT: Any  # (l, k)
     KMT: Any  # (l, k) transposed K ∘ M
     rule: Stopping
-    sigma: float = 0.0
-    """ε / reg_m: how loosely marginals are held; 0 where they are exact."""
+    options: SinkhornOptions
     fast: Callable[[Any, Any, Any, int, Any], Any] | None = None
     """A faster way to make many updates in a row, where there is one: (a, b, V, count, stop) → V."""
+
+    @property
+    def sigma(self) -> float:
+        """How loosely marginals are held; 0 where they are exact."""
+        return self.options.sigma
 
     def damped(self, sums: Any) -> Any:
         """What masses are divided by, from products with the kernel."""
@@ -89,28 +93,26 @@ class _Iterate(NamedTuple):
         return _Iterate(*(array[chosen] for array in self))
 
 
-def solve_in_kernel(
-    kernel: SharedKernel, order: Any, a: Any, b: Any, answers: Answers, options: SinkhornOptions, stop: Any
-) -> Any:
+def solve_in_kernel(kernel: SharedKernel, order: Any, a: Any, b: Any, answers: Answers, stop: Any) -> Any:
     """Solve the pairs of histograms a (P, k) and b (P, l), numbered by ``order`` (0, 1, …).
 
     Returns the numbers of those that the log domain has to finish. ``stop[0]`` ends everything when it is raised.
     """
-    xp, rule = kernel.xp, kernel.rule
+    xp, rule, options = kernel.xp, kernel.rule, kernel.options
     V = b + 0.0 if options.start_at_target else xp.ones_like(b)
     at = _Iterate(order, a, b, xp.empty_like(a), xp.empty_like(b), xp.empty_like(a), V, V @ kernel.KT)
     previous, before, iteration = xp.zeros_like(a[:, 0]) + xp.inf, 0, 0
     slow: list[tuple[_Iterate, Any]] = []
     still_open: list[Any] = []
     while True:
-        at, iteration = _to_next_look(kernel, at, options, iteration, stop)
+        at, iteration = _to_next_look(kernel, at, iteration, stop)
         last = iteration == options.max_iter or stop[0] != 0
         error = _error(kernel, at)
         if last:
             done = None
             if options.tol is not None:
                 done = error <= 1e-2 * _goal(kernel, at, _transported(kernel, at))
-            still_open.append(_leave(kernel, answers, at, error, options, iteration, done))
+            still_open.append(_leave(kernel, answers, at, error, iteration, done))
             break
         rate = (error / previous) ** (1.0 / (iteration - before))
         previous, before = error, iteration
@@ -120,8 +122,8 @@ def solve_in_kernel(
         too_slow = ~(rule.updates_needed(error, rate) < SLOW) & ~converged  # also where the error is not a number
         if bool(converged.any()):
             gone = at if bool(converged.all()) else at.only(converged)
-            found, done = (error[converged], options, iteration), gone.which >= 0
-            still_open.append(_leave(kernel, answers, gone, *found, done, values[converged]))
+            all_done, found = gone.which >= 0, values[converged]
+            still_open.append(_leave(kernel, answers, gone, error[converged], iteration, all_done, found))
             if gone is at and not slow:
                 break
         if bool(too_slow.any()):
@@ -135,14 +137,13 @@ def solve_in_kernel(
     if slow:
         together = _Iterate(*(_joined(xp, parts) for parts in zip(*(state for state, _ in slow), strict=True)))
         rates = _joined(xp, [rate for _, rate in slow])
-        still_open.append(_climb(kernel, answers, together, rates, options, stop))
+        still_open.append(_climb(kernel, answers, together, rates, stop))
     return _joined(xp, still_open)
 
 
-def _to_next_look(
-    kernel: SharedKernel, at: _Iterate, options: SinkhornOptions, done: int, stop: Any
-) -> tuple[_Iterate, int]:
+def _to_next_look(kernel: SharedKernel, at: _Iterate, done: int, stop: Any) -> tuple[_Iterate, int]:
     """Updates up to the next iteration in which errors are measured, or the last; which one it is."""
+    options = kernel.options
     look = options.max_iter
     if options.tol is not None:
         look = min(look, FIRST_LOOK if done < FIRST_LOOK else done // LOOK_EVERY * LOOK_EVERY + LOOK_EVERY)
@@ -225,20 +226,13 @@ def _converged(kernel: SharedKernel, at: _Iterate, error: Any, rate: Any) -> tup
 
 
 def _leave(
-    kernel: SharedKernel,
-    answers: Answers,
-    at: _Iterate,
-    error: Any,
-    options: SinkhornOptions,
-    iteration: Any,
-    converged: Any,
-    values: Any = None,
+    kernel: SharedKernel, answers: Answers, at: _Iterate, error: Any, iteration: Any, converged: Any, values: Any = None
 ) -> Any:
     """Write down the answers of pairs that leave; which of them left the range of their floats.
 
     ``values``: ⟨T, M⟩, if it is known.
     """
-    xp, which = kernel.xp, at.which
+    xp, which, options = kernel.xp, at.which, kernel.options
     if options.regularized or answers.c is not None:
         c, d = -xp.log(at.R), -xp.log(at.S)
     if options.regularized:
@@ -280,7 +274,7 @@ def log_or_zero(xp: Any, masses: Any) -> Any:
     return xp.log(xp.where(masses > 0, masses, 1.0))
 
 
-def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, options: SinkhornOptions, stop: Any) -> Any:
+def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, stop: Any) -> Any:
     """Updates and Newton steps in turn, until pairs are done; which of them are left open."""
     xp, rule = kernel.xp, kernel.rule
     still_open, failed = [], at.which < 0
@@ -292,14 +286,14 @@ def _climb(kernel: SharedKernel, answers: Answers, at: _Iterate, rate: Any, opti
         # A Newton step ends far below the goal or short of it, so the rate's extra demand costs little.
         converged = error <= (goal * (1.0 - rate).clip(1e-3, 1.0)).clip(rule.rounding)
         converged = converged | (failed & (error <= 1e-2 * goal))
-        spent = answers.n_iter[at.which] >= options.max_iter
+        spent = answers.n_iter[at.which] >= kernel.options.max_iter
         leaving = converged | failed | spent | ~xp.isfinite(error)
         if stop[0] != 0:
             leaving = at.which >= 0
         if bool(leaving.any()):
             gone = at.only(leaving)
             made = answers.n_iter[gone.which]
-            lost = _leave(kernel, answers, gone, error[leaving], options, made, converged[leaving], values[leaving])
+            lost = _leave(kernel, answers, gone, error[leaving], made, converged[leaving], values[leaving])
             still_open += [lost, at.which[failed & ~converged & ~spent]]
             at, rate, error = at.only(~leaving), rate[~leaving], error[~leaving]
         if not len(error):

@@ -56,7 +56,7 @@ class SinkhornTorch:
             M = self.M.to(cost.dtype)
             self.K = torch.exp(-M)  # (k, l)
             KT, KMT = self.K.T.contiguous(), (self.K * M).T.contiguous()  # (l, k)
-            self._kernel = SharedKernel(torch, self.K, KT, KMT, self._rules[cost.dtype], options.sigma)
+            self._kernel = SharedKernel(torch, self.K, KT, KMT, self._rules[cost.dtype], options)
 
     def solve(self, rows: Tensor, columns: Tensor) -> Answers:
         """The pairs (rows[t], columns[t]): int64 (P,) on the device of the histograms."""
@@ -72,7 +72,7 @@ class SinkhornTorch:
                 order = torch.arange(stop - start, device=A.device)
                 problem = self._A[rows[start:stop]], self._B[columns[start:stop]], solution.part(start, stop)
                 if self.in_kernel:
-                    order = solve_in_kernel(self._kernel, order, *problem, self.options, (0,))
+                    order = solve_in_kernel(self._kernel, order, *problem, (0,))
                 self._solve_in_log_domain(order, *problem)
             solution.values.mul_(self.options.reg)
         return solution
