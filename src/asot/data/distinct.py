@@ -128,8 +128,8 @@ class SparseHistograms:
     masses: NDArray[np.float64]  # (nnz,), total 1 within a distribution
 
     def identity(self) -> Identity:
-        """Its arrays, by the names that stores know them by."""
-        return {"points": self.points, "offsets": self.offsets, "index": self.index, "masses": self.masses}
+        """Its arrays, which stores know by name."""
+        return dict(vars(self))
 
     def pooled_masses(self) -> NDArray[np.float64]:
         """Total mass of every distinct point over the whole collection (V,)."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Identity, Parameters
-from asot.ground.metrics import KERNELS, Ground, prepare_metric
+from asot.ground.metrics import KERNELS, Ground, prepare_metric, refuse_parameters
 from asot.native import Double, Doubles, Int, Record, entry
 from asot.validation import FloatArray, to_float_array
 
@@ -62,15 +62,8 @@ class GroundCost:
     table: NDArray[np.float64]  # (V, V), at most 1; (0, 0) where there is a kernel
 
     def identity(self) -> Identity:
-        """All that costs depend on. A user's function is known by its table: by what it computes."""
-        return {
-            "name": self.name,
-            "is_metric": self.is_metric,
-            "ground": self.ground.identity(),
-            "transform": self.transform,
-            "scale": self.scale,
-            "table": self.table,
-        }
+        """All fields, which stores know by name. A user's function is known by its table: by what it computes."""
+        return {**vars(self), "ground": self.ground.identity()}
 
     @property
     def has_table(self) -> bool:
@@ -91,16 +84,16 @@ def prepare_cost(
         return GroundCost(metric, True, ground, PLAIN, _scale_of(ground, metric), _NO_TABLE)
     given = dict(parameters or {})
     if metric == "sqeuclidean":
-        _refuse_parameters(metric, given)
+        refuse_parameters(metric, given)
         ground = prepare_metric(points, "euclidean")
         return GroundCost(metric, False, ground, SQUARE, _scale_of(ground, metric, 2), _NO_TABLE)
     if metric in ("cosine", "angular"):
-        _refuse_parameters(metric, given)
+        refuse_parameters(metric, given)
         ground = prepare_metric(_unit_vectors(points, metric), "euclidean")
         return _on_sphere(metric, ground, HALF_SQUARE if metric == "cosine" else ARC, 1.0)
     if metric in ("haversine", "great_circle"):
         radius = float(given.pop("radius", 1.0))
-        _refuse_parameters(metric, given)
+        refuse_parameters(metric, given)
         if not 0 < radius < np.inf:
             raise ValueError(f"metric {metric!r} needs a positive radius; found {radius!r}")
         return _on_sphere(metric, prepare_metric(_on_globe(points, metric), "euclidean"), ARC, radius)
@@ -121,11 +114,6 @@ def _on_sphere(name: str, ground: Ground, transform: int, scale: float) -> Groun
     """Unit vectors have coordinates of at most 1, whose exponent is 0 or 1: undo it, since angles have no scale."""
     ground = Ground(np.ldexp(ground.points, ground.exponent), ground.code, ground.order, 0, name)
     return GroundCost(name, transform == ARC, ground, transform, scale, _NO_TABLE)
-
-
-def _refuse_parameters(metric: str, given: Parameters) -> None:
-    if given:
-        raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
 
 
 def _unit_vectors(points: FloatArray, metric: str) -> NDArray[np.float64]:
@@ -225,7 +213,7 @@ def _tabulated(points: FloatArray, metric: Metric, given: Parameters, memory: in
 
 def _looked_up(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
     matrix = given.pop("distances", None)
-    _refuse_parameters("precomputed", given)
+    refuse_parameters("precomputed", given)
     if matrix is None:
         raise ValueError(
             "metric='precomputed' needs the distances between the points of the vocabulary: pass "
@@ -246,7 +234,7 @@ def _looked_up(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
 
 def _periodic(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
     box = given.pop("box", None)
-    _refuse_parameters("periodic", given)
+    refuse_parameters("periodic", given)
     lengths = np.asarray(to_float_array([1.0] if box is None else np.atleast_1d(box), "box"), dtype=np.float64)
     d = points.shape[1]
     if lengths.shape not in ((1,), (d,)) or not (lengths > 0).all():
@@ -263,16 +251,17 @@ def _periodic(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
 
 def _by_scipy_or_sklearn(x: NDArray[np.float64], metric: Metric, given: Parameters) -> NDArray[np.float64]:
     from scipy.spatial import distance
-    from sklearn.metrics import pairwise_distances
 
     if len(x) < 2:
         return np.zeros((len(x), len(x)))
     pdist: Any = distance.pdist
-    if callable(metric):
-        return np.asarray(distance.squareform(pdist(x, metric, **given)), dtype=np.float64)
     try:
         return np.asarray(distance.squareform(pdist(x, metric, **given)), dtype=np.float64)
     except ValueError as unknown:
+        if callable(metric):
+            raise
+        from sklearn.metrics import pairwise_distances
+
         try:
             return np.asarray(pairwise_distances(x, metric=metric, **given), dtype=np.float64)
         except ValueError:

@@ -20,7 +20,7 @@ EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTA
     range(10)
 )
 
-_CODES = {
+CODES = {
     "euclidean": EUCLIDEAN,
     "cityblock": CITYBLOCK,
     "manhattan": CITYBLOCK,
@@ -35,7 +35,7 @@ _CODES = {
     "seuclidean": EUCLIDEAN,
     "mahalanobis": EUCLIDEAN,
 }
-KERNELS = tuple(_CODES)
+KERNELS = tuple(CODES)
 """Names of the metrics here."""
 
 ON_GPUS = frozenset(range(EUCLIDEAN, JENSENSHANNON + 1))
@@ -67,14 +67,8 @@ class Ground:
     name: str
 
     def identity(self) -> Identity:
-        """All that distances depend on, by the names that stores know it by."""
-        return {
-            "points": self.points,
-            "code": self.code,
-            "order": self.order,
-            "exponent": self.exponent,
-            "name": self.name,
-        }
+        """All fields, which stores know by name."""
+        return dict(vars(self))
 
     @property
     def is_norm(self) -> bool:
@@ -104,16 +98,15 @@ def norm(x: NDArray[np.float64], code: int, order: float) -> NDArray[np.float64]
 
 def prepare_metric(points: FloatArray, metric: str, parameters: Parameters | None = None) -> Ground:
     """Check a metric's name and parameters and transform the points to what its kernel expects."""
-    if metric not in _CODES:
+    if metric not in CODES:
         raise ValueError(
             f"unknown metric {metric!r}, or one that violates the triangle inequality; use one of "
-            + ", ".join(sorted(_CODES))
+            + ", ".join(sorted(CODES))
         )
     given = dict(parameters or {})
     parameter = given.pop(_PARAMETERS.get(metric, ""), None)
-    if given:
-        raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
-    code = _CODES[metric]
+    refuse_parameters(metric, given)
+    code = CODES[metric]
     x = np.ascontiguousarray(points, dtype=np.float64)
     order = float(x.shape[1])
     if metric == "minkowski":
@@ -138,6 +131,11 @@ def prepare_metric(points: FloatArray, metric: str, parameters: Parameters | Non
     else:
         scaled = np.ldexp(x, -exponent)
     return Ground(scaled, code, order, exponent, metric)
+
+
+def refuse_parameters(metric: str, given: Parameters) -> None:
+    if given:
+        raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
 
 
 def _to_unit_spread(x: NDArray[np.float64], metric: str, given: Any) -> Any:

@@ -50,40 +50,12 @@ class _Array(ctypes.c_void_p):
         return ctypes.c_void_p(address(array, cls.dtype))
 
 
-class Ints(_Array):
-    """int64 numbers."""
-
-    dtype = np.dtype(np.int64)
+def _array_of(name: str) -> type[_Array]:
+    return type(f"Array of {name}", (_Array,), {"dtype": np.dtype(name)})
 
 
-class ShortInts(_Array):
-    """int32 numbers."""
-
-    dtype = np.dtype(np.int32)
-
-
-class Shorts(_Array):
-    """int16 numbers."""
-
-    dtype = np.dtype(np.int16)
-
-
-class Bytes(_Array):
-    """int8 numbers."""
-
-    dtype = np.dtype(np.int8)
-
-
-class Doubles(_Array):
-    """float64 numbers."""
-
-    dtype = np.dtype(np.float64)
-
-
-class Floats(_Array):
-    """float32 numbers."""
-
-    dtype = np.dtype(np.float32)
+Ints, ShortInts, Shorts, Bytes = map(_array_of, ("int64", "int32", "int16", "int8"))
+Doubles, Floats = map(_array_of, ("float64", "float32"))
 
 
 class Record(ctypes.Structure):
@@ -125,13 +97,8 @@ class Tile(Record):
     """Some pairs, and where their answers go (``native/common/records.hpp``)."""
 
     _fields_ = [
-        ("n", Int),
-        ("rows", Ints),
-        ("columns", Ints),
-        ("values", Doubles),
-        ("steps", ShortInts),
-        ("stop", Ints),
-    ]
+        ("n", Int), ("rows", Ints), ("columns", Ints), ("values", Doubles), ("steps", ShortInts), ("stop", Ints),
+    ]  # fmt: skip
 
 
 def tile_of(

@@ -216,11 +216,8 @@ class Radius(SinkBase[Any]):
                 np.concatenate([values, values[off]]),
             )
         shape = (self._pairs.n_rows, self._pairs.n_columns)
-        order = np.lexsort((columns, rows))
+        _, order = np.unique(rows * shape[1] + columns, return_index=True)  # a pair that was listed twice is one edge
         rows, columns, values = rows[order], columns[order], values[order]
-        fresh = np.ones(len(rows), dtype=bool)  # a pair that was listed twice is one edge
-        fresh[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-        rows, columns, values = rows[fresh], columns[fresh], values[fresh]
         indptr = np.searchsorted(rows, np.arange(shape[0] + 1))
         return sparse.csr_matrix((values, columns, indptr), shape=shape)
 
