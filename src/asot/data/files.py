@@ -23,9 +23,6 @@ from asot.data.tabular import load_csv, load_parquet, save_csv, save_parquet
 COLLECTION_SUFFIXES = (".npz", ".csv", ".parquet")
 
 
-# --------------------------------------------------------------------------------------------------------- collections
-
-
 def load_collection(
     path: PathLike, *, groupby: str | None = None, use_rep: str | None = None, attributes: str | None = None
 ) -> Distributions:

@@ -26,9 +26,6 @@ from asot.lazy import needed
 FOLDER_SUFFIXES = (".csv", ".npy", ".graphml")
 
 
-# ---------------------------------------------------------------------------------------------------------------- cells
-
-
 def load_h5ad(path: PathLike, groupby: str | None, use_rep: str) -> Distributions:
     """The cells of every sample; see `Distributions.from_anndata`."""
     with _open_h5ad(path) as file:
@@ -90,9 +87,6 @@ def _is_from_hdf5(error: BaseException) -> bool:
 
 def _keys(file: Any, name: str, path: PathLike) -> list[str]:
     return h5ad.keys(h5ad.member(file, name, path))
-
-
-# -------------------------------------------------------------------------------------------------------------- folders
 
 
 def load_folder(path: PathLike, attributes: str | None) -> Distributions:

@@ -52,9 +52,6 @@ _BEST_DEFLATE_RATIO = 1032  # no deflate stream expands further
 _CHUNK = 2**20
 
 
-# ---------------------------------------------------------------------------------------------------- writing, safely
-
-
 @contextlib.contextmanager
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name only if the block ends without an error.
@@ -107,9 +104,6 @@ def _create_beside(target: Path, shown: PathLike) -> tuple[Path, int]:
     except OSError as error:
         reason = "no permission to write in" if error.errno in (errno.EACCES, errno.EPERM) else f"{error.strerror}:"
         raise type(error)(f"cannot write {shown}: {reason} {target.parent}") from error
-
-
-# ------------------------------------------------------------------------------------------------------ arrays in zips
 
 
 def read_arrays(path: PathLike, required: Sequence[str] = (), optional: Sequence[str] = ()) -> Arrays:

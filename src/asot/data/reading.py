@@ -112,9 +112,6 @@ def text_array(texts: Sequence[str]) -> NDArray[Any]:
     return np.array(texts, dtype=object)
 
 
-# ----------------------------------------------------------------------------------------------------------- ownership
-
-
 def own_floats(values: Any, name: str) -> FloatArray:
     """Numbers as float32 or float64 in memory that nobody else can write to; copied only if necessary."""
     seen = to_array(values, name)
@@ -135,9 +132,6 @@ def _is_constant(array: NDArray[Any]) -> bool:
         return memoryview(root).readonly
     except TypeError:
         return False
-
-
-# -------------------------------------------------------------------------------------------------------------- labels
 
 
 def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> Any:
@@ -245,9 +239,6 @@ def _is_nothing(value: Any) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # NA is neither equal to itself nor different; arrays are no labels, but something
         return value is getattr(sys.modules.get("pandas"), "NA", None)
-
-
-# ------------------------------------------------------------------------------------------------ in stretches
 
 
 def stretches(offsets: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:

@@ -185,9 +185,6 @@ def _between(ground: Ground, a: NDArray[np.float64], b: NDArray[np.float64]) -> 
     return np.asarray(out[: len(a), : len(b)])
 
 
-# ---------------------------------------------------------------------------------------------------------- tables
-
-
 def _tabulated(points: FloatArray, metric: Metric, given: Parameters, memory: int) -> GroundCost:
     n = len(points)
     if 8 * n * n > memory:

@@ -241,9 +241,6 @@ def _new_generation(path: Path, settings: Settings) -> Generation:
     return Generation(path, settings, True)
 
 
-# ----------------------------------------------------------------------------------------------------------- manifest
-
-
 def _write_manifest(path: Path, generation: str) -> None:
     with atomic_write(path / "manifest.json") as stream:
         stream.write(json.dumps({"format": FORMAT, "version": VERSION, "generation": generation}).encode())
@@ -311,9 +308,6 @@ def _locked(path: Path) -> int:
     return descriptor
 
 
-# ----------------------------------------------------------------------------------------------------------- settings
-
-
 def save_settings(path: Path, settings: Settings) -> None:
     """Write which distance it is."""
     if not isinstance(settings.metric, str):
@@ -335,9 +329,6 @@ def read_saved_settings(path: Path) -> Settings:
     _, arrays = load_arrays(path, "index", required=names)
     given = dict(numbers or {}) | {name.removeprefix(_PARAMETER): arrays[name] for name in names}
     return read_settings(header.get("p"), metric, given or None, header.get("unmatched"), header["seed"])
-
-
-# -------------------------------------------------------------------------------------------------------------- names
 
 
 def _encoded(name: Name) -> bytes:

@@ -61,8 +61,6 @@ class GrowingMembers:
             known = make_snapshot(self._columns, self._names, alive, generation.slack)
         self._snapshot = known
 
-    # ------------------------------------------------------------------------------------------------------- on disk
-
     @classmethod
     def open(cls: type[Own], path: str | os.PathLike[str], mode: str = "r") -> Own:
         """An index that `save` wrote, without loading it: members are read from the files when they are needed.
@@ -141,8 +139,6 @@ class GrowingMembers:
                 slots = [] if snapshot is None else snapshot.slots.tolist()
                 self._by_name = {self._names[slot]: slot for slot in slots}
             return self._by_name
-
-    # ------------------------------------------------------------------------------------------------------- members
 
     def __len__(self) -> int:
         return 0 if self._snapshot is None else self._snapshot.count
@@ -304,8 +300,6 @@ class GrowingMembers:
                 "this index was opened by the process that this one is a fork of; only that one changes it"
             )
         self._mend()
-
-    # ------------------------------------------------------------------------------------------------- mending
 
     @property
     def _frame(self) -> Frame | None:

@@ -79,8 +79,6 @@ class Index(GrowingMembers):
     def _gpus(self) -> GpuSearch:
         return GpuSearch(self._settings)
 
-    # ------------------------------------------------------------------------------------------------------- queries
-
     def query(
         self,
         Q: Any,
@@ -249,8 +247,6 @@ class Index(GrowingMembers):
         made = rehearse(search, shortfalls, snapshot.slots, recall, self._settings.seed)
         self._rehearsed[(K, recall)] = (snapshot.count, snapshot.frame, made)
         return made
-
-    # --------------------------------------------------------------------------------------------------- on a GPU
 
     def _words(self, device: str, resources: Resources) -> dict[str, Any]:
         s, r = self._settings, resources

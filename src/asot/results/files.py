@@ -120,9 +120,6 @@ def read_distances(path: PathLike) -> tuple[Distances, ModelParts | None]:
     return result, None if described is None else ModelParts(described, model)
 
 
-# ---------------------------------------------------------------------------------------------------------------- names
-
-
 def _names_for(given: Any, own: NDArray[Any], which: str) -> NDArray[Any]:
     if given is None:
         return plain_ids(own)
@@ -152,9 +149,6 @@ def _read_offsets(arrays: dict[str, NDArray[Any]], n: int) -> NDArray[np.int64] 
     if not is_fine or (np.diff(offsets.astype(np.int64)) < 1).any():
         raise ValueError(f"the array 'offsets' must be {n + 1:,} ascending numbers; found shape {offsets.shape}")
     return offsets.astype(np.int64, copy=False)
-
-
-# ----------------------------------------------------------------------------------------------------------- everything
 
 
 def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any], collection: bool) -> None:
@@ -228,9 +222,6 @@ def _read_plans(arrays: dict[str, NDArray[Any]], n_pairs: int) -> Plans | None:
         raise ValueError("the plans point outside their arrays; the file is damaged")
     source, sink, start = (part.astype(np.int64, copy=False) for part in (source, sink, start))
     return Plans(source, sink, mass, start, f, g, arrays["values"])
-
-
-# -------------------------------------------------------------------------------------------------- tables and matrices
 
 
 def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:

@@ -116,9 +116,6 @@ def _are_fields(fields: Any, n_neighbors: int | None) -> bool:
     return needed <= set(fields) <= needed | more and typed
 
 
-# ------------------------------------------------------------------------------------------------------------ arrays
-
-
 def check_array(folder: Path, name: str, shape: Sequence[int], chunks: Sequence[int], dtype: str) -> None:
     """Refuse an array that is described in any other way than ours are."""
     metadata = _array_metadata(folder, name)

@@ -37,8 +37,6 @@ class Stored(StoredResult):
         self._model: ModelBase | None = None
         self.info: Info = {**files.manifest["settings"], "store": str(files.path)}
 
-    # ------------------------------------------------------------------------------------------------ what there is
-
     @property
     def pair_set(self) -> PairSet:
         return self._files.grid.pairs
@@ -72,8 +70,6 @@ class Stored(StoredResult):
             self._names_file.unlink(missing_ok=True)
         else:
             save_arrays(self._names_file, {"kind": "names"}, parts)
-
-    # ------------------------------------------------------------------------------------------------ growing
 
     @property
     def model(self) -> ModelBase | None:
@@ -165,8 +161,6 @@ class Stored(StoredResult):
         done = self.n_done
         state = "complete" if done == self.n_blocks else f"{done:,} of {self.n_blocks:,} blocks done"
         return printable(f"Stored: {len(self):,} pairs in {self._files.path}, {', '.join(self.fields)}; {state}")
-
-    # ------------------------------------------------------------------------------------------------ distances
 
     def __getitem__(self, index: Any) -> Any:
         both = index if isinstance(index, tuple) and len(index) == 2 else (index, slice(None))
@@ -273,8 +267,6 @@ class Stored(StoredResult):
         """A pandas DataFrame with the ids, as of `Distances.to_frame`; all of it is read."""
         return self.distances().to_frame(form)
 
-    # ------------------------------------------------------------------------------------------------ neighbors
-
     def top_k(self, n_neighbors: int | None = None) -> Neighbors:
         """The nearest of every row; in a store of neighbors, as many as it keeps or fewer."""
         kept = self._files.n_neighbors
@@ -329,8 +321,6 @@ class Stored(StoredResult):
     def _needs_values(self, what: str) -> None:
         if self._files.n_neighbors is not None:
             raise ValueError(f"this store only keeps the nearest, and has no {what}; use .top_k()")
-
-    # ------------------------------------------------------------------------------------------------ other libraries
 
     def zarr(self) -> Any:
         """The Zarr group itself. Within one set its arrays hold what is above the diagonal."""

@@ -86,9 +86,6 @@ def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArra
     return np.concatenate(blocks), np.cumsum([0, *(len(block) for block in blocks)])
 
 
-# --------------------------------------------------------------------------------------------------- PyTorch Geometric
-
-
 def _of_data_set(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     """A data set in memory is already flat: ``_data`` holds the arrays of all graphs, and ``slices`` says where they
     begin."""
@@ -183,9 +180,6 @@ def _edge_values(data: Any, edge_weight: str | None, what: str) -> NDArray[Any] 
     return weights
 
 
-# ------------------------------------------------------------------------------------------------- networkx and TU sets
-
-
 def _of_networkx(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     values: list[Any] = []
     ends: list[tuple[int, int]] = []
@@ -260,9 +254,6 @@ def _by_graph(
         owner, ends, weights = owner[order], ends[:, order], None if weights is None else weights[order]
     edge_start = np.searchsorted(owner, np.arange(len(offsets)))
     return FlatGraphs(offsets, start, ends - offsets[owner], edge_start, weights)
-
-
-# --------------------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_start(start: FloatArray, name: str) -> FloatArray:

@@ -150,9 +150,6 @@ def from_networkx(
     return Distributions(points, np.concatenate([[0], np.cumsum(sizes)]))
 
 
-# ------------------------------------------------------------------------------------------- what the loaders share
-
-
 def one_hot(labels: NDArray[Any]) -> NDArray[np.float64]:
     """(n, number of labels that occur): 1 in the column of a node's label; columns in the order of the labels."""
     names, column = np.unique(labels, return_inverse=True)
@@ -203,9 +200,6 @@ def describe_rounds(start: str, d: int, rounds: int, eps: float) -> str:
         return f"{start}, {d} dimensions"
     own = "x" if eps == 0 else f"{1 + eps:g} x"
     return f"{start}, and {rounds} rounds of x ← {own} + Σ_neighbors x: {d * (rounds + 1)} dimensions"
-
-
-# -------------------------------------------------------------------------------------------------- rounds of sums
 
 
 def _aggregate(x: FloatArray, edges: NDArray[np.int64], rounds: int, eps: float) -> FloatArray:
@@ -268,9 +262,6 @@ def _as_batch(batch: Any, n_nodes: int) -> NDArray[np.int64]:
             "renumber the graphs: np.unique(batch, return_inverse=True)[1]"
         )
     return graph
-
-
-# -------------------------------------------------------------------------------------------------------- networkx
 
 
 def _check_networkx(graph: Any, number: int) -> None:

@@ -95,9 +95,6 @@ def _gathered(columns: list[Any], order: NDArray[np.int64] | None) -> FloatArray
     return flat
 
 
-# ------------------------------------------------------------------------------------------------------- nested tables
-
-
 def _flatten_nested(frame: Any, by: str, names: list[str], masses: str | None) -> Flat:
     """One row per distribution: the lists in a column are its points, or one coordinate of them."""
     ids = frame[by].to_numpy()
