@@ -171,9 +171,13 @@ def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> 
     return unique, group
 
 
-def sorted_by(group: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
-    """The order (n,) that puts members of a group together and keeps their order; short numbers are sorted faster."""
-    return np.argsort(group.astype(np.uint16) if n_groups <= 2**16 else group, kind="stable")
+def by_group(group: NDArray[np.int64], n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Where groups begin (N + 1,), and the order (n,) that puts their members together; None if they are."""
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))])
+    if not np.any(group[1:] < group[:-1]):
+        return offsets, None
+    short = group.astype(np.uint16) if n_groups <= 2**16 else group  # is sorted faster
+    return offsets, np.argsort(short, kind="stable")
 
 
 def _entry(name: str) -> str:

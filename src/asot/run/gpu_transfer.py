@@ -38,10 +38,8 @@ def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
         own = pairs, start, stop, stream
-        if data.has_trees:
-            return FetchPlans(*own, None, data.read_trees)
-        if not data.is_finished:
-            return FetchFinished(*own, None, data.solve_open, data)
+        if data.has_trees or not data.is_finished:
+            return FetchAll(*own, data, None)
         solve_open = data.solve_open if data.leaves_open else None
         wants_all = solve_open is not None and data.gives_bounds
         limits = None if wants_all else sink.limits()
@@ -49,7 +47,7 @@ def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
             return FetchNear(*own, limits, solve_open)
         if sink.edges is not None and not wants_all:
             return FetchCounts(*own, sink.edges, solve_open)
-        return FetchAll(*own, sink.room) if solve_open is None else FetchMended(*own, sink.room, solve_open)
+        return FetchAll(*own, data, sink.room)
 
     return make
 
@@ -112,6 +110,7 @@ class Fetch:
 class FetchAll(Fetch):
     """Every answer, in pair order: straight into the sink's own memory if it has room for them."""
 
+    data: OnDevice
     room: Callable[[int, int, tuple[str, ...]], Solution | None] | None
 
     def enqueue(self, solution: DeviceSolution) -> None:
@@ -132,8 +131,7 @@ class FetchAll(Fetch):
         if self._room is None:
             answers = {name: getattr(self._solution, name) for name in ("values", "status", "n_iter", *EXTRAS)}
             told = {name: self.host(array) for name, array in answers.items() if array is not None}
-            solution = self._mended(Solution(**told, plans=self._plans()))
-            sink.accept(Tile(self.start, solution, self.pairs))
+            sink.accept(Tile(self.start, self._mended(Solution(**told, plans=self._plans())), self.pairs))
         else:
             if not self._sent:
                 self._copy(self._room, wait=True)
@@ -141,50 +139,23 @@ class FetchAll(Fetch):
         return unfinished
 
     def _plans(self) -> TilePlans | None:
-        return None
-
-    def _mended(self, solution: Solution) -> Solution:
-        """The same answers, after what is left of them was solved elsewhere."""
-        return solution
-
-
-@dataclass(eq=False)
-class FetchPlans(FetchAll):
-    """Every answer with its plan and potentials, which ``read_trees`` makes of trees."""
-
-    read_trees: Callable[..., TilePlans]
-
-    def _plans(self) -> TilePlans:
+        if not self.data.has_trees:
+            return None
         trees = tuple(self.host(array) for array in self._solution.trees)
-        return self.read_trees(self.pairs, self.start, self.stop, trees)
-
-
-@dataclass(eq=False)
-class FetchMended(FetchAll):
-    """Every answer, after ``solve_open`` has solved on the CPU the pairs that the GPU could not solve."""
-
-    solve_open: SolveOpen
+        return self.data.read_trees(self.pairs, self.start, self.stop, trees)
 
     def _mended(self, solution: Solution) -> Solution:
-        left = np.flatnonzero(solution.status == OPEN)
+        """The same answers, after the CPU has solved the pairs that the GPU could not, and finished all if it must."""
+        left = np.flatnonzero(solution.status == OPEN) if self.data.leaves_open or not self.data.is_finished else ()
         if len(left):
-            solved = self.solve_open(at_places(self.pairs, left + self.start))
+            solved = self.data.solve_open(at_places(self.pairs, left + self.start))
             for name in ("values", "status", "n_iter", *EXTRAS):
                 if (own := getattr(solution, name)) is not None:
                     own[left] = getattr(solved, name)
             self.n_mended = len(left)
-        return solution
-
-
-@dataclass(eq=False)
-class FetchFinished(FetchMended):
-    """Every answer, after the host has made it of what the GPU found."""
-
-    data: OnDevice
-
-    def _mended(self, solution: Solution) -> Solution:
-        found = super()._mended(solution)
-        finished = self.data.finish_on_host(found, *self.pairs.indices(self.start, self.stop))
+        if self.data.is_finished:
+            return solution
+        finished = self.data.finish_on_host(solution, *self.pairs.indices(self.start, self.stop))
         self.n_exact = int(np.count_nonzero(finished.status == np.int8(Status.EXACT)))
         return finished
 

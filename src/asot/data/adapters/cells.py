@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import factorized, in_order_of, listed, sorted_by
+from asot.data.reading import by_group, factorized, in_order_of, listed
 from asot.validation import FloatArray, refuse_what_cannot_fit, to_float_array
 
 _BLOCK = 2**24
@@ -24,8 +24,7 @@ def flatten_anndata(adata: Any, groupby: str, use_rep: str, masses: Any) -> Flat
     """Points, offsets, masses and ids: the cells of every sample, in the order of ``obs`` within it."""
     _check_anndata(adata)
     unique, group = _samples(adata, groupby)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
-    order = sorted_by(group, len(unique)) if np.any(group[1:] < group[:-1]) else None
+    offsets, order = by_group(group, len(unique))
     del group  # a column less while the points are gathered
     points = _gathered(_representation(adata, use_rep), order, use_rep)
     return points, offsets, _masses(adata, masses, order), unique

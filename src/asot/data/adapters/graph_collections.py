@@ -6,13 +6,14 @@ already holds them, and none of it is copied. Features are computed in `asot.dat
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.adapters.graphs import as_eps, as_rounds, one_hot_of_any
+from asot.data.adapters.graphs import as_eps, as_rounds, flat_networkx, one_hot_of_any
 from asot.data.adapters.surroundings import FlatGraphs, aggregated, labels_of_neighborhoods
 from asot.data.reading import place_of
 from asot.validation import FloatArray, as_choice, can_be_walked, not_finite, to_array, to_float_array
@@ -103,17 +104,15 @@ def _of_data_set(graphs: Any, attributes: str | None, edge_weight: str | None) -
         sizes = getattr(data, "num_nodes", None)
         offsets = np.concatenate([[0], np.cumsum(np.asarray(sizes if isinstance(sizes, list) else [sizes]))])
     _check_sizes(offsets)
-    start = np.ones((int(offsets[-1]), 1)) if key is None else _node_values(data[key], key)
+    start = _start(data, key, int(offsets[-1]))
     return FlatGraphs(offsets, start, ends, edge_start, _edge_values(data, edge_weight, "the data set"))
 
 
 def _of_batch(batch: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     offsets = np.asarray(to_array(batch.ptr, "ptr"), dtype=np.int64)
     _check_sizes(offsets)
-    key = _node_key(batch, attributes)
-    ends = _edge_index(batch, "the batch")
-    start = np.ones((int(offsets[-1]), 1)) if key is None else _node_values(batch[key], key)
-    return _by_graph(offsets, start, ends, _edge_values(batch, edge_weight, "the batch"))
+    start = _start(batch, _node_key(batch, attributes), int(offsets[-1]))
+    return _by_graph(offsets, start, _edge_index(batch, "the batch"), _edge_values(batch, edge_weight, "the batch"))
 
 
 def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
@@ -127,7 +126,7 @@ def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | 
             raise ValueError(f"graph {number} is a {type(data).__name__}, but graph 0 is from PyTorch Geometric")
         if key is not None and getattr(data, key, None) is None:
             raise ValueError(f"graph {number} has no {key!r}, but graph 0 has")
-        block = np.ones((int(data.num_nodes or 0), 1)) if key is None else _node_values(data[key], key)
+        block = _start(data, key, int(data.num_nodes or 0))
         if key not in (None, "x") and len(block) != data.num_nodes:
             raise ValueError(f"graph {number} has {data.num_nodes} nodes, but {key!r} has {len(block)} rows")
         if starts and block.shape[1] != starts[0].shape[1]:
@@ -152,8 +151,11 @@ def _node_key(data: Any, attributes: str | None) -> str | None:
     return attributes if attributes is not None else ("x" if getattr(data, "x", None) is not None else None)
 
 
-def _node_values(values: Any, key: str) -> FloatArray:
-    array = to_array(values, key)
+def _start(data: Any, key: str | None, n_nodes: int) -> FloatArray:
+    """What nodes begin with: the rows of an attribute, or 1."""
+    if key is None:
+        return np.ones((n_nodes, 1))
+    array = to_array(data[key], key)
     array = array[:, None] if array.ndim == 1 else array
     return _checked_start(to_float_array(array, key, keep_float32=True), key)
 
@@ -181,34 +183,13 @@ def _edge_values(data: Any, edge_weight: str | None, what: str) -> NDArray[Any] 
 
 
 def _of_networkx(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
-    values: list[Any] = []
-    ends: list[tuple[int, int]] = []
-    weights: list[float] = []
-    sizes: list[int] = []
-    ends_so_far = [0]
-    for number, graph in enumerate(listed):
-        if not hasattr(graph, "nodes") or not hasattr(graph, "is_directed"):
-            raise ValueError(f"graph {number} is a {type(graph).__name__}, but graph 0 is from networkx")
-        if graph.is_directed():
-            raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if directions do not matter")
-        place = {node: i for i, node in enumerate(graph.nodes)}
-        values.extend(1.0 if attributes is None else _of_node(graph, node, attributes, number) for node in place)
-        sizes.append(len(place))
-        for a, b, weight in graph.edges(data=1 if edge_weight is None else edge_weight):
-            ends.append((place[a], place[b]))
-            if edge_weight is not None:
-                if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
-                    raise ValueError(f"graph {number}: the {edge_weight!r} of edge ({a!r}, {b!r}) is {weight!r}")
-                weights.append(float(weight))
-        ends_so_far.append(len(ends))
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    _check_sizes(offsets)
-    start = np.ones((len(values), 1)) if attributes is None else _start_of_values(values, attributes)
-    edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    return FlatGraphs(offsets, start, edges, np.array(ends_so_far), None if edge_weight is None else np.array(weights))
+    if attributes is None:
+        return flat_networkx(listed, None, np.array, edge_weight)
+    read = functools.partial(_of_node, attributes)
+    return flat_networkx(listed, read, lambda values: _start_of_values(values, attributes), edge_weight)
 
 
-def _of_node(graph: Any, node: Any, name: str, number: int) -> Any:
+def _of_node(name: str, graph: Any, node: Any, number: int) -> Any:
     attributes = graph.nodes[node]
     if attributes.get(name) is None:
         others = ", ".join(sorted(map(repr, attributes))) or "none"

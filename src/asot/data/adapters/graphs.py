@@ -7,7 +7,8 @@ steps away, as far as sums can tell. Nothing is learned.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from asot.data.adapters.surroundings import FlatGraphs, aggregated
 from asot.data.distributions import Distributions
+from asot.data.reading import by_group
 from asot.validation import (
     FloatArray,
     as_number,
@@ -134,20 +136,9 @@ def from_networkx(
         raise ValueError("graphs must be a list of networkx graphs; for a single graph pass [graph]")
     if known is not None and label is None:
         raise ValueError("known lists labels, but no label is read; pass label= with the node attribute that holds it")
-    labels: list[Any] = []
-    edges: list[tuple[int, int]] = []
-    sizes: list[int] = []
-    for number, graph in enumerate(graphs):
-        _check_networkx(graph, number)
-        place = {node: len(labels) + i for i, node in enumerate(graph.nodes)}
-        edges.extend((place[a], place[b]) for a, b in graph.edges())
-        labels.extend(1 if label is None else _label_of(graph, node, label, number) for node in place)
-        sizes.append(len(place))
-    if not sizes:
-        raise ValueError("graphs is empty: a collection needs at least one graph")
-    start = np.ones((len(labels), 1)) if label is None else one_hot_of_any(labels, known)
-    points = graph_features(start, np.array(edges, dtype=np.int64).reshape(-1, 2), rounds=rounds, eps=eps)
-    return Distributions(points, np.concatenate([[0], np.cumsum(sizes)]))
+    read = None if label is None else functools.partial(_label_of, label)
+    flat = flat_networkx(graphs, read, lambda labels: one_hot_of_any(labels, known))
+    return Distributions(aggregated(flat, as_rounds(rounds), "sum", as_eps(eps)), flat.offsets)
 
 
 def one_hot(labels: NDArray[Any]) -> NDArray[np.float64]:
@@ -166,10 +157,8 @@ def _hot(column: NDArray[Any], width: int) -> NDArray[np.float64]:
 
 def group_nodes(points: FloatArray, graph: NDArray[np.int64], n_graphs: int) -> Distributions:
     """A collection from nodes and the graph of each, 0 to N - 1."""
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=n_graphs))])
-    if np.any(graph[1:] < graph[:-1]):
-        points = points[np.argsort(graph, kind="stable")]
-    return Distributions(points, offsets)
+    offsets, order = by_group(graph, n_graphs)
+    return Distributions(points if order is None else points[order], offsets)
 
 
 def check_edges_stay_inside(edges: NDArray[np.int64], graph: NDArray[np.int64], what: str, first: int = 0) -> None:
@@ -264,6 +253,37 @@ def _as_batch(batch: Any, n_nodes: int) -> NDArray[np.int64]:
     return graph
 
 
+def flat_networkx(
+    graphs: Iterable[Any],
+    read: Callable[[Any, Any, int], Any] | None,
+    start_of: Callable[[list[Any]], FloatArray],
+    edge_weight: str | None = None,
+) -> FlatGraphs:
+    """Graphs whose nodes begin with ``start_of`` what is ``read`` of (graph, node, number of the graph), or with 1."""
+    values: list[Any] = []
+    ends: list[tuple[int, int]] = []
+    weights: list[float] = []
+    offsets, edge_offsets = [0], [0]
+    for number, graph in enumerate(graphs):
+        _check_networkx(graph, number)
+        place = {node: i for i, node in enumerate(graph.nodes)}
+        values.extend(1.0 if read is None else read(graph, node, number) for node in place)
+        for a, b, weight in graph.edges(data=1 if edge_weight is None else edge_weight):
+            ends.append((place[a], place[b]))
+            if edge_weight is not None:
+                if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
+                    raise ValueError(f"graph {number}: the {edge_weight!r} of edge ({a!r}, {b!r}) is {weight!r}")
+                weights.append(float(weight))
+        offsets.append(len(values))
+        edge_offsets.append(len(ends))
+    if not values:
+        raise ValueError("graphs is empty: a collection needs at least one graph")
+    start = np.ones((len(values), 1)) if read is None else start_of(values)
+    edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    held = None if edge_weight is None else np.array(weights)
+    return FlatGraphs(np.array(offsets), start, edges, np.array(edge_offsets), held)
+
+
 def _check_networkx(graph: Any, number: int) -> None:
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
         raise ValueError(f"graphs must be networkx graphs; entry {number} is {type(graph).__name__}")
@@ -273,7 +293,7 @@ def _check_networkx(graph: Any, number: int) -> None:
         raise ValueError(f"graph {number} has no nodes; drop it, a distribution needs at least one point")
 
 
-def _label_of(graph: Any, node: Any, label: str, number: int) -> Any:
+def _label_of(label: str, graph: Any, node: Any, number: int) -> Any:
     attributes = graph.nodes[node]
     value = attributes.get(label)
     is_tensor = hasattr(value, "shape") and not isinstance(value, np.generic)  # equal tensors are different keys

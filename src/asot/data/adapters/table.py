@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import factorized, listed, sorted_by
+from asot.data.reading import by_group, factorized, listed
 from asot.lazy import needed
 from asot.validation import FloatArray
 
@@ -33,8 +33,7 @@ def flatten_table(table: Any, by: str, points: str | Sequence[str], masses: str 
     for name in (*names, *([] if masses is None else [masses])):
         _check_numbers(frame[name], name)
     unique, group = _labels(frame[by], by)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
-    order = None if not np.any(group[1:] < group[:-1]) else sorted_by(group, len(unique))
+    offsets, order = by_group(group, len(unique))
     flat = _gathered([frame[name] for name in names], order)
     given = None if masses is None else _gathered([frame[masses]], order)[:, 0]
     return flat, offsets, given, unique
