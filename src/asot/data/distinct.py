@@ -169,7 +169,7 @@ def in_own_order(D: Distributions) -> SparseHistograms:
 def numbered_histograms(D: Distributions, loop: Loop = serially) -> tuple[SparseHistograms, NDArray[np.int64]]:
     """The same, and for every point (n,) of the collection its index among the distinct ones, -1 without mass."""
     has_mass = D.masses > 0
-    points, index = _distinct_points(D, None if has_mass.all() else has_mass, loop)
+    points, index = distinct_points(D, None if has_mass.all() else has_mass, loop)
     if len(points) == len(D.masses):  # nothing to merge, and first appearance is the given order
         return SparseHistograms(points, D.offsets, index, D.masses), index
     if not has_mass.all():
@@ -214,14 +214,11 @@ def _merged(
     return offsets, *tight
 
 
-def distinct_points(D: Distributions) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Distinct points (V, d) of a collection, in order of first appearance, and the index of every point among them."""
-    return _distinct_points(D, None, serially)
-
-
-def _distinct_points(
-    D: Distributions, which: NDArray[np.bool_] | None, loop: Loop
+def distinct_points(
+    D: Distributions, which: NDArray[np.bool_] | None = None, loop: Loop = serially
 ) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Distinct points (V, d) of a collection, or of ``which``, in order of first appearance, and the index of each of
+    them among these."""
     if D.vocabulary is None:
         return distinct_rows(D.points if which is None else D.points[which], loop)
     support, index = D.vocabulary

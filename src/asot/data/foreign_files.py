@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from asot.data import h5ad
 from asot.data.distributions import Distributions
 from asot.data.npz import PathLike, naming, read_array
-from asot.data.tabular import csv_rows, number
+from asot.data.tabular import csv_rows, full_rows, number
 from asot.lazy import needed
 
 FOLDER_SUFFIXES = (".csv", ".npy", ".graphml")
@@ -153,13 +153,10 @@ def _table(file: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
         mass = names.index("mass") if "mass" in names else None
         if len(names) - (mass is not None) < 1 or not any(names):
             raise ValueError(f"{file} is empty: its first line must name the columns, such as x,y,mass")
-        numbers: list[list[float]] = []
-        for row in rows:
-            where = f"{file}, line {rows.line_num}"
-            if row and len(row) != len(names):
-                raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
-            if row:
-                numbers.append([number(cell, name, where) for cell, name in zip(row, names, strict=True)])
+        numbers = [
+            [number(cell, name, where) for cell, name in zip(row, names, strict=True)]
+            for where, row in full_rows(rows, names, file)
+        ]
     if not numbers:
         raise ValueError(f"{file} is empty: there is no line below the column names")
     table = np.array(numbers)

@@ -107,16 +107,11 @@ def _create_beside(target: Path, shown: PathLike) -> tuple[Path, int]:
 
 
 def read_arrays(path: PathLike, required: Sequence[str] = (), optional: Sequence[str] = ()) -> Arrays:
-    """Read named arrays from an untrusted ``.npz`` file.
+    """Read named arrays from an untrusted ``.npz`` file: a missing required one is an error, others are ignored.
 
     Only plain arrays are read (numbers, booleans, strings), never pickled objects. The declared size of each array is
     compared with the bytes that are there, and the memory for reading with the size of the file
     (`asot.data.expansion`).
-
-    Parameters
-    ----------
-    path : path of the file required, optional : names of arrays; a missing required one is an error. Others in the file
-    are ignored.
     """
     with _open_zip(path) as archive:
         members = _members(archive, path)
@@ -319,10 +314,7 @@ def _fill(flat: NDArray[Any], first: bytes, stream: IO[bytes]) -> NDArray[Any]:
 
 
 def _needed(array: NDArray[Any]) -> int:
-    """Bytes of memory for a number or a string in a file by the time it is part of a collection or a result.
-
-    Numbers become float64 and are copied once and checked; masses are also scaled.
-    """
+    """Bytes of memory by the time it is part of a result: float64, copied once and checked; masses are also scaled."""
     if array.dtype.kind in "US":
         return 3 * array.nbytes
     return array.nbytes + (48 if array.ndim < 2 else 24) * array.size

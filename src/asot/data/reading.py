@@ -79,18 +79,24 @@ def read_ids(ids: Any, n: int) -> NDArray[Any] | None:
     return array
 
 
-def label_of(i: int, ids: Any) -> str:
-    """How messages call distribution i."""
+def label_of(i: int, ids: Any, what: str = "distribution") -> str:
+    """How messages call distribution i, or the document or whatever it was made of."""
     if ids is None or i >= len(ids):
-        return f"distribution {i}"
+        return f"{what} {i}"
     name = getattr(ids, "iloc", ids)[i]  # a pandas column by position, not by index
-    return f"distribution {i} ({str(name)!r})"
+    return f"{what} {i} ({str(name)!r})"
 
 
 def place_of(row: int, offsets: NDArray[np.int64]) -> tuple[int, int]:
     """Which distribution (or graph, or event) owns a row, and which of its rows it is."""
     i = int(np.searchsorted(offsets, row, side="right")) - 1
     return i, row - int(offsets[i])
+
+
+def owner_of(row: int, offsets: NDArray[np.int64], ids: Any, what: str = "distribution") -> tuple[str, int]:
+    """The same, with how messages call it."""
+    i, place = place_of(row, offsets)
+    return label_of(i, ids, what), place
 
 
 def listed(names: Sequence[Any], most: int = 12) -> str:

@@ -33,12 +33,7 @@ def load_csv(path: PathLike) -> Distributions:
         coordinates = [c for c in range(len(names)) if c not in (id_column, mass_column)]
         place: dict[str, int] = {}  # every id once, no matter how long or how frequent it is
         group, numbers, masses = array.array("q"), array.array("d"), array.array("d")
-        for row in rows:
-            if not row:
-                continue
-            where = f"{path}, line {rows.line_num}"
-            if len(row) != len(names):
-                raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
+        for where, row in full_rows(rows, names, path):
             group.append(place.setdefault(unguarded(_filled(row[id_column], names[id_column], where)), len(place)))
             numbers.extend(number(row[c], names[c], where) for c in coordinates)
             if mass_column is not None:
@@ -140,6 +135,16 @@ def summarize_distances(path: PathLike) -> str | None:
     return f"Distances: {len(values):,} pairs, {min(values):.4g} to {max(values):.4g} (mean {mean:.4g})"
 
 
+def full_rows(rows: Any, names: list[str], path: PathLike) -> Iterator[tuple[str, list[str]]]:
+    """Rows that are not empty, which must have a cell for every column, and where each of them is."""
+    for row in rows:
+        where = f"{path}, line {rows.line_num}"
+        if row and len(row) != len(names):
+            raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
+        if row:
+            yield where, row
+
+
 @contextlib.contextmanager
 def csv_rows(path: PathLike) -> Iterator[Any]:
     """The rows of a CSV file, as `csv.reader` gives them; its errors while they are read are made readable."""
@@ -229,7 +234,10 @@ def load_parquet(path: PathLike) -> Distributions:
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{path} is not a Parquet file, whatever its name says, or it is damaged") from error
     for name in names:
-        _refuse_nulls(table, name, path)
+        values = table.column(name)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            raise ValueError(f"{path}: column {name!r} is empty in row {row + 1}")
     coordinates = [name for c, name in enumerate(names) if c not in (id_column, mass_column)]
     points = np.column_stack([table.column(name).to_numpy() for name in coordinates])
     masses = None if mass_column is None else table.column(names[mass_column]).to_numpy()
@@ -274,10 +282,3 @@ def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], NDAr
     present = np.unique(group)  # a dictionary may list what no row has
     distinct = list(place)
     return [distinct[i] for i in present], np.searchsorted(present, group)
-
-
-def _refuse_nulls(table: Any, name: str, path: PathLike) -> None:
-    values = table.column(name)
-    if values.null_count:
-        row = int(np.argmax(values.is_null().to_numpy()))
-        raise ValueError(f"{path}: column {name!r} is empty in row {row + 1}")

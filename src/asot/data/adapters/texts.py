@@ -41,7 +41,7 @@ def flatten_texts(
     if empty.any():
         i = int(np.argmax(empty))
         what = "has no words" if full[i] == 0 else "has no word with a vector"
-        name = label_of(i, ids).replace("distribution", "document")
+        name = label_of(i, ids, "document")
         raise ValueError(f"{name} {what} ({int(empty.sum()):,} of {len(empty):,} documents have none); drop it")
     if idf:
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
@@ -70,7 +70,7 @@ def _counts_of_tokens(documents: Any, ids: Any) -> tuple[Any, list[str]]:
         raise ValueError("documents is empty: a collection needs at least one")
     for i, entry in enumerate(tokens):
         if isinstance(entry, str) or not hasattr(entry, "__len__"):
-            name = label_of(i, ids).replace("distribution", "document")
+            name = label_of(i, ids, "document")
             raise ValueError(
                 f"{name} is a {type(entry).__name__}, not a list of tokens; split it, such as text.split()"
             )

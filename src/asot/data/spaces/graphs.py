@@ -33,11 +33,9 @@ def shortest_paths(graph: Any, name: str) -> Float:
             "must be a finite number ≥ 0"
         )
     low, high = np.minimum(source, target), np.maximum(source, target)
-    order = np.lexsort((length, high, low))
-    low, high, length = low[order], high[order], length[order]
-    kept = np.ones(len(order), dtype=bool)
-    kept[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    kept &= low != high
+    order = np.argsort(length, kind="stable")
+    kept = order[np.unique((low * n + high)[order], return_index=True)[1]]
+    kept = kept[low[kept] != high[kept]]
     adjacency = sparse.coo_array((length[kept], (low[kept], high[kept])), shape=(n, n)).tocsr()
     distances = np.asarray(shortest_path(adjacency, method="D", directed=False))
     if not np.isfinite(distances).all():
