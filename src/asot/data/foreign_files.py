@@ -51,11 +51,8 @@ def describe_h5ad(path: PathLike) -> str:
     with _open_h5ad(path) as file:
         columns = _keys(file, "obs", path)
         places = [*_keys(file, "obsm", path), *_keys(file, "layers", path), *(["X"] * ("X" in list(file)))]
-        return f"AnnData: samples by --groupby {_choice(columns)}; cells at --use-rep {_choice(places)}"
-
-
-def _choice(names: Sequence[str]) -> str:
-    return " | ".join(names) if names else "(nothing)"
+        samples, cells = (" | ".join(names) or "(nothing)" for names in (columns, places))
+        return f"AnnData: samples by --groupby {samples}; cells at --use-rep {cells}"
 
 
 @contextlib.contextmanager
@@ -74,15 +71,10 @@ def _open_h5ad(path: PathLike) -> Iterator[Any]:
                 raise ValueError(f"{path} is not an AnnData file: it has no obs")
             yield file
         except (RuntimeError, KeyError, UnicodeDecodeError) as error:
-            if not _is_from_hdf5(error):
+            *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+            if "h5py" not in frame.f_code.co_filename and "h5py" not in str(frame.f_globals.get("__name__", "")):
                 raise
             raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}") from error
-
-
-def _is_from_hdf5(error: BaseException) -> bool:
-    """Whether it was raised within h5py."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return "h5py" in frame.f_code.co_filename or "h5py" in str(frame.f_globals.get("__name__", ""))
 
 
 def _keys(file: Any, name: str, path: PathLike) -> list[str]:

@@ -210,7 +210,8 @@ def _of_categories(labels: Any, n: int, name: str, of: str) -> tuple[NDArray[Any
     rank = np.empty(len(labels.cat.categories), dtype=np.int64)
     rank[used[order]] = np.arange(len(used))
     names = names[order]
-    return (text_array(names.tolist()) if _is_text(names) else names), rank[codes]
+    is_text = names.dtype.kind == "O" and all(type(name) is str for name in names)
+    return (text_array(names.tolist()) if is_text else names), rank[codes]
 
 
 def _of_texts(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -223,10 +224,6 @@ def _of_texts(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     unique = np.empty(len(ordered), dtype=object)
     unique[:] = ordered
     return unique, group
-
-
-def _is_text(names: NDArray[Any]) -> bool:
-    return names.dtype.kind == "O" and all(type(name) is str for name in names)
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

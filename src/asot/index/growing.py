@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -270,7 +271,7 @@ class GrowingMembers:
                 return Slack()
             if held and self._snapshot is not None:
                 everyone = self._snapshot.taken(np.arange(held)) + D
-            frame = self._new_frame(everyone)
+            frame = self._new_frame(len(everyone), everyone.__getitem__)
             if frame is None:
                 return Slack()
             if self._folder is not None:
@@ -282,11 +283,10 @@ class GrowingMembers:
             slack = slack.joined(more)
         return slack
 
-    def _new_frame(self, members: Distributions) -> Frame | None:
-        if len(members) > _FRAME_MEMBERS:
-            drawn = np.random.default_rng(self._settings.seed).permutation(len(members))[:_FRAME_MEMBERS]
-            members = members[np.sort(drawn)]
-        return make_frame(members, self._settings, engine.DEFAULT_MEMORY)
+    def _new_frame(self, count: int, taken: Callable[[NDArray[np.int64]], Distributions]) -> Frame | None:
+        """From some of so many members; ``taken`` gives those at some places."""
+        drawn = np.random.default_rng(self._settings.seed).permutation(count)[:_FRAME_MEMBERS]
+        return make_frame(taken(np.sort(drawn)), self._settings, engine.DEFAULT_MEMORY)
 
     def _check_open(self, to_change: bool = False) -> None:
         if self._closed:
@@ -321,11 +321,9 @@ class GrowingMembers:
             self._check_open(to_change=True)
             if self._columns is None or self._snapshot is None:
                 return
-            frame = None
-            if self._snapshot.count >= FEWEST:
-                slots = self._snapshot.slots
-                drawn = np.random.default_rng(self._settings.seed).permutation(len(slots))[:_FRAME_MEMBERS]
-                frame = self._new_frame(self._snapshot.taken(slots[np.sort(drawn)]))
+            frame, seen, slots = None, self._snapshot, self._snapshot.slots
+            if seen.count >= FEWEST:
+                frame = self._new_frame(len(slots), lambda places: seen.taken(slots[places]))
             self._rewrite(frame)
 
     def _rewrite(self, frame: Frame | None) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Indices, Info, Parameters
+from asot._typing import Parameters
 from asot.data.distributions import as_distributions
 from asot.index.columns import give_back
 from asot.index.growing import GrowingMembers, bounds_of
@@ -130,8 +131,11 @@ class Index(GrowingMembers):
         if budget is not None and budget < K:
             raise ValueError(f"max_solves={budget} is not enough for n_neighbors={K}: each neighbor has to be solved")
         if devices.parse(device)[0] == "cuda":
-            _refuse_on_gpu(recall=recall, max_solves=max_solves)
-            return self._on_gpu(asked, K, device, Resources(n_jobs, memory, progress), started)
+            if recall is not None or max_solves is not None:
+                name = "max_solves" if recall is None else "recall"
+                raise ValueError(f"{name}= works on the CPU: use device='auto' or 'cpu'")
+            found: Neighbors = self._on_gpu(asked, K, np.inf, device, Resources(n_jobs, memory, progress), started)
+            return found
         queries, jobs = asked.queries(self._settings), asked.jobs
         rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
         trust = CERTAIN if rehearsal is None else rehearsal.trust
@@ -165,7 +169,10 @@ class Index(GrowingMembers):
         radius = as_radius(radius)
         asked = self._asked(Q, among, n_jobs, memory)
         if devices.parse(device)[0] == "cuda":
-            return self._radius_on_gpu(asked, radius, device, Resources(n_jobs, memory, progress), started)
+            found: RadiusNeighbors = self._on_gpu(
+                asked, None, radius, device, Resources(n_jobs, memory, progress), started
+            )
+            return found
         queries, jobs = asked.queries(self._settings), asked.jobs
         answers = list(self._answers(queries, jobs, progress, None, radius, None, CERTAIN))
         indptr = np.concatenate([[0], np.cumsum([len(answer.slots) for answer in answers])]).astype(np.int64)
@@ -248,50 +255,25 @@ class Index(GrowingMembers):
         self._rehearsed[(K, recall)] = (snapshot.count, snapshot.frame, made)
         return made
 
-    def _words(self, device: str, resources: Resources) -> dict[str, Any]:
-        s, r = self._settings, resources
-        distance = {"p": s.p, "metric": s.metric, "metric_params": s.metric_params, "unmatched": s.unmatched}
-        return {"device": device, "n_jobs": r.n_jobs, "memory": r.memory, "progress": r.progress, **distance}
-
-    def _on_gpu(self, asked: Asked, K: int, device: str, resources: Resources, started: float) -> Neighbors:
-        slots = np.flatnonzero(asked.allowed)
+    def _on_gpu(
+        self, asked: Asked, K: int | None, radius: float, device: str, resources: Resources, started: float
+    ) -> Any:
+        """K neighbors of each query, or all within a radius."""
+        slots, Q, snapshot = np.flatnonzero(asked.allowed), asked.collection, asked.snapshot
+        names, more = (Q.ids, cast("Any", Names(snapshot))), {"n_columns": snapshot.count}
         if not self._settings.has_kernel:
-            found = kneighbors(asked.collection, asked.snapshot.taken(slots), K, **self._words(device, resources))
-            places, info, names = _in_index(found.indices, found.info, slots, asked)
-            return Neighbors(places, found.distances, info, found.n_exact, names)
-        best = Best(len(asked.collection), K, False)
-        info = self._gpus.search(asked.collection, asked.snapshot, slots, best, device, resources)
-        places, info, names = _in_index(best.indices, info, slots, asked)
-        return Neighbors(places, best.distances, info | _took(started), info["n_exact"], names)
-
-    def _radius_on_gpu(
-        self, asked: Asked, radius: float, device: str, resources: Resources, started: float
-    ) -> RadiusNeighbors:
-        slots, Q = np.flatnonzero(asked.allowed), asked.collection
-        if not self._settings.has_kernel:
-            found = radius_neighbors(Q, asked.snapshot.taken(slots), radius, **self._words(device, resources))
-            places, info, names = _in_index(found.indices, found.info, slots, asked)
-            return RadiusNeighbors(found.indptr, places, found.distances, found.n_exact, info, names)
-        edges = Edges(radius, len(Q), False)
-        info = self._gpus.search(Q, asked.snapshot, slots, edges, device, resources)
-        rows, columns, distances = edges.sorted()
-        indptr = np.searchsorted(rows, np.arange(len(Q) + 1))
-        places, info, names = _in_index(columns, info, slots, asked)
-        return RadiusNeighbors(indptr, places, distances, info["n_exact"], info | _took(started), names)
-
-
-def _took(started: float) -> Info:
-    return {"seconds": time.perf_counter() - started}
-
-
-def _in_index(columns: Indices, info: Info, slots: Indices, asked: Asked) -> tuple[Indices, Info, tuple[Any, Any]]:
-    """Places, ``info`` and names of neighbors that were found among some members."""
-    snapshot = asked.snapshot
-    names = asked.collection.ids, cast("Any", Names(snapshot))
-    return snapshot.positions(slots[columns]), info | {"n_columns": snapshot.count}, names
-
-
-def _refuse_on_gpu(**given: Any) -> None:
-    named = [name for name, value in given.items() if value is not None]
-    if named:
-        raise ValueError(f"{named[0]}= works on the CPU: use device='auto' or 'cpu'")
+            distance = {name: getattr(self._settings, name) for name in ("p", "metric", "metric_params", "unmatched")}
+            given = {**vars(resources), **distance, "device": device}
+            members = snapshot.taken(slots)
+            found: Any = kneighbors(Q, members, K, **given) if K else radius_neighbors(Q, members, radius, **given)
+            places = snapshot.positions(slots[found.indices])
+            return replace(found, indices=places, info=found.info | more, names=names)
+        sink = Edges(radius, len(Q), False) if K is None else Best(len(Q), K, False)
+        info = self._gpus.search(Q, snapshot, slots, sink, device, resources) | more
+        info["seconds"] = time.perf_counter() - started
+        if isinstance(sink, Best):
+            places = snapshot.positions(slots[sink.indices])
+            return Neighbors(places, sink.distances, info, info["n_exact"], names)
+        rows, columns, distances = sink.sorted()
+        indptr, places = np.searchsorted(rows, np.arange(len(Q) + 1)), snapshot.positions(slots[columns])
+        return RadiusNeighbors(indptr, places, distances, info["n_exact"], info, names)

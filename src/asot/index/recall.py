@@ -76,7 +76,7 @@ def rehearse(search: Search, shortfalls: Shortfalls, members: NDArray[np.int64],
     else:
         return certain(recall)
     truth, trusted = search(second, CERTAIN), search(second, trust)
-    found_shares = _shares(trusted.slots, truth.slots)
+    found_shares = np.array([np.isin(b, a).mean() for a, b in zip(trusted.slots, truth.slots, strict=True)])
     interval = _interval(found_shares, truth.slots.shape[1])
     lucky = found_shares.mean() < recall  # the choice was: rather be certain than promise too much
     if lucky or trusted.solves > WORTH * truth.solves:
@@ -94,11 +94,6 @@ def _trust(shares: Float, missed: float) -> Trust:
 def certain(recall: float) -> Rehearsal:
     """What a search reports that finds all."""
     return Rehearsal(CERTAIN, {"asked": recall, "measured": 1.0, "interval": (1.0, 1.0), "certain": True})
-
-
-def _shares(found: NDArray[np.int64], truth: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The share of the true neighbors that were found, by row."""
-    return np.array([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, truth, strict=True)])
 
 
 def _interval(shares: NDArray[np.float64], n_neighbors: int) -> tuple[float, float]:

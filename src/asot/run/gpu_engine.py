@@ -42,21 +42,17 @@ WORTH_BEGINNING = 1 / 8
 """The share of a run that must fit if it is to begin early: a long run would gain nothing from it."""
 
 
-def tile_size(pairs: PairSet, solver: Tiled, choice: Choice, budget: int) -> int:
+def tile_size(pairs: PairSet, solver: DeviceSolver | Early, choice: Choice, budget: int) -> int:
     """How many pairs a tile has on these GPUs, if all that are in flight may take ``budget`` bytes."""
     fewest = FEWEST_TILES if len(choice.gpus) <= 1 else FEWEST_OF_SEVERAL * len(choice.gpus)
     share = -(-len(pairs) // fewest)
     return max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
 
 
-class Tiled(Protocol):
-    """What knows how large a tile may be."""
+class Early(Protocol):
+    """Something that GPUs can compute of every pair before the solver of a run is ready."""
 
     def pairs_per_tile(self, memory: int) -> int: ...
-
-
-class Early(Tiled, Protocol):
-    """Something that GPUs can compute of every pair before the solver of a run is ready."""
 
     begun: int
     """Pairs whose tiles are under way; `begin` counts them."""

@@ -125,16 +125,9 @@ class TilePlans(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DeviceSolution:
+class DeviceSolution(Solution):
     """Answers for the P pairs of a tile, still on a GPU: CuPy arrays, ready when the stream that makes them is."""
 
-    values: Any  # (P,) float64
-    status: Any  # (P,) int8
-    n_iter: Any  # (P,) int32
-    marginal_error: Any = None  # (P,) float64
-    lower: Any = None  # (P,) float64
-    upper: Any = None  # (P,) float64
-    error: Any = None  # (P,) float64
     trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
 
 

@@ -119,9 +119,7 @@ class Stored(StoredResult):
 
     @property
     def _names_file(self) -> Path:
-        return (
-            self._files.path / self.fields[0] / "names.npz"
-        )  # within an array: zarr warns of unknown files in a group
+        return self._files.path / self.fields[0] / "names.npz"  # in an array: zarr warns of unknown files in a group
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -329,7 +327,6 @@ class Stored(StoredResult):
     def dask(self) -> Any:
         """The matrix as a dask.array, in chunks of a block."""
         da: Any = importlib.import_module("dask.array")
-
         self._needs_values("matrix")
         side = self._files.grid.side
         self._needs_all()

@@ -25,7 +25,8 @@ def flatten_texts(
 ) -> Flat:
     """Vectors (V, d) of the words that occur, the index of every word of every document among them, and the rest."""
     as_choice(unknown, "unknown", ("warn", "drop", "raise"))
-    if words is not None and not hasattr(documents, "tocsr") and not _is_array(vectors):
+    have_words = isinstance(vectors, Mapping) or hasattr(vectors, "key_to_index") or hasattr(vectors, "reindex")
+    if words is not None and not hasattr(documents, "tocsr") and have_words:
         raise ValueError("words names the columns of a matrix, or the rows of an array of vectors; here is neither")
     if hasattr(documents, "tocsr"):
         counts, names = _counts_of_matrix(documents, words, vectors)
@@ -54,11 +55,6 @@ def flatten_texts(
             raise ValueError(f"the vector of {word!r} is zero and cannot be scaled to length 1; drop it, or norm=False")
         support = support / length.astype(support.dtype)
     return support, counts.indices, counts.indptr, counts.data, ids
-
-
-def _is_array(vectors: Any) -> bool:
-    """Whether the words of vectors are not among them."""
-    return not (isinstance(vectors, Mapping) or hasattr(vectors, "key_to_index") or hasattr(vectors, "reindex"))
 
 
 def _counts_of_tokens(documents: Any, ids: Any) -> tuple[Any, list[str]]:
