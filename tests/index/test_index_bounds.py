@@ -23,8 +23,8 @@ def test_no_bound_exceeds_its_distance(metric, dim):
     matrix = asot.pairwise_exact(Q, members, metric=metric).matrix()
     every = np.arange(300)
     for i in range(5):
-        cheap = queries._cheap_bounds(i, queries._words(i), stop)
-        fine = queries._fine_bounds(i, every, cheap, np.inf, queries._words(i), stop)[0]
+        cheap = queries.one(i, stop).cheap_bounds()
+        fine = queries.one(i, stop).fine_bounds(every, cheap)[0]
         assert (cheap <= fine).all()
         assert (fine <= matrix[i] * (1 + 1e-12)).all()
         assert np.median(fine / np.maximum(matrix[i], 1e-9)) > 0.6
@@ -36,8 +36,8 @@ def test_reduced_transport_is_what_its_formula_says():
     index.add(members)
     Q = Distributions.from_list(clouds(1, 1, 5))
     queries = Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
-    frame, bounds = index._snapshot.frame, np.zeros(300)
-    queries._reduced_bounds(frame, 0, np.arange(300), bounds, np.inf, stop)
+    frame = index._snapshot.frame
+    bounds = queries.one(0, stop).reduced_bounds(np.arange(300), np.zeros(300), np.inf)
     x, a = Q[0]
     for member, bound in zip(members, bounds * 2.0**frame.exponent, strict=True):
         cost = np.linalg.norm(member[:, None] - x, axis=2)  # all five axes are kept
@@ -57,6 +57,6 @@ def test_members_far_from_the_frame_have_no_bound():
     queries = Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
     matrix = asot.pairwise_exact(Q, [index[name][0] for name in index.ids.tolist()]).matrix()
     for i in range(2):
-        cheap, words = queries._cheap_bounds(i, queries._words(i), stop), queries._words(i)
-        bounds = queries._fine_bounds(i, np.arange(301), cheap, np.inf, words, stop)[0]
+        query = queries.one(i, stop)
+        bounds = query.fine_bounds(np.arange(301), query.cheap_bounds())[0]
         assert (bounds <= matrix[i] * (1 + 1e-9)).all()

@@ -19,7 +19,7 @@ from asot.index.members import Names
 from asot.index.naming import allowed_slots
 from asot.index.on_gpus import GpuSearch
 from asot.index.recall import Found, Rehearsal, as_recall, rehearse
-from asot.index.search import CERTAIN, Answer, Asked, Nearest, Queries, Trust
+from asot.index.search import CERTAIN, Answer, Asked, Nearest, Queries, Query, Trust
 from asot.index.settings import read_settings
 from asot.neighbors import kneighbors, radius_neighbors
 from asot.results.distances import Neighbors
@@ -206,7 +206,7 @@ class Index(GrowingMembers):
         trust: Trust,
     ) -> Iterator[Answer]:  # fmt: skip
         def one(i: int, stop: Stop) -> Answer:
-            return queries.answer(i, Nearest(K, radius), stop, budget, trust)
+            return queries.one(i, stop).answer(Nearest(K, radius), budget, trust)
 
         n = len(queries.collection)
         short = n == 1 and len(queries.collection.masses) * len(queries.snapshot.masses) < _SHORT
@@ -237,19 +237,19 @@ class Index(GrowingMembers):
                 return known
         stop = np.zeros(1, dtype=np.int64)
 
-        def alone(slot: int) -> Queries:
+        def alone(slot: int) -> Query:
             others = snapshot.alive.copy()
             others[slot] = False
             member = snapshot.taken(np.array([slot]))
-            return Asked(snapshot, member, others, queries.memory, 1).queries(self._settings)
+            return Asked(snapshot, member, others, queries.memory, 1).queries(self._settings).one(0, stop)
 
         def search(slots: NDArray[np.int64], trust: Trust) -> Found:
-            answers = [alone(slot).answer(0, Nearest(K), stop, None, trust) for slot in slots.tolist()]
+            answers = [alone(slot).answer(Nearest(K), None, trust) for slot in slots.tolist()]
             nearest = np.array([answer.slots for answer in answers], dtype=np.int64)
             return Found(nearest, sum(answer.solves for answer in answers))
 
         def shortfalls(slots: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-            return [alone(slot).shortfalls(0, row, stop) for slot, row in zip(slots.tolist(), found, strict=True)]
+            return [alone(slot).shortfalls(row) for slot, row in zip(slots.tolist(), found, strict=True)]
 
         made = rehearse(search, shortfalls, snapshot.slots, recall, self._settings.seed)
         self._rehearsed[(K, recall)] = (snapshot.count, snapshot.frame, made)

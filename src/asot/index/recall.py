@@ -46,7 +46,7 @@ Search = Callable[[Indices, Trust], Found]
 """The neighbors of some members (n,)."""
 
 Shortfalls = Callable[[Indices, Indices], list[Float]]
-"""For some members, and slots (n, K) of their neighbors, what `Queries.shortfalls` says of them."""
+"""For some members, and slots (n, K) of their neighbors, what `Query.shortfalls` says of them."""
 
 
 class Rehearsal(NamedTuple):
