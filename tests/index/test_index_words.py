@@ -9,7 +9,7 @@ import pytest
 
 import asot
 from asot.data.distributions import Distributions
-from asot.index import vocabulary
+from asot.index import words
 from asot.index.search import Asked
 from tests.index.histories import PlainList, check_neighbors
 
@@ -95,7 +95,7 @@ def test_a_history_of_documents_on_disk_ends_where_a_plain_list_does(tmp_path):
 
 
 def test_words_of_one_hash_are_told_apart(monkeypatch):
-    monkeypatch.setattr(vocabulary, "_hashes", lambda rows: np.zeros(len(rows), dtype=np.uint64))
+    monkeypatch.setattr(words, "_hashes", lambda rows: np.zeros(len(rows), dtype=np.uint64))
     members = documents(300)
     index = asot.Index()
     index.add(members)

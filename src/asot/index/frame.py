@@ -49,7 +49,7 @@ larger ones, and in up to three dimensions, finer projections are kept."""
 
 SHARED = 0.4
 """Share of distinct points among all up to which members are said to share them. Then a point is kept once, as a word
-(`asot.index.vocabulary`) with all coordinates, and members have no other vectors."""
+(`asot.index.words`) with all coordinates, and members have no other vectors."""
 
 REPEATED = 0.8
 """Share of distinct points up to which places are kept once each: as many as 256 members of a large collection have,
