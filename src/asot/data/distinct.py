@@ -179,8 +179,7 @@ def numbered_histograms(D: Distributions, loop: Loop = serially) -> tuple[Sparse
 
 
 def joined_histograms(first: SparseHistograms, second: SparseHistograms, loop: Loop = serially) -> SparseHistograms:
-    """Two collections, one after the other, over the distinct points of both: those of the second are listed first, so
-    that only the first one is numbered anew."""
+    """Two collections, one after the other, over the distinct points of both, of which the second's come first."""
     points, number = distinct_rows(np.concatenate([second.points, first.points]), loop)
     index = number[len(second.points) :][first.index]
     ascending = np.lexsort((index, np.repeat(np.arange(len(first.offsets) - 1), np.diff(first.offsets))))
@@ -217,8 +216,7 @@ def _merged(
 def distinct_points(
     D: Distributions, which: NDArray[np.bool_] | None = None, loop: Loop = serially
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Distinct points (V, d) of a collection, or of ``which``, in order of first appearance, and the index of each of
-    them among these."""
+    """Distinct points (V, d), of all or of ``which``, in order of first appearance, and the index of each of them."""
     if D.vocabulary is None:
         return distinct_rows(D.points if which is None else D.points[which], loop)
     support, index = D.vocabulary

@@ -115,8 +115,7 @@ class Distributions(Constructors):
 
     @property
     def vocabulary(self) -> tuple[FloatArray, NDArray[Any]] | None:
-        """What `from_weights` was given: points (V, d), and the index of every point among them (n,). Otherwise
-        None."""
+        """What `from_weights` was given: points (V, d), and the index of every point among them (n,); else None."""
         return (self._support, self._index) if "_support" in self.__dict__ else None
 
     @property

@@ -58,12 +58,9 @@ def load_collection(
         return load_folder(path, attributes)
     if suffix == ".h5ad":
         return load_h5ad(path, groupby, "X_pca" if use_rep is None else use_rep)
-    if suffix == ".npz":
-        return _load_npz_collection(path)
-    if suffix == ".csv":
-        return load_csv(path)
-    if suffix == ".parquet":
-        return load_parquet(path)
+    readers = {".npz": _load_npz_collection, ".csv": load_csv, ".parquet": load_parquet}
+    if suffix in readers:
+        return readers[suffix](path)
     known = _one_of([*COLLECTION_SUFFIXES, ".h5ad"])
     raise ValueError(f"cannot read a collection from {path}: its name must end in {known}, or it must be a folder")
 

@@ -340,8 +340,7 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold of a value: NumPy scalars and arrays become numbers and lists, and unknown objects become
-    strings."""
+    """What JSON can hold of a value: NumPy's become numbers and lists, and unknown objects become strings."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

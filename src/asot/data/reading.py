@@ -127,8 +127,7 @@ def own_floats(values: Any, name: str) -> FloatArray:
 
 
 def _is_constant(array: NDArray[Any]) -> bool:
-    """Whether the memory behind an array is read-only at its root. NumPy's flag alone is not enough, because it can be
-    reset."""
+    """Whether the memory behind an array is read-only at its root; NumPy's flag alone can be reset."""
     root: Any = array
     while isinstance(root, np.ndarray):
         root = root.base
@@ -156,8 +155,7 @@ def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> A
 
 
 def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The labels that occur, in order, and the index of the label of each of n points (or of what ``of`` says) among
-    them. ``name`` is that of the argument."""
+    """The labels that occur, in order, and the index of each of n points' label; messages use ``name`` and ``of``."""
     if hasattr(labels, "cat") and hasattr(labels.cat, "codes"):  # pandas, categorical
         return _of_categories(labels, n, name, of)
     names = to_array(labels, name)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from typing import Any
 
-from asot.gpu import ahead
+from asot.gpu import ahead, cupy
 
 FOLDERS = ("gpu", "exact/cuda", "entropic", "run", "estimate", "spaces")
 """Where the sources are: each next to the solver that launches it."""
@@ -40,15 +40,11 @@ def options_of(defines: Mapping[str, object]) -> tuple[str, ...]:
 
 def load(name: str, defines: Mapping[str, object]) -> Any:
     """The module ``name`` for the current GPU, with preprocessor ``defines``: it has ``get_function``."""
-    import cupy
-
     return _load(name, options_of(defines), cupy.cuda.Device().id)
 
 
 def load_all(kernels: Sequence[Variant]) -> None:
     """Load the kernels (name, defines) side by side, if they are not yet; a file has one of its own name."""
-    import cupy
-
     device = cupy.cuda.Device()
 
     def one(kernel: Variant) -> None:
@@ -61,8 +57,6 @@ def load_all(kernels: Sequence[Variant]) -> None:
 
 @functools.cache
 def _load(name: str, options: tuple[str, ...], device: int) -> Any:
-    import cupy
-
     text = source(name)
     code = ahead.find(ahead.key_of(text, options), int(cupy.cuda.Device().compute_capability))
     if code is not None:
@@ -77,8 +71,6 @@ class _Ready:
     """A module that was compiled ahead, on the current GPU, with the part of `cupy.RawModule` that is used."""
 
     def __init__(self, code: bytes) -> None:
-        import cupy
-
         self._module = cupy.cuda.function.Module()
         self._module.load(code)
         self._functions: dict[str, _Function] = {}

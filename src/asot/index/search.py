@@ -219,8 +219,7 @@ class Query:
         return bounds
 
     def _look_nearest(self, bounds: Float, count: int) -> Indices:
-        """Places (count,) among all that may be found of those that look nearest; bounds (n,) grow where looked at
-        closely."""
+        """Places (count,), among all to be found, of those that look nearest; bounds (n,) grow where looked at."""
         slots, first = self._slots, np.arange(len(self._slots))
         if self._words is None:
             first = _least(bounds, first, _LOOKED_AT_COARSELY * count)
@@ -297,8 +296,7 @@ class Query:
     # -------------------------------------------------------------------------------------------------------- solves
 
     def _solved(self, slots: Indices, limit: float = np.inf, times: float = 1.0) -> tuple[Float, int]:
-        """Distances to some slots, infinite where so many times a bound is beyond the limit; and how many were
-        solved."""
+        """Distances to some slots, infinite where so many times a bound is above the limit; how many were solved."""
         pooled = self._all.collection[self._i : self._i + 1] + self._snapshot.taken(slots)
         relaxes = np.isfinite(limit) and not (self._frame is not None and self._frame.only_words)
         problem = self._all.settings.problem(pooled, self._all.memory, relaxes)

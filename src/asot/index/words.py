@@ -118,8 +118,7 @@ class WordLook:
     """Of lengths in vectors."""
 
     def grow(self, slots: Indices, bounds: Float, limit: float, reduces: bool, stop: Stop) -> None:
-        """Raise bounds (n,) of slots (n,) to relaxed transport, and to reduced transport where that is not above the
-        limit."""
+        """Raise bounds (n,) of slots (n,) to relaxed transport, and to reduced where that is not above the limit."""
         scaled = bounds / self.unit
         wanted = WordBounds(n=len(slots), rows=slots, reduces=reduces, limit=limit / self.unit, bounds=scaled)
         _bounds(self.members, self.query, self.costs, wanted, stop)

@@ -102,8 +102,8 @@ class Distances:
 
     @classmethod
     def quickly(cls, values: NDArray[np.float64], later: tuple[Later, ...]) -> Distances:
-        """A result whose other fields, but those with a plain default, are made ``later``, when one of them is first
-        asked for: making them takes longer than solving a small pair."""
+        """A result whose other fields without a plain default are made ``later``, when first asked for: making them
+        takes longer than solving a small pair."""
         self = _new(cls)
         own = self.__dict__
         own["values"] = values
@@ -402,8 +402,7 @@ def named(
     offsets: NDArray[np.int64] | None = None,
     model: ModelBase | None = None,
 ) -> Any:
-    """A result that knows the names of its rows and columns, and the sizes of its rows' distributions by their offsets,
-    and its model if that is not known yet; what a user's own sink returned stays as it is."""
+    """A result that knows its names, offsets and, if not known yet, model; what a user's own sink returned stays."""
     if isinstance(result, Distances):
         return replace(result, names=(rows, columns), offsets=offsets, model=result.model if model is None else model)
     if isinstance(result, Neighbors):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from asot.gpu import ahead
+from asot.gpu import ahead, cupy
 
 START_SECONDS, COMPILE_SECONDS = 0.7, 2.5
 """What a first call takes longer (`python -m benchmarks gpu_startup`): CuPy and CUDA start, and kernels are loaded, or
@@ -138,11 +138,7 @@ def parse(device: Any) -> tuple[str, int | None]:
 
 def gpu_count() -> int:
     """The number of GPUs that CUDA lists for this process; 0 without CuPy or without a working driver."""
-    if _cupy_obstacle() is not None:
-        return 0
-    import cupy
-
-    return int(cupy.cuda.runtime.getDeviceCount())
+    return 0 if _cupy_obstacle() is not None else int(cupy.cuda.runtime.getDeviceCount())
 
 
 def _start_seconds() -> float:
@@ -170,7 +166,7 @@ def _obstacle(needs: tuple[str, ...]) -> str | None:
 @functools.cache
 def _cupy_obstacle() -> str | None:
     try:
-        import cupy
+        importlib.import_module("cupy")
     except ImportError as error:
         return _INSTALL["cupy"] if importlib.util.find_spec("cupy") is None else f"CuPy does not load: {error}"
     try:

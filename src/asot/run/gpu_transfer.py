@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
+from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
 from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
@@ -69,8 +70,6 @@ class Fetch:
 
     def enqueue(self, solution: DeviceSolution) -> None:
         """Enqueue what should happen to the answers on the device, once they are there."""
-        import cupy
-
         self._solution = solution
         self._totals = cupy.zeros(2, dtype=cupy.uint64)
         unfinished = np.int32(Status.MAX_ITER)
@@ -162,15 +161,12 @@ class FetchAll(Fetch):
 
 @dataclass(eq=False)
 class FetchNear(Fetch):
-    """The pairs within the limits (n_rows,) that the sink had when the tile was launched, and those that
-    ``solve_open`` has to solve."""
+    """Pairs within the limits (n_rows,) that the sink had at the launch, and those left to ``solve_open``."""
 
     limits: Float
     solve_open: SolveOpen | None
 
     def __post_init__(self) -> None:
-        import cupy
-
         self._limits = cupy.asarray(self.limits)  # now, because after the solver this copy would wait for it
 
     def enqueue(self, solution: DeviceSolution) -> None:
@@ -194,13 +190,9 @@ class FetchCounts(Fetch):
     solve_open: SolveOpen | None
 
     def __post_init__(self) -> None:
-        import cupy
-
         self._edges_there = cupy.asarray(self.edges)
 
     def enqueue(self, solution: DeviceSolution) -> None:
-        import cupy
-
         super().enqueue(solution)
         n_edges = len(self.edges)
         self._counts = cupy.zeros(n_edges - 1, dtype=cupy.uint64)
@@ -223,8 +215,6 @@ class _Kept:
     """Pairs of a tile that a GPU has picked out: those within limits, and those that it could not solve."""
 
     def __init__(self, fetch: Fetch, solution: DeviceSolution, limits: Any) -> None:
-        import cupy
-
         size = fetch.size
         self._rows, self._columns = cupy.empty(size, cupy.int32), cupy.empty(size, cupy.int32)
         self._values, self._count = cupy.empty(size, cupy.float64), cupy.zeros(1, cupy.uint64)
@@ -258,8 +248,6 @@ class _Kept:
 
 def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:
     """An array in page-locked memory (CuPy keeps it for reuse when the array is gone); a plain one if it is large."""
-    import cupy
-
     n_bytes = size * np.dtype(dtype).itemsize
     if not 0 < n_bytes <= PINNED_LIMIT:
         return np.empty(size, dtype)
@@ -272,8 +260,6 @@ def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:
 
 def is_pinned(array: NDArray[Any]) -> bool:
     """Whether an array came from `pinned_empty` in page-locked memory."""
-    import cupy
-
     base: Any = array
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
@@ -284,8 +270,6 @@ def is_pinned(array: NDArray[Any]) -> bool:
 
 def pair_arguments(pairs: PairSet, start: int, stop: int) -> tuple[Any, ...]:
     """The arguments (kind, n_rows, n_columns, listed) by which kernels know the pairs start..stop-1 of a set."""
-    import cupy
-
     kind = 0 if isinstance(pairs, AllPairs) else 1 if isinstance(pairs, CrossPairs) else 2
     if kind == 2:
         listed = cupy.asarray(np.stack(pairs.indices(start, stop), axis=1))  # (P, 2)

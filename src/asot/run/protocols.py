@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Identity, Indices, Info
+from asot.gpu import cupy
 from asot.run.pairs import ListedPairs, PairSet, RowsColumns
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from asot.run.engine import Resources, Work
 
 TILE_SECONDS = 0.03
-"""A tile should take about this long: long compared with Python's overhead, short enough for Ctrl-C and even
-threads."""
+"""A tile should take about this long: long beside Python's overhead, short enough for Ctrl-C and even threads."""
 
 OPEN = 100
 """Status of a pair that a GPU leaves to another solver. It never reaches a result (``common.cuh`` has it, too)."""
@@ -133,8 +133,6 @@ class DeviceSolution(Solution):
 
 def empty_on_device(n_pairs: int) -> DeviceSolution:
     """Arrays on the current GPU for the answers of this many pairs."""
-    import cupy
-
     return DeviceSolution(cupy.empty(n_pairs), cupy.empty(n_pairs, np.int8), cupy.empty(n_pairs, np.int32))
 
 

@@ -88,8 +88,7 @@ def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArra
 
 
 def _of_data_set(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
-    """A data set in memory is already flat: ``_data`` holds the arrays of all graphs, and ``slices`` says where they
-    begin."""
+    """A data set in memory is flat already: ``_data`` holds the arrays, and ``slices`` says where graphs begin."""
     data, slices = graphs._data, graphs.slices
     if getattr(graphs, "_indices", None) is not None or slices is None:  # a part of it, or a single graph
         return _of_data_list([graphs[i] for i in range(len(graphs))], attributes, edge_weight)
