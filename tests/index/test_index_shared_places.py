@@ -11,7 +11,7 @@ import pytest
 import asot
 from asot.data.distributions import Distributions
 from asot.index import folder, frame, growing
-from asot.index.search import Asked
+from asot.index.search import Queries
 from tests.index.histories import PlainList, check_neighbors
 
 STOP = np.zeros(1, dtype=np.int64)
@@ -25,7 +25,7 @@ def bags(count, seed=0, pool=POOL):
 
 
 def queries_of(index, Q):
-    return Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
+    return Queries(index._snapshot, index._settings, Q, index._snapshot.alive, 2**30, 1)
 
 
 def filled(members, **words):

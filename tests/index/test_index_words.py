@@ -10,7 +10,7 @@ import pytest
 import asot
 from asot.data.distributions import Distributions
 from asot.index import words
-from asot.index.search import Asked
+from asot.index.search import Queries
 from tests.index.histories import PlainList, check_neighbors
 
 WORDS = np.random.default_rng(0).normal(size=(60, 6))
@@ -23,7 +23,7 @@ def documents(count, seed=0, most=12):
 
 
 def queries_of(index, Q):
-    return Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
+    return Queries(index._snapshot, index._settings, Q, index._snapshot.alive, 2**30, 1)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "minkowski"])

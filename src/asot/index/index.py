@@ -19,19 +19,18 @@ from asot.index.members import Names
 from asot.index.naming import allowed_slots
 from asot.index.on_gpus import GpuSearch
 from asot.index.recall import Found, Rehearsal, as_recall, rehearse
-from asot.index.search import CERTAIN, Answer, Asked, Nearest, Queries, Query, Trust
+from asot.index.search import CERTAIN, Answer, Nearest, Queries, Query, Trust
 from asot.index.settings import read_settings
 from asot.neighbors import kneighbors, radius_neighbors
 from asot.results.distances import Neighbors
 from asot.results.radius_neighbors import RadiusNeighbors
-from asot.run import devices, engine
+from asot.run import devices
 from asot.run.engine import Resources
 from asot.run.executors import Progress, ProgressLike, Stop, local_executor
 from asot.search.sweep import Best, Edges
-from asot.validation import as_bytes, as_n_jobs, as_positive_int, as_radius
+from asot.validation import as_positive_int, as_radius
 
 _SHORT = 2**28  # distances between the points of a query and those of all members: no need for a thread
-_EMPTY = np.empty(0, dtype=np.bool_)
 
 
 class Index(GrowingMembers):
@@ -123,8 +122,9 @@ class Index(GrowingMembers):
         """
         started = time.perf_counter()
         K = as_positive_int(n_neighbors, "n_neighbors")
-        asked = self._asked(Q, among, n_jobs, memory)
-        candidates = int(np.count_nonzero(asked.allowed))
+        resources = Resources(n_jobs, memory, progress)
+        queries = self._queries(Q, among, resources)
+        candidates = int(np.count_nonzero(queries.allowed))
         if candidates < K:
             raise ValueError(f"n_neighbors={K}, but there are only {candidates} members to be found")
         budget = None if max_solves is None else as_positive_int(max_solves, "max_solves")
@@ -134,12 +134,11 @@ class Index(GrowingMembers):
             if recall is not None or max_solves is not None:
                 name = "max_solves" if recall is None else "recall"
                 raise ValueError(f"{name}= works on the CPU: use device='auto' or 'cpu'")
-            found: Neighbors = self._on_gpu(asked, K, np.inf, device, Resources(n_jobs, memory, progress), started)
+            found: Neighbors = self._on_gpu(queries, K, np.inf, device, resources, started)
             return found
-        queries, jobs = asked.queries(self._settings), asked.jobs
         rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
         trust = CERTAIN if rehearsal is None else rehearsal.trust
-        answers = list(self._answers(queries, jobs, progress, K, np.inf, budget, trust))
+        answers = list(self._answers(queries, progress, Nearest(K), budget, trust))
         snapshot = queries.snapshot
         slots = np.array([answer.slots for answer in answers], dtype=np.int64).reshape(-1, K)
         distances = np.array([answer.distances for answer in answers]).reshape(-1, K)
@@ -167,14 +166,12 @@ class Index(GrowingMembers):
         """All members within a radius of each query; see `query` and `asot.radius_neighbors`."""
         started = time.perf_counter()
         radius = as_radius(radius)
-        asked = self._asked(Q, among, n_jobs, memory)
+        resources = Resources(n_jobs, memory, progress)
+        queries = self._queries(Q, among, resources)
         if devices.parse(device)[0] == "cuda":
-            found: RadiusNeighbors = self._on_gpu(
-                asked, None, radius, device, Resources(n_jobs, memory, progress), started
-            )
+            found: RadiusNeighbors = self._on_gpu(queries, None, radius, device, resources, started)
             return found
-        queries, jobs = asked.queries(self._settings), asked.jobs
-        answers = list(self._answers(queries, jobs, progress, None, radius, None, CERTAIN))
+        answers = list(self._answers(queries, progress, Nearest(None, radius)))
         indptr = np.concatenate([[0], np.cumsum([len(answer.slots) for answer in answers])]).astype(np.int64)
         slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])
         distances = np.concatenate([np.empty(0), *(answer.distances for answer in answers)])
@@ -182,36 +179,34 @@ class Index(GrowingMembers):
         names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
         return RadiusNeighbors(indptr, queries.snapshot.positions(slots), distances, info["n_exact"], info, names)
 
-    def _asked(self, Q: Any, among: Any, n_jobs: Any, memory: Any) -> Asked:
+    def _queries(self, Q: Any, among: Any, resources: Resources) -> Queries:
         """Queries against the members of this moment."""
         self._check_open()
         collection = as_distributions(Q)
         with self._change:
             snapshot = self._snapshot
-            allowed = _EMPTY if snapshot is None else snapshot.alive
-            if snapshot is not None and among is not None:
-                allowed = allowed_slots(among, snapshot, self._places)
-        if snapshot is None or snapshot.count == 0:
-            raise ValueError("the index is empty: add distributions before you ask for neighbors")
+            if snapshot is None or snapshot.count == 0:
+                raise ValueError("the index is empty: add distributions before you ask for neighbors")
+            allowed = snapshot.alive if among is None else allowed_slots(among, snapshot, self._places)
         if collection.dim != snapshot.points.shape[1]:
             raise ValueError(
                 f"the queries are in {collection.dim} dimensions and the index in {snapshot.points.shape[1]}; "
                 "they must share one space"
             )
         self._settings.check(collection)
-        return Asked(snapshot, collection, allowed, as_bytes(memory, engine.DEFAULT_MEMORY), as_n_jobs(n_jobs))
+        return Queries(snapshot, self._settings, collection, allowed, resources.budget, resources.jobs)
 
     def _answers(
-        self, queries: Queries, jobs: int, progress: ProgressLike, K: int | None, radius: float, budget: int | None,
-        trust: Trust,
+        self, queries: Queries, progress: ProgressLike, wanted: Nearest, budget: int | None = None,
+        trust: Trust = CERTAIN,
     ) -> Iterator[Answer]:  # fmt: skip
         def one(i: int, stop: Stop) -> Answer:
-            return queries.one(i, stop).answer(Nearest(K, radius), budget, trust)
+            return queries.one(i, stop).answer(replace(wanted), budget, trust)
 
-        n = len(queries.collection)
+        n, _ = len(queries.collection), queries.vectors
         short = n == 1 and len(queries.collection.masses) * len(queries.snapshot.masses) < _SHORT
         with Progress(progress, n, "queries", "query") as shown:
-            for answer in local_executor(min(jobs, n), short=short).map(one, range(n)):
+            for answer in local_executor(min(queries.n_jobs, n), short=short).map(one, range(n)):
                 shown.advance(1)
                 yield answer
 
@@ -241,7 +236,7 @@ class Index(GrowingMembers):
             others = snapshot.alive.copy()
             others[slot] = False
             member = snapshot.taken(np.array([slot]))
-            return Asked(snapshot, member, others, queries.memory, 1).queries(self._settings).one(0, stop)
+            return Queries(snapshot, self._settings, member, others, queries.memory, 1).one(0, stop)
 
         def search(slots: NDArray[np.int64], trust: Trust) -> Found:
             answers = [alone(slot).answer(Nearest(K), None, trust) for slot in slots.tolist()]
@@ -256,10 +251,10 @@ class Index(GrowingMembers):
         return made
 
     def _on_gpu(
-        self, asked: Asked, K: int | None, radius: float, device: str, resources: Resources, started: float
+        self, queries: Queries, K: int | None, radius: float, device: str, resources: Resources, started: float
     ) -> Any:
         """K neighbors of each query, or all within a radius."""
-        slots, Q, snapshot = np.flatnonzero(asked.allowed), asked.collection, asked.snapshot
+        slots, Q, snapshot = np.flatnonzero(queries.allowed), queries.collection, queries.snapshot
         names, more = (Q.ids, cast("Any", Names(snapshot))), {"n_columns": snapshot.count}
         if not self._settings.has_kernel:
             distance = {name: getattr(self._settings, name) for name in ("p", "metric", "metric_params", "unmatched")}

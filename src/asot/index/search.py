@@ -96,17 +96,27 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Queries:
-    """Some queries against a snapshot, with their vectors."""
+    """Some queries against a snapshot, and who may be found."""
 
     snapshot: Snapshot
     settings: Settings
     collection: Distributions
-    tables: Tables
-    slack: Slack
-    allowed: NDArray[np.bool_]  # (S,) slots that may be found
+    allowed: NDArray[np.bool_]  # (S,) slots
     memory: int
-    jobs: int = 1
-    """Threads for the bounds of one query."""
+    n_jobs: int
+
+    @property
+    def jobs(self) -> int:
+        """Threads for the bounds of one query."""
+        return self.n_jobs if len(self.collection) == 1 else 1
+
+    @functools.cached_property
+    def vectors(self) -> tuple[Tables, Slack]:
+        """Of the queries; ask for them before threads do."""
+        s = self.snapshot
+        if s.frame is None or not s.prepared:
+            return {}, Slack()
+        return s.frame.vectors(self.collection, self.settings, self.memory, self.n_jobs)
 
     def one(self, i: int, stop: Stop) -> Query:
         """Begin query i."""
@@ -115,14 +125,14 @@ class Queries:
     @functools.cached_property
     def rounding(self) -> dict[str, float]:
         assert self.snapshot.frame is not None
-        return self.snapshot.frame.rounding(self.snapshot.slack.joined(self.slack))
+        return self.snapshot.frame.rounding(self.snapshot.slack.joined(self.vectors[1]))
 
     @functools.cached_property
     def records(self) -> tuple[BoundTables, BoundTables]:
         """The vectors of the queries and of the members as the kernel sees them."""
         frame = self.snapshot.frame
         assert frame is not None
-        return _record(frame, self.tables, self.rounding), _record(frame, self.snapshot.tables, self.rounding)
+        return _record(frame, self.vectors[0], self.rounding), _record(frame, self.snapshot.tables, self.rounding)
 
 
 class Query:
@@ -281,7 +291,7 @@ class Query:
         """Its points in the coordinates in which those of members are kept; None if it is too far away."""
         collection, frame = self._all.collection, self._frame
         first, last = collection.offsets[self._i : self._i + 2]
-        places = self._all.tables["places"][first:last]
+        places = self._all.vectors[0]["places"][first:last]
         if frame is None or frame.axes is None or np.isnan(places[0, 0]):
             return None
         used, stride = places.shape[1] if frame.only_words else frame.axes.leading, (len(places) + 15) & ~15
@@ -310,24 +320,6 @@ class Query:
             rows = np.zeros(len(columns), dtype=np.int64)
             values[columns] = problem.solver.solve(rows, columns, self._stop).values
         return values, len(columns)
-
-
-class Asked(NamedTuple):
-    """Queries, and who may be found."""
-
-    snapshot: Snapshot
-    collection: Distributions
-    allowed: NDArray[np.bool_]  # (S,) slots
-    memory: int
-    jobs: int
-
-    def queries(self, settings: Settings) -> Queries:
-        """The same with the vectors of the queries."""
-        s, Q, tables, slack = self.snapshot, self.collection, Tables(), Slack()
-        if s.frame is not None and s.prepared:
-            tables, slack = s.frame.vectors(Q, settings, self.memory, self.jobs)
-        jobs = self.jobs if len(Q) == 1 else 1
-        return Queries(s, settings, Q, tables, slack, self.allowed, self.memory, jobs)
 
 
 def _solved_first(n_neighbors: int) -> int:

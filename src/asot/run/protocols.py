@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,20 +279,20 @@ class Tile:
 class Sink(Protocol[T_co]):
     """Where tiles go. ``T_co`` is what `close` returns, and therefore what the call returns."""
 
+    @abstractmethod
     def open(self, pairs: PairSet, info: Info, /) -> None:
         """Receive which pairs will come and what is known about the run; refuse what cannot be kept."""
-        ...
 
+    @abstractmethod
     def accept(self, tile: Tile, /) -> None:
         """Take the next tile, in pair order."""
-        ...
 
+    @abstractmethod
     def close(self, info: Info, /) -> T_co:
         """The result. ``info`` now also has what was counted during the run."""
-        ...
 
 
-class SinkBase(ABC, Generic[T_co]):
+class SinkBase(Sink[T_co]):
     """A `Sink` with everything else that engines ask for; a user's sink needs none of it (`UsersSink`)."""
 
     edges: NDArray[np.float64] | None = None
@@ -303,18 +303,6 @@ class SinkBase(ABC, Generic[T_co]):
 
     takes_work = False
     """Whether it cuts whole runs into pieces of its own: then `take` is called, and nothing else."""
-
-    @abstractmethod
-    def open(self, pairs: PairSet, info: Info) -> None:
-        """As in `Sink`."""
-
-    @abstractmethod
-    def accept(self, tile: Tile) -> None:
-        """As in `Sink`."""
-
-    @abstractmethod
-    def close(self, info: Info) -> T_co:
-        """As in `Sink`."""
 
     def room(self, start: int, stop: int, extras: tuple[str, ...]) -> Solution | None:
         """Where the answers of the pairs start..stop-1 belong, so that they arrive there and are not copied again."""
