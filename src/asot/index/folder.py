@@ -118,7 +118,7 @@ class Generation:
         """Make everything that was appended to columns final, with the ids of new members."""
         columns, old = self.columns, self.entry
         assert columns is not None
-        encoded = [_encoded(name) for name in names]
+        encoded = [b"i%d" % name if isinstance(name, int) else b"s" + name.encode() for name in names]
         lengths = np.array([len(name) for name in encoded], dtype=np.int64)
         try:
             self._names.append(np.frombuffer(b"".join(encoded), dtype=np.uint8))
@@ -320,11 +320,8 @@ def read_saved_settings(path: Path) -> Settings:
     return read_settings(header.get("p"), metric, given or None, header.get("unmatched"), header["seed"])
 
 
-def _encoded(name: Name) -> bytes:
-    return b"i%d" % name if isinstance(name, int) else b"s" + name.encode()
-
-
 def _decoded(raw: bytes) -> Name:
+    """An id, from a letter for its type and itself."""
     if raw[:1] == b"s":
         return raw[1:].decode()
     if raw[:1] != b"i" or len(raw) > 21:

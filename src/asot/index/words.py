@@ -41,7 +41,10 @@ class Vocabulary:
 
     def numbered(self, rows: NDArray[np.float32]) -> NDArray[np.int32]:
         """The words (n,) of vectors (n, d); new ones are appended. A vector that is NaN has none."""
-        known = self._read()
+        if self._known is None:
+            seen = _hashes(self.column.view()).tolist()
+            self._known = dict(zip(reversed(seen), range(len(seen) - 1, -1, -1), strict=True))
+        known = self._known
         words = np.full(len(rows), NONE, dtype=np.int32)
         held = np.flatnonzero(~np.isnan(rows[:, 0]))
         rows = np.ascontiguousarray(rows[held]) + np.float32(0.0)  # -0 is 0
@@ -60,12 +63,6 @@ class Vocabulary:
         before = self.column.n
         self.column.append(rows)
         return np.arange(before, self.column.n)
-
-    def _read(self) -> dict[int, int]:
-        if self._known is None:
-            hashes = _hashes(self.column.view()).tolist()
-            self._known = dict(zip(reversed(hashes), range(len(hashes) - 1, -1, -1), strict=True))
-        return self._known
 
 
 def _hashes(rows: NDArray[np.float32]) -> NDArray[np.uint64]:

@@ -77,7 +77,7 @@ class Record(ctypes.Structure):
     def __reduce__(self) -> Any:
         """To another process go the arrays, not their addresses."""
         given = {field[0]: self._arrays.get(field[0], getattr(self, field[0])) for field in self._fields_}
-        return _made_again, (type(self), {name: x for name, x in given.items() if not isinstance(x, _Array)})
+        return functools.partial(type(self), **{k: x for k, x in given.items() if not isinstance(x, _Array)}), ()
 
 
 _fill: Any = ctypes.Structure.__init__  # all fields at once
@@ -87,10 +87,6 @@ _fill: Any = ctypes.Structure.__init__  # all fields at once
 def _kinds(kind: type[Record]) -> dict[str, np.dtype[Any] | None]:
     """The numbers of every array of a record, by its name; None for what is no array."""
     return {field[0]: getattr(field[1], "dtype", None) for field in kind._fields_}
-
-
-def _made_again(kind: type[Record], given: dict[str, Any]) -> Record:
-    return kind(**given)
 
 
 class Tile(Record):

@@ -161,17 +161,15 @@ def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
     arrays |= {name: array for name, array in there.items() if array is not None}
     if result.plans is not None:
         arrays |= {f"plans_{name}": getattr(result.plans, name) for name in _OF_PLANS}
-    header: Header = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
+    pairs = result.pair_set
+    which = "listed" if isinstance(pairs, ListedPairs) else "all" if isinstance(pairs, AllPairs) else "cross"
+    described = {"which": which, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
+    header: Header = {"kind": "distances", "pairs": described, "info": result.info}
     model = None if result.model is None else result.model.parts(collection)
     if model is not None:
         header["model"] = model.header
         arrays |= {f"{_MODEL}{name}": array for name, array in model.arrays.items()}
     save_arrays(path, header, arrays)
-
-
-def _describe_pair_set(pairs: PairSet) -> Header:
-    which = "listed" if isinstance(pairs, ListedPairs) else "all" if isinstance(pairs, AllPairs) else "cross"
-    return {"which": which, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
 
 
 def _read_pair_set(described: Any, listed: NDArray[Any] | None) -> PairSet:
@@ -231,16 +229,10 @@ def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
     with csv_writer(path) as writer:
         writer.writerow(["id_i", "id_j", *measured])
         for start, stop in tiles(len(result), 2**16):
-            i, j = _listed_or_computed(result.pair_set, start, stop)
+            pairs = result.pair_set  # listed ones as the caller wrote them
+            i, j = pairs.pairs[start:stop].T if isinstance(pairs, ListedPairs) else pairs.indices(start, stop)
             numbers = [values[start:stop].tolist() for values in measured.values()]
             writer.writerows(zip(rows[i].tolist(), columns[j].tolist(), *numbers, strict=True))
-
-
-def _listed_or_computed(pairs: PairSet, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns as the caller wrote them, if they were listed."""
-    if isinstance(pairs, ListedPairs):
-        return pairs.pairs[start:stop, 0], pairs.pairs[start:stop, 1]
-    return pairs.indices(start, stop)
 
 
 def _load_csv(path: PathLike) -> Distances:

@@ -118,7 +118,9 @@ class Store(SinkBase[Stored]):
         stage: str,
     ) -> None:
         """Solve the blocks of this part that are not done. ``solve`` returns the size of the block."""
-        grid, mine = files.grid, self._blocks(len(files.grid))
+        grid, mine = files.grid, np.arange(len(files.grid))  # numbers of blocks
+        if self.part is not None:
+            mine = mine[mine * self.part[1] // len(grid) == self.part[0] - 1]
         missing = np.setdiff1d(mine, _sound(files, np.intersect1d(mine, np.fromiter(files.done(), np.int64))))
         left = sum(map(grid.size, missing.tolist()))
         total = grid.total if self.part is None else sum(map(grid.size, mine.tolist()))
@@ -127,11 +129,6 @@ class Store(SinkBase[Stored]):
             turn = os.getpid() * 2654435761 % max(1, len(missing))  # so that two callers do not do the same work
             for size in executor.map(solve, np.roll(missing, -turn).tolist()):
                 shown.advance(size)
-
-    def _blocks(self, count: int) -> NDArray[np.int64]:
-        """Numbers of the blocks of this part."""
-        numbers = np.arange(count)
-        return numbers if self.part is None else numbers[numbers * self.part[1] // count == self.part[0] - 1]
 
     def _manifest(self, work: Work) -> Header:
         solver = work.cpu()
@@ -207,11 +204,8 @@ class SolveBlock(SolveRange):
     def _solution(self, pairs: PairSet, stop: Stop) -> Solution:
         if len(pairs) == 0:
             return all_ended(Status.OPTIMAL, np.empty(0), **{name: np.empty(0) for name in EXTRAS})
-        if self.work.choice.gpus and self.work.gpu is not None:
-            return self._solved_on_gpu(pairs)
-        return self.solved(pairs, (0, len(pairs)), stop)
-
-    def _solved_on_gpu(self, pairs: PairSet) -> Solution:
+        if not self.work.choice.gpus or self.work.gpu is None:
+            return self.solved(pairs, (0, len(pairs)), stop)
         listed = ListedPairs(np.stack(pairs.indices(0, len(pairs)), axis=1), pairs.n_rows, pairs.n_columns, False)
         work, resources = replace(self.work, pairs=listed, notes=NOTHING), Resources(None, self.memory, False)
         r = solve_work(work, Condensed(), resources)

@@ -39,7 +39,10 @@ def flatten_graphs(
     if kind == "wl" and edge_weight is not None:
         raise ValueError("features='wl' counts neighbors and does not use edge_weight")
     flat = read_graphs(graphs, attributes, edge_weight)
-    _check_finite(flat, attributes or "x")
+    if odd := not_finite(flat.start):
+        number, place = place_of(odd[0], flat.offsets)
+        value = f"graph {number}: {attributes or 'x'!r} is {flat.start[odd]}"
+        raise ValueError(f"{value} at node {place}; features must be finite")
     if kind == "wl":
         return labels_of_neighborhoods(flat, steps), flat.offsets
     return aggregated(flat, steps, kind, extra), flat.offsets
@@ -240,12 +243,6 @@ def _checked_start(start: FloatArray, name: str) -> FloatArray:
     if start.ndim != 2 or 0 in start.shape:
         raise ValueError(f"{name!r} must hold one row of numbers per node; found shape {start.shape}")
     return start
-
-
-def _check_finite(flat: FlatGraphs, name: str) -> None:
-    if odd := not_finite(flat.start):
-        number, place = place_of(odd[0], flat.offsets)
-        raise ValueError(f"graph {number}: {name!r} is {flat.start[odd]} at node {place}; features must be finite")
 
 
 def _check_sizes(offsets: NDArray[np.int64]) -> None:
