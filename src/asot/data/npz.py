@@ -227,12 +227,9 @@ def reading(path: PathLike) -> Iterator[IO[bytes]]:
     """The file, open for reading, with readable errors."""
     try:
         stream = open(path, "rb")  # noqa: SIM115 (only opening may be renamed, not what happens while it is open)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"cannot read {path}: there is no such file") from error
-    except IsADirectoryError as error:
-        raise IsADirectoryError(f"cannot read {path}: it is a folder") from error
     except OSError as error:
-        raise type(error)(f"cannot read {path}: {error.strerror}") from error
+        known = {FileNotFoundError: "there is no such file", IsADirectoryError: "it is a folder"}
+        raise type(error)(f"cannot read {path}: {known.get(type(error), error.strerror)}") from error
     with stream:
         yield stream
 

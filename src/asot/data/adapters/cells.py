@@ -53,10 +53,9 @@ def _representation(adata: Any, use_rep: str) -> Any:
         if adata.X is None:
             raise ValueError("the AnnData has no X; name a key of obsm or layers in use_rep")
         return adata.X
-    if use_rep in adata.obsm:
-        return adata.obsm[use_rep]
-    if use_rep in adata.layers:
-        return adata.layers[use_rep]
+    for group in (adata.obsm, adata.layers):
+        if use_rep in group:
+            return group[use_rep]
     known = listed([*adata.obsm.keys(), *adata.layers.keys(), "X"])
     hint = "; compute it with scanpy.pp.pca(adata)" if use_rep == "X_pca" else ""
     raise ValueError(f"there is no {use_rep!r} in obsm or layers; use_rep may be {known}{hint}")

@@ -46,7 +46,7 @@ def binned(values: Float, masses: Float, bins: int) -> Float:
 
 def row_quantiles(spaces: Spaces, bins: int) -> Float:
     """(points, bins): sorted distances of every point to its own space, averaged over bins of mass."""
-    return np.concatenate([binned(spaces.matrix(i), spaces.masses(i), bins) for i in range(len(spaces))])
+    return np.concatenate([binned(matrix, own, bins) for matrix, own in spaces])
 
 
 def flatten_spaces(X: Any, p: Any, masses: Any, bins: Any) -> Flat:
@@ -60,20 +60,13 @@ def flatten_spaces(X: Any, p: Any, masses: Any, bins: Any) -> Flat:
 
 def space_quantiles(spaces: Spaces, bins: int) -> Float:
     """(N, bins): all distances of a space; the L^p distance of two rows is twice the second lower bound, or less."""
-    rows = []
-    for i in range(len(spaces)):
-        own = spaces.masses(i)
-        rows.append(binned(spaces.matrix(i).reshape(1, -1), np.outer(own, own).reshape(1, -1), bins)[0])
-    return np.stack(rows)
+    every = ((matrix.reshape(1, -1), np.outer(own, own).reshape(1, -1)) for matrix, own in spaces)
+    return np.concatenate([binned(distances, masses, bins) for distances, masses in every])
 
 
 def eccentricities(spaces: Spaces, p: float, bins: int) -> Float:
     """(N, bins): quantiles of (Σ d^p μ)^(1/p) over the points; the same for the first lower bound."""
-    rows = []
-    for i in range(len(spaces)):
-        own = spaces.masses(i)
-        rows.append(binned(((spaces.matrix(i) ** p) @ own)[None] ** (1.0 / p), own, bins)[0])
-    return np.stack(rows)
+    return np.concatenate([binned(((matrix**p) @ own)[None] ** (1.0 / p), own, bins) for matrix, own in spaces])
 
 
 def rounding(spaces: Spaces, bins: int) -> tuple[float, float]:
