@@ -71,14 +71,9 @@ class _Ready:
     """A module that was compiled ahead, on the current GPU, with the part of `cupy.RawModule` that is used."""
 
     def __init__(self, code: bytes) -> None:
-        self._module = cupy.cuda.function.Module()
-        self._module.load(code)
-        self._functions: dict[str, _Function] = {}
-
-    def get_function(self, name: str) -> _Function:
-        if name not in self._functions:
-            self._functions[name] = _Function(self._module.get_function(name))
-        return self._functions[name]
+        module = cupy.cuda.function.Module()
+        module.load(code)
+        self.get_function = functools.cache(lambda name: _Function(module.get_function(name)))
 
 
 class _Function:
@@ -86,18 +81,12 @@ class _Function:
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._most = 0
 
-    @property
-    def max_dynamic_shared_size_bytes(self) -> int:
-        return self._most
-
-    @max_dynamic_shared_size_bytes.setter
-    def max_dynamic_shared_size_bytes(self, size: int) -> None:
-        from cupy.cuda import driver
-
+    def _make_room(self, size: int) -> None:
+        driver = cupy.cuda.driver
         driver.funcSetAttribute(self._function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
-        self._most = size
+
+    max_dynamic_shared_size_bytes = property(fset=_make_room)
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
         self._function(grid, block, args, shared_mem)

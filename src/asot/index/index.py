@@ -134,8 +134,7 @@ class Index(GrowingMembers):
             if recall is not None or max_solves is not None:
                 name = "max_solves" if recall is None else "recall"
                 raise ValueError(f"{name}= works on the CPU: use device='auto' or 'cpu'")
-            found: Neighbors = self._on_gpu(queries, K, np.inf, device, resources, started)
-            return found
+            return self._on_gpu(queries, K, np.inf, device, resources, started)
         rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
         trust = CERTAIN if rehearsal is None else rehearsal.trust
         answers = list(self._answers(queries, progress, Nearest(K), budget, trust))
@@ -169,8 +168,7 @@ class Index(GrowingMembers):
         resources = Resources(n_jobs, memory, progress)
         queries = self._queries(Q, among, resources)
         if devices.parse(device)[0] == "cuda":
-            found: RadiusNeighbors = self._on_gpu(queries, None, radius, device, resources, started)
-            return found
+            return self._on_gpu(queries, None, radius, device, resources, started)
         answers = list(self._answers(queries, progress, Nearest(None, radius)))
         indptr = np.concatenate([[0], np.cumsum([len(answer.slots) for answer in answers])]).astype(np.int64)
         slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])

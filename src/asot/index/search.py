@@ -22,16 +22,7 @@ from asot.index.members import Snapshot
 from asot.index.settings import Settings
 from asot.index.words import WordLook, look_at_words
 from asot.run.executors import Stop, in_ranges
-from asot.search.kernels import (
-    BoundTables,
-    ProjectedBounds,
-    ProjectedMembers,
-    ProjectedQuery,
-    QueryBounds,
-    SearchLimits,
-    projected_bounds,
-    query_bounds,
-)
+from asot.search import kernels
 from asot.search.relaxed_kernels import keep_possible
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
@@ -128,7 +119,7 @@ class Queries:
         return self.snapshot.frame.rounding(self.snapshot.slack.joined(self.vectors[1]))
 
     @functools.cached_property
-    def records(self) -> tuple[BoundTables, BoundTables]:
+    def records(self) -> tuple[kernels.BoundTables, kernels.BoundTables]:
         """The vectors of the queries and of the members as the kernel sees them."""
         frame = self.snapshot.frame
         assert frame is not None
@@ -221,8 +212,8 @@ class Query:
             records = self._all.records
 
             def some(low: int, high: int) -> None:
-                wanted = QueryBounds(query=self._i, first=low, n=high - low, bounds=bounds[low:high])
-                query_bounds(*records, wanted, self._stop)
+                wanted = kernels.QueryBounds(query=self._i, first=low, n=high - low, bounds=bounds[low:high])
+                kernels.query_bounds(*records, wanted, self._stop)
 
             in_ranges(self._all.jobs)(n, some)
             bounds *= self._unit
@@ -265,8 +256,8 @@ class Query:
 
         def some(low: int, high: int) -> None:
             own = slice(low, high)
-            wanted = QueryBounds(query=self._i, n=high - low, rows=rows[own], limit=limit, bounds=better[own])
-            query_bounds(*records, wanted, self._stop)
+            wanted = kernels.QueryBounds(query=self._i, n=high - low, rows=rows[own], limit=limit, bounds=better[own])
+            kernels.query_bounds(*records, wanted, self._stop)
 
         in_ranges(self._all.jobs)(len(known), some)
         bounds[known] = better * self._unit
@@ -275,19 +266,19 @@ class Query:
     def reduced_bounds(self, slots: Indices, bounds: Float, limit: float) -> Float:
         """Bounds (n,), in units of the frame, raised to reduced transport between points in a few coordinates."""
         s, query = self._snapshot, self._places
-        places, words = s.tables["vocabulary" if "words" in s.tables else "places"], s.tables.get("words")
-        members = ProjectedMembers(points=places, masses=s.masses, ends=s.ends, words=words, n_words=len(places))
+        known, words = s.tables["vocabulary" if "words" in s.tables else "places"], s.tables.get("words")
+        members = kernels.ProjectedMembers(points=known, masses=s.masses, ends=s.ends, words=words, n_words=len(known))
 
         def some(low: int, high: int) -> None:
             own = slice(low, high)
-            wanted = ProjectedBounds(n=high - low, rows=slots[own], limit=limit, bounds=bounds[own])
-            projected_bounds(members, query, wanted, self._stop)
+            wanted = kernels.ProjectedBounds(n=high - low, rows=slots[own], limit=limit, bounds=bounds[own])
+            kernels.projected_bounds(members, query, wanted, self._stop)
 
         in_ranges(self._all.jobs)(len(slots), some)
         return bounds
 
     @functools.cached_property
-    def _places(self) -> ProjectedQuery | None:
+    def _places(self) -> kernels.ProjectedQuery | None:
         """Its points in the coordinates in which those of members are kept; None if it is too far away."""
         collection, frame = self._all.collection, self._frame
         first, last = collection.offsets[self._i : self._i + 2]
@@ -298,7 +289,7 @@ class Query:
         transposed = np.zeros((used, stride), dtype=np.float32)
         transposed[:, : len(places)] = places[:, :used].T
         slack = self._all.rounding["absolute"]
-        return ProjectedQuery(
+        return kernels.ProjectedQuery(
             n=len(places), stride=stride, used=used, points=transposed, masses=collection.masses[first:last],
             code=frame.code, relative=1e-5 + 2.5e-7 * used, absolute=2.0 * slack, equal=slack,
         )  # fmt: skip
@@ -314,7 +305,7 @@ class Query:
         if problem.relaxed is not None:
             rows = np.zeros(len(slots), dtype=np.int64)
             relaxed, scaled = problem.relaxed, problem.relaxed.scaled(np.array([limit / times]))
-            search = SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=self._stop)
+            search = kernels.SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=self._stop)
             columns = columns[keep_possible(relaxed.histograms, relaxed.cost, rows, columns, search)]
         if len(columns):
             rows = np.zeros(len(columns), dtype=np.int64)
@@ -332,14 +323,14 @@ def _least(bounds: Float, places: Indices, count: int) -> Indices:
     return places if len(places) <= count else places[np.argpartition(bounds[places], count - 1)[:count]]
 
 
-def _record(frame: Frame, tables: Tables, rounding: dict[str, float]) -> BoundTables:
+def _record(frame: Frame, tables: Tables, rounding: dict[str, float]) -> kernels.BoundTables:
     """Tables (N, widths) as the kernel sees them."""
     widths = frame.widths
     row = widths["fine"]
     given = {name: tables[name] for name in ("means", "coarse", "fine", "mixed", "tail", "pool") if widths[name]}
     if frame.is_brief:
         given["brief"] = given.pop("coarse")
-    return BoundTables(
+    return kernels.BoundTables(
         n=len(tables["pool"]), n_groups=widths["mixed"] // row if row else 0,
         n_mixed=0 if frame.axes is None else min(4, frame.axes.leading) if widths["mixed"] else 0,
         n_tail=widths["tail"], n_pool=widths["pool"], code=frame.code, order=frame.order,

@@ -32,8 +32,7 @@ def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
             pass
     if not (own and array.flags.c_contiguous):
         raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
-    begin: int = array.__array_interface__["data"][0]
-    return begin
+    return array.__array_interface__["data"][0]
 
 
 _address: Any = ctypes.addressof

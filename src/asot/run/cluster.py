@@ -127,8 +127,7 @@ def _load(file: str, digest: str) -> Callable[[Any, Stop], Any]:
         ) from error
     if hashlib.sha256(contents).hexdigest() != digest:
         raise RuntimeError(f"{file} is not what the caller wrote, so it was not used")
-    function: Callable[[Any, Stop], Any] = pickle.loads(contents)
-    return function
+    return pickle.loads(contents)
 
 
 def _version() -> str:

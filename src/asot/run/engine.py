@@ -33,6 +33,7 @@ from asot.run.protocols import (
     Solver,
     Status,
     Tile,
+    Tiled,
     empty_solution,
     joined,
 )
@@ -189,9 +190,7 @@ class Run(Generic[Kept]):
     ``more`` is what this kind of run adds to the record.
     """
 
-    def __init__(
-        self, pairs: PairSet, sink: SinkBase[Kept], solver: Solver | DeviceSolver, notes: Notes, more: Info
-    ) -> None:
+    def __init__(self, pairs: PairSet, sink: SinkBase[Kept], solver: Tiled, notes: Notes, more: Info) -> None:
         self._begun = time.perf_counter()
         self._started = self._begun if notes.started is None else notes.started
         self._stage = solver.stage if notes.stage is None else notes.stage

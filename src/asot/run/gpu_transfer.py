@@ -101,8 +101,7 @@ class Fetch:
         return copy
 
     def host(self, array: Any) -> NDArray[Any]:
-        fetched: NDArray[Any] = array.get(stream=self.stream)
-        return fetched
+        return array.get(stream=self.stream)
 
 
 @dataclass(eq=False)
@@ -145,7 +144,8 @@ class FetchAll(Fetch):
 
     def _mended(self, solution: Solution) -> Solution:
         """The same answers, after the CPU has solved the pairs that the GPU could not, and finished all if it must."""
-        left = np.flatnonzero(solution.status == OPEN) if self.data.leaves_open or not self.data.is_finished else ()
+        is_whole = self.data.is_finished and not self.data.leaves_open
+        left = np.empty(0, np.int64) if is_whole else np.flatnonzero(solution.status == OPEN)
         if len(left):
             solved = self.data.solve_open(at_places(self.pairs, left + self.start))
             for name in ("values", "status", "n_iter", *EXTRAS):
@@ -219,7 +219,7 @@ class _Kept:
         self._rows, self._columns = cupy.empty(size, cupy.int32), cupy.empty(size, cupy.int32)
         self._values, self._count = cupy.empty(size, cupy.float64), cupy.zeros(1, cupy.uint64)
         self._has_error = solution.error is not None
-        error = solution.error if self._has_error else cupy.empty(0, cupy.float64)
+        error: Any = solution.error if self._has_error else cupy.empty(0, cupy.float64)
         self._error = cupy.empty(len(error), cupy.float64)
         fetch.launch(
             "keep_near", *pair_arguments(fetch.pairs, fetch.start, fetch.stop), np.int64(fetch.start), np.int64(size),

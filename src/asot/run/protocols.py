@@ -151,8 +151,8 @@ IN_FLOAT64: Info = {"device": "cpu", "precision": "float64", "reg": None}
 """What ``info`` says of exact solvers, in the middle."""
 
 
-class Solver(ABC):
-    """The base of every solver: `pairs_per_tile` and `solve` must be written, all else has a default."""
+class Tiled(ABC):
+    """What all solvers say of themselves, wherever they run."""
 
     info: Info
     """What this solver is, for `Distances.info`. Nothing reads it back."""
@@ -163,12 +163,16 @@ class Solver(ABC):
     counts_exact = False
     """Whether ``info`` should tell how many pairs have the status EXACT."""
 
-    takes_runs = False
-    """Whether `solve_runs` may be called: worth it where pairs take nanoseconds."""
-
     @abstractmethod
     def pairs_per_tile(self, memory: int) -> int:
-        """How many pairs make a good tile if one thread may use ``memory`` bytes of scratch."""
+        """How many pairs make a good tile if a thread, or a tile on a GPU, may use ``memory`` bytes of scratch."""
+
+
+class Solver(Tiled):
+    """The base of every solver: `pairs_per_tile` and `solve` must be written, all else has a default."""
+
+    takes_runs = False
+    """Whether `solve_runs` may be called: worth it where pairs take nanoseconds."""
 
     @abstractmethod
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
@@ -233,19 +237,11 @@ class OnDevice(ABC):
         return found
 
 
-class DeviceSolver(ABC):
+class DeviceSolver(Tiled):
     """A solver for GPUs: made on the host, without a device until `on` copies what all pairs share to one."""
 
-    info: Info
-    stage = "distances"
-    counts_exact = False
-    """As of a `Solver`."""
     begun = 0
     """Pairs of tiles that are under way already (`asot.run.gpu_engine.begin`): their sizes are what they are."""
-
-    @abstractmethod
-    def pairs_per_tile(self, memory: int) -> int:
-        """How many pairs make a good tile if a tile may use ``memory`` bytes on the device."""
 
     @abstractmethod
     def on(self, device: int) -> OnDevice:
@@ -354,5 +350,4 @@ class UsersSink(SinkBase[T_co]):
         self._sink.accept(tile)
 
     def close(self, info: Info) -> T_co:
-        kept: T_co = self._sink.close(info)
-        return kept
+        return self._sink.close(info)

@@ -203,7 +203,8 @@ class SolveBlock(SolveRange):
 
     def _solution(self, pairs: PairSet, stop: Stop) -> Solution:
         if len(pairs) == 0:
-            return all_ended(Status.OPTIMAL, np.empty(0), **{name: np.empty(0) for name in EXTRAS})
+            none: dict[str, Any] = dict.fromkeys(EXTRAS, np.empty(0))
+            return all_ended(Status.OPTIMAL, np.empty(0), **none)
         if not self.work.choice.gpus or self.work.gpu is None:
             return self.solved(pairs, (0, len(pairs)), stop)
         listed = ListedPairs(np.stack(pairs.indices(0, len(pairs)), axis=1), pairs.n_rows, pairs.n_columns, False)
