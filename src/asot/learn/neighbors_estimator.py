@@ -19,8 +19,7 @@ from asot.index.index import Index
 from asot.learn.recent import key_of, recalled, remember
 from asot.neighbors import kneighbors, radius_neighbors
 from asot.renamed import prune_of
-from asot.results.distances import Neighbors
-from asot.results.radius_neighbors import RadiusNeighbors
+from asot.results.distances import Neighbors, RadiusNeighbors
 from asot.run import devices
 from asot.run.executors import ProgressLike
 from asot.validation import as_choice, as_positive_int

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Info
 from asot.data.notebook import MOST_ROWS, page_of
-from asot.results.frames import distances_frame, neighbors_frame
+from asot.results.frames import ShownAsFrame, distances_frame, neighbors_frame
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
 from asot.run.engine import Resources
@@ -373,6 +373,32 @@ class Neighbors(NamedNeighbors):
             raise ValueError("this result does not know the size of the collection; pass n_columns")
         n, k = self.indices.shape
         return neighbor_graph(np.arange(n + 1) * k, self.indices.ravel(), self.distances.ravel(), columns)
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusNeighbors(NamedNeighbors, ShownAsFrame):
+    """All columns within a distance of every row.
+
+    Row i has the columns ``indices[indptr[i]:indptr[i + 1]]`` at ``distances[indptr[i]:indptr[i + 1]]``, nearest first,
+    ties in order of index.
+    """
+
+    indptr: NDArray[np.int64]  # (N + 1,)
+    indices: NDArray[np.int64]  # (edges,)
+    distances: NDArray[np.float64]  # (edges,)
+    n_exact: int  # pairs that were solved
+    info: Info = field(default_factory=dict, repr=False)
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __repr__(self) -> str:
+        return f"RadiusNeighbors: {len(self.indices):,} neighbors of {len(self):,}; {self.n_exact:,} pairs solved"
+
+    def graph(self) -> Any:
+        """The distances as scipy.sparse.csr_matrix (N, M), zeros stored, as scikit-learn's "precomputed" reads it."""
+        return neighbor_graph(self.indptr, self.indices, self.distances, self.info["n_columns"])
 
 
 def neighbor_graph(
