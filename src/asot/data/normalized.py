@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.reading import label_of, owner_of, read_masses
 from asot.validation import FloatArray, first_false
 
@@ -19,7 +20,7 @@ _BLOCK = 2**18
 """Points whose masses are scaled at a time."""
 
 
-def check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> None:
+def check_finite(points: FloatArray, offsets: Indices, ids: Any) -> None:
     """Refuse points (n, d) that are not finite, by the name of their distribution."""
     if not (math.isfinite(points.min()) and math.isfinite(points.max())):  # both are NaN if any point is
         row, column = first_false(np.isfinite(points))
@@ -30,9 +31,7 @@ def check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> No
         )
 
 
-def normalized(
-    masses: Any, offsets: NDArray[np.int64], ids: Any, is_own: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def normalized(masses: Any, offsets: Indices, ids: Any, is_own: bool = False) -> tuple[Float, Float]:
     """Masses scaled to total 1 in every distribution, and the totals they had."""
     starts = offsets[:-1]
     sizes = offsets[1:] - starts
@@ -59,9 +58,7 @@ def normalized(
         return scaled, np.ldexp(totals, exponents)
 
 
-def _divided(
-    masses: NDArray[np.float64], exponents: NDArray[np.int32], offsets: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _divided(masses: Float, exponents: NDArray[np.int32], offsets: Indices) -> Float:
     """Divide the masses of every distribution by their total, and return the totals in units of 2^exponents.
 
     In blocks, so that no second column is in memory.
@@ -77,7 +74,7 @@ def _divided(
     return totals
 
 
-def _sums(masses: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+def _sums(masses: Float, starts: Indices, most: int) -> Float:
     """Sums of masses of at most 1. Rounding what is left below the leading digits does not matter."""
     unit = 2.0 ** (52 - most.bit_length())
     leading = np.rint(masses * unit) / unit

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.data.distributions import Distributions
 from asot.data.expansion import check_expansion
 from asot.data.flatten import group_points
@@ -46,9 +47,7 @@ def load_csv(path: PathLike) -> Distributions:
         return _grouped(points, list(place), np.frombuffer(group, dtype=np.int64), given)
 
 
-def _grouped(
-    points: NDArray[Any], names: list[Any], group: NDArray[np.int64], masses: NDArray[Any] | None
-) -> Distributions:
+def _grouped(points: NDArray[Any], names: list[Any], group: Indices, masses: NDArray[Any] | None) -> Distributions:
     """A collection from points (n, d), the distinct ids, and the index of every point's id; in order of ids."""
     labels = text_array(names) if all(type(name) is str for name in names) else np.asarray(names)
     order, rank = factorized(labels, len(names))
@@ -266,7 +265,7 @@ def _check_parquet_types(schema: Any, names: list[str], ids: str, path: PathLike
             raise ValueError(f"{path}: column {name!r} cannot serve as ids; use text or integers")
 
 
-def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], NDArray[np.int64]]:
+def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], Indices]:
     """The distinct ids, and the index of every row's id among them."""
     encoded = table.column(name).combine_chunks()
     if hasattr(encoded, "chunks"):

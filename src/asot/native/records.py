@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Indices
+from asot._typing import Float, Indices
 from asot.native.library import library
 
 Int = ctypes.c_int64
@@ -96,9 +96,7 @@ class Tile(Record):
     ]  # fmt: skip
 
 
-def tile_of(
-    rows: Indices, columns: Indices, stop: Indices | None = None
-) -> tuple[Tile, NDArray[np.float64], NDArray[np.int32]]:
+def tile_of(rows: Indices, columns: Indices, stop: Indices | None = None) -> tuple[Tile, Float, NDArray[np.int32]]:
     """Pairs with room for their values and steps, and these."""
     values, steps = np.empty(len(rows)), np.empty(len(rows), np.int32)
     stop = np.zeros(1, np.int64) if stop is None else stop

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Indices, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.gpu import cupy
 from asot.run.pairs import ListedPairs, PairSet, RowsColumns
 
@@ -75,13 +75,13 @@ EXTRAS = ("marginal_error", "lower", "upper", "error")
 class Solution:
     """Answers for the P pairs of a tile."""
 
-    values: NDArray[np.float64]  # (P,)
+    values: Float  # (P,)
     status: NDArray[np.int8]  # (P,) asot.Status
     n_iter: NDArray[np.int32]  # (P,)
-    marginal_error: NDArray[np.float64] | None = None  # (P,)
-    lower: NDArray[np.float64] | None = None  # (P,)
-    upper: NDArray[np.float64] | None = None  # (P,)
-    error: NDArray[np.float64] | None = None  # (P,)
+    marginal_error: Float | None = None  # (P,)
+    lower: Float | None = None  # (P,)
+    upper: Float | None = None  # (P,)
+    error: Float | None = None  # (P,)
     plans: TilePlans | None = None
 
 
@@ -90,9 +90,7 @@ def empty_solution(n_pairs: int) -> Solution:
     return Solution(np.empty(n_pairs), np.empty(n_pairs, np.int8), np.empty(n_pairs, np.int32))
 
 
-def all_ended(
-    status: Status, values: NDArray[np.float64], steps: NDArray[np.int32] | None = None, **extras: Any
-) -> Solution:
+def all_ended(status: Status, values: Float, steps: NDArray[np.int32] | None = None, **extras: Any) -> Solution:
     """Answers of which all ended in one way, after so many steps, or none; ``extras`` are other fields."""
     n = len(values)
     steps = np.zeros(n, dtype=np.int32) if steps is None else steps
@@ -110,17 +108,17 @@ def joined(parts: list[Solution]) -> Solution:
 class TilePlans(NamedTuple):
     """Optimal plans and potentials of the P pairs of a tile."""
 
-    pair: NDArray[np.int64]
+    pair: Indices
     """(E,) which pair an entry belongs to, ascending."""
-    source: NDArray[np.int64]
+    source: Indices
     """(E,) row of the entry in its plan."""
-    sink: NDArray[np.int64]
+    sink: Indices
     """(E,) column of the entry."""
-    mass: NDArray[np.float64]
+    mass: Float
     """(E,) positive."""
-    f: NDArray[np.float64]
+    f: Float
     """(P, k) potentials: f_i + g_j ≤ cost_ij everywhere, and ⟨f, a⟩ + ⟨g, b⟩ is the value of the pair."""
-    g: NDArray[np.float64]
+    g: Float
     """(P, l)."""
 
 
@@ -291,7 +289,7 @@ class Sink(Protocol[T_co]):
 class SinkBase(Sink[T_co]):
     """A `Sink` with everything else that engines ask for; a user's sink needs none of it (`UsersSink`)."""
 
-    edges: NDArray[np.float64] | None = None
+    edges: Float | None = None
     """(B + 1,) edges between which it only counts values: a GPU then sends counts (`add`)."""
 
     only_values = False
@@ -309,7 +307,7 @@ class SinkBase(Sink[T_co]):
         """Whether `room` gives any."""
         return False
 
-    def limits(self) -> NDArray[np.float64] | None:
+    def limits(self) -> Float | None:
         """Per row (N,): values above the limit of their row (and, within one set, of their column) are useless to it.
 
         Tiles from a GPU then hold only some of their pairs, in any order.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.data.adapters.graphs import as_eps, as_rounds, flat_networkx, one_hot_of_any
 from asot.data.adapters.surroundings import FlatGraphs, aggregated, labels_of_neighborhoods
 from asot.data.reading import place_of
@@ -26,7 +27,7 @@ def flatten_graphs(
     attributes: str | None,
     edge_weight: str | None,
     eps: float,
-) -> tuple[FloatArray, NDArray[np.int64]]:
+) -> tuple[FloatArray, Indices]:
     """Features (n, d) of all nodes, and the offsets (N + 1,) of the graphs."""
     if callable(features):
         if attributes is not None or edge_weight is not None or eps != 0:
@@ -78,7 +79,7 @@ def _as_list(graphs: Any) -> list[Any]:
     return listed
 
 
-def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArray, NDArray[np.int64]]:
+def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArray, Indices]:
     blocks: list[FloatArray] = []
     for number, graph in enumerate(_as_list(graphs)):
         block = to_float_array(function(graph), f"the features of graph {number}", keep_float32=True)
@@ -120,7 +121,7 @@ def _of_batch(batch: Any, attributes: str | None, edge_weight: str | None) -> Fl
 def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     key = _node_key(listed[0], attributes)
     starts: list[FloatArray] = []
-    ends: list[NDArray[np.int64]] = []
+    ends: list[Indices] = []
     weights: list[NDArray[Any] | None] = []
     sizes: list[int] = []
     for number, data in enumerate(listed):
@@ -162,7 +163,7 @@ def _start(data: Any, key: str | None, n_nodes: int) -> FloatArray:
     return _checked_start(to_float_array(array, key, keep_float32=True), key)
 
 
-def _edge_index(data: Any, what: str) -> NDArray[np.int64]:
+def _edge_index(data: Any, what: str) -> Indices:
     ends = to_array(data.edge_index, f"the edge_index of {what}")
     if ends.size == 0:
         return np.empty((2, 0), dtype=np.int64)
@@ -223,9 +224,7 @@ def _of_tu(graphs: Any, attributes: str | None, edge_weight: str | None) -> Flat
     return _by_graph(offsets, graphs.start(attributes)[order], rank[graphs.edges.T], None)
 
 
-def _by_graph(
-    offsets: NDArray[np.int64], start: FloatArray, ends: NDArray[np.int64], weights: NDArray[Any] | None
-) -> FlatGraphs:
+def _by_graph(offsets: Indices, start: FloatArray, ends: Indices, weights: NDArray[Any] | None) -> FlatGraphs:
     """From edges (2, m) in any order whose ends are numbered over the whole collection."""
     inside = ((ends >= 0) & (ends < offsets[-1])).all(axis=0)
     if not inside.all():
@@ -245,7 +244,7 @@ def _checked_start(start: FloatArray, name: str) -> FloatArray:
     return start
 
 
-def _check_sizes(offsets: NDArray[np.int64]) -> None:
+def _check_sizes(offsets: Indices) -> None:
     sizes = np.diff(offsets)
     if len(sizes) == 0 or sizes.min() == 0:
         number = int(np.argmin(sizes)) if len(sizes) else 0
