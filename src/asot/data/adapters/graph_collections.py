@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Indices
-from asot.data.adapters.graphs import as_eps, as_rounds, flat_networkx, one_hot_of_any
+from asot.data.adapters.graphs import as_eps, as_rounds, check_edges_stay_inside, flat_networkx, one_hot_of_any
 from asot.data.adapters.surroundings import FlatGraphs, aggregated, labels_of_neighborhoods
 from asot.data.reading import place_of
 from asot.validation import FloatArray, as_choice, can_be_walked, not_finite, to_array, to_float_array
@@ -122,8 +122,7 @@ def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | 
     key = _node_key(listed[0], attributes)
     starts: list[FloatArray] = []
     ends: list[Indices] = []
-    weights: list[NDArray[Any] | None] = []
-    sizes: list[int] = []
+    weights: list[Any] = []
     for number, data in enumerate(listed):
         if not hasattr(data, "edge_index"):
             raise ValueError(f"graph {number} is a {type(data).__name__}, but graph 0 is from PyTorch Geometric")
@@ -136,14 +135,11 @@ def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | 
             raise ValueError(f"graph {number} has {block.shape[1]} features per node, not {starts[0].shape[1]}")
         starts.append(block)
         ends.append(_edge_index(data, f"graph {number}"))
-        sizes.append(len(block))
-        if edge_weight is not None:
-            weights.append(_edge_values(data, edge_weight, f"graph {number}"))
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+        weights.append(_edge_values(data, edge_weight, f"graph {number}"))
+    offsets = np.cumsum([0, *map(len, starts)])
     _check_sizes(offsets)
-    counts = [part.shape[1] for part in ends]
-    edge_start = np.concatenate([[0], np.cumsum(counts)])
-    joined = np.concatenate([np.asarray(part) for part in weights]) if edge_weight is not None else None
+    edge_start = np.cumsum([0, *(part.shape[1] for part in ends)])
+    joined = None if edge_weight is None else np.concatenate(weights)
     return FlatGraphs(offsets, np.concatenate(starts), np.concatenate(ends, axis=1), edge_start, joined)
 
 
@@ -226,11 +222,9 @@ def _of_tu(graphs: Any, attributes: str | None, edge_weight: str | None) -> Flat
 
 def _by_graph(offsets: Indices, start: FloatArray, ends: Indices, weights: NDArray[Any] | None) -> FlatGraphs:
     """From edges (2, m) in any order whose ends are numbered over the whole collection."""
-    inside = ((ends >= 0) & (ends < offsets[-1])).all(axis=0)
-    if not inside.all():
-        a, b = ends[:, int(np.argmin(inside))]
-        raise ValueError(f"there is an edge ({a}, {b}), but nodes are numbered 0 to {offsets[-1] - 1:,}")
-    owner = np.searchsorted(offsets, ends[0], side="right") - 1  # (m,)
+    graph = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    check_edges_stay_inside(ends.T, graph, "edge_index")
+    owner = graph[ends[0]]  # (m,)
     if np.any(owner[1:] < owner[:-1]):
         order = np.argsort(owner, kind="stable")
         owner, ends, weights = owner[order], ends[:, order], None if weights is None else weights[order]

@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 from asot.data.adapters.surroundings import FlatGraphs, aggregated
 from asot.data.distributions import Distributions
 from asot.data.reading import by_group
-from asot.validation import (
-    FloatArray,
-    as_number,
-    first_false,
-    not_finite,
-    refuse_what_cannot_fit,
-    to_array,
-    to_float_array,
-)
+from asot.validation import FloatArray, as_number, not_finite, refuse_what_cannot_fit, to_array, to_float_array
 
 
 def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> FloatArray:
@@ -59,7 +51,7 @@ def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> 
            [0., 0., 1.]])
     """
     start = _as_start(x)
-    listed = _as_edges(to_array(edges, "edges"), len(start), "edges")
+    listed = _as_edges(to_array(edges, "edges"), np.zeros(len(start), np.int64), "edges")
     return _aggregate(start, listed, as_rounds(rounds), as_eps(eps))
 
 
@@ -95,9 +87,8 @@ def from_pyg(x: Any, edge_index: Any, batch: Any = None, *, rounds: int = 4, eps
     ends = to_array(edge_index, "edge_index")
     if ends.size and (ends.ndim != 2 or ends.shape[0] != 2):
         raise ValueError(f"edge_index must be (2, m): the ends of the edges in two rows; found shape {ends.shape}")
-    edges = _as_edges(ends.T, len(start), "edge_index")
     graph = np.zeros(len(start), np.int64) if batch is None else _as_batch(batch, len(start))
-    check_edges_stay_inside(edges, graph, "edge_index")
+    edges = _as_edges(ends.T, graph, "edge_index")
     points = _aggregate(start, edges, as_rounds(rounds), as_eps(eps))
     return group_nodes(points, graph, int(graph.max()) + 1)
 
@@ -216,8 +207,8 @@ def as_eps(eps: Any) -> float:
     return as_number(eps, np.isfinite, "eps must be a finite number")
 
 
-def _as_edges(edges: NDArray[Any], n_nodes: int, name: str) -> NDArray[np.int64]:
-    """Edges (m, 2) whose ends are nodes."""
+def _as_edges(edges: NDArray[Any], graph: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+    """Edges (m, 2) within the graphs of nodes (n,)."""
     if edges.size == 0:
         return np.empty((0, 2), np.int64)
     if edges.ndim != 2 or edges.shape[1] != 2:
@@ -225,11 +216,7 @@ def _as_edges(edges: NDArray[Any], n_nodes: int, name: str) -> NDArray[np.int64]
         raise ValueError(f"{name} must be (m, 2): two nodes in every row; found shape {edges.shape}{hint}")
     if edges.dtype.kind not in "iu":
         raise ValueError(f"{name} must hold integers, not {edges.dtype}")
-    inside = (edges >= 0) & (edges < n_nodes)
-    if not inside.all():
-        row = first_false(inside)[0]
-        a, b = edges[row]
-        raise ValueError(f"{name}: edge {row} is ({a}, {b}), but nodes are numbered 0 to {n_nodes - 1:,}")
+    check_edges_stay_inside(edges, graph, name)
     return edges.astype(np.int64, copy=False)
 
 
