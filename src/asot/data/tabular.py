@@ -48,7 +48,7 @@ def load_csv(path: PathLike) -> Distributions:
 
 
 def _grouped(points: NDArray[Any], names: list[Any], group: Indices, masses: NDArray[Any] | None) -> Distributions:
-    """A collection from points (n, d), the distinct ids, and the index of every point's id; in order of ids."""
+    """A collection from points (n, d), ids, and the index of every point's among them; in order of ids."""
     labels = text_array(names) if all(type(name) is str for name in names) else np.asarray(names)
     order, rank = factorized(labels, len(names))
     return Distributions._taken(*group_points(points, order, rank[group], masses))
@@ -266,7 +266,7 @@ def _check_parquet_types(schema: Any, names: list[str], ids: str, path: PathLike
 
 
 def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], Indices]:
-    """The distinct ids, and the index of every row's id among them."""
+    """The ids, and the index of every row's among them; a dictionary may list one twice."""
     encoded = table.column(name).combine_chunks()
     if hasattr(encoded, "chunks"):
         encoded = encoded.chunk(0) if encoded.num_chunks else encoded
@@ -275,9 +275,5 @@ def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], Indi
     names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
     if any(entry is None or entry != entry for entry in names):
         raise ValueError(f"{path}: column {name!r} holds an id that is missing")
-    place: dict[Any, int] = {}
-    merged = np.array([place.setdefault(entry, len(place)) for entry in names], dtype=np.int64)
-    group = merged[codes]
-    present = np.unique(group)  # a dictionary may list what no row has
-    distinct = list(place)
-    return [distinct[i] for i in present], np.searchsorted(present, group)
+    present, group = np.unique(codes, return_inverse=True)  # a dictionary may list what no row has
+    return [names[i] for i in present], group
