@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Identity, Parameters
+from asot._typing import Float, Identity, Indices, Parameters
 from asot.ground.metrics import KERNELS, Ground, prepare_metric, refuse_parameters
 from asot.native import Double, Doubles, Int, Record, entry
 from asot.validation import FloatArray, to_float_array
@@ -59,7 +58,7 @@ class GroundCost:
     ground: Ground
     transform: int
     scale: float
-    table: NDArray[np.float64]  # (V, V), at most 1; (0, 0) where there is a kernel
+    table: Float  # (V, V), at most 1; (0, 0) where there is a kernel
 
     def identity(self) -> Identity:
         """All fields, which stores know by name. A user's function is known by its table: by what it computes."""
@@ -116,7 +115,7 @@ def _on_sphere(name: str, ground: Ground, transform: int, scale: float) -> Groun
     return GroundCost(name, transform == ARC, ground, transform, scale, _NO_TABLE)
 
 
-def _unit_vectors(points: FloatArray, metric: str) -> NDArray[np.float64]:
+def _unit_vectors(points: FloatArray, metric: str) -> Float:
     x = np.array(points, dtype=np.float64)
     peak = np.maximum(x.max(axis=1, keepdims=True), -x.min(axis=1, keepdims=True))
     if not peak.all():
@@ -126,7 +125,7 @@ def _unit_vectors(points: FloatArray, metric: str) -> NDArray[np.float64]:
     return x
 
 
-def _on_globe(points: FloatArray, metric: str) -> NDArray[np.float64]:
+def _on_globe(points: FloatArray, metric: str) -> Float:
     """Unit vectors of (latitude, longitude) in radians."""
     if points.shape[1] != 2:
         raise ValueError(
@@ -142,7 +141,7 @@ def _on_globe(points: FloatArray, metric: str) -> NDArray[np.float64]:
     return np.stack([level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)], axis=1)
 
 
-def cost_table(cost: GroundCost) -> NDArray[np.float64]:
+def cost_table(cost: GroundCost) -> Float:
     """The costs between all points (V, V), for few points."""
     every = np.arange(len(cost.ground.points))
     plain = plain_distances(cost, every, every)
@@ -155,13 +154,13 @@ def cost_table(cost: GroundCost) -> NDArray[np.float64]:
     return np.asarray(cost.scale * plain)
 
 
-def _angles(distance: NDArray[np.float64], to_opposite: NDArray[np.float64]) -> NDArray[np.float64]:
+def _angles(distance: Float, to_opposite: Float) -> Float:
     """Angles between unit vectors, from their distances and those of the one to the other's opposite."""
     near = 2.0 * np.arcsin(np.minimum(1.0, 0.5 * distance))
     return np.where(distance**2 <= 2.0, near, 2.0 * np.arctan2(distance, to_opposite))
 
 
-def plain_distances(cost: GroundCost, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+def plain_distances(cost: GroundCost, rows: Indices, columns: Indices) -> Float:
     """Distances (R, C) between some of the points, in the unit of the kernel or table.
 
     Costs that are functions of a Euclidean distance are not applied.
@@ -172,7 +171,7 @@ def plain_distances(cost: GroundCost, rows: NDArray[np.int64], columns: NDArray[
     return _between(cost.ground, points[rows], points[columns])
 
 
-def _between(ground: Ground, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _between(ground: Ground, a: Float, b: Float) -> Float:
     """Distances (R, C) between points (R, d) and (C, d) under a prepared metric."""
     d, stride = a.shape[1], (len(b) + 15) & ~15
     x, y = np.zeros((len(a) + 1, d)), np.zeros((d, stride))
@@ -208,7 +207,7 @@ def _tabulated(points: FloatArray, metric: Metric, given: Parameters, memory: in
     return GroundCost(name, proven, ground, PLAIN, float(2.0**exponent), np.ldexp(table, -exponent))
 
 
-def _looked_up(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
+def _looked_up(points: FloatArray, given: Parameters) -> Float:
     matrix = given.pop("distances", None)
     refuse_parameters("precomputed", given)
     if matrix is None:
@@ -229,7 +228,7 @@ def _looked_up(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
     return np.ascontiguousarray(table[np.ix_(chosen, chosen)])
 
 
-def _periodic(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
+def _periodic(points: FloatArray, given: Parameters) -> Float:
     box = given.pop("box", None)
     refuse_parameters("periodic", given)
     lengths = np.asarray(to_float_array([1.0] if box is None else np.atleast_1d(box), "box"), dtype=np.float64)
@@ -246,7 +245,7 @@ def _periodic(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
     return np.sqrt(squares)
 
 
-def _by_scipy_or_sklearn(x: NDArray[np.float64], metric: Metric, given: Parameters) -> NDArray[np.float64]:
+def _by_scipy_or_sklearn(x: Float, metric: Metric, given: Parameters) -> Float:
     from scipy.spatial import distance
 
     if len(x) < 2:
@@ -268,7 +267,7 @@ def _by_scipy_or_sklearn(x: NDArray[np.float64], metric: Metric, given: Paramete
             ) from None
 
 
-def _check_table(table: NDArray[np.float64], name: str) -> None:
+def _check_table(table: Float, name: str) -> None:
     if not np.isfinite(table).all():
         i, j = np.argwhere(~np.isfinite(table))[0]
         raise ValueError(f"metric {name!r} gives {table[i, j]} between distinct points {i} and {j}; it must be finite")
@@ -282,7 +281,7 @@ def _check_table(table: NDArray[np.float64], name: str) -> None:
         raise ValueError(f"metric {name!r} gives {table[i, i]:g} from distinct point {i} to itself; it must be 0")
 
 
-def _triangle_holds(table: NDArray[np.float64]) -> bool:
+def _triangle_holds(table: Float) -> bool:
     if len(table) > MOST_CHECKED or np.diagonal(table).any():
         return False
     costs = 0.5 * (table + table.T)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Identity, Parameters
+from asot._typing import Float, Identity, Parameters
 from asot.validation import FloatArray, to_float_array
 
 EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON = (
@@ -60,7 +59,7 @@ _PARAMETERS = {"minkowski": "p", **FROM_POINTS}
 class Ground:
     """A metric prepared for a set of points: distances are 2^exponent times those of ``points`` under ``code``."""
 
-    points: NDArray[np.float64]  # (n, d)
+    points: Float  # (n, d)
     code: int
     order: float  # p of the Minkowski metric; the dimension for those that count coordinates
     exponent: int
@@ -83,7 +82,7 @@ class Ground:
         return float(np.ldexp(norm(np.ptp(self.points, axis=0)[None], self.code, self.order)[0], self.exponent))
 
 
-def norm(x: NDArray[np.float64], code: int, order: float) -> NDArray[np.float64]:
+def norm(x: Float, code: int, order: float) -> Float:
     """Lengths (n,) of vectors (n, d) under a norm."""
     size = np.abs(x)
     if code == CHEBYSHEV:
@@ -138,7 +137,7 @@ def refuse_parameters(metric: str, given: Parameters) -> None:
         raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
 
 
-def _to_unit_spread(x: NDArray[np.float64], metric: str, given: Any) -> Any:
+def _to_unit_spread(x: Float, metric: str, given: Any) -> Any:
     """Points whose Euclidean distances are the standardized or Mahalanobis ones of x.
 
     An offset that all points share would cost digits, and is left out. Where the spread comes from the points, they are
@@ -150,7 +149,7 @@ def _to_unit_spread(x: NDArray[np.float64], metric: str, given: Any) -> Any:
     return x / np.sqrt(_variances(x, given)) if metric == "seuclidean" else x @ _whitening(x, given)
 
 
-def _common_offset(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _common_offset(x: Float) -> Float:
     """Per coordinate (d,), a number whose difference to all others is exact, or 0.
 
     Between half and twice a number it is. Any other choice would round near points by the size of far ones.
@@ -161,7 +160,7 @@ def _common_offset(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(is_common, x[0], 0.0)
 
 
-def _variances(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
+def _variances(x: Float, given: Any) -> Float:
     d = x.shape[1]
     variances = np.zeros(d)
     if given is not None:
@@ -176,7 +175,7 @@ def _variances(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
     return variances
 
 
-def _whitening(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
+def _whitening(x: Float, given: Any) -> Float:
     """L with L Lᵀ = VI, so that the Mahalanobis distance is the Euclidean one after x → x L."""
     d = x.shape[1]
     try:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Parameters
+from asot._typing import Float, Indices, Parameters
 from asot.data.distributions import as_distributions
 from asot.index.columns import give_back
 from asot.index.growing import GrowingMembers, bounds_of
@@ -235,12 +234,12 @@ class Index(GrowingMembers):
             member = snapshot.taken(np.array([slot]))
             return Queries(snapshot, self._settings, member, others, queries.memory, 1).one(0, stop)
 
-        def search(slots: NDArray[np.int64], trust: Trust) -> Found:
+        def search(slots: Indices, trust: Trust) -> Found:
             answers = [alone(slot).answer(Nearest(K), None, trust) for slot in slots.tolist()]
             nearest = np.array([answer.slots for answer in answers], dtype=np.int64)
             return Found(nearest, sum(answer.solves for answer in answers))
 
-        def shortfalls(slots: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        def shortfalls(slots: Indices, found: Indices) -> list[Float]:
             return [alone(slot).shortfalls(row) for slot, row in zip(slots.tolist(), found, strict=True)]
 
         made = rehearse(search, shortfalls, snapshot.slots, recall, self._settings.seed)

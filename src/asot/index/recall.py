@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
 from asot.index.search import CERTAIN, TIMES, Trust
@@ -61,7 +60,7 @@ def as_recall(recall: Any) -> float:
     return as_number(recall, lambda share: 0 < share < 1, "recall must be a number between 0 and 1, such as 0.98")
 
 
-def rehearse(search: Search, shortfalls: Shortfalls, members: NDArray[np.int64], recall: float, seed: int) -> Rehearsal:
+def rehearse(search: Search, shortfalls: Shortfalls, members: Indices, recall: float, seed: int) -> Rehearsal:
     """Choose how far to trust bounds on some members, and measure that on others."""
     if len(members) < FEWEST:
         return certain(recall)
@@ -96,7 +95,7 @@ def certain(recall: float) -> Rehearsal:
     return Rehearsal(CERTAIN, {"asked": recall, "measured": 1.0, "interval": (1.0, 1.0), "certain": True})
 
 
-def _interval(shares: NDArray[np.float64], n_neighbors: int) -> tuple[float, float]:
+def _interval(shares: Float, n_neighbors: int) -> tuple[float, float]:
     """Wilson's 95 % interval, for neighbors that are missed together within a row."""
     n = len(shares) * n_neighbors / design_effect(shares, n_neighbors)
     return wilson(float(shares.mean()), n, NORMAL)

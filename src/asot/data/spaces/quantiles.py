@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Float
+from asot._typing import Float, Indices
 from asot.data.flatten import Flat
 from asot.data.spaces.reading import Spaces, as_gromov_order, read_spaces
 from asot.validation import as_positive_int, refuse_what_cannot_fit
@@ -77,6 +76,6 @@ def rounding(spaces: Spaces, bins: int) -> tuple[float, float]:
     return unit * (n + 8), unit * (n * n + 8)
 
 
-def lifted(vectors: Float, rows: NDArray[np.int64], columns: NDArray[np.int64], p: float) -> Float:
+def lifted(vectors: Float, rows: Indices, columns: Indices, p: float) -> Float:
     """Mean of |u - v|^p over the bins, for listed pairs of vectors (N, bins)."""
     return np.asarray((np.abs(vectors[rows] - vectors[columns]) ** p).mean(axis=1))
