@@ -192,19 +192,17 @@ def joined_spaces(first: Spaces, second: Spaces) -> Spaces:
     mass = None
     if first.mass is not None or second.mass is not None:
         mass = np.concatenate([own for each in (first, second) for _, own in each])
-    if (first.features is None) != (second.features is None):
+    held = [np.ldexp(each.features, shift) for each, shift in parts if each.features is not None]
+    if len(held) == 1:
         raise ValueError("features must be given for both collections, or for neither")
-    widths = [each.features.shape[1] for each in (first, second) if each.features is not None]
+    widths = [part.shape[1] for part in held]
     if len(set(widths)) > 1:
         raise ValueError(f"features of X have {widths[0]} columns and those of Y {widths[1]}; they must have as many")
-    features = None
-    if first.features is not None and second.features is not None:
-        features = np.concatenate([np.ldexp(each.features, shift) for each, shift in parts])  # type: ignore[arg-type]
     return Spaces(
         np.concatenate([first.start, second.start[1:] + first.start[-1]]),
         np.concatenate([np.ldexp(each.distance, shift) for each, shift in parts]),
         mass,
-        features,
+        np.concatenate(held) if held else None,
         exponent,
         np.arange(len(first) + len(second)),
     )
