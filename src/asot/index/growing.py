@@ -57,10 +57,8 @@ class GrowingMembers:
         members = np.flatnonzero(alive).tolist()
         if len({self._names[slot] for slot in members}) < len(members):
             raise ValueError(f"two members of {generation.path} have one id; the folder is damaged")
-        known = None
-        if self._columns is not None:
-            known = make_snapshot(self._columns, self._names, alive, generation.slack)
-        self._snapshot = known
+        columns = self._columns
+        self._snapshot = None if columns is None else make_snapshot(columns, self._names, alive, generation.slack)
 
     @classmethod
     def open(cls: type[Own], path: str | os.PathLike[str], mode: str = "r") -> Own:
