@@ -7,6 +7,8 @@ from typing import Any
 
 class _CuPy:
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # who only looks at what this module holds does not use it
+            raise AttributeError(name)
         import cupy
 
         return getattr(cupy, name)

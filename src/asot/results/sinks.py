@@ -39,6 +39,8 @@ class Condensed(SinkBase[Distances]):
     ``extras`` names fields that the result has even if there are no pairs, such as "lower".
     """
 
+    has_room = True
+
     def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty, extras: tuple[str, ...] = ()) -> None:
         self._allocate, self._extras = allocate, extras
         self._checked = False
@@ -65,10 +67,6 @@ class Condensed(SinkBase[Distances]):
 
     def allocate_with(self, allocate: Callable[[int, Any], NDArray[Any]]) -> None:
         self._allocate = allocate if self._allocate is np.empty else self._allocate
-
-    @property
-    def has_room(self) -> bool:
-        return True
 
     def tell_all_are_numbers(self) -> None:
         self._checked = True

@@ -295,17 +295,15 @@ class SinkBase(Sink[T_co]):
     only_values = False
     """Whether it drops bounds and errors; calls that would give them then refuse it."""
 
+    has_room = False
+    """Whether `room` gives any."""
+
     takes_work = False
     """Whether it cuts whole runs into pieces of its own: then `take` is called, and nothing else."""
 
     def room(self, start: int, stop: int, extras: tuple[str, ...]) -> Solution | None:
         """Where the answers of the pairs start..stop-1 belong, so that they arrive there and are not copied again."""
         return None
-
-    @property
-    def has_room(self) -> bool:
-        """Whether `room` gives any."""
-        return False
 
     def limits(self) -> Float | None:
         """Per row (N,): values above the limit of their row (and, within one set, of their column) are useless to it.
